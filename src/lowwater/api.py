@@ -1,0 +1,322 @@
+"""The fluent API: a thin, immutable facade over logical nodes.
+
+Every method checks its arguments, builds one node and gives a new :class:`Stream`. Nothing runs
+before ``collect`` or ``run``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from itertools import count
+from pathlib import Path
+from typing import Any, Literal
+
+import polars as pl
+import pyarrow as pa
+
+from lowwater.engines.embedded.clock import Charge, Clock
+from lowwater.engines.run import Run, prepare
+from lowwater.errors import OptionError, QueryError
+from lowwater.joins.shape import How
+from lowwater.operators.aggregates import UserAggregate
+from lowwater.plan import builders
+from lowwater.plan.compile import PlanShape, compile_plan
+from lowwater.plan.explain import explain
+from lowwater.plan.nodes import Node, SourceNode
+from lowwater.progress.contract import Contract, Generation, Idle, Jump, Ordered, jump
+from lowwater.progress.spec import LatePolicy, Stamp, StreamSpec
+from lowwater.sources.replay import replay
+from lowwater.stream.duration import Duration
+
+_names = count(1)
+
+
+def _origin() -> str:
+    """The nearest line outside this package, as ``file:line``."""
+    here = str(Path(__file__).parent)
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(here):
+        frame = frame.f_back
+    return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+
+
+class Stream:
+    """A stream of rows, or a query over such streams."""
+
+    def __init__(self, node: Node, latent: str | None = None):
+        self._node = node
+        self._latent = latent
+
+    def _next(self, node: Node) -> Stream:
+        return Stream(node, self._latent if node.time is None else None)
+
+    def _timed(self) -> Node:
+        """This stream's node with a time: latent rows are stamped where a time is needed."""
+        return builders.stamped(self._node, self._latent)
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        return list(self._node.schema)
+
+    @property
+    def schema(self) -> dict[str, pl.DataType]:
+        """The columns and their types."""
+        return dict(self._node.schema)
+
+    @property
+    def time(self) -> str | None:
+        """The main time column."""
+        return self._node.time or self._latent
+
+    # ---- row by row ------------------------------------------------------------------------
+
+    def where(self, predicate: str) -> Stream:
+        """Keep the rows for which a SQL condition is true."""
+        return self._next(builders.filtered(self._node, predicate, _origin()))
+
+    def select(self, *columns: str, **computed: str) -> Stream:
+        """Only these columns, and columns computed by SQL text: ``select("a", b="a + 1")``."""
+        return self._next(builders.projected(self._node, columns, computed, False, _origin()))
+
+    def map(self, **computed: str) -> Stream:
+        """All columns, and columns computed by SQL text beside (or over) them."""
+        return self._next(builders.projected(self._node, (), computed, True, _origin()))
+
+    def apply(
+        self,
+        function: Callable[[pl.DataFrame], pl.DataFrame],
+        schema: Mapping[str, pl.DataType | type[pl.DataType]] | None = None,
+    ) -> Stream:
+        """Run a Python function over chunks of rows; ``schema`` if it changes the columns.
+
+        The function must treat rows one by one and leave the progressing columns it returns as
+        they are; how rows are cut into chunks is not defined.
+        """
+        return self._next(builders.applied(self._node, function, schema, _origin()))
+
+    # ---- many streams ----------------------------------------------------------------------
+
+    def union(self, *others: Stream) -> Stream:
+        """All rows of this stream and others with the same columns."""
+        streams = [self, *(_stream(other, "union") for other in others)]
+        node = builders.united([each._node for each in streams], _origin())
+        return self._next(node)
+
+    def join(
+        self,
+        other: Stream,
+        on: str | Sequence[str | tuple[str, str]] | Mapping[str, str] = (),
+        within: Duration | tuple[Duration, Duration] | builders.Same | None = None,
+        *,
+        where: str | None = None,
+        how: How = "inner",
+        times: tuple[str, str] | None = None,
+        suffix: str = "_right",
+    ) -> Stream:
+        """Pairs of rows with equal ``on`` columns and times near each other.
+
+        ``within=("2 minutes", "3 minutes")``: the other row is at most 2 minutes before and at
+        most 3 minutes after; one value means both; ``lw.same("10 seconds")``: both lie in the same
+        10 seconds. Without ``within``, the time column must be among the ``on`` columns. Columns of
+        the other side whose names are taken get ``suffix``.
+        """
+        right = _stream(other, "join")
+        node = builders.joined(
+            self._timed(), right._timed(), on, within, where, how, times, suffix, _origin()
+        )
+        return Stream(node)
+
+    # ---- keyed by time ---------------------------------------------------------------------
+
+    def window(
+        self,
+        range: Duration | None = None,
+        slide: Duration | None = None,
+        *,
+        rows: int | None = None,
+        slide_rows: int | None = None,
+        on: str | None = None,
+    ) -> Windowed:
+        """Windows of a length of time, or of a number of rows of the source."""
+        node = self._node if rows is not None else self._timed()
+        return Windowed(node, builders.window(node, range, slide, rows, slide_rows, on), ())
+
+    def group_by(self, *columns: str) -> Grouped:
+        """Groups that end by progress: one of the columns must be a progressing attribute."""
+        return Grouped(self._timed(), columns)
+
+    def distinct(self, *columns: str) -> Stream:
+        """One row per distinct value of the columns (all, if none are named)."""
+        return self._next(builders.deduplicated(self._timed(), columns, _origin()))
+
+    def order_by(self, column: str | None = None) -> Stream:
+        """The rows in order of a progressing attribute."""
+        return self._next(builders.ordered_by(self._timed(), column, _origin()))
+
+    # ---- running ---------------------------------------------------------------------------
+
+    def explain(self, plan: PlanShape = "out-of-order") -> str:
+        """The plan: operators, how they progress, how they would be spread."""
+        return explain(compile_plan(self._node, plan))
+
+    def collect(
+        self,
+        engine: str = "embedded",
+        *,
+        plan: PlanShape = "out-of-order",
+        chunk_rows: int = 65_536,
+        tick: Duration | None = None,
+        clock: Clock | Literal["virtual", "wall"] | None = None,
+    ) -> pa.Table:
+        """Run to the end of finite sources and give all results."""
+        run = self._prepare(engine, plan, None, None, clock, "nothing", chunk_rows, tick)
+        return run.run_here().results()
+
+    def run(
+        self,
+        engine: str = "embedded",
+        *,
+        sink: object = None,
+        late_sink: object = None,
+        plan: PlanShape = "out-of-order",
+        chunk_rows: int = 65_536,
+        tick: Duration | None = None,
+        clock: Clock | Literal["virtual", "wall"] | None = None,
+        charge: Charge = "nothing",
+    ) -> Run:
+        """Run in the background and give a handle.
+
+        ``sink``: a folder for Parquet files, a function of a pyarrow table, or nothing to keep
+        results in memory. ``late_sink``: the same for refused rows. ``clock``: "virtual" jumps
+        from arrival to arrival, "wall" waits for them. ``tick``: rows that arrive within this much
+        clock time are handed over together (0: each as it arrives; nothing: when a chunk is full).
+        ``charge``: what work costs on a virtual clock.
+        """
+        return self._prepare(
+            engine, plan, sink, late_sink, clock, charge, chunk_rows, tick
+        ).start()
+
+    def _prepare(
+        self,
+        engine: str,
+        plan: PlanShape,
+        sink: object,
+        late_sink: object,
+        clock: Clock | Literal["virtual", "wall"] | None,
+        charge: Charge,
+        chunk_rows: int,
+        tick: Duration | None,
+    ) -> Run:
+        return prepare(
+            compile_plan(self._node, plan),
+            engine=engine,
+            sink=sink,
+            late_sink=late_sink,
+            clock=clock,
+            charge=charge,
+            chunk_rows=chunk_rows,
+            tick=tick,
+        )
+
+
+class Windowed:
+    """A stream cut into windows; say by what to group and what to aggregate."""
+
+    def __init__(self, node: Node, window: builders.Window, groups: tuple[str, ...]):
+        self._node, self._window, self._groups = node, window, groups
+
+    def group_by(self, *columns: str) -> Windowed:
+        """Aggregate per value of these columns within each window."""
+        return Windowed(self._node, self._window, (*self._groups, *columns))
+
+    def agg(self, **aggregates: str | UserAggregate) -> Stream:
+        """Aggregate: ``agg(n="count(*)", most="max(len)")``."""
+        return Stream(
+            builders.window_aggregated(
+                self._node, self._window, self._groups, aggregates, _origin()
+            )
+        )
+
+
+class Grouped:
+    """A stream grouped by columns of which one progresses."""
+
+    def __init__(self, node: Node, groups: tuple[str, ...]):
+        self._node, self._groups = node, groups
+
+    def agg(self, **aggregates: str | UserAggregate) -> Stream:
+        """Aggregate: ``agg(n="count(*)", most="max(len)")``."""
+        return Stream(builders.group_aggregated(self._node, self._groups, aggregates, _origin()))
+
+
+def _stream(value: object, where: str) -> Stream:
+    if not isinstance(value, Stream):
+        raise OptionError(f"{where} takes streams, not {type(value).__name__}")
+    return value
+
+
+def stream(
+    source: Any,
+    *,
+    name: str | None = None,
+    time: str | None = None,
+    progress: Contract | Mapping[str, Contract] | None = None,
+    unit: str = "s",
+    stamp: Stamp = "external",
+    channel: str | None = None,
+    channels: Sequence[Hashable] = (),
+    groups: str | Sequence[str] | None = None,
+    idle: Idle | None = None,
+    late: LatePolicy = "side",
+    jump: Jump | None = jump("1 day"),  # noqa: B008
+    punctuate: Generation | None = None,
+) -> Stream:
+    """Declare a stream: where its rows come from and what their order can be relied on.
+
+    ``time`` names the progressing column; ``progress`` is the promise about it (``lw.ordered()`` if
+    not given), or a mapping of columns to promises if several progress. The promise holds per
+    ``channel``. ``unit`` is what an integer time column counts in. With ``stamp="internal"`` rows
+    are stamped on entry, with ``stamp="latent"`` where an operator needs a time; ``time`` then
+    names the column to make.
+    """
+    source = source if hasattr(source, "open") else replay(source)
+    name = name or f"stream{next(_names)}"
+    if time is None:
+        raise OptionError(f"stream {name!r}: say which column is the time, time=\"ts\" for example")
+    contracts = _contracts(name, time, progress)
+    spec = StreamSpec(
+        name=name,
+        schema=source.schema,
+        time=time,
+        contracts=contracts,
+        unit=unit,
+        stamp=stamp,
+        channel=channel,
+        channels=tuple(channels),
+        groups=(groups,) if isinstance(groups, str) else tuple(groups or ()),
+        idle=idle,
+        late=late,
+        jump=jump,
+        punctuate=punctuate,
+    )
+    return Stream(SourceNode.of(spec, source, _origin()), time if stamp == "latent" else None)
+
+
+def _contracts(
+    name: str, time: str, progress: Contract | Mapping[str, Contract] | None
+) -> dict[str, Contract]:
+    if progress is None:
+        return {time: Ordered()}
+    if not isinstance(progress, Mapping):
+        progress = {time: progress}
+    for each in progress.values():
+        if not isinstance(each, Contract):
+            raise OptionError(
+                f"stream {name!r}: progress= is lw.ordered(), lw.within('5 seconds'),"
+                f" lw.within_rows(500) or lw.punctuated('column'), not {each!r}"
+            )
+    if time not in progress:
+        raise QueryError(f"stream {name!r}: progress= must also say how {time!r} progresses")
+    return {time: progress[time], **progress}

@@ -1,0 +1,1 @@
+"""Who turns the crank: the engine seam and the engines behind it."""

@@ -1,0 +1,87 @@
+"""Clocks: the wall's, or a virtual one that makes whole runs repeatable.
+
+A virtual clock jumps to the next thing that happens. It can also be charged for work: with the
+time work really took (waiting is then simulated and work is real), or with a fixed cost a step
+(everything repeatable), or with nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Literal, Protocol
+
+Charge = Literal["nothing", "measured"] | int
+"""What a step of work costs on a virtual clock; a number is nanoseconds a step."""
+
+
+class Clock(Protocol):
+    """Tells time in nanoseconds and waits."""
+
+    def now(self) -> int:
+        """The time."""
+
+    def wait(self, until: int | None) -> None:
+        """Wait until a time, or until woken if it is None."""
+
+    def wake(self) -> None:
+        """End a wait early."""
+
+    def worked(self, nanoseconds: int) -> None:
+        """Take note that a step of work took this long."""
+
+
+class VirtualClock:
+    """Jumps from event to event."""
+
+    def __init__(self, start: int = 0, charge: Charge = "nothing"):
+        self._now = start
+        self._charge = charge
+
+    def now(self) -> int:
+        """The virtual time."""
+        return self._now
+
+    def wait(self, until: int | None) -> None:
+        """Jump."""
+        if until is not None:
+            self._now = max(self._now, until)
+
+    def wake(self) -> None:
+        """A jump cannot be woken."""
+
+    def worked(self, nanoseconds: int) -> None:
+        """Let work take time, as charged."""
+        if self._charge == "measured":
+            self._now += nanoseconds
+        elif self._charge != "nothing":
+            self._now += self._charge
+
+
+class WallClock:
+    """The machine's clock."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+
+    def now(self) -> int:
+        """The time since 1970."""
+        return time.time_ns()
+
+    def wait(self, until: int | None) -> None:
+        """Sleep until a time or until woken."""
+        timeout = None if until is None else max(0, until - self.now()) / 1e9
+        self._event.wait(timeout)
+        self._event.clear()
+
+    def wake(self) -> None:
+        """End a sleep early."""
+        self._event.set()
+
+    def worked(self, nanoseconds: int) -> None:
+        """Real work takes real time by itself."""
+
+
+def stopwatch() -> int:
+    """A reading for measuring work, in nanoseconds."""
+    return time.perf_counter_ns()

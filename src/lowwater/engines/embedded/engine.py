@@ -1,0 +1,258 @@
+"""The depth-first engine of ETS §3–§5 over any graph of operators.
+
+An execution step runs the current operator on one element; then the next operator is chosen:
+*Forward* to a successor that has input, else *Encore* on the same operator, else *Backtrack* to a
+predecessor. When backtracking arrives at a source that has nothing to read, the source makes an
+enabling timestamp, if some operator waits for one and the source is declared to make them.
+
+Invariant: between two readings of sources every queue is empty; what waits is in kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from lowwater.engines.embedded.clock import Clock
+from lowwater.engines.embedded.feed import Feed
+from lowwater.engines.embedded.graph import Stage, Totals
+from lowwater.metrics import Histogram, RunMetrics
+from lowwater.operators.kernel import Ask
+from lowwater.plan.physical import PhysicalPlan
+from lowwater.sinks import Sink
+from lowwater.sources.replay import clock_times
+from lowwater.stream.duration import SECOND
+from lowwater.stream.element import Chunk, Element
+
+REFUSED_LIMIT = 1_000_000
+"""Refused rows kept in memory per stream when nobody takes them; the count goes on beyond."""
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How rows are handed over: at most ``chunk_rows`` at once, and in steps of ``tick``."""
+
+    chunk_rows: int = 65_536
+    tick: int | None = None
+    """Nanoseconds of arrival time delivered together; 0 delivers each row as it arrives, None
+    lets time run until some source has a full chunk."""
+
+
+class EmbeddedEngine:
+    """Runs a physical plan to its end, or until stopped."""
+
+    def __init__(self, plan: PhysicalPlan, sink: Sink, clock: Clock, pace: Pace, late_sink: Sink | None):
+        self._plan, self._sink, self._clock, self._pace = plan, sink, clock, pace
+        self._late_sink = late_sink
+        self._totals = Totals()
+        self._latency = Histogram()
+        self._rows_out = 0
+        self._stopped = False
+        self._refused: dict[str, list[Chunk]] = {}
+        self._refused_rows: dict[str, int] = {}
+        self._read_at = 0
+        self._columns = [pl.col(name) for name in plan.schema]
+        self._arrival = self._arrival_column()
+        self._feeds: dict[int, Feed] = {}
+        self._stages: dict[int, Stage] = {}
+        self._build()
+        self._begun = clock.now()
+        self._ended_at: int | None = None
+
+    def _arrival_column(self) -> str | None:
+        """A column of the result that says when its rows arrived, if there is one."""
+        names = {each.node.source.arrival for each in self._plan.sources}  # type: ignore[attr-defined]
+        if len(names) != 1:
+            return None
+        name = names.pop()
+        return name if name in self._plan.schema else None
+
+    def _build(self) -> None:
+        for operator in self._plan.operators:
+            if operator.build is None:
+                demands = self._plan.demands[operator.index]
+                self._feeds[operator.index] = Feed(operator, demands, self._take_refused)
+            else:
+                self._stages[operator.index] = Stage(operator, self._clock, self._totals)
+        for index in range(len(self._plan.operators)):
+            node = self._stages.get(index) or self._feeds[index]
+            node.outputs = [self._stages[i].inputs[p] for i, p in self._plan.consumers(index)]
+        last = self._plan.result.index
+        (self._stages.get(last) or self._feeds[last]).deliver = self._deliver
+
+    # ---- running ---------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Run until all sources have ended, or until stopped."""
+        feeds = list(self._feeds.values())
+        for feed in feeds:
+            feed.reader.notify(self._clock.wake)
+        dues = [due for feed in feeds if (due := feed.due())]
+        if dues and len(dues) == len(feeds):
+            self._clock.wait(min(dues))
+        self._begun = self._clock.now()
+        for feed in feeds:
+            feed.start(self._begun)
+        while not self._stopped:
+            if self._serve(feeds) or self._fire(feeds):
+                continue
+            wake = self._enable()
+            if wake == 0:
+                continue
+            if all(feed.ended for feed in feeds):
+                break
+            self._wait(feeds, wake)
+        self._ended_at = self._clock.now()
+        self._sink.close()
+        if self._late_sink is not None:
+            self._late_sink.close()
+
+    def stop(self) -> None:
+        """End the run at the next step."""
+        self._stopped = True
+        self._clock.wake()
+
+    def _serve(self, feeds: list[Feed]) -> bool:
+        """Read from the source whose rows have waited longest."""
+        now = self._clock.now()
+        ready = [(due, feed.rows, at) for at, feed in enumerate(feeds)
+                 if (due := feed.due()) is not None and due <= now]
+        if not ready:
+            return False
+        feed = feeds[min(ready)[2]]
+        self._read_at = now
+        feed.serve(now, self._pace.chunk_rows)
+        self._depth_first(feed)
+        return True
+
+    def _fire(self, feeds: list[Feed]) -> bool:
+        now = self._clock.now()
+        fired = False
+        for feed in feeds:
+            timer = feed.next_timer()
+            if timer is not None and timer <= now and feed.fire(now):
+                self._read_at = now
+                self._depth_first(feed)
+                fired = True
+        return fired
+
+    def _wait(self, feeds: list[Feed], wake: int | None) -> None:
+        tick = self._pace.tick
+        rows = self._pace.chunk_rows if tick is None else 1
+        times = [due for feed in feeds if (due := feed.due(rows)) is not None]
+        if tick:
+            times = [-(-time // tick) * tick for time in times]
+        times += [timer for feed in feeds if (timer := feed.next_timer()) is not None]
+        if wake is not None:
+            times.append(wake)
+        before = self._clock.now()
+        waiting = [stage for stage in self._stages.values() if stage.kernel.asks()]
+        self._clock.wait(min(times, default=None))
+        for stage in waiting:
+            stage.idle += self._clock.now() - before
+
+    def _depth_first(self, feed: Feed) -> None:
+        """Forward, Encore, Backtrack, from the source that has just spoken."""
+        for arc in feed.outputs:
+            if arc:
+                self._descend(arc.target)
+
+    def _descend(self, stage: Stage) -> None:
+        path = [stage]
+        while path:
+            current = path[-1]
+            if current.more:
+                current.execute()
+            forward = next((arc.target for arc in current.outputs if arc), None)
+            if forward is not None:
+                path.append(forward)
+            elif not current.more:
+                path.pop()
+
+    # ---- enabling timestamps ---------------------------------------------------------------
+
+    def _enable(self) -> int | None:
+        """Ask the sources that operators wait for; 0 if one answered, else when one could."""
+        if not any(feed.on_demand for feed in self._feeds.values()):
+            return None
+        now = self._clock.now()
+        wake: int | None = None
+        for stage in reversed(self._stages.values()):
+            for ask in stage.kernel.asks():
+                for feed, attribute, mark in self._backtrack(stage.operator.inputs, ask):
+                    if not feed.on_demand or feed.ended:
+                        continue
+                    if feed.enable(attribute, mark, now):
+                        self._read_at = now
+                        self._depth_first(feed)
+                        return 0
+                    when = feed.intake.when(attribute, mark, now)
+                    if when is not None and when > now:
+                        wake = when if wake is None else min(wake, when)
+        return wake
+
+    def _backtrack(self, inputs: tuple[int, ...], ask: Ask) -> Iterator[tuple[Feed, str, int]]:
+        """From an operator's wish to the sources it depends on."""
+        index = inputs[ask.port]
+        if index in self._feeds:
+            yield self._feeds[index], ask.attribute, ask.mark
+            return
+        stage = self._stages[index]
+        for wish in stage.kernel.needs(ask.attribute, ask.mark):
+            yield from self._backtrack(stage.operator.inputs, wish)
+
+    # ---- results ---------------------------------------------------------------------------
+
+    def _deliver(self, element: Element) -> None:
+        if not isinstance(element, pl.DataFrame):
+            return
+        rows = element.select(self._columns)
+        self._rows_out += rows.height
+        now = self._clock.now()
+        if self._arrival is None:
+            self._latency.add(now - self._read_at, rows.height)
+        else:
+            self._latency.add_all(now - clock_times(rows[self._arrival]))
+        self._sink.write(rows)
+
+    def _take_refused(self, stream: str, rows: Chunk) -> None:
+        if self._late_sink is not None:
+            self._late_sink.write(rows.with_columns(pl.lit(stream).alias("_stream")))
+            return
+        held = self._refused_rows.get(stream, 0)
+        if held < REFUSED_LIMIT:
+            self._refused.setdefault(stream, []).append(rows)
+            self._refused_rows[stream] = held + rows.height
+
+    def refused(self, stream: str) -> Chunk | None:
+        """The rows of a stream that were not let in; None if there are none."""
+        chunks = self._refused.get(stream)
+        return pl.concat(chunks, how="diagonal") if chunks else None
+
+    @property
+    def streams(self) -> list[str]:
+        """The names of the sources."""
+        return [feed.spec.name for feed in self._feeds.values()]
+
+    def stage(self, name: str) -> Stage:
+        """The first stage whose operator has this name, for looking into."""
+        return next(s for s in self._stages.values() if s.operator.name == name)
+
+    def metrics(self) -> RunMetrics:
+        """What happened so far."""
+        elapsed = (self._ended_at or self._clock.now()) - self._begun
+        totals = self._totals
+        return RunMetrics(
+            self._rows_out,
+            elapsed / SECOND,
+            tuple(stage.metrics(elapsed) for stage in self._stages.values()),
+            tuple(feed.metrics() for feed in self._feeds.values()),
+            totals.rows.now,
+            totals.rows.peak,
+            totals.bytes.now,
+            totals.bytes.peak,
+            totals.queued.peak,
+            self._latency,
+        )

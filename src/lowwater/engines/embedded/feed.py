@@ -1,0 +1,160 @@
+"""A source at run time: its reader, its intake, and the timers that make it speak."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from lowwater.engines.embedded.graph import Arc
+from lowwater.errors import OptionError
+from lowwater.metrics import StreamMetrics
+from lowwater.plan.nodes import SourceNode
+from lowwater.plan.physical import Operator
+from lowwater.progress.contract import Heartbeat, OnDemand, Timer
+from lowwater.progress.describe import Demand
+from lowwater.progress.intake import Intake
+from lowwater.stream.duration import nanoseconds
+from lowwater.stream.element import BEGINNING, Chunk, Element, End
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+
+class Feed:
+    """Feeds one source's rows and promises into the graph."""
+
+    def __init__(
+        self,
+        operator: Operator,
+        demands: Mapping[str, Demand],
+        refuse: Callable[[str, Chunk], None],
+    ):
+        assert isinstance(operator.node, SourceNode)
+        self.operator, self.spec = operator, operator.node.spec
+        self.reader = operator.node.source.open()
+        announced = self.spec.channels
+        if not announced and self.spec.channel:
+            announced = operator.node.source.channels(self.spec.channel)
+        self.intake = Intake(self.spec, demands, announced)
+        self.outputs: list[Arc] = []
+        self.deliver: Callable[[Element], None] | None = None
+        self._refuse = refuse
+        self._demanded = set(demands)
+        self._period = _period(self.spec.punctuate, Timer)
+        self._beat = _period(self.spec.idle, Heartbeat)
+        self._next_timer: int | None = None
+        self._next_beat: int | None = None
+        self.on_demand = isinstance(self.spec.idle, OnDemand)
+        self.rows = 0
+        self.stamps = 0
+        self.beats = 0
+        self.ended = False
+
+    def start(self, now: int) -> None:
+        """Set the timers."""
+        self._next_timer = now + self._period if self._period else None
+        self._next_beat = now + self._beat if self._beat else None
+
+    def due(self, rows: int = 1) -> int | None:
+        """When so many rows, or the end, are there to be read; None if nobody knows."""
+        if self.ended:
+            return None
+        return 0 if self.reader.ended else self.reader.due(rows)
+
+    def next_timer(self) -> int | None:
+        """When a timer of this source fires next."""
+        if self.ended:
+            return None
+        return min((t for t in (self._next_timer, self._next_beat) if t is not None), default=None)
+
+    def serve(self, now: int, limit: int) -> None:
+        """Read what is there and push it."""
+        chunk = self.reader.read(now, limit)
+        if chunk is not None and chunk.height:
+            taken = self.intake.take(chunk, now)
+            self.rows += chunk.height
+            if taken.refused is not None:
+                self._refuse(self.spec.name, taken.refused)
+            if taken.rows.height:
+                self._push([taken.rows])
+            self._push(taken.promises)
+        for attribute, value in self.reader.told():
+            self._push(self.intake.promise(attribute, self._ticks(attribute, value)))
+        if self.reader.ended:
+            self.ended = True
+            self._push([End()])
+
+    def _ticks(self, attribute: str, value: object) -> int:
+        domain = self.spec.domains.get(attribute)
+        if domain is None:
+            raise OptionError(f"stream {self.spec.name!r} has no progressing attribute {attribute!r}")
+        fits = isinstance(value, datetime | date) == isinstance(domain.dtype, pl.Datetime)
+        if value is None or not fits:
+            raise OptionError(f"a promise on {attribute!r} is of type {domain.dtype}, not {value!r}")
+        return int(domain.ticks_of(pl.Series([value], dtype=domain.dtype))[0])
+
+    def fire(self, now: int) -> bool:
+        """Fire the timers that are due; true if any was."""
+        fired = False
+        if self._next_timer is not None and self._period and self._next_timer <= now:
+            self._push(self.intake.promises())
+            self._next_timer = _after(self._next_timer, self._period, now)
+            fired = True
+        if self._next_beat is not None and self._beat and self._next_beat <= now:
+            promises = [
+                promise
+                for attribute in self.spec.contracts
+                for promise in self.intake.enable(attribute, BEGINNING, now)
+            ]
+            self.beats += 1
+            self._push(promises)
+            self._next_beat = _after(self._next_beat, self._beat, now)
+            fired = True
+        return fired
+
+    def enable(self, attribute: str, mark: int, now: int) -> bool:
+        """Make an enabling timestamp, if this source does so and the time has come."""
+        promises = self.intake.enable(attribute, mark, now)
+        if promises:
+            self.stamps += 1
+            self._push(promises)
+        return bool(promises)
+
+    def _push(self, elements: Sequence[Element]) -> None:
+        for element in elements:
+            for arc in self.outputs:
+                arc.push(element)
+            if self.deliver is not None:
+                self.deliver(element)
+
+    def metrics(self) -> StreamMetrics:
+        """What this source did."""
+        account = self.intake.account
+        marks = {
+            name: domain.show(self.intake.mark(name)) for name, domain in self.spec.domains.items()
+        }
+        latent = self.spec.stamp == "latent"
+        return StreamMetrics(
+            self.spec.name,
+            self.rows,
+            account.rows,
+            tuple(account.lines()),
+            marks,
+            None if latent else self.intake.slowest(self.spec.time),
+            self.stamps,
+            self.beats,
+            account.strays,
+            account.backward_marks,
+        )
+
+
+def _period(spec: object, kind: type[Timer] | type[Heartbeat]) -> int | None:
+    return nanoseconds(spec.period) if isinstance(spec, kind) else None
+
+
+def _after(last: int, period: int, now: int) -> int:
+    """The next beat of a period; beats that were missed are not made up for."""
+    missed = max(0, now - last) // period
+    return last + (missed + 1) * period

@@ -1,0 +1,173 @@
+"""The operator graph at run time: stages joined by arcs, each arc a queue of elements.
+
+Metering is done here, around the kernels, which know nothing of it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+
+import polars as pl
+
+from lowwater.engines.embedded.clock import Clock, stopwatch
+from lowwater.errors import LowwaterError, OperatorError
+from lowwater.metrics import OperatorMetrics
+from lowwater.operators.kernel import Kernel
+from lowwater.plan.physical import Operator
+from lowwater.state.store import MemoryStore
+from lowwater.stream.element import Element, End, GroupPunctuation, Punctuation
+
+
+class Gauge:
+    """A number that remembers its peak."""
+
+    __slots__ = ("now", "peak")
+
+    def __init__(self) -> None:
+        self.now = 0
+        self.peak = 0
+
+    def add(self, amount: int) -> None:
+        """Move the number."""
+        self.now += amount
+        self.peak = max(self.peak, self.now)
+
+
+class Totals:
+    """What all stages together hold."""
+
+    def __init__(self) -> None:
+        self.queued = Gauge()  # rows and promises in arcs and in the buffers of merges
+        self.rows = Gauge()
+        self.bytes = Gauge()
+
+
+class Arc:
+    """A queue from one stage to a port of the next."""
+
+    __slots__ = ("_elements", "_totals", "length", "port", "target")
+
+    def __init__(self, target: Stage, port: int, totals: Totals):
+        self.target, self.port = target, port
+        self.length = Gauge()
+        self._elements: deque[Element] = deque()
+        self._totals = totals
+
+    def __bool__(self) -> bool:
+        return bool(self._elements)
+
+    def push(self, element: Element) -> None:
+        """Add an element at the tail."""
+        self._elements.append(element)
+        self.length.add(weight(element))
+        self._totals.queued.add(weight(element))
+
+    def pop(self) -> Element:
+        """Take the element at the front."""
+        element = self._elements.popleft()
+        self.length.add(-weight(element))
+        self._totals.queued.add(-weight(element))
+        return element
+
+
+def weight(element: Element) -> int:
+    """How many rows or promises an element is."""
+    return element.height if isinstance(element, pl.DataFrame) else 1
+
+
+class Stage:
+    """An operator with its kernel, its input queues and its meters."""
+
+    def __init__(self, operator: Operator, clock: Clock, totals: Totals):
+        assert operator.build is not None
+        self.operator = operator
+        self.store = MemoryStore()
+        self.kernel: Kernel = operator.build(self.store, clock.now)
+        self.inputs: list[Arc] = [Arc(self, port, totals) for port in range(len(operator.inputs))]
+        self.outputs: list[Arc] = []
+        self.deliver: Callable[[Element], None] | None = None
+        self._clock, self._totals = clock, totals
+        self._held_in_merge = operator.name in ("merge", "sort")
+        self.rows_in = self.rows_out = self.promises_in = self.promises_out = 0
+        self.rows, self.bytes = Gauge(), Gauge()
+        self.busy = 0
+        self.idle = 0
+
+    @property
+    def more(self) -> bool:
+        """Whether there is input to work on."""
+        return any(self.inputs)
+
+    def execute(self) -> None:
+        """Take one element in and push what comes of it."""
+        arc = next(each for each in self.inputs if each)
+        element = arc.pop()
+        begun = stopwatch()
+        results = self._run(arc.port, element)
+        took = stopwatch() - begun
+        self.busy += took
+        self._clock.worked(took)
+        self._meter()
+        for result in results:
+            self._emit(result)
+
+    def _run(self, port: int, element: Element) -> Sequence[Element]:
+        try:
+            if isinstance(element, pl.DataFrame):
+                self.rows_in += element.height
+                return self.kernel.on_chunk(port, element)
+            if isinstance(element, End):
+                return self.kernel.on_end(port)
+            self.promises_in += 1
+            if isinstance(element, GroupPunctuation):
+                return self.kernel.on_group_punctuation(port, element)
+            return self.kernel.on_punctuation(port, element)
+        except LowwaterError as error:
+            error.add_note(f"in {self.operator.title} ({self.operator.node.origin})")
+            raise
+        except Exception as error:
+            where = f"{self.operator.title} {self.operator.detail} ({self.operator.node.origin})"
+            raise OperatorError(where, error) from error
+
+    def _emit(self, element: Element) -> None:
+        if isinstance(element, pl.DataFrame):
+            if not element.height:
+                return
+            self.rows_out += element.height
+        elif isinstance(element, Punctuation | GroupPunctuation):
+            self.promises_out += 1
+        for arc in self.outputs:
+            arc.push(element)
+        if self.deliver is not None:
+            self.deliver(element)
+
+    def _meter(self) -> None:
+        rows = self.store.rows - self.rows.now
+        if self._held_in_merge:
+            self._totals.queued.add(rows)
+        self.rows.add(rows)
+        self._totals.rows.add(rows)
+        size = self.store.bytes - self.bytes.now
+        self.bytes.add(size)
+        self._totals.bytes.add(size)
+
+    def metrics(self, elapsed: int) -> OperatorMetrics:
+        """What this stage did."""
+        return OperatorMetrics(
+            self.operator.title,
+            self.operator.detail,
+            self.rows_in,
+            self.rows_out,
+            self.promises_in,
+            self.promises_out,
+            self.kernel.marks(),
+            self.rows.now,
+            self.rows.peak,
+            self.bytes.now,
+            self.bytes.peak,
+            sum(arc.length.now for arc in self.inputs),
+            max((arc.length.peak for arc in self.inputs), default=0),
+            self.busy / 1e9,
+            self.idle / elapsed if elapsed else 0.0,
+        )

@@ -1,0 +1,131 @@
+"""The engine seam: one function that starts a plan on a named engine and gives a handle."""
+
+from __future__ import annotations
+
+import threading
+from typing import Literal
+
+import pyarrow as pa
+
+from lowwater.engines.embedded.clock import Charge, Clock, VirtualClock, WallClock
+from lowwater.engines.embedded.engine import EmbeddedEngine, Pace
+from lowwater.errors import OptionError, StreamError, unknown_name
+from lowwater.metrics import RunMetrics
+from lowwater.plan.physical import PhysicalPlan
+from lowwater.sinks import MemorySink, make_sink
+from lowwater.sources.push import Push
+from lowwater.stream.duration import Duration, nanoseconds
+
+ENGINES = ("embedded",)
+
+
+class Run:
+    """A query that is running, or has run."""
+
+    def __init__(self, engine: EmbeddedEngine, sink: object):
+        self._engine, self._sink = engine, sink
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._work, name="lowwater", daemon=True)
+
+    def _work(self) -> None:
+        try:
+            self._engine.run()
+        except BaseException as error:
+            self._error = error
+
+    def start(self) -> Run:
+        """Run in the background."""
+        self._thread.start()
+        return self
+
+    def run_here(self) -> Run:
+        """Run in the calling thread until the end."""
+        self._work()
+        self._raise()
+        return self
+
+    @property
+    def active(self) -> bool:
+        """Whether it is still running."""
+        return self._thread.is_alive()
+
+    def stop(self) -> None:
+        """End the run and wait for it."""
+        self._engine.stop()
+        self._thread.join()
+        self._raise()
+
+    def await_termination(self, timeout: float | None = None) -> bool:
+        """Wait for the end; true if it has come. An error of the run is raised here."""
+        self._thread.join(timeout)
+        self._raise()
+        return not self._thread.is_alive()
+
+    def _raise(self) -> None:
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+
+    def results(self) -> pa.Table:
+        """The results so far, if they were kept in memory (no ``sink=`` was given)."""
+        if not isinstance(self._sink, MemorySink):
+            raise OptionError("results went to the sink; they are kept only when sink= is not given")
+        return self._sink.table()
+
+    def late_rows(self, stream: str | None = None) -> pa.Table:
+        """The side output: rows of a stream that were not let in, and why.
+
+        ``_reason`` says why, ``_late_by_seconds`` how late, ``_mark`` which promise was broken.
+        """
+        names = self._engine.streams
+        if stream is None:
+            if len(names) > 1:
+                raise OptionError(f"several streams ran: say which of {', '.join(names)}")
+            stream = names[0]
+        if stream not in names:
+            raise OptionError(unknown_name("stream", stream, names))
+        rows = self._engine.refused(stream)
+        return pa.table({}) if rows is None else rows.to_arrow()
+
+    def metrics(self) -> RunMetrics:
+        """What happened so far."""
+        return self._engine.metrics()
+
+
+def prepare(
+    plan: PhysicalPlan,
+    *,
+    engine: str,
+    sink: object,
+    late_sink: object,
+    clock: Clock | Literal["virtual", "wall"] | None,
+    charge: Charge,
+    chunk_rows: int,
+    tick: Duration | None,
+) -> Run:
+    """Set a plan up on an engine."""
+    if engine not in ENGINES:
+        raise OptionError(f"unknown engine {engine!r}; this version has: {', '.join(ENGINES)}")
+    if not isinstance(chunk_rows, int) or chunk_rows < 1:
+        raise OptionError(f"chunk_rows is a whole number above zero, not {chunk_rows!r}")
+    target = make_sink(sink, plan.schema)
+    late = make_sink(late_sink, {}) if late_sink is not None else None
+    timer = _clock(plan, clock, charge)
+    exact = tick is None and isinstance(timer, WallClock)
+    pace = Pace(chunk_rows, 0 if exact else None if tick is None else nanoseconds(tick, "tick"))
+    return Run(EmbeddedEngine(plan, target, timer, pace, late), target)
+
+
+def _clock(plan: PhysicalPlan, clock: Clock | str | None, charge: Charge) -> Clock:
+    live = any(isinstance(each.node.source, Push) for each in plan.sources)  # type: ignore[attr-defined]
+    if clock is None:
+        clock = "wall" if live else "virtual"
+    if clock == "wall":
+        return WallClock()
+    if clock == "virtual":
+        if live:
+            raise StreamError("a live source needs the wall clock")
+        return VirtualClock(charge=charge)
+    if isinstance(clock, str):
+        raise OptionError(f"clock= is 'virtual' or 'wall', not {clock!r}")
+    return clock

@@ -1,0 +1,92 @@
+"""Every error a user of lowwater can meet, in one tree.
+
+::
+
+    LowwaterError
+    ├── QueryError            the query is wrong; found before any row is read
+    │   ├── ExpressionError   a piece of SQL text is wrong (knows line and column)
+    │   └── OptionError       an option has a value it cannot have
+    ├── StreamError           something went wrong while rows were flowing
+    │   ├── BrokenPromise     a row (or a producer's mark) breaks a promise already made
+    │   ├── BadInput          a row or chunk that cannot be read: wrong type, no time
+    │   └── OperatorError     an operator failed; names the operator and keeps the cause
+    └── SinkError             results could not be handed over
+
+Every class survives pickling with its fields, because errors cross process borders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Any
+
+
+class LowwaterError(Exception):
+    """Base of all errors raised on purpose by this package."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_rebuild, (type(self), self.args, self.__dict__))
+
+
+def _rebuild(
+    kind: type[LowwaterError], args: tuple[Any, ...], fields: dict[str, Any]
+) -> LowwaterError:
+    error = kind.__new__(kind)
+    error.args = args
+    error.__dict__.update(fields)
+    return error
+
+
+class QueryError(LowwaterError):
+    """The query cannot be run as it is written."""
+
+
+class ExpressionError(QueryError):
+    """A piece of SQL text is wrong; underlines the place."""
+
+    def __init__(self, message: str, text: str, line: int = 1, column: int = 1, length: int = 1):
+        self.text, self.line, self.column = text, line, column
+        source = text.splitlines()[line - 1] if text.splitlines() else ""
+        pointer = " " * (column - 1) + "^" * max(1, length)
+        super().__init__(f"{message}\n  at line {line}, column {column}:\n  {source}\n  {pointer}")
+
+
+class OptionError(QueryError):
+    """An option has a value it cannot have; the message says which values it can have."""
+
+
+class StreamError(LowwaterError):
+    """Something went wrong while rows were flowing."""
+
+
+class BrokenPromise(StreamError):
+    """A row or a producer's mark contradicts a promise that was already made."""
+
+    def __init__(self, message: str, *, stream: str, channel: object, time: object, mark: object):
+        self.stream, self.channel, self.time, self.mark = stream, channel, time, mark
+        super().__init__(message)
+
+
+class BadInput(StreamError):
+    """A row or a chunk cannot be taken in: its type is wrong or it has no usable time."""
+
+
+class OperatorError(StreamError):
+    """An operator failed; the original error is the cause."""
+
+    def __init__(self, operator: str, cause: BaseException):
+        self.operator = operator
+        super().__init__(f"{operator} failed: {type(cause).__name__}: {cause}")
+
+
+class SinkError(LowwaterError):
+    """Results could not be handed over to where they should go."""
+
+
+def unknown_name(what: str, name: str, known: Iterable[str]) -> str:
+    """Say that ``name`` is unknown, what is known, and which known name is nearest."""
+    names = sorted(known)
+    near = get_close_matches(name, names, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return f"unknown {what} {name!r}.{hint} Known: {', '.join(names) or '(none)'}."

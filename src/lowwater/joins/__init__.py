@@ -1,0 +1,1 @@
+"""Kernels of several inputs that match rows with each other."""

@@ -1,0 +1,208 @@
+"""OOP-Join (OOP §5.3, Fig. 4): a symmetric join bounded on progressing attributes.
+
+Rows meet the rows of the other side that are already there, then are kept only if a partner can
+still come. The mark of one side purges the other. Output promises: for each side's time the lesser
+of its own mark and what the other side's mark can still reach back to (individual punctuation), and
+the pair of both marks (joint punctuation, §7), which is independent of the band.
+
+Invariant: a row is kept exactly while a partner at or above the other side's mark could match it.
+An outer join answers an unmatched row when it is dropped, so its promises are the same; a joint
+promise is made by an inner join only, because an unmatched row has but one time. Where a side's
+time can be null in the output, its promise speaks of the rows that have it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import polars as pl
+
+from lowwater.joins.shape import IDS, JoinShape
+from lowwater.operators.kernel import Ask, Kernel
+from lowwater.state.store import ChunkStore, add, read, split, take
+from lowwater.stream.element import BEGINNING, END_OF_TIME, Chunk, Element, Punctuation
+
+ROWS = ("rows0", "rows1")
+MATCHED = ("matched0", "matched1")
+
+
+class BandJoin(Kernel):
+    """Joins two inputs whose times lie within each other's reach."""
+
+    rule: ClassVar[str] = "individual: own mark or the other's reach, the lesser; joint: both marks"
+
+    def __init__(self, store: ChunkStore, shape: JoinShape, slice_ticks: int):
+        super().__init__(store, 2)
+        self._shape, self._reach = shape, shape.reach
+        self._slice = max(1, slice_ticks)
+        self._marks = [BEGINNING, BEGINNING]
+        self._told: dict[tuple[str, ...], tuple[int, ...]] = {}
+        self._next_id = [0, 0]
+
+    # ---- rows ------------------------------------------------------------------------------
+
+    def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
+        """Match rows with the other side, then keep those that can still be met."""
+        shape = self._shape
+        rows = shape.prepare(port, chunk, self._next_id[port])
+        self._next_id[port] += chunk.height
+        ticks = shape.domain.ticks_of(chunk[shape.times[port]])
+        low, high = int(ticks.min()), int(ticks.max())  # type: ignore[arg-type]
+        pairs = self._meet(port, rows, low, high)
+        out: list[Element] = []
+        if pairs is not None and pairs.height:
+            out.append(shape.put_out(pairs))
+            self._remember_matches(port, pairs)
+        kept = self._keep(port, rows, low, high)
+        if shape.keeps(port) and kept.height < rows.height:
+            done = rows.filter(shape.inside_time(port) < self._threshold(port))
+            if pairs is not None:
+                done = done.join(pairs.select(IDS[port]), on=IDS[port], how="anti")
+            if done.height:
+                out.append(shape.put_out(done))
+        return out
+
+    def _meet(self, port: int, rows: Chunk, low: int, high: int) -> Chunk | None:
+        first = self._reach.earliest(port, low) // self._slice
+        last = self._reach.latest(port, high) // self._slice + 1
+        others = read(self.store, ROWS[1 - port], first, last)
+        if others is None:
+            return None
+        return self._shape.match(*((rows, others) if port == 0 else (others, rows)))
+
+    def _threshold(self, port: int) -> int:
+        """Rows of ``port`` below this time can meet nothing that is still to come."""
+        return self._reach.earliest(1 - port, self._marks[1 - port])
+
+    def _keep(self, port: int, rows: Chunk, low: int, high: int) -> Chunk:
+        threshold = self._threshold(port)
+        time = self._shape.inside_time(port)
+        if low < threshold:
+            rows = rows.filter(time >= threshold) if high >= threshold else rows.clear()
+        for slice_, part in split(rows, time // self._slice):
+            add(self.store, ROWS[port], slice_, part)
+        return rows
+
+    def _remember_matches(self, port: int, pairs: Chunk) -> None:
+        for side in (0, 1):
+            if not self._shape.keeps(side):
+                continue
+            time = self._shape.inside_time(side).alias("__time")
+            met = pairs.select(IDS[side], time).unique(IDS[side])
+            met = met.filter(pl.col("__time") >= self._threshold(side))
+            for slice_, part in split(met, pl.col("__time") // self._slice):
+                add(self.store, MATCHED[side], slice_, part)
+
+    # ---- promises --------------------------------------------------------------------------
+
+    def on_punctuation(self, port: int, promise: Punctuation) -> Sequence[Element]:
+        """Purge the other side and tell what follows."""
+        if promise.attributes != (self._shape.times[port],):
+            return []
+        if promise.values[0] <= self._marks[port]:
+            return []
+        self._marks[port] = promise.values[0]
+        return [*self._purge(1 - port), *self._tell()]
+
+    def closing(self, port: int) -> Sequence[Element]:
+        """An input that ended can meet nothing any more."""
+        self._marks[port] = END_OF_TIME
+        answers = self._purge(1 - port)
+        if not self._open:
+            for side in (0, 1):
+                answers += self._purge(side)
+            return answers
+        return [*answers, *self._tell()]
+
+    def _purge(self, side: int) -> list[Element]:
+        threshold = self._threshold(side)
+        whole = threshold // self._slice
+        time = self._shape.inside_time(side)
+        gone = [take(self.store, ROWS[side], None, whole)]
+        edge = take(self.store, ROWS[side], whole, whole + 1)
+        if edge is not None:
+            stay = edge.filter(time >= threshold)
+            if stay.height:
+                self.store.put(ROWS[side], whole, stay)
+            gone.append(edge.filter(time < threshold))
+        if not self._shape.keeps(side):
+            return []
+        met = read(self.store, MATCHED[side], None, whole + 1)
+        self._forget_matches(side, whole, threshold)
+        dropped = [rows for rows in gone if rows is not None and rows.height]
+        if not dropped:
+            return []
+        rows = pl.concat(dropped)
+        alone = rows if met is None else rows.join(met, on=IDS[side], how="anti")
+        return [self._shape.put_out(alone)] if alone.height else []
+
+    def _forget_matches(self, side: int, whole: int, threshold: int) -> None:
+        take(self.store, MATCHED[side], None, whole)
+        edge = take(self.store, MATCHED[side], whole, whole + 1)
+        if edge is not None:
+            stay = edge.filter(pl.col("__time") >= threshold)
+            if stay.height:
+                self.store.put(MATCHED[side], whole, stay)
+
+    def _tell(self) -> list[Element]:
+        left, right = self._shape.out_times
+        told: list[Element] = []
+        for side, name in ((0, left), (1, right)):
+            told += self._once((name,), (min(self._marks[side], self._threshold(side)),))
+        if self._shape.how == "inner" and left != right:
+            told += self._once((left, right), (self._marks[0], self._marks[1]))
+        return told
+
+    def _once(self, attributes: tuple[str, ...], values: tuple[int, ...]) -> list[Element]:
+        before = self._told.get(attributes)
+        if BEGINNING in values or all(value >= END_OF_TIME for value in values):
+            return []
+        if before is not None and not any(n > o for n, o in zip(values, before, strict=True)):
+            return []
+        self._told[attributes] = values
+        return [Punctuation(tuple(zip(attributes, values, strict=True)))]
+
+    # ---- asking and saving -----------------------------------------------------------------
+
+    def asks(self) -> Sequence[Ask]:
+        """An outer join wants to know when its earliest row has missed its partners."""
+        wants = []
+        for side in (0, 1):
+            slices = self.store.slices(ROWS[side]) if self._shape.keeps(side) else []
+            if slices:
+                rows = read(self.store, ROWS[side], slices[0], slices[0] + 1)
+                assert rows is not None
+                least = int(rows.select(self._shape.inside_time(side).min()).item())
+                time = self._shape.times[1 - side]
+                wants.append(Ask(1 - side, time, self._reach.latest(side, least) + 1))
+        return wants
+
+    def needs(self, attribute: str, mark: int) -> Sequence[Ask]:
+        """A promise on one side's time needs its own mark, and the other's a reach further."""
+        names = self._shape.out_times
+        wants = []
+        for side in (0, 1):
+            if attribute == names[side]:
+                wants.append(Ask(side, self._shape.times[side], mark))
+                further = self._reach.latest(side, mark - 1) + 1
+                wants.append(Ask(1 - side, self._shape.times[1 - side], further))
+        return [want for want in wants if self._marks[want.port] < want.mark]
+
+    def marks(self) -> dict[str, int]:
+        """The marks of both inputs."""
+        return {f"{self._shape.times[side]}[{side}]": self._marks[side] for side in (0, 1)}
+
+    def snapshot(self) -> dict[str, Any]:
+        """The marks held and told."""
+        return super().snapshot() | {
+            "marks": list(self._marks),
+            "told": dict(self._told),
+            "ids": list(self._next_id),
+        }
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on from a snapshot."""
+        super().restore(saved)
+        self._marks, self._told = list(saved["marks"]), dict(saved["told"])
+        self._next_id = list(saved["ids"])

@@ -1,0 +1,98 @@
+"""The columns of a join: how both sides are keyed, renamed, matched and put together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import reduce
+from operator import and_
+from typing import Literal
+
+import polars as pl
+
+from lowwater.joins.reach import Reach
+from lowwater.stream.element import Chunk
+from lowwater.stream.time_domain import TimeDomain
+
+How = Literal["inner", "left", "right", "full"]
+IDS = ("__id0", "__id1")
+KEYS = ("__key0", "__key1")
+
+
+@dataclass(frozen=True)
+class JoinShape:
+    """What a join matches on and what it puts out."""
+
+    reach: Reach
+    domain: TimeDomain
+    times: tuple[str, str]
+    """The time columns of left and right, under their own names."""
+    on: tuple[tuple[str, str], ...]
+    """Pairs of columns that must be equal."""
+    right_names: Mapping[str, str]
+    """Right column to the name it has inside the join."""
+    output: Mapping[str, pl.DataType]
+    """The columns that come out."""
+    merged: Mapping[str, str]
+    """Output key column to the right column (inside name) that has the same value."""
+    residual: pl.Expr | None
+    how: How
+
+    @property
+    def out_times(self) -> tuple[str, str]:
+        """The time columns of left and right in the output."""
+        right = self.right_names[self.times[1]]
+        same = [out for out, inside in self.merged.items() if inside == right]
+        return self.times[0], same[0] if same else right
+
+    def keeps(self, side: int) -> bool:
+        """Whether rows of a side come out even when nothing matches them."""
+        return self.how == "full" or self.how == ("left", "right")[side]
+
+    def inside_time(self, side: int) -> pl.Expr:
+        """The ticks of a side's time, under the name it has inside the join."""
+        name = self.times[0] if side == 0 else self.right_names[self.times[1]]
+        return self.domain.to_ticks(pl.col(name))
+
+    def prepare(self, side: int, chunk: Chunk, first_id: int) -> Chunk:
+        """Rename, key and number the rows of a side."""
+        if side == 1:
+            chunk = chunk.rename(dict(self.right_names))
+        extra = []
+        key = self.reach.key(self.inside_time(side))
+        if key is not None:
+            extra.append(key.alias(KEYS[side]))
+        if self.keeps(side):
+            extra.append(pl.int_range(first_id, first_id + chunk.height, dtype=pl.Int64).alias(IDS[side]))
+        return chunk.with_columns(extra) if extra else chunk
+
+    def match(self, left: Chunk, right: Chunk) -> Chunk:
+        """All matching pairs, columns of both sides under their inside names."""
+        left_on = [name for name, _ in self.on]
+        right_on = [self.right_names[name] for _, name in self.on]
+        if KEYS[0] in left.columns:
+            left_on.append(KEYS[0])
+            right_on.append(KEYS[1])
+        check = self._check()
+        if not left_on:
+            pairs = left.join(right, how="cross")
+        else:
+            pairs = left.join(right, left_on=left_on, right_on=right_on, coalesce=False)
+        return pairs if check is None else pairs.filter(check)
+
+    def _check(self) -> pl.Expr | None:
+        parts = [self.reach.check(self.inside_time(0), self.inside_time(1)), self.residual]
+        some = [part for part in parts if part is not None]
+        return reduce(and_, some) if some else None
+
+    def put_out(self, pairs: Chunk) -> Chunk:
+        """Pairs, or rows of one side alone, in the output's columns."""
+        columns = []
+        for name, dtype in self.output.items():
+            inside = self.merged.get(name)
+            have = [pl.col(each) for each in (name, inside) if each in pairs.columns]
+            if not have:
+                columns.append(pl.lit(None, dtype=dtype).alias(name))
+            else:
+                columns.append((have[0] if len(have) == 1 else pl.coalesce(have)).alias(name))
+        return pairs.select(columns)

@@ -1,0 +1,133 @@
+"""Metrics as values: what a run did, readable at any moment and after it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lowwater.progress.late import LateRows
+
+_SUB = 8
+
+
+class Histogram:
+    """Durations in logarithmic buckets: eight to a doubling, so within 9 % everywhere."""
+
+    def __init__(self) -> None:
+        self._buckets: dict[int, int] = {}
+        self.count = 0
+        self.total = 0
+        self.longest = 0
+
+    def add(self, nanoseconds: int, count: int = 1) -> None:
+        """Count durations."""
+        length = max(0, nanoseconds)
+        bucket = length if length < _SUB else _bucket(length)
+        self._buckets[bucket] = self._buckets.get(bucket, 0) + count
+        self.count += count
+        self.total += length * count
+        self.longest = max(self.longest, length)
+
+    def add_all(self, nanoseconds: NDArray[np.int64]) -> None:
+        """Count many durations at once; equal ones are counted together."""
+        lengths, counts = np.unique(np.maximum(nanoseconds, 0), return_counts=True)
+        for length, count in zip(lengths.tolist(), counts.tolist(), strict=True):
+            self.add(length, count)
+
+    @property
+    def mean(self) -> float:
+        """The mean in nanoseconds, exact; 0 if nothing was counted."""
+        return self.total / self.count if self.count else 0.0
+
+    def quantile(self, share: float) -> int:
+        """The duration that ``share`` of all durations do not exceed."""
+        seen = 0
+        for bucket in sorted(self._buckets):
+            seen += self._buckets[bucket]
+            if seen >= share * self.count:
+                return min(self.longest, _upper(bucket))
+        return self.longest
+
+
+def _bucket(length: int) -> int:
+    power = length.bit_length() - 4
+    return _SUB * (power + 1) + (length >> power) - _SUB
+
+
+def _upper(bucket: int) -> int:
+    if bucket < _SUB:
+        return bucket
+    power, rest = divmod(bucket - _SUB, _SUB)
+    return ((rest + _SUB + 1) << power) - 1
+
+
+@dataclass(frozen=True)
+class OperatorMetrics:
+    """One operator."""
+
+    title: str
+    detail: str
+    rows_in: int
+    rows_out: int
+    promises_in: int
+    promises_out: int
+    marks: Mapping[str, int]
+    state_rows: int
+    state_rows_peak: int
+    state_bytes: int
+    state_bytes_peak: int
+    queue: int
+    queue_peak: int
+    busy_seconds: float
+    idle_share: float
+    """Share of the run's time in which it held something back and had no input."""
+
+
+@dataclass(frozen=True)
+class StreamMetrics:
+    """One source."""
+
+    name: str
+    rows: int
+    refused_rows: int
+    late: tuple[LateRows, ...]
+    marks: Mapping[str, datetime | int | None]
+    slowest_channel: Hashable
+    enabling_timestamps: int
+    heartbeats: int
+    stray_rows: int
+    backward_marks: int
+
+
+@dataclass(frozen=True)
+class RunMetrics:
+    """A whole run."""
+
+    rows_out: int
+    elapsed_seconds: float
+    operators: tuple[OperatorMetrics, ...]
+    streams: tuple[StreamMetrics, ...]
+    state_rows: int
+    state_rows_peak: int
+    state_bytes: int
+    state_bytes_peak: int
+    queue_peak: int
+    """The most elements (rows and promises) that waited in all queues and buffers together."""
+    latency: Histogram = field(repr=False)
+
+    @property
+    def late_rows(self) -> int:
+        """Rows refused for being late, over all streams."""
+        return sum(line.rows for s in self.streams for line in s.late if line.reason == "late")
+
+    def operator(self, name: str) -> OperatorMetrics:
+        """The first operator whose title begins with ``name``."""
+        return next(each for each in self.operators if each.title.startswith(name))
+
+    def stream(self, name: str) -> StreamMetrics:
+        """The stream of that name."""
+        return next(each for each in self.streams if each.name == name)

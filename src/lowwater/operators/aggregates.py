@@ -1,0 +1,230 @@
+"""Aggregates in three steps: lift a row, merge partials, finish an answer.
+
+Every aggregate is a few *partial columns*. ``lift`` makes them from rows (each row is a partial of
+itself), ``merge`` folds many partials of a group into one, ``finish`` turns a partial into the
+value. Merging is associative and commutative, so rows may come in any order, in any chunks, and
+through any number of levels. Nulls are treated as SQL treats them.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import polars as pl
+
+from lowwater.errors import QueryError, unknown_name
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """One aggregate: its name in the output and how it is lifted, merged and finished."""
+
+    name: str
+    lift: tuple[pl.Expr, ...]
+    merge: tuple[pl.Expr, ...]
+    finish: pl.Expr
+
+
+@dataclass(frozen=True)
+class Call:
+    """An aggregate as asked for: ``function(argument)``, the argument already an expression."""
+
+    name: str
+    function: str
+    argument: pl.Expr | None
+    distinct: bool = False
+    time: pl.Expr | None = None
+    """The ticks that first and last go by."""
+
+
+@dataclass(frozen=True)
+class UserAggregate:
+    """A user's own aggregate: ``init() -> state``, ``add(state, chunk) -> state``,
+    ``merge(state, state) -> state`` and ``finish(state) -> value``.
+
+    ``add`` gets the rows of one group as a polars frame with ``columns``. States are kept pickled.
+    """
+
+    init: Callable[[], Any]
+    add: Callable[[Any, pl.DataFrame], Any]
+    merge: Callable[[Any, Any], Any]
+    finish: Callable[[Any], Any]
+    columns: tuple[str, ...]
+    returns: pl.DataType | type[pl.DataType] = pl.Float64
+
+    def build(self, name: str, schema: Mapping[str, pl.DataType]) -> Aggregate:
+        """The three steps of this aggregate under an output name, over rows of this schema.
+
+        Its partial is either a state or a row not yet added to one; merging adds the rows of a
+        group in one call.
+        """
+        part = f"{name}__part"
+        row_type = pl.Struct({column: schema[column] for column in self.columns})
+        part_type = pl.Struct({"state": pl.Binary(), "row": row_type})
+
+        def fold(parts: pl.Series) -> pl.Series:
+            states, rows = parts.struct.field("state"), parts.struct.field("row")
+            folded = [pickle.loads(state) for state in states.drop_nulls()]
+            raw = rows.filter(states.is_null())
+            if len(raw):
+                folded.append(self.add(self.init(), raw.struct.unnest()))
+            state = pickle.dumps(reduce(self.merge, folded))
+            return pl.Series([{"state": state, "row": None}], dtype=part_type)
+
+        lifted = pl.struct(
+            pl.lit(None, dtype=pl.Binary).alias("state"), pl.struct(self.columns).alias("row")
+        )
+        merged = pl.col(part).map_batches(fold, return_dtype=part_type, returns_scalar=True)
+        finished = pl.col(part).struct.field("state").map_elements(
+            lambda state: self.finish(pickle.loads(state)), return_dtype=self.returns
+        )
+        return Aggregate(name, (lifted.alias(part),), (merged,), finished.alias(name))
+
+
+def build(call: Call) -> Aggregate:
+    """The three steps of a built-in aggregate."""
+    if call.function == "count" and call.distinct:
+        return _count_distinct(call)
+    makers: dict[str, Callable[[Call], Aggregate]] = {
+        "count": _count,
+        "sum": _sum,
+        "avg": _avg,
+        "min": _extreme,
+        "max": _extreme,
+        "stddev": _stddev,
+        "first": _edge,
+        "last": _edge,
+    }
+    if call.function not in makers:
+        raise QueryError(unknown_name("aggregate", call.function, makers))
+    if call.distinct:
+        raise QueryError(f"{call.function}(DISTINCT ...) is not supported; count(DISTINCT ...) is")
+    if call.argument is None and call.function != "count":
+        raise QueryError(f"{call.function} needs an argument")
+    return makers[call.function](call)
+
+
+def _argument(call: Call) -> pl.Expr:
+    assert call.argument is not None
+    return call.argument
+
+
+def _count(call: Call) -> Aggregate:
+    part = f"{call.name}__n"
+    every = pl.lit(1, dtype=pl.Int64)
+    lift = every if call.argument is None else call.argument.is_not_null().cast(pl.Int64)
+    return Aggregate(
+        call.name, (lift.alias(part),), (pl.col(part).sum(),), pl.col(part).alias(call.name)
+    )
+
+
+def _count_distinct(call: Call) -> Aggregate:
+    part = f"{call.name}__set"
+    lift = _argument(call).reshape((-1, 1)).arr.to_list().alias(part)
+    merge = pl.col(part).list.explode().drop_nulls().unique()
+    finish = pl.col(part).list.len().cast(pl.Int64).alias(call.name)
+    return Aggregate(call.name, (lift,), (merge.implode().alias(part),), finish)
+
+
+def _sum(call: Call) -> Aggregate:
+    total, seen = f"{call.name}__sum", f"{call.name}__n"
+    value = _argument(call)
+    finish = pl.when(pl.col(seen) > 0).then(pl.col(total)).alias(call.name)
+    return Aggregate(
+        call.name,
+        (value.fill_null(0).alias(total), value.is_not_null().cast(pl.Int64).alias(seen)),
+        (pl.col(total).sum(), pl.col(seen).sum()),
+        finish,
+    )
+
+
+def _avg(call: Call) -> Aggregate:
+    total, seen = f"{call.name}__sum", f"{call.name}__n"
+    value = _argument(call)
+    finish = pl.when(pl.col(seen) > 0).then(pl.col(total) / pl.col(seen)).alias(call.name)
+    return Aggregate(
+        call.name,
+        (
+            value.cast(pl.Float64).fill_null(0.0).alias(total),
+            value.is_not_null().cast(pl.Int64).alias(seen),
+        ),
+        (pl.col(total).sum(), pl.col(seen).sum()),
+        finish,
+    )
+
+
+def _extreme(call: Call) -> Aggregate:
+    part = f"{call.name}__{call.function}"
+    column = pl.col(part)
+    merge = column.min() if call.function == "min" else column.max()
+    return Aggregate(
+        call.name, (_argument(call).alias(part),), (merge,), pl.col(part).alias(call.name)
+    )
+
+
+def _stddev(call: Call) -> Aggregate:
+    """Sample standard deviation, from count, mean and squared deviations merged pairwise."""
+    n, mean, squares = f"{call.name}__n", f"{call.name}__mean", f"{call.name}__m2"
+    value = _argument(call).cast(pl.Float64)
+    count, middle = pl.col(n), pl.col(mean)
+    total = count.sum()
+    center = (count * middle).sum() / total
+    spread = (pl.col(squares) + count * (middle - center) ** 2).sum()
+    some = total > 0
+    finish = (
+        pl.when(pl.col(n) > 1).then((pl.col(squares) / (pl.col(n) - 1)).sqrt()).alias(call.name)
+    )
+    return Aggregate(
+        call.name,
+        (
+            value.is_not_null().cast(pl.Int64).alias(n),
+            value.fill_null(0.0).alias(mean),
+            pl.lit(0.0).alias(squares),
+        ),
+        (
+            total.alias(n),
+            pl.when(some).then(center).otherwise(0.0).alias(mean),
+            pl.when(some).then(spread).otherwise(0.0).alias(squares),
+        ),
+        finish,
+    )
+
+
+def _edge(call: Call) -> Aggregate:
+    """First or last non-null value by time; of equal times the least (first) or greatest (last)."""
+    if call.time is None:
+        raise QueryError(f"{call.function} needs a stream with a time attribute")
+    part, at = f"{call.name}__{call.function}", f"{call.name}__at"
+    value = _argument(call)
+    order = [pl.col(at), pl.col(part)]
+    last = call.function == "last"
+    nulls = {"descending": [last, last], "nulls_last": True}
+    ranked = (pl.col(part).sort_by(order, **nulls), pl.col(at).sort_by(order, **nulls))  # type: ignore[arg-type]
+    return Aggregate(
+        call.name,
+        (value.alias(part), pl.when(value.is_not_null()).then(call.time).alias(at)),
+        (ranked[0].first(), ranked[1].first()),
+        pl.col(part).alias(call.name),
+    )
+
+
+def lift(rows: pl.DataFrame, keys: Sequence[pl.Expr], aggregates: Sequence[Aggregate]) -> pl.DataFrame:
+    """Rows as partials of themselves, next to their keys."""
+    return rows.select(*keys, *(part for each in aggregates for part in each.lift))
+
+
+def merge(partials: pl.DataFrame, keys: Sequence[str], aggregates: Sequence[Aggregate]) -> pl.DataFrame:
+    """One partial per distinct key."""
+    parts = [part for each in aggregates for part in each.merge]
+    if not keys:
+        return partials.select(parts)
+    return partials.group_by(keys).agg(parts)
+
+
+def finish(partials: pl.DataFrame, keys: Sequence[pl.Expr], aggregates: Sequence[Aggregate]) -> pl.DataFrame:
+    """Answers from partials."""
+    return partials.select(*keys, *(each.finish for each in aggregates))

@@ -1,0 +1,101 @@
+"""Duplicate elimination (OOP §5.4): a row passes the first time its key is seen.
+
+The key includes a progressing attribute, so a promise says when a key can never come again; only
+then is it forgotten. Promises pass through as received.
+
+Invariant: a key is remembered exactly from its first row until the mark passes its time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import polars as pl
+
+from lowwater.operators.kernel import Ask, Kernel
+from lowwater.state.store import ChunkStore, add, read, split, take
+from lowwater.stream.element import BEGINNING, Chunk, Element, GroupPunctuation, Punctuation
+from lowwater.stream.time_domain import TimeDomain
+
+SEEN = "seen"
+
+
+class Distinct(Kernel):
+    """Passes one row per distinct key."""
+
+    rule: ClassVar[str] = "promises pass through; keys below the mark are forgotten"
+
+    def __init__(
+        self,
+        store: ChunkStore,
+        key: Sequence[str],
+        time: str,
+        domain: TimeDomain,
+        slice_ticks: int,
+    ):
+        super().__init__(store)
+        self._key, self._time, self._domain = list(key), time, domain
+        self._slice = max(1, slice_ticks)
+        self._ticks = domain.to_ticks(pl.col(time))
+        self._mark = BEGINNING
+
+    def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
+        """Pass the rows whose key is new."""
+        fresh: list[Element] = []
+        once = chunk.unique(subset=self._key, keep="first", maintain_order=True)
+        for slice_, rows in split(once, self._ticks // self._slice):
+            seen = read(self.store, SEEN, slice_, slice_ + 1)
+            new = rows
+            if seen is not None:
+                new = rows.join(
+                    seen, on=self._key, how="anti", nulls_equal=True, maintain_order="left"
+                )
+            if new.height:
+                add(self.store, SEEN, slice_, new.select(self._key))
+                fresh.append(new)
+        return fresh
+
+    def on_punctuation(self, port: int, promise: Punctuation) -> Sequence[Element]:
+        """Forget the keys the promise covers."""
+        if promise.attributes == (self._time,):
+            self._forget(promise.values[0])
+        return [promise]
+
+    def on_group_punctuation(self, port: int, promise: GroupPunctuation) -> Sequence[Element]:
+        """A promise per group survives duplicate elimination."""
+        return [promise]
+
+    def _forget(self, mark: int) -> None:
+        if mark <= self._mark:
+            return
+        self._mark = mark
+        whole = mark // self._slice
+        take(self.store, SEEN, None, whole)
+        edge = take(self.store, SEEN, whole, whole + 1)
+        if edge is not None:
+            kept = edge.filter(self._ticks >= mark)
+            if kept.height:
+                self.store.put(SEEN, whole, kept)
+
+    def closing(self, port: int) -> Sequence[Element]:
+        """Forget everything."""
+        take(self.store, SEEN)
+        return []
+
+    def needs(self, attribute: str, mark: int) -> Sequence[Ask]:
+        """The same of the input."""
+        return [Ask(0, attribute, mark)]
+
+    def marks(self) -> dict[str, int]:
+        """The input's mark."""
+        return {self._time: self._mark}
+
+    def snapshot(self) -> dict[str, Any]:
+        """The mark."""
+        return super().snapshot() | {"mark": self._mark}
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on from a snapshot."""
+        super().restore(saved)
+        self._mark = saved["mark"]

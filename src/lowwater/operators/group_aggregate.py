@@ -1,0 +1,125 @@
+"""Aggregate grouped by progressing attributes themselves (OOP §5.2, §7).
+
+A group is complete when no future row can fall into it: when a linear promise has passed one of
+its progressing values, or a joint promise has passed all of them together. The second is what lets
+``GROUP BY S0.ts, S1.ts`` over a band join answer as soon as both inputs have passed the pair,
+instead of a whole band later.
+
+Invariant: a group is answered once, by the first promise that covers it; then it is dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import and_
+from typing import Any, ClassVar
+
+import polars as pl
+
+from lowwater.operators.aggregates import Aggregate, finish, lift, merge
+from lowwater.operators.kernel import Ask, Kernel
+from lowwater.operators.partials import Partials
+from lowwater.state.store import ChunkStore, split
+from lowwater.stream.element import BEGINNING, END_OF_TIME, Chunk, Element, Punctuation
+from lowwater.stream.time_domain import TimeDomain
+
+
+class GroupAggregate(Kernel):
+    """Aggregates rows per distinct key, where some key columns are progressing attributes."""
+
+    rule: ClassVar[str] = "groups a promise covers are answered, then the promise passes on"
+
+    def __init__(
+        self,
+        store: ChunkStore,
+        groups: Sequence[str],
+        progressing: Mapping[str, TimeDomain],
+        aggregates: Sequence[Aggregate],
+        slice_ticks: int,
+    ):
+        super().__init__(store)
+        self._groups, self._aggregates = list(groups), list(aggregates)
+        self._domains = dict(progressing)
+        self._first = next(iter(self._domains))
+        self._slice = max(1, slice_ticks)
+        self._partials = Partials(store, self._groups, self._aggregates)
+        self._linear: dict[str, int] = {}
+        self._joint: dict[tuple[str, ...], tuple[int, ...]] = {}
+
+    def _ticks(self, attribute: str) -> pl.Expr:
+        return self._domains[attribute].to_ticks(pl.col(attribute))
+
+    def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
+        """Reduce rows into their groups."""
+        keys = [pl.col(name) for name in self._groups]
+        for slice_, rows in split(chunk, self._ticks(self._first) // self._slice):
+            self._partials.put(slice_, lift(rows, keys, self._aggregates))
+        return []
+
+    def on_punctuation(self, port: int, promise: Punctuation) -> Sequence[Element]:
+        """Answer the groups the promise covers and pass it on."""
+        if not set(promise.attributes) <= set(self._domains):
+            return []
+        if promise.is_linear:
+            ((attribute, mark),) = promise.bounds
+            if mark <= self._linear.get(attribute, BEGINNING):
+                return []
+            self._linear[attribute] = mark
+        else:
+            before = self._joint.get(promise.attributes)
+            if before and not all(n >= o for n, o in zip(promise.values, before, strict=True)):
+                return []
+            self._joint[promise.attributes] = promise.values
+        return [*self._answer(promise), promise]
+
+    def _answer(self, promise: Punctuation) -> list[Element]:
+        covered = reduce(and_, (self._ticks(name) < mark for name, mark in promise.bounds))
+        limit = dict(promise.bounds).get(self._first, END_OF_TIME)
+        answers: list[Element] = []
+        for slice_ in self._partials.slices(high=-(-limit // self._slice)):
+            held = self._partials.get(slice_)
+            assert held is not None
+            done = held.filter(covered)
+            if not done.height:
+                continue
+            self._partials.take(slice_)
+            rest = held.filter(~covered)
+            if rest.height:
+                self._partials.put(slice_, rest)
+            answers.append(self._finish(done))
+        return answers
+
+    def _finish(self, partials: Chunk) -> Chunk:
+        merged = merge(partials, self._groups, self._aggregates)
+        return finish(merged, [pl.col(name) for name in self._groups], self._aggregates)
+
+    def closing(self, port: int) -> Sequence[Element]:
+        """Answer everything that is left."""
+        held = [self._partials.take(slice_) for slice_ in self._partials.slices()]
+        return [self._finish(chunk) for chunk in held if chunk is not None]
+
+    def asks(self) -> Sequence[Ask]:
+        """The earliest group wants the mark just past its value."""
+        slices = self._partials.slices()
+        if not slices:
+            return []
+        held = self._partials.get(slices[0])
+        assert held is not None
+        least = int(held.select(self._ticks(self._first).min()).item())
+        return [Ask(0, self._first, least + 1)]
+
+    def marks(self) -> dict[str, int]:
+        """The linear marks held."""
+        return dict(self._linear)
+
+    def snapshot(self) -> dict[str, Any]:
+        """The promises held."""
+        return super().snapshot() | {"linear": dict(self._linear), "joint": dict(self._joint)}
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on from a snapshot."""
+        super().restore(saved)
+        self._linear, self._joint = dict(saved["linear"]), dict(saved["joint"])
+
+

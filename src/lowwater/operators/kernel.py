@@ -1,0 +1,82 @@
+"""The kernel: what every operator is to an engine.
+
+An engine hands a kernel one element at a time and gets elements back. A kernel reads no clock,
+rolls no dice, knows no engine and calls nobody downstream; its rows are in the chunk store it was
+given, its few numbers in its snapshot. Kernel plus store after a snapshot can be built again
+elsewhere and go on as if nothing had happened.
+
+Invariants every kernel keeps: a punctuation it emits is true of all rows it emits later; marks it
+emits never go back; after the end of all inputs its store is empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from lowwater.state.store import ChunkStore
+from lowwater.stream.element import Chunk, Element, End, GroupPunctuation, Punctuation
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A wish for progress: ``attribute`` of input ``port`` should be promised up to ``mark``."""
+
+    port: int
+    attribute: str
+    mark: int
+
+
+class Kernel:
+    """Base of all kernels. One input and plain forwarding unless a subclass says otherwise."""
+
+    rule: ClassVar[str] = "promises pass through"
+    """How output promises follow from input promises, in words (shown by explain)."""
+
+    def __init__(self, store: ChunkStore, ports: int = 1):
+        self.store = store
+        self.ports = ports
+        self._open = set(range(ports))
+
+    def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
+        """Take rows in."""
+        return [chunk]
+
+    def on_punctuation(self, port: int, promise: Punctuation) -> Sequence[Element]:
+        """Take a promise in."""
+        return [promise]
+
+    def on_group_punctuation(self, port: int, promise: GroupPunctuation) -> Sequence[Element]:
+        """Take a promise per group in. Ignoring one is always sound, and the default."""
+        return []
+
+    def on_end(self, port: int) -> Sequence[Element]:
+        """Take the end of an input; the end of the last one ends the output."""
+        self._open.discard(port)
+        elements = list(self.closing(port))
+        return elements if self._open else [*elements, End()]
+
+    def closing(self, port: int) -> Sequence[Element]:
+        """What leaves when an input ends."""
+        return []
+
+    def asks(self) -> Sequence[Ask]:
+        """The progress that would let this kernel answer something it holds back."""
+        return []
+
+    def needs(self, attribute: str, mark: int) -> Sequence[Ask]:
+        """The input progress without which the output cannot promise ``attribute >= mark``."""
+        return [Ask(0, attribute, mark)]
+
+    def marks(self) -> dict[str, int]:
+        """The promises held, by input or attribute, for people to look at."""
+        return {}
+
+    def snapshot(self) -> dict[str, Any]:
+        """The kernel's few numbers."""
+        return {"open": sorted(self._open)}
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on from a snapshot."""
+        self._open = set(saved["open"])

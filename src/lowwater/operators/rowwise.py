@@ -1,0 +1,187 @@
+"""Select, project/map and apply: one row in, at most one row out, promises translated.
+
+Progress rule: a filter keeps every promise, since dropping rows breaks none. A projection keeps
+the promises on attributes it passes on, under their new names, and makes promises for columns it
+computes monotonically from progressing ones (OOP §5.3: ``max`` or ``min`` of two timestamps).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import polars as pl
+
+from lowwater.errors import BadInput
+from lowwater.operators.kernel import Ask, Kernel
+from lowwater.state.store import ChunkStore
+from lowwater.stream.element import (
+    BEGINNING,
+    MARK,
+    Chunk,
+    Element,
+    GroupPunctuation,
+    Punctuation,
+)
+
+
+class Select(Kernel):
+    """Keeps the rows that satisfy a predicate."""
+
+    rule: ClassVar[str] = "promises pass through: dropping rows breaks none"
+
+    def __init__(self, store: ChunkStore, predicate: pl.Expr):
+        super().__init__(store)
+        self._predicate = predicate
+
+    def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
+        """Pass on the rows that satisfy the predicate."""
+        kept = chunk.filter(self._predicate)
+        return [kept] if kept.height else []
+
+    def on_group_punctuation(self, port: int, promise: GroupPunctuation) -> Sequence[Element]:
+        """A promise per group survives a filter."""
+        return [promise]
+
+
+@dataclass(frozen=True, slots=True)
+class Derivation:
+    """How a projected column progresses: from which inputs, shifted by how many ticks.
+
+    ``all``: every source bounds it (a copy; greatest). ``least``: the least source does
+    (least, coalesce).
+    """
+
+    sources: tuple[tuple[str, int], ...]
+    how: Literal["all", "least"] = "all"
+
+
+class Project(Kernel):
+    """Computes columns from columns."""
+
+    rule: ClassVar[str] = "promises are renamed; monotone columns get promises of their own"
+
+    def __init__(
+        self,
+        store: ChunkStore,
+        expressions: Sequence[pl.Expr],
+        derived: Mapping[str, Derivation],
+        copied: Mapping[str, str],
+    ):
+        super().__init__(store)
+        self._expressions = list(expressions)
+        self._copied = dict(copied)
+        self._derived = dict(derived)
+        self._held: dict[str, int] = {}
+        self._told: dict[str, int] = {}
+        self._copies: dict[str, list[str]] = {}
+        for name, derivation in self._derived.items():
+            if len(derivation.sources) == 1 and derivation.sources[0][1] == 0:
+                self._copies.setdefault(derivation.sources[0][0], []).append(name)
+
+    def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
+        """Compute the columns."""
+        return [chunk.select(self._expressions)]
+
+    def on_punctuation(self, port: int, promise: Punctuation) -> Sequence[Element]:
+        """Tell what the promise means for the output columns."""
+        if not promise.is_linear:
+            return [*self._renamed(promise), *self._joint(promise)]
+        ((attribute, mark),) = promise.bounds
+        self._held[attribute] = max(mark, self._held.get(attribute, BEGINNING))
+        told: list[Element] = []
+        for name, derivation in self._derived.items():
+            if any(source == attribute for source, _ in derivation.sources):
+                told += self._tell(name, self._bound(derivation))
+        return told
+
+    def on_group_punctuation(self, port: int, promise: GroupPunctuation) -> Sequence[Element]:
+        """A promise per group survives if its key columns are passed on as they are."""
+        names = {MARK: MARK} | self._copied
+        if promise.attribute not in names or not set(promise.keys) <= set(names):
+            return []
+        marks = promise.marks.rename({key: names[key] for key in promise.keys})
+        return [GroupPunctuation(names[promise.attribute], marks)]
+
+    def _bound(self, derivation: Derivation) -> int:
+        marks = [
+            held + shift if (held := self._held.get(source, BEGINNING)) > BEGINNING else BEGINNING
+            for source, shift in derivation.sources
+        ]
+        return max(marks) if derivation.how == "all" else min(marks)
+
+    def _tell(self, name: str, mark: int) -> list[Element]:
+        if mark <= self._told.get(name, BEGINNING):
+            return []
+        self._told[name] = mark
+        return [Punctuation.linear(name, mark)]
+
+    def _renamed(self, promise: Punctuation) -> list[Element]:
+        names = {source: copies[0] for source, copies in self._copies.items()}
+        renamed = promise.renamed(names)
+        return [renamed] if renamed else []
+
+    def _joint(self, promise: Punctuation) -> list[Element]:
+        """``a >= x or b >= y`` bounds greatest(a, b) by the lesser of x and y."""
+        told: list[Element] = []
+        bounds = dict(promise.bounds)
+        for name, derivation in self._derived.items():
+            if derivation.how == "all" and set(bounds) == {s for s, _ in derivation.sources}:
+                shifted = [bounds[source] + shift for source, shift in derivation.sources]
+                told += self._tell(name, min(shifted))
+        return told
+
+    def needs(self, attribute: str, mark: int) -> Sequence[Ask]:
+        """Ask for the sources of a derived column."""
+        derivation = self._derived.get(attribute)
+        if derivation is None:
+            return []
+        return [
+            Ask(0, source, mark - shift)
+            for source, shift in derivation.sources
+            if self._held.get(source, BEGINNING) < mark - shift
+        ]
+
+    def snapshot(self) -> dict[str, Any]:
+        """The marks held and told."""
+        return super().snapshot() | {"held": dict(self._held), "told": dict(self._told)}
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on from a snapshot."""
+        super().restore(saved)
+        self._held, self._told = dict(saved["held"]), dict(saved["told"])
+
+
+class Apply(Kernel):
+    """Runs a Python function over chunks; progressing columns must come back untouched."""
+
+    rule: ClassVar[str] = "promises pass through on the attributes the function keeps"
+
+    def __init__(
+        self,
+        store: ChunkStore,
+        function: Callable[[Chunk], Chunk],
+        schema: Mapping[str, pl.DataType],
+        kept: frozenset[str],
+    ):
+        super().__init__(store)
+        self._function = function
+        self._schema = dict(schema)
+        self._kept = kept
+
+    def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
+        """Run the function and check what it gives back."""
+        result = self._function(chunk)
+        if not isinstance(result, pl.DataFrame):
+            raise BadInput(f"apply: the function gave {type(result).__name__}, not a polars frame")
+        if dict(result.schema) != self._schema:
+            raise BadInput(
+                f"apply: the function gave columns {dict(result.schema)},"
+                f" but {self._schema} were declared"
+            )
+        return [result] if result.height else []
+
+    def on_punctuation(self, port: int, promise: Punctuation) -> Sequence[Element]:
+        """Keep promises on attributes that the function leaves alone."""
+        return [promise] if set(promise.attributes) <= self._kept else []

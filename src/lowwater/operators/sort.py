@@ -1,0 +1,126 @@
+"""Sort and order-preserving merge: rows leave in time order, unblocked by promises.
+
+They make the in-order plans (IOP) and serve ``order_by``. The registers of ETS §4 are the low-water
+mark per input: a row leaves when it is not above the least register, so simultaneous rows on all
+inputs leave at once and none waits for a strictly later one (the relaxed *more* condition).
+
+Invariant: rows leave in non-decreasing time; rows of equal time leave in the order they came; a
+row is held exactly while its time is above the least register.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import polars as pl
+
+from lowwater.operators.kernel import Ask, Kernel
+from lowwater.state.store import ChunkStore, add, split, take
+from lowwater.stream.element import END_OF_TIME, Chunk, Element, Punctuation
+from lowwater.stream.low_water_mark import LowWaterMark
+from lowwater.stream.time_domain import TimeDomain
+
+HELD = "held"
+
+
+class Merge(Kernel):
+    """Merges inputs into one stream ordered by ``time``; with one input it sorts."""
+
+    rule: ClassVar[str] = "the least mark over the inputs, after the rows it releases"
+
+    def __init__(
+        self, store: ChunkStore, ports: int, time: str, domain: TimeDomain, slice_ticks: int
+    ):
+        super().__init__(store, ports)
+        self._time, self._domain, self._slice = time, domain, max(1, slice_ticks)
+        self._ticks = domain.to_ticks(pl.col(time))
+        self._registers = LowWaterMark(range(ports))
+        self._least_held: dict[int, int] = {}  # per slice, the least time held there
+
+    def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
+        """Hold rows until the registers pass them."""
+        for slice_, part in split(chunk, self._ticks // self._slice):
+            add(self.store, HELD, slice_, part)
+            least = int(self._domain.ticks_of(part[self._time]).min())  # type: ignore[arg-type]
+            self._least_held[slice_] = min(least, self._least_held.get(slice_, END_OF_TIME))
+        return self._release(self._registers.value)
+
+    def on_punctuation(self, port: int, promise: Punctuation) -> Sequence[Element]:
+        """Move a register; release what it let go; promises on other attributes end here."""
+        if promise.attributes != (self._time,):
+            return []
+        if not self._registers.advance(port, promise.values[0]):
+            return []
+        mark = self._registers.value
+        return [*self._release(mark), Punctuation.linear(self._time, mark)]
+
+    def closing(self, port: int) -> Sequence[Element]:
+        """An input that ended holds nobody back."""
+        if not self._registers.close(port):
+            return []
+        mark = self._registers.value
+        released = self._release(mark)
+        return [*released, Punctuation.linear(self._time, mark)] if self._open else released
+
+    def _release(self, mark: int) -> list[Element]:
+        """Every held row not above the mark, in order."""
+        ready = [s for s in self.store.slices(HELD) if self._least_held[s] <= mark]
+        released: list[Chunk] = []
+        for slice_ in ready:
+            rows = take(self.store, HELD, slice_, slice_ + 1)
+            assert rows is not None
+            if (slice_ + 1) * self._slice - 1 <= mark:
+                del self._least_held[slice_]
+                released.append(rows)
+                continue
+            later = rows.filter(self._ticks > mark)
+            if later.height:
+                self.store.put(HELD, slice_, later)
+                least = self._domain.ticks_of(later[self._time]).min()
+                self._least_held[slice_] = int(least)  # type: ignore[arg-type]
+            else:
+                del self._least_held[slice_]
+            released.append(rows.filter(self._ticks <= mark))
+        if not released:
+            return []
+        ordered = [rows.sort(self._time, maintain_order=True) for rows in released]
+        return [pl.concat(ordered)]
+
+    def asks(self) -> Sequence[Ask]:
+        """The least held row wants every register behind it to come up to its time."""
+        if not self._least_held:
+            return []
+        least = self._least_held[self.store.slices(HELD)[0]]
+        return self.needs(self._time, least)
+
+    def needs(self, attribute: str, mark: int) -> Sequence[Ask]:
+        """Every register that is behind must move."""
+        behind = (p for p in sorted(self._open) if self._registers.of(p) < mark)
+        return [Ask(port, self._time, mark) for port in behind]
+
+    def marks(self) -> dict[str, int]:
+        """The registers."""
+        return {f"{self._time}[{port}]": mark for port, mark in self._registers.marks().items()}
+
+    def snapshot(self) -> dict[str, Any]:
+        """The registers and the least time per slice."""
+        registers = (self._registers.marks(), self._registers.value)
+        return super().snapshot() | {"registers": registers, "least": dict(self._least_held)}
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on from a snapshot."""
+        super().restore(saved)
+        self._registers.restore(*saved["registers"])
+        self._least_held = dict(saved["least"])
+
+
+class Sort(Merge):
+    """Orders one input by ``time``."""
+
+    rule: ClassVar[str] = "the input's mark, after the rows it releases"
+
+    def __init__(self, store: ChunkStore, time: str, domain: TimeDomain, slice_ticks: int):
+        super().__init__(store, 1, time, domain, slice_ticks)
+
+

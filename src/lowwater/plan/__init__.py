@@ -1,0 +1,1 @@
+"""From a query to kernels: expressions, logical nodes, rules, physical operators, explain."""

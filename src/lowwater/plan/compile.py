@@ -1,0 +1,368 @@
+"""Logical nodes to physical operators, in the out-of-order shape or the in-order one.
+
+The in-order shape (IOP) is the same kernels with order put in: disordered sources are sorted,
+unions merge, joins sort their output. It is the baseline the out-of-order shape is measured by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import polars as pl
+
+from lowwater.errors import OptionError
+from lowwater.joins.band_join import BandJoin
+from lowwater.joins.reach import Band
+from lowwater.joins.shape import JoinShape
+from lowwater.operators.distinct import Distinct
+from lowwater.operators.group_aggregate import GroupAggregate
+from lowwater.operators.kernel import Kernel
+from lowwater.operators.rowwise import Apply, Derivation, Project, Select
+from lowwater.operators.sort import Merge, Sort
+from lowwater.operators.stamp import Stamp
+from lowwater.operators.union import Union
+from lowwater.operators.window_aggregate import WindowAggregate
+from lowwater.plan import nodes
+from lowwater.plan.nodes import Node
+from lowwater.plan.physical import Build, Demands, Describe, Operator, PhysicalPlan
+from lowwater.progress.contract import Ordered, Within
+from lowwater.progress.describe import Demand
+from lowwater.stream.element import SEQUENCE
+from lowwater.stream.time_domain import TimeDomain
+
+PlanShape = Literal["out-of-order", "in-order"]
+SLICES_PER_SPAN = 8
+"""A join keeps its rows in this many slices a reach, so that purging drops whole slices."""
+
+
+def compile_plan(root: Node, shape: PlanShape = "out-of-order") -> PhysicalPlan:
+    """Turn a query into operators."""
+    if shape not in ("out-of-order", "in-order"):
+        raise OptionError(f"plan= is 'out-of-order' or 'in-order', not {shape!r}")
+    compiler = _Compiler(shape == "in-order", _numbered_nodes(root))
+    last = compiler.compile(root)
+    if compiler.in_order and isinstance(root, nodes.JoinNode) and root.time is not None:
+        compiler.sort(root, last, root.time)
+    return PhysicalPlan(tuple(compiler.operators), dict(root.schema), compiler.in_order)
+
+
+def _numbered_nodes(root: Node) -> set[int]:
+    """The nodes whose rows must carry their sequence number, by identity."""
+    carried: set[int] = set()
+
+    def carry(node: Node) -> None:
+        carried.add(id(node))
+        for each in node.inputs:
+            carry(each)
+
+    def walk(node: Node) -> None:
+        if isinstance(node, nodes.WindowAggregateNode) and node.attribute == SEQUENCE:
+            carry(node.inputs[0])
+        for each in node.inputs:
+            walk(each)
+
+    walk(root)
+    return carried
+
+
+@dataclass
+class _Compiler:
+    in_order: bool
+    numbered: set[int]
+    operators: list[Operator] = field(default_factory=list)
+    done: dict[int, int] = field(default_factory=dict)
+    ordered: dict[int, str | None] = field(default_factory=dict)
+    """In the in-order shape: the attribute an operator's rows leave ordered by."""
+
+    def compile(self, node: Node) -> int:
+        """The index of the operator that gives a node's rows; a shared node is compiled once."""
+        if id(node) not in self.done:
+            inputs = tuple(self._without_numbers(each, node) for each in node.inputs)
+            self.done[id(node)] = _COMPILERS[type(node)](self, node, inputs)
+            self._inherit_order(node, inputs)
+        return self.done[id(node)]
+
+    def _inherit_order(self, node: Node, inputs: tuple[int, ...]) -> None:
+        """Row-wise operators leave the order of their input as it is."""
+        index = self.done[id(node)]
+        if isinstance(node, nodes.FilterNode | nodes.ApplyNode | nodes.DistinctNode):
+            self.ordered[index] = self.ordered.get(inputs[0])
+        if isinstance(node, nodes.ProjectNode):
+            before = self.ordered.get(inputs[0])
+            same = [n for n, d in node.derived.items() if [s for s, _ in d.sources] == [before]]
+            self.ordered[index] = same[0] if same else None
+
+    def _without_numbers(self, source: Node, consumer: Node) -> int:
+        """An input; its sequence numbers are taken off where the consumer does not need them."""
+        index = self.compile(source)
+        needs = id(consumer) in self.numbered or (
+            isinstance(consumer, nodes.WindowAggregateNode) and consumer.attribute == SEQUENCE
+        )
+        if id(source) not in self.numbered or needs:
+            return index
+        columns = [pl.col(name) for name in source.schema]
+        derived = {name: Derivation(((name, 0),)) for name in source.progress}
+        copied = {name: name for name in source.schema}
+        return self.add(
+            "unnumber", "", source, (index,),
+            lambda store, _: Project(store, columns, derived, copied),
+            _pass, Project,
+        )
+
+    def add(
+        self,
+        name: str,
+        detail: str,
+        node: Node,
+        inputs: tuple[int, ...],
+        build: Build | None,
+        describe: Describe,
+        kernel: type[Kernel] | None,
+        partition: tuple[str, ...] | None = None,
+        stateful: bool = False,
+    ) -> int:
+        """Append an operator and give its index."""
+        index = len(self.operators)
+        rule = kernel.rule if kernel else "promises follow from the contract"
+        self.operators.append(
+            Operator(index, name, detail, inputs, build, describe, rule, partition, stateful, node)
+        )
+        return index
+
+    def sort(self, node: Node, index: int, attribute: str, slice_ticks: int = 0) -> int:
+        """Put order on an operator's output."""
+        domain = node.progress[attribute].domain
+        slice_ticks = slice_ticks or _second(domain)
+        index = self.add(
+            "sort", f"by {attribute}", node, (index,),
+            lambda store, _: Sort(store, attribute, domain, slice_ticks),
+            lambda _: [{attribute: Demand.any_value()}], Sort, (), True,
+        )
+        self.ordered[index] = attribute
+        return index
+
+    def in_order_by(self, node: Node, index: int, attribute: str) -> int:
+        """In the in-order shape, an input ordered by what its consumer goes by."""
+        if not self.in_order or self.ordered.get(index) == attribute:
+            return index
+        return self.sort(node, index, attribute)
+
+
+def _pass(demands: Demands) -> list[dict[str, Demand]]:
+    return [dict(demands)]
+
+
+def _second(domain: TimeDomain) -> int:
+    return max(1, domain.ticks_per_second)
+
+
+def _source(plan: _Compiler, node: nodes.SourceNode, _: tuple[int, ...]) -> int:
+    spec = node.spec
+    promise = ", ".join(f"{name} {c.describe()}" for name, c in spec.contracts.items())
+    if spec.stamp != "external":
+        promise = f"{spec.stamp} timestamps"
+    elif spec.key_columns:
+        promise += f" per {', '.join(spec.key_columns)}"
+    index = plan.add(
+        "source", f"{spec.name}: {promise}", node, (), None, lambda _: [], None
+    )
+    contract = spec.contracts.get(spec.time)
+    if node.time is None:
+        return index
+    if isinstance(contract, Ordered) and not spec.key_columns:
+        plan.ordered[index] = node.time
+    elif plan.in_order and id(node) not in plan.numbered:
+        domain = spec.domains[spec.time]
+        slack = domain.ticks(contract.bound) if isinstance(contract, Within) else 0
+        index = plan.sort(node, index, node.time, max(slack // SLICES_PER_SPAN, _second(domain)))
+    return index
+
+
+def _stamp(plan: _Compiler, node: nodes.StampNode, inputs: tuple[int, ...]) -> int:
+    return plan.add(
+        "stamp", node.column, node, inputs,
+        lambda store, now: Stamp(store, node.column, now),
+        lambda _: [{}], Stamp,
+    )
+
+
+def _filter(plan: _Compiler, node: nodes.FilterNode, inputs: tuple[int, ...]) -> int:
+    return plan.add(
+        "filter", node.predicate.text, node, inputs,
+        lambda store, _: Select(store, node.predicate.polars), _pass, Select,
+    )
+
+
+def _project(plan: _Compiler, node: nodes.ProjectNode, inputs: tuple[int, ...]) -> int:
+    expressions = [item.polars.alias(name) for name, item in node.items]
+    derived, copied = dict(node.derived), dict(node.copied)
+    if id(node) in plan.numbered:
+        expressions.append(pl.col(SEQUENCE))
+        derived[SEQUENCE] = Derivation(((SEQUENCE, 0),))
+    detail = ", ".join(
+        name if item.text == name else f"{item.text} AS {name}" for name, item in node.items
+    )
+
+    def describe(demands: Demands) -> list[dict[str, Demand]]:
+        wanted: dict[str, Demand] = {}
+        for name, demand in demands.items():
+            for source, shift in derived[name].sources if name in derived else ():
+                wish = demand.shifted(shift)
+                wanted[source] = wanted[source] | wish if source in wanted else wish
+        return [wanted]
+
+    return plan.add(
+        "project", detail, node, inputs,
+        lambda store, _: Project(store, expressions, derived, copied), describe, Project,
+    )
+
+
+def _apply(plan: _Compiler, node: nodes.ApplyNode, inputs: tuple[int, ...]) -> int:
+    name = getattr(node.function, "__name__", "function")
+    kept = frozenset(node.progress)
+    return plan.add(
+        "apply", name, node, inputs,
+        lambda store, _: Apply(store, node.function, node.schema, kept),
+        lambda demands: [{a: d for a, d in demands.items() if a in kept}], Apply,
+    )
+
+
+def _union(plan: _Compiler, node: nodes.UnionNode, inputs: tuple[int, ...]) -> int:
+    ports = len(inputs)
+    if not plan.in_order or node.time is None:
+        return plan.add(
+            "union", f"{ports} inputs", node, inputs,
+            lambda store, _: Union(store, ports),
+            lambda demands: [dict(demands) for _ in range(ports)], Union,
+        )
+    time, domain = node.time, node.progress[node.time].domain
+    inputs = tuple(
+        plan.in_order_by(each, index, time) for each, index in zip(node.inputs, inputs, strict=True)
+    )
+    index = plan.add(
+        "merge", f"{ports} inputs by {time}", node, inputs,
+        lambda store, _: Merge(store, ports, time, domain, _second(domain)),
+        lambda _: [{time: Demand.any_value()} for _ in range(ports)], Merge, (), True,
+    )
+    plan.ordered[index] = time
+    return index
+
+
+def _window(plan: _Compiler, node: nodes.WindowAggregateNode, inputs: tuple[int, ...]) -> int:
+    window, domain, attribute = node.window, node.domain, node.attribute
+    if attribute != SEQUENCE:
+        inputs = (plan.in_order_by(node.inputs[0], inputs[0], attribute),)
+    wish = {attribute: Demand.grid(window.slide, window.range)}
+    label = "row" if attribute == SEQUENCE else attribute
+    detail = f"range {domain.spell(window.range)}, slide {domain.spell(window.slide)} on {label}"
+    if node.groups:
+        detail += f", by {', '.join(node.groups)}"
+    detail += f": {', '.join(node.texts)}"
+    return plan.add(
+        "window", detail, node, inputs,
+        lambda store, _: WindowAggregate(
+            store, attribute, domain, window, node.groups, node.aggregates
+        ),
+        lambda _: [dict(wish)], WindowAggregate, node.groups, True,
+    )
+
+
+def _groups(plan: _Compiler, node: nodes.GroupAggregateNode, inputs: tuple[int, ...]) -> int:
+    domain = next(iter(node.progressing_keys.values()))
+    wish = {name: Demand.any_value() for name in node.progressing_keys}
+    return plan.add(
+        "group", f"by {', '.join(node.groups)}: {', '.join(node.texts)}", node, inputs,
+        lambda store, _: GroupAggregate(
+            store, node.groups, node.progressing_keys, node.aggregates, _second(domain)
+        ),
+        lambda _: [dict(wish)], GroupAggregate, node.groups, True,
+    )
+
+
+def _join(plan: _Compiler, node: nodes.JoinNode, inputs: tuple[int, ...]) -> int:
+    residual = node.residual.polars if node.residual else None
+    shape = JoinShape(
+        node.reach, node.domain, node.times, node.on, node.right_names, node.schema, node.merged,
+        residual, node.how,
+    )
+    slice_ticks = max(1, node.reach.span // SLICES_PER_SPAN)
+    left, right = shape.out_times
+
+    def describe(demands: Demands) -> list[dict[str, Demand]]:
+        own = Demand.any_value() if node.how != "inner" else Demand.grid(slice_ticks)
+        wanted = [own, own]
+        for side, name in ((0, left), (1, right)):
+            if name in demands:
+                wanted[side] |= demands[name]
+                wanted[1 - side] |= _reached(node, side, demands[name])
+        return [{node.times[side]: wanted[side]} for side in (0, 1)]
+
+    detail = " and ".join(f"{a} = {b}" for a, b in node.on)
+    detail = f"{node.how}, {_spell_reach(node)}" + (f", {detail}" if detail else "")
+    if node.residual:
+        detail += f", {node.residual.text}"
+    inputs = tuple(
+        plan.in_order_by(each, index, time)
+        for each, index, time in zip(node.inputs, inputs, node.times, strict=True)
+    )
+    return plan.add(
+        "join", detail, node, inputs,
+        lambda store, _: BandJoin(store, shape, slice_ticks), describe, BandJoin,
+        tuple(name for name, _ in node.on), True,
+    )
+
+
+def _reached(node: nodes.JoinNode, side: int, demand: Demand) -> Demand:
+    """What the other side must promise so that this side's demand can be met."""
+    if isinstance(node.reach, Band):
+        return demand.shifted(-(node.reach.after if side == 0 else node.reach.before))
+    return Demand.grid(node.reach.span)
+
+
+def _spell_reach(node: nodes.JoinNode) -> str:
+    domain, (left, right) = node.domain, node.times
+    if not isinstance(node.reach, Band):
+        return f"{left} and {right} in the same {domain.spell(node.reach.span)}"
+    if node.reach.before == node.reach.after == 0:
+        return f"{left} = {right}"
+    before, after = domain.spell(node.reach.before), domain.spell(node.reach.after)
+    return f"{right} from {before} before to {after} after {left}"
+
+
+def _distinct(plan: _Compiler, node: nodes.DistinctNode, inputs: tuple[int, ...]) -> int:
+    domain = node.inputs[0].progress[node.attribute].domain
+    slice_ticks = _second(domain)
+
+    def describe(demands: Demands) -> list[dict[str, Demand]]:
+        own = Demand.grid(slice_ticks)
+        wanted = dict(demands)
+        wanted[node.attribute] = demands.get(node.attribute, own) | own
+        return [wanted]
+
+    return plan.add(
+        "distinct", ", ".join(node.key), node, inputs,
+        lambda store, _: Distinct(store, node.key, node.attribute, domain, slice_ticks),
+        describe, Distinct, node.key, True,
+    )
+
+
+def _order(plan: _Compiler, node: nodes.OrderNode, inputs: tuple[int, ...]) -> int:
+    return plan.sort(node, inputs[0], node.attribute)
+
+
+_COMPILERS: Mapping[type[Node], Callable[..., int]] = {
+    nodes.SourceNode: _source,
+    nodes.StampNode: _stamp,
+    nodes.FilterNode: _filter,
+    nodes.ProjectNode: _project,
+    nodes.ApplyNode: _apply,
+    nodes.UnionNode: _union,
+    nodes.WindowAggregateNode: _window,
+    nodes.GroupAggregateNode: _groups,
+    nodes.JoinNode: _join,
+    nodes.DistinctNode: _distinct,
+    nodes.OrderNode: _order,
+}
+

@@ -1,0 +1,207 @@
+"""SQL text to polars expressions. The only module that knows the SQL parser.
+
+Text is parsed and checked here, column by column, so that an error points at its place; what runs
+is the parser's own transpilation to the dialect polars reads. ``/`` is true division.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import polars as pl
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import ParseError, TokenError
+
+from lowwater.errors import ExpressionError, QueryError, unknown_name
+from lowwater.operators.rowwise import Derivation
+from lowwater.stream.duration import nanoseconds
+from lowwater.stream.time_domain import TimeDomain
+
+Schema = Mapping[str, pl.DataType]
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A checked expression: its text, what polars runs, and the type it gives."""
+
+    text: str
+    polars: pl.Expr
+    dtype: pl.DataType
+
+
+@dataclass(frozen=True)
+class AggregateText:
+    """An aggregate call taken apart."""
+
+    function: str
+    argument: str | None
+    distinct: bool
+
+
+def compile_expression(text: str, schema: Schema) -> Expression:
+    """Check an expression against the columns it may use and make it runnable."""
+    tree = _parse(text)
+    _check_columns(tree, text, schema)
+    _refuse_aggregates(tree, text)
+    try:
+        runnable = pl.sql_expr(tree.sql(dialect="postgres", identify=True))
+        dtype = pl.LazyFrame(schema=schema).select(runnable.alias("x")).collect_schema()["x"]
+    except pl.exceptions.PolarsError as error:
+        raise ExpressionError(f"cannot use this expression: {_first_line(error)}", text) from None
+    return Expression(text, runnable, dtype)
+
+
+def compile_predicate(text: str, schema: Schema) -> Expression:
+    """An expression that must be true or false."""
+    compiled = compile_expression(text, schema)
+    if compiled.dtype != pl.Boolean:
+        raise ExpressionError(f"a condition must be true or false; this is {compiled.dtype}", text)
+    return compiled
+
+
+def take_apart(text: str) -> AggregateText:
+    """The function and argument of an aggregate such as ``count(DISTINCT a + b)``."""
+    tree = _parse(text)
+    names = {
+        exp.Count: "count",
+        exp.Sum: "sum",
+        exp.Avg: "avg",
+        exp.Min: "min",
+        exp.Max: "max",
+        exp.Stddev: "stddev",
+        exp.StddevSamp: "stddev",
+        exp.First: "first",
+        exp.Last: "last",
+    }
+    function = names.get(type(tree))
+    if function is None:
+        known = ", ".join(sorted(set(names.values())))
+        raise ExpressionError(
+            f"an aggregate is one call of {known}, for example sum(a + b); compute around it with"
+            " select(...) afterwards",
+            text,
+            length=len(text),
+        )
+    inner = tree.this
+    if tree.args.get("expressions"):
+        raise ExpressionError(f"{function} takes one argument", text, length=len(text))
+    if isinstance(inner, exp.Star):
+        if function != "count":
+            raise ExpressionError(f"{function} needs an argument", text, length=len(text))
+        return AggregateText(function, None, False)
+    if isinstance(inner, exp.Distinct):
+        if len(inner.expressions) != 1:
+            raise ExpressionError("count(DISTINCT ...) takes one argument", text, length=len(text))
+        return AggregateText(function, inner.expressions[0].sql(identify=True), True)
+    if inner is None:
+        raise ExpressionError(f"{function} needs an argument", text, length=len(text))
+    return AggregateText(function, inner.sql(identify=True), False)
+
+
+def plain_column(text: str) -> str | None:
+    """The column an expression consists of, if it is nothing but a column."""
+    tree = _parse(text)
+    return tree.name if isinstance(tree, exp.Column) and not tree.table else None
+
+
+def derivation(text: str, progressing: Mapping[str, TimeDomain]) -> Derivation | None:
+    """How an expression progresses, if it is monotone in progressing attributes.
+
+    Known forms: an attribute, an attribute plus or minus a constant, and ``greatest``, ``least``
+    or ``coalesce`` of such.
+    """
+    return _derive(_parse(text), progressing)
+
+
+def _derive(tree: exp.Expression, progressing: Mapping[str, TimeDomain]) -> Derivation | None:
+    if isinstance(tree, exp.Paren):
+        return _derive(tree.this, progressing)
+    if isinstance(tree, exp.Greatest | exp.Least | exp.Coalesce):
+        parts = [_derive(each, progressing) for each in (tree.this, *tree.expressions)]
+        if not all(part and len(part.sources) == 1 for part in parts):
+            return None
+        sources = tuple(part.sources[0] for part in parts if part)
+        return Derivation(sources, "all" if isinstance(tree, exp.Greatest) else "least")
+    single = _attribute_and_shift(tree, progressing)
+    return Derivation((single,)) if single else None
+
+
+def _attribute_and_shift(
+    tree: exp.Expression, progressing: Mapping[str, TimeDomain]
+) -> tuple[str, int] | None:
+    if isinstance(tree, exp.Column):
+        return (tree.name, 0) if tree.name in progressing else None
+    if isinstance(tree, exp.Add | exp.Sub) and isinstance(tree.this, exp.Column):
+        name = tree.this.name
+        if name not in progressing:
+            return None
+        shift = _constant(tree.expression, progressing[name])
+        if shift is None:
+            return None
+        return name, shift if isinstance(tree, exp.Add) else -shift
+    return None
+
+
+def _constant(tree: exp.Expression, domain: TimeDomain) -> int | None:
+    if isinstance(tree, exp.Literal) and not tree.is_string and domain.dtype == pl.Int64:
+        return int(tree.this) if tree.this.isdigit() else None
+    if isinstance(tree, exp.Interval) and isinstance(tree.this, exp.Literal) and tree.unit:
+        length = nanoseconds(f"{tree.this.this} {tree.unit.name}", "interval")
+        return domain.ticks(f"{length} ns", "interval")
+    return None
+
+
+def _parse(text: str) -> exp.Expression:
+    if not isinstance(text, str) or not text.strip():
+        raise QueryError(f"an expression is a piece of SQL text, not {text!r}")
+    try:
+        tree = sqlglot.parse_one(text)
+    except ParseError as error:
+        first = error.errors[0]
+        raise ExpressionError(
+            f"cannot read this SQL: {first['description']}",
+            text,
+            line=first["line"] or 1,
+            column=max(1, (first["col"] or 1) - len(first["highlight"] or "") + 1),
+            length=len(first["highlight"] or " "),
+        ) from None
+    except TokenError as error:
+        raise ExpressionError(f"cannot read this SQL: {_first_line(error)}", text) from None
+    if tree.find(exp.Query):
+        raise ExpressionError("an expression cannot hold a query", text)
+    return tree
+
+
+def _check_columns(tree: exp.Expression, text: str, schema: Schema) -> None:
+    unknown = []
+    for column in tree.find_all(exp.Column):
+        name = column.name if not column.table else f"{column.table}.{column.name}"
+        if name not in schema:
+            unknown.append((column.this.meta.get("start", 0), name, column))
+        elif column.table:
+            column.set("table", None)
+            column.this.set("this", name)
+    if unknown:
+        start, name, column = min(unknown, key=lambda each: each[0])
+        line = column.this.meta.get("line", 1)
+        begin = text.rfind("\n", 0, start) + 1
+        message = unknown_name("column", name, schema)
+        raise ExpressionError(message, text, line, start - begin + 1, len(column.name))
+
+
+def _refuse_aggregates(tree: exp.Expression, text: str) -> None:
+    found = tree.find(exp.AggFunc)
+    if found is not None:
+        raise ExpressionError(
+            f"{found.sql()} is an aggregate; aggregates go into agg(...), after window(...)"
+            " or group_by(...)",
+            text,
+        )
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
+
+

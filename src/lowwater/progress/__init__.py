@@ -1,0 +1,1 @@
+"""How progress is known: source contracts, the promises made from them, and who asks for them."""

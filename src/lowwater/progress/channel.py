@@ -1,0 +1,194 @@
+"""The promise of one channel: which rows keep it, and the mark that follows from them.
+
+A row is late when it breaks the *contract*, judged row by row against the rows before it in its
+channel, never against the punctuation that happened to be sent. So how a stream is cut into
+chunks cannot change which rows are late.
+
+Invariant: the mark of a channel never decreases, and no row judged on time is below the mark that
+held when it arrived.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lowwater.stream.element import BEGINNING
+
+Ticks = NDArray[np.int64]
+
+
+@dataclass(slots=True)
+class Verdict:
+    """What a channel says of a run of its rows."""
+
+    met: Ticks
+    """For each row, the channel's mark when the row arrived; a row below it is late."""
+    after: Ticks
+    """For each row, the channel's mark once the row was taken in."""
+    leaps: list[int] = field(default_factory=list)
+    """Positions of rows dated too far ahead, confirmed later or not."""
+    strays: int = 0
+    """How many leaps were contradicted by the rows after them."""
+    backward: int = 0
+    """How many of the producer's own marks went backwards (they are ignored)."""
+
+
+class Channel(Protocol):
+    """One independently progressing sub-stream."""
+
+    floor: int
+    """A mark promised by other means: an enabling timestamp, or joining the stream late."""
+
+    @property
+    def mark(self) -> int:
+        """No honest row still to come is below this."""
+
+    @property
+    def newest(self) -> int:
+        """The newest time believed."""
+
+    def observe(self, times: Ticks, marks: Ticks) -> Verdict:
+        """Judge rows in arrival order and move the mark."""
+
+    def snapshot(self) -> dict[str, Any]:
+        """Everything needed to go on elsewhere."""
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on from a snapshot."""
+
+
+class MeasuredChannel:
+    """A channel whose rows tell its mark, under a bound on time (``slack``) or on ``rows``."""
+
+    __slots__ = ("_jump", "_patience", "_recent", "_rows", "_slack", "_suspect", "_top", "floor")
+
+    def __init__(self, slack: int, rows: int, jump: int | None):
+        self._slack, self._rows, self._jump = slack, rows, jump
+        self._top = BEGINNING  # the newest time that may not be overtaken any more
+        self._recent: Ticks = np.empty(0, dtype=np.int64)  # the last rows, which still may be
+        self._suspect: int | None = None  # an unconfirmed leap, and for how many rows it may wait
+        self._patience = 0
+        self.floor = BEGINNING
+
+    @property
+    def mark(self) -> int:
+        """No honest row still to come is below this."""
+        return max(self.floor, self._top - self._slack if self._top > BEGINNING else BEGINNING)
+
+    @property
+    def newest(self) -> int:
+        """The newest time believed, whether it may be overtaken or not."""
+        return int(max(self._top, self._recent.max(initial=BEGINNING)))
+
+    def observe(self, times: Ticks, marks: Ticks) -> Verdict:
+        """Judge rows in arrival order and move the mark; the rows themselves tell it."""
+        leaps: list[int] = []
+        strays = 0
+        believed = times
+        if self._jump is not None and self._leaps(times, self._jump):
+            believed, leaps, strays = self._confirm(times, self._jump)
+        met, after = self._marks_met(believed)
+        return Verdict(met, after, leaps, strays)
+
+    def _leaps(self, times: Ticks, jump: int) -> bool:
+        newest = self.newest
+        if newest == BEGINNING:  # the first row of a channel is its own reference
+            newest = int(times[0])
+        return self._suspect is not None or int(times.max()) - newest > jump
+
+    def _confirm(self, times: Ticks, jump: int) -> tuple[Ticks, list[int], int]:
+        """Replace unconfirmed leaps by the newest believed time, so that they move no mark."""
+        believed = times.copy()
+        leaps: list[int] = []
+        strays = 0
+        newest = self.newest
+        for at, time in enumerate(times.tolist()):
+            suspect = self._suspect
+            if newest == BEGINNING or time - newest <= jump:
+                newest = max(newest, time)
+                if suspect is not None:
+                    self._patience -= 1
+                    if self._patience < 0:
+                        strays += 1
+                        self._suspect = None
+            elif suspect is not None and (self._rows or time >= suspect - self._slack):
+                newest = max(suspect, time)
+                believed[at] = newest
+                self._suspect = None
+            else:
+                strays += suspect is not None
+                self._suspect, self._patience = time, self._rows
+                leaps.append(at)
+                believed[at] = newest
+        return believed, leaps, strays
+
+    def _marks_met(self, times: Ticks) -> tuple[Ticks, Ticks]:
+        held = np.concatenate([self._recent, times])
+        tops = np.maximum.accumulate(np.concatenate([np.array([self._top], np.int64), held]))
+        # Row i is bounded by the rows more than `rows` before it: tops[k] covers the first k held.
+        counts = np.arange(len(times) + 1) + len(self._recent) - self._rows
+        marks = tops[np.clip(counts, 0, None)]
+        settled = max(0, len(held) - self._rows)
+        self._top = int(tops[settled])
+        self._recent = held[settled:]
+        marks = np.where(marks > BEGINNING, marks - self._slack, BEGINNING)
+        marks = np.maximum(marks, self.floor)
+        return marks[:-1], marks[1:]
+
+    def snapshot(self) -> dict[str, Any]:
+        """Everything needed to go on elsewhere."""
+        return {
+            "top": self._top,
+            "recent": self._recent.tolist(),
+            "suspect": self._suspect,
+            "patience": self._patience,
+            "floor": self.floor,
+        }
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on from a snapshot."""
+        self._top, self.floor = saved["top"], saved["floor"]
+        self._suspect, self._patience = saved["suspect"], saved["patience"]
+        self._recent = np.array(saved["recent"], dtype=np.int64)
+
+
+class ProducerChannel:
+    """A channel whose producer sends the marks (``punctuated``)."""
+
+    __slots__ = ("_mark", "_newest", "floor")
+
+    def __init__(self) -> None:
+        self._mark = BEGINNING
+        self._newest = BEGINNING
+        self.floor = BEGINNING
+
+    @property
+    def mark(self) -> int:
+        """No honest row still to come is below this."""
+        return max(self.floor, self._mark)
+
+    @property
+    def newest(self) -> int:
+        """The newest time seen."""
+        return self._newest
+
+    def observe(self, times: Ticks, marks: Ticks) -> Verdict:
+        """Judge rows by the marks the producer sent before them."""
+        tops = np.maximum.accumulate(np.concatenate([np.array([self._mark], np.int64), marks]))
+        backward = int(((marks > BEGINNING) & (marks < tops[:-1])).sum())
+        self._mark = int(tops[-1])
+        self._newest = int(max(self._newest, times.max(initial=BEGINNING)))
+        tops = np.maximum(tops, self.floor)
+        return Verdict(tops[:-1], tops[1:], backward=backward)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Everything needed to go on elsewhere."""
+        return {"mark": self._mark, "newest": self._newest, "floor": self.floor}
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on from a snapshot."""
+        self._mark, self._newest, self.floor = saved["mark"], saved["newest"], saved["floor"]

@@ -1,0 +1,189 @@
+"""What a source promises about its own order, as frozen specs (OOP §3.2, §5.1; ETS §5).
+
+A contract is knowledge, not a guess: the same knowledge an in-order system would use to sort the
+stream is used here to bound what may still arrive. Contracts hold per channel when the stream
+names one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from lowwater.errors import OptionError
+from lowwater.stream.duration import Duration, nanoseconds
+
+
+@dataclass(frozen=True, slots=True)
+class Ordered:
+    """Times never decrease."""
+
+    def describe(self) -> str:
+        """This contract in words."""
+        return "ordered"
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """No row is more than ``bound`` behind the newest row before it."""
+
+    bound: Duration
+
+    def __post_init__(self) -> None:
+        if nanoseconds(self.bound, "within(...)") < 0:
+            raise OptionError("within(...) takes a length of time of zero or more")
+
+    def describe(self) -> str:
+        """This contract in words."""
+        return f"within {self.bound}"
+
+
+@dataclass(frozen=True, slots=True)
+class WithinRows:
+    """A row overtakes at most ``rows`` rows: it is not below any row more than that far ahead."""
+
+    rows: int
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.rows, int) or isinstance(self.rows, bool) or self.rows < 0:
+            raise OptionError(f"within_rows(...) takes a whole number >= 0, not {self.rows!r}")
+
+    def describe(self) -> str:
+        """This contract in words."""
+        return f"within {self.rows} rows"
+
+
+@dataclass(frozen=True, slots=True)
+class Punctuated:
+    """The producer sends the promise itself, in ``column``.
+
+    A non-null value there says that every later row of the channel has at least this time. A row
+    that has a value there and a null time is a pure punctuation: it is consumed, not passed on.
+    """
+
+    column: str
+
+    def describe(self) -> str:
+        """This contract in words."""
+        return f"punctuated by column {self.column}"
+
+
+Contract = Ordered | Within | WithinRows | Punctuated
+
+
+def ordered() -> Ordered:
+    """Times never decrease (per channel, if the stream has one)."""
+    return Ordered()
+
+
+def within(bound: Duration) -> Within:
+    """Rows come at most ``bound`` behind the newest time seen before them."""
+    return Within(bound)
+
+
+def within_rows(rows: int) -> WithinRows:
+    """Rows are displaced by at most ``rows`` positions."""
+    return WithinRows(rows)
+
+
+def punctuated(column: str) -> Punctuated:
+    """The producer's own promises are in ``column``."""
+    return Punctuated(column)
+
+
+@dataclass(frozen=True, slots=True)
+class Every:
+    """Data-driven punctuation: one each time the mark has passed a multiple of ``step``."""
+
+    step: Duration
+
+    def __post_init__(self) -> None:
+        if nanoseconds(self.step, "every(...)") <= 0:
+            raise OptionError("every(...) takes a length of time above zero")
+
+
+@dataclass(frozen=True, slots=True)
+class Timer:
+    """Timer-driven punctuation: the mark is told each ``period`` of the engine's clock."""
+
+    period: Duration
+
+    def __post_init__(self) -> None:
+        if nanoseconds(self.period, "timer(...)") <= 0:
+            raise OptionError("timer(...) takes a length of time above zero")
+
+
+Generation = Every | Timer
+
+
+def every(step: Duration) -> Every:
+    """Punctuate when the mark has passed a multiple of ``step`` of the time attribute."""
+    return Every(step)
+
+
+def timer(period: Duration) -> Timer:
+    """Punctuate when ``period`` of clock time has passed and the mark has moved."""
+    return Timer(period)
+
+
+@dataclass(frozen=True, slots=True)
+class OnDemand:
+    """An enabling timestamp is made when an operator waits on this input, and only then.
+
+    For external timestamps it is ``t + τ - skew``: last time seen, plus the time since it came,
+    minus the largest skew between two arrivals. For internal ones it is the clock.
+    """
+
+    skew: Duration = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """A timestamp is made at every ``period``, whether anybody waits or not."""
+
+    period: Duration
+    skew: Duration = 0
+
+    def __post_init__(self) -> None:
+        if nanoseconds(self.period, "heartbeat(...)") <= 0:
+            raise OptionError("heartbeat(...) takes a period above zero")
+
+
+Idle = OnDemand | Heartbeat
+
+
+def on_demand(skew: Duration = 0) -> OnDemand:
+    """Make a timestamp for an idle input when somebody waits for it."""
+    return OnDemand(skew)
+
+
+def heartbeat(period: Duration, skew: Duration = 0) -> Heartbeat:
+    """Make a timestamp for an idle input at a fixed period."""
+    return Heartbeat(period, skew)
+
+
+JumpAction = Literal["warn", "quarantine", "fail"]
+
+
+@dataclass(frozen=True, slots=True)
+class Jump:
+    """What to do with a row dated more than ``over`` ahead of its channel.
+
+    Whatever the action, one such row moves no mark: the mark follows only when the next row of
+    the channel confirms the jump. ``warn`` passes the row on and warns if the next row goes back;
+    ``quarantine`` sends the row to the side output; ``fail`` stops the query.
+    """
+
+    over: Duration
+    then: JumpAction = "warn"
+
+    def __post_init__(self) -> None:
+        if nanoseconds(self.over, "jump(...)") <= 0:
+            raise OptionError("jump(...) takes a length of time above zero")
+        if self.then not in ("warn", "quarantine", "fail"):
+            raise OptionError(f"jump: then= is 'warn', 'quarantine' or 'fail', not {self.then!r}")
+
+
+def jump(over: Duration, then: JumpAction = "warn") -> Jump:
+    """How to treat a row that is suddenly dated far ahead."""
+    return Jump(over, then)

@@ -1,0 +1,104 @@
+"""A stream as its user declared it: the contract of one source, checked once and frozen."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import polars as pl
+
+from lowwater.errors import OptionError, QueryError, unknown_name
+from lowwater.progress.contract import Contract, Generation, Idle, Jump, Punctuated
+from lowwater.stream.element import MARK, SEQUENCE
+from lowwater.stream.time_domain import TimeDomain
+
+LatePolicy = Literal["side", "drop", "fail"]
+Stamp = Literal["external", "internal", "latent"]
+
+
+@dataclass(frozen=True)
+class StreamSpec:
+    """Everything lowwater knows about one source before it runs."""
+
+    name: str
+    schema: Mapping[str, pl.DataType]
+    time: str
+    contracts: Mapping[str, Contract]
+    unit: str = "s"
+    stamp: Stamp = "external"
+    channel: str | None = None
+    channels: tuple[Hashable, ...] = ()
+    groups: tuple[str, ...] = ()
+    idle: Idle | None = None
+    late: LatePolicy = "side"
+    jump: Jump | None = None
+    punctuate: Generation | None = None
+    domains: Mapping[str, TimeDomain] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._check_options()
+        domains = {}
+        for attribute in self.contracts:
+            dtype = pl.Datetime("us") if self.stamp != "external" else self._dtype(attribute)
+            what = f"stream {self.name!r}: time column {attribute!r}"
+            domains[attribute] = TimeDomain.of(dtype, self.unit, what)
+        object.__setattr__(self, "domains", domains)
+        for attribute, contract in self.contracts.items():
+            if isinstance(contract, Punctuated):
+                self._check_producer_column(attribute, contract.column)
+
+    def _check_options(self) -> None:
+        where = f"stream {self.name!r}"
+        if self.late not in ("side", "drop", "fail"):
+            raise OptionError(f"{where}: late= is 'side', 'drop' or 'fail', not {self.late!r}")
+        if self.stamp not in ("external", "internal", "latent"):
+            raise OptionError(
+                f"{where}: stamp= is 'external', 'internal' or 'latent', not {self.stamp!r}"
+            )
+        if self.channel and self.groups:
+            raise OptionError(
+                f"{where}: a promise is kept per channel or per group; give channel= or groups="
+            )
+        if self.channels and not self.channel:
+            raise OptionError(f"{where}: channels= names the values of channel=; give both")
+        if len(set(self.channels)) != len(self.channels):
+            twice = sorted({str(c) for c in self.channels if self.channels.count(c) > 1})
+            raise OptionError(f"{where}: channels= names a channel twice: {', '.join(twice)}")
+        for reserved in (MARK, SEQUENCE):
+            if reserved in self.schema:
+                raise QueryError(f"{where}: column name {reserved!r} is reserved")
+        for column in (self.channel, *self.groups):
+            if column is not None:
+                self._dtype(column)
+        if self.stamp != "external" and self.time in self.schema:
+            raise OptionError(
+                f"{where}: stamp={self.stamp!r} makes the time column {self.time!r} itself,"
+                " but the source has a column of that name; choose another time= name"
+            )
+
+    def _dtype(self, column: str) -> pl.DataType:
+        if column not in self.schema:
+            raise QueryError(f"stream {self.name!r}: {unknown_name('column', column, self.schema)}")
+        return self.schema[column]
+
+    def _check_producer_column(self, attribute: str, column: str) -> None:
+        domain, dtype = self.domains[attribute], self._dtype(column)
+        if TimeDomain.of(dtype, self.unit, f"punctuation column {column!r}") != domain:
+            raise QueryError(
+                f"stream {self.name!r}: punctuation column {column!r} has type {dtype}, but it"
+                f" promises values of {attribute!r}, which has type {self.schema[attribute]}"
+            )
+
+    @property
+    def key_columns(self) -> tuple[str, ...]:
+        """The columns whose values name a channel or group."""
+        return (self.channel,) if self.channel else self.groups
+
+    @property
+    def row_schema(self) -> dict[str, pl.DataType]:
+        """The columns of rows once they are let in."""
+        schema = dict(self.schema)
+        if self.stamp != "latent":
+            schema |= {name: domain.dtype for name, domain in self.domains.items()}
+        return schema

@@ -1,0 +1,1 @@
+"""Where rows come from: replayed arrival logs, generated streams, live pushes."""

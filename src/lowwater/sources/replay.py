@@ -1,0 +1,135 @@
+"""Replay of a finite arrival log: a table in arrival order, with arrival times if it has them.
+
+Without an arrival column all rows are there from the start; the engine then interleaves sources
+evenly. An arrival column may be a Datetime or a number of seconds; it must not decrease.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lowwater.errors import OptionError, QueryError, unknown_name
+from lowwater.stream.duration import SECOND
+from lowwater.stream.element import Chunk
+
+
+class Replay:
+    """A finite arrival log."""
+
+    def __init__(self, table: pl.DataFrame, arrival: str | None = None):
+        self._table = table
+        self._arrival = arrival
+        self._times = _arrival_times(table, arrival) if arrival is not None else None
+
+    @property
+    def schema(self) -> Mapping[str, pl.DataType]:
+        """The columns of the log."""
+        return dict(self._table.schema)
+
+    @property
+    def arrival(self) -> str | None:
+        """The arrival column."""
+        return self._arrival
+
+    @property
+    def rows(self) -> int:
+        """How many rows the log has."""
+        return self._table.height
+
+    def open(self) -> ReplayReader:
+        """Start from the first row."""
+        return ReplayReader(self._table, self._times)
+
+    def channels(self, column: str) -> tuple[Hashable, ...]:
+        """All values of the column: a finite log knows who will speak."""
+        values = self._table[column].drop_nulls().unique(maintain_order=True)
+        return tuple(values.to_list())
+
+
+class ReplayReader:
+    """One run over an arrival log."""
+
+    def __init__(self, table: pl.DataFrame, times: NDArray[np.int64] | None):
+        self._table, self._times, self._at = table, times, 0
+
+    @property
+    def ended(self) -> bool:
+        """Whether all rows have been read."""
+        return self._at >= self._table.height
+
+    def due(self, rows: int = 1) -> int | None:
+        """When the next rows have arrived (at once, if the log has no arrival times)."""
+        if self.ended:
+            return None
+        last = min(self._at + rows, self._table.height) - 1
+        return 0 if self._times is None else int(self._times[last])
+
+    def read(self, now: int, limit: int) -> Chunk | None:
+        """The next rows that have arrived."""
+        last = min(self._at + limit, self._table.height)
+        if self._times is not None:
+            arrived = self._at + int(np.searchsorted(self._times[self._at : last], now, "right"))
+            last = min(last, arrived)
+        if last <= self._at:
+            return None
+        chunk = self._table.slice(self._at, last - self._at)
+        self._at = last
+        return chunk
+
+    def told(self) -> list[tuple[str, object]]:
+        """A log makes no promises beside its rows."""
+        return []
+
+    def notify(self, wake: Callable[[], None]) -> None:
+        """A log never changes."""
+
+
+def replay(table: Any, arrival: str | None = None) -> Replay:
+    """A finite arrival log as a source, playable on every engine.
+
+    ``table`` is a polars frame or a pyarrow table, in arrival order; ``arrival`` names the column
+    of arrival times, if there is one.
+    """
+    if isinstance(table, pl.LazyFrame):
+        table = table.collect()
+    if isinstance(table, pa.Table | pa.RecordBatch):
+        table = pl.from_arrow(table)
+    if not isinstance(table, pl.DataFrame):
+        raise OptionError(
+            f"replay takes a polars frame or a pyarrow table, not {type(table).__name__}"
+        )
+    return Replay(table, arrival)
+
+
+def clock_times(column: pl.Series) -> NDArray[np.int64]:
+    """A column of arrival times as the engine's clock tells time: nanoseconds."""
+    dtype = column.dtype
+    if isinstance(dtype, pl.Datetime):
+        return column.dt.cast_time_unit("ns").to_physical().to_numpy()
+    if dtype.is_integer():
+        return (column.cast(pl.Int64) * SECOND).to_numpy()
+    if dtype.is_float():
+        return (column * SECOND).round().cast(pl.Int64).to_numpy()
+    raise QueryError(
+        f"replay: arrival column {column.name!r} has type {dtype}; it must be a Datetime or a"
+        " number of seconds"
+    )
+
+
+def _arrival_times(table: pl.DataFrame, arrival: str) -> NDArray[np.int64]:
+    if arrival not in table.columns:
+        raise QueryError(f"replay: {unknown_name('arrival column', arrival, table.columns)}")
+    if table[arrival].null_count():
+        raise QueryError(f"replay: arrival column {arrival!r} has nulls")
+    times = clock_times(table[arrival])
+    if len(times) > 1 and bool((np.diff(times) < 0).any()):
+        raise QueryError(
+            f"replay: rows must be in arrival order, but column {arrival!r} goes back"
+        )
+    return times

@@ -1,0 +1,48 @@
+"""The source seam: a source is a recipe, a reader is one run of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from typing import Protocol
+
+import polars as pl
+
+from lowwater.stream.element import Chunk
+
+
+class Reader(Protocol):
+    """One run over a source. Clock times are nanoseconds."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more will come."""
+
+    def due(self, rows: int = 1) -> int | None:
+        """The clock time by which so many rows (or all there are) have arrived; None if unknown."""
+
+    def read(self, now: int, limit: int) -> Chunk | None:
+        """Up to ``limit`` rows that have arrived by ``now``, in arrival order."""
+
+    def told(self) -> list[tuple[str, object]]:
+        """Promises the producer made beside its rows, as (attribute, value); each told once."""
+
+    def notify(self, wake: Callable[[], None]) -> None:
+        """Call ``wake`` whenever something new may be there."""
+
+
+class Source(Protocol):
+    """A recipe for rows."""
+
+    @property
+    def schema(self) -> Mapping[str, pl.DataType]:
+        """The columns of its rows."""
+
+    @property
+    def arrival(self) -> str | None:
+        """The column that says when each row arrived, if there is one."""
+
+    def open(self) -> Reader:
+        """Start reading from the beginning."""
+
+    def channels(self, column: str) -> tuple[Hashable, ...]:
+        """The channels known before the first row; none if they cannot be known."""

@@ -1,0 +1,1 @@
+"""What is remembered: columnar chunks addressed by (name, time slice, sequence)."""

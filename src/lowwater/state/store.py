@@ -1,0 +1,184 @@
+"""The keyed-chunk interface through which every kernel keeps its rows.
+
+A kernel never holds its state in one piece: it puts immutable chunks under ``(name, slice,
+sequence)``, reads only the slices an element touches, and purges by dropping slices. A slice is a
+stretch of time, numbered by its position. In the embedded engine chunks live in memory; another
+engine may keep them in its own state store, as long as these few verbs work.
+
+Invariant: ``rows`` and ``bytes`` always equal the sum over the chunks that are there, and a slice
+exists exactly while it holds a chunk.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
+
+import polars as pl
+
+from lowwater.stream.element import Chunk
+
+
+class ChunkKey(NamedTuple):
+    """The address of a chunk."""
+
+    name: str
+    slice: int
+    sequence: int
+
+
+class ChunkStore(Protocol):
+    """Chunks by name, time slice and sequence."""
+
+    @property
+    def rows(self) -> int:
+        """Rows held now."""
+
+    @property
+    def bytes(self) -> int:
+        """Bytes held now."""
+
+    def put(self, name: str, slice_: int, chunk: Chunk) -> ChunkKey:
+        """Add a chunk to a slice, after the ones that are there."""
+
+    def get(self, key: ChunkKey) -> Chunk:
+        """Read one chunk."""
+
+    def remove(self, key: ChunkKey) -> None:
+        """Drop one chunk."""
+
+    def scan(self, name: str, low: int | None = None, high: int | None = None) -> list[ChunkKey]:
+        """Addresses of all chunks in slices ``low <= slice < high``, by slice and sequence."""
+
+    def slices(self, name: str, low: int | None = None, high: int | None = None) -> list[int]:
+        """The slices that hold something, in order."""
+
+    def rows_in(self, name: str, slice_: int) -> int:
+        """Rows held in one slice, known without reading it."""
+
+
+class MemoryStore:
+    """Chunks in this process's memory."""
+
+    def __init__(self) -> None:
+        self._chunks: dict[str, dict[int, dict[int, Chunk]]] = {}
+        self._order: dict[str, list[int]] = {}
+        self._sequence = 0
+        self._rows = 0
+        self._bytes = 0
+
+    @property
+    def rows(self) -> int:
+        """Rows held now."""
+        return self._rows
+
+    @property
+    def bytes(self) -> int:
+        """Bytes held now."""
+        return self._bytes
+
+    def put(self, name: str, slice_: int, chunk: Chunk) -> ChunkKey:
+        """Add a chunk to a slice, after the ones that are there."""
+        by_slice = self._chunks.setdefault(name, {})
+        if slice_ not in by_slice:
+            by_slice[slice_] = {}
+            insort(self._order.setdefault(name, []), slice_)
+        self._sequence += 1
+        by_slice[slice_][self._sequence] = chunk
+        self._rows += chunk.height
+        self._bytes += int(chunk.estimated_size())
+        return ChunkKey(name, slice_, self._sequence)
+
+    def get(self, key: ChunkKey) -> Chunk:
+        """Read one chunk."""
+        return self._chunks[key.name][key.slice][key.sequence]
+
+    def remove(self, key: ChunkKey) -> None:
+        """Drop one chunk."""
+        held = self._chunks[key.name][key.slice]
+        chunk = held.pop(key.sequence)
+        self._rows -= chunk.height
+        self._bytes -= int(chunk.estimated_size())
+        if not held:
+            del self._chunks[key.name][key.slice]
+            order = self._order[key.name]
+            del order[bisect_left(order, key.slice)]
+
+    def scan(self, name: str, low: int | None = None, high: int | None = None) -> list[ChunkKey]:
+        """Addresses of all chunks in slices ``low <= slice < high``, by slice and sequence."""
+        by_slice = self._chunks.get(name, {})
+        return [
+            ChunkKey(name, slice_, sequence)
+            for slice_ in self.slices(name, low, high)
+            for sequence in by_slice[slice_]
+        ]
+
+    def slices(self, name: str, low: int | None = None, high: int | None = None) -> list[int]:
+        """The slices that hold something, in order."""
+        order = self._order.get(name, [])
+        first = 0 if low is None else bisect_left(order, low)
+        last = len(order) if high is None else bisect_left(order, high)
+        return order[first:last]
+
+    def rows_in(self, name: str, slice_: int) -> int:
+        """Rows held in one slice."""
+        return sum(chunk.height for chunk in self._chunks.get(name, {}).get(slice_, {}).values())
+
+    def __iter__(self) -> Iterator[tuple[ChunkKey, Chunk]]:
+        for name in self._chunks:
+            for key in self.scan(name):
+                yield key, self.get(key)
+
+
+def read(store: ChunkStore, name: str, low: int | None = None, high: int | None = None) -> Chunk | None:
+    """All rows of some slices as one chunk; None if there are none."""
+    chunks = [store.get(key) for key in store.scan(name, low, high)]
+    return pl.concat(chunks) if chunks else None
+
+
+def take(store: ChunkStore, name: str, low: int | None = None, high: int | None = None) -> Chunk | None:
+    """Like :func:`read`, and drop what was read."""
+    keys = store.scan(name, low, high)
+    chunks = [store.get(key) for key in keys]
+    for key in keys:
+        store.remove(key)
+    return pl.concat(chunks) if chunks else None
+
+
+COMPACT_BELOW = 65_536
+"""Chunks of this many rows or more are left alone by :func:`add`."""
+
+
+def add(store: ChunkStore, name: str, slice_: int, chunk: Chunk) -> None:
+    """Put a chunk, merging it with small neighbours so that a slice holds few chunks.
+
+    Sizes stay geometric: a chunk is merged with its predecessor while that one is not larger, so
+    a row is copied at most a logarithmic number of times however small the arriving chunks are.
+    """
+    merged = [chunk]
+    rows = chunk.height
+    for key in reversed(store.scan(name, slice_, slice_ + 1)):
+        before = store.get(key)
+        if before.height > rows or before.height >= COMPACT_BELOW:
+            break
+        store.remove(key)
+        merged.append(before)
+        rows += before.height
+    if len(merged) > 1:
+        chunk = pl.concat(reversed(merged), rechunk=True)
+    store.put(name, slice_, chunk)
+
+
+def split(chunk: Chunk, slice_column: pl.Expr) -> list[tuple[int, Chunk]]:
+    """Cut a chunk by a slice number computed per row; rows keep their order."""
+    numbers = chunk.select(slice_column.alias("__slice"))["__slice"]
+    low, high = numbers.min(), numbers.max()
+    if low is None:
+        return []
+    if low == high:
+        return [(int(low), chunk)]  # type: ignore[arg-type]
+    parts = chunk.with_columns(numbers).partition_by(
+        "__slice", as_dict=True, include_key=False, maintain_order=True
+    )
+    return [(int(key[0]), part) for key, part in parts.items()]

@@ -1,0 +1,83 @@
+"""What flows along an arc: a chunk of rows, a promise about future rows, or the end.
+
+A punctuation (OOP §3.2, §7, A.1.1) is a promise: *every row still to come satisfies at least one
+of its bounds*. One bound makes it linear (``ts >= t``), several make it joint (``S0.ts >= a or
+S1.ts >= b``), the sequence-number attribute makes it a promise on row numbers, and a group
+punctuation holds one linear promise per group key, kept in columns because groups may be many.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import polars as pl
+
+Chunk: TypeAlias = pl.DataFrame
+"""Rows, in arrival order. A chunk may hold one row."""
+
+SEQUENCE = "__seq"
+"""The attribute that numbers the rows a source let in; row-count windows progress on it."""
+
+MARK = "__mark"
+"""The column of a group punctuation that holds each group's promised bound, in ticks."""
+
+BEGINNING = -(2**62)
+"""The mark of an input that has promised nothing."""
+
+END_OF_TIME = 2**62
+"""The mark of an input that has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Punctuation:
+    """Every future row satisfies ``attribute >= ticks`` for at least one of the bounds."""
+
+    bounds: tuple[tuple[str, int], ...]
+
+    @classmethod
+    def linear(cls, attribute: str, ticks: int) -> Punctuation:
+        """Promise ``attribute >= ticks`` for all future rows."""
+        return cls(((attribute, ticks),))
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes this promise speaks of, in order."""
+        return tuple(name for name, _ in self.bounds)
+
+    @property
+    def values(self) -> tuple[int, ...]:
+        """The bounds in ticks, in the order of the attributes."""
+        return tuple(ticks for _, ticks in self.bounds)
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether this is a promise on one attribute."""
+        return len(self.bounds) == 1
+
+    def renamed(self, names: dict[str, str]) -> Punctuation | None:
+        """The same promise under new attribute names; None if an attribute is gone."""
+        if not all(name in names for name, _ in self.bounds):
+            return None
+        return Punctuation(tuple((names[name], ticks) for name, ticks in self.bounds))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupPunctuation:
+    """For each row of ``marks``: future rows with these key values have ``attribute >= mark``."""
+
+    attribute: str
+    marks: pl.DataFrame
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The key columns that name a group."""
+        return tuple(name for name in self.marks.columns if name != MARK)
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Nothing more will come."""
+
+
+Element: TypeAlias = Chunk | Punctuation | GroupPunctuation | End

@@ -1,0 +1,107 @@
+"""How a progressing attribute counts time: the ticks behind a column.
+
+Kernels compare whole ticks. A ``Datetime`` column counts in its own unit (ns, µs, ms), an integer
+column in the unit its stream names (seconds unless told otherwise), a row number counts rows.
+Columns of ``Date`` and of floating-point seconds become ``Datetime("us")`` when they enter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import polars as pl
+
+from lowwater.errors import OptionError, QueryError
+from lowwater.stream.duration import SECOND, Duration, nanoseconds, spell
+from lowwater.stream.element import BEGINNING, END_OF_TIME
+
+UNITS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": SECOND}
+"""Units an integer time column may count in, as ticks a second."""
+
+_YEAR_1, _YEAR_10000 = -62_135_596_800, 253_402_300_800  # seconds since 1970
+
+
+@dataclass(frozen=True, slots=True)
+class TimeDomain:
+    """The type of a progressing attribute and how many of its ticks make a second."""
+
+    dtype: pl.DataType
+    ticks_per_second: int
+
+    @classmethod
+    def of(cls, dtype: pl.DataType, unit: str = "s", what: str = "time column") -> TimeDomain:
+        """The domain of a column of this type; refuses types that cannot be a time."""
+        if isinstance(dtype, pl.Datetime):
+            return cls(dtype, UNITS[dtype.time_unit])
+        if dtype == pl.Date or dtype.is_float():
+            return cls(pl.Datetime("us"), UNITS["us"])
+        if dtype.is_integer():
+            if unit not in UNITS:
+                raise OptionError(f"unit must be one of {', '.join(UNITS)}, not {unit!r}")
+            return cls(pl.Int64(), UNITS[unit])
+        raise QueryError(
+            f"{what} has type {dtype}; a time is a Datetime, a Date, an integer"
+            " (with unit='s', 'ms', 'us' or 'ns') or floating-point seconds"
+        )
+
+    @property
+    def counts_rows(self) -> bool:
+        """Whether ticks are row numbers rather than time."""
+        return self.ticks_per_second == 0
+
+    @property
+    def valid(self) -> tuple[int, int]:
+        """The least tick that is a time, and the first one that is not any more."""
+        if isinstance(self.dtype, pl.Datetime):
+            scale = self.ticks_per_second
+            return max(_YEAR_1 * scale, BEGINNING), min(_YEAR_10000 * scale, END_OF_TIME)
+        return BEGINNING // 2, END_OF_TIME // 2
+
+    def ticks(self, duration: Duration, what: str = "duration") -> int:
+        """A length of time in ticks; refuses one that the domain cannot count exactly."""
+        length = nanoseconds(duration, what)
+        ticks, rest = divmod(length * self.ticks_per_second, SECOND)
+        if rest:
+            raise OptionError(
+                f"{what} of {spell(length)} is finer than the time column, which counts in"
+                f" {spell(SECOND // self.ticks_per_second)}; use a multiple of that"
+            )
+        return ticks
+
+    def spell(self, ticks: int) -> str:
+        """Write a length in ticks the way a person would."""
+        if self.counts_rows:
+            return f"{ticks} rows"
+        return spell(ticks * SECOND // self.ticks_per_second)
+
+    def to_ticks(self, column: pl.Expr) -> pl.Expr:
+        """The ticks of a column of this domain."""
+        return column.to_physical().cast(pl.Int64)
+
+    def ticks_of(self, column: pl.Series) -> pl.Series:
+        """The ticks of a series of this domain."""
+        return column.to_physical().cast(pl.Int64)
+
+    def from_ticks(self, ticks: pl.Expr) -> pl.Expr:
+        """A column of this domain's type from ticks."""
+        return ticks.cast(self.dtype)
+
+    def literal(self, ticks: int) -> pl.Expr:
+        """One tick value as a literal that compares with :meth:`to_ticks`."""
+        return pl.lit(ticks, dtype=pl.Int64)
+
+    def show(self, ticks: int) -> datetime | int | None:
+        """A tick value as a person reads it; None for a mark that says nothing yet."""
+        low, high = self.valid
+        if not low <= ticks < high:
+            return None
+        if isinstance(self.dtype, pl.Datetime):
+            micros = ticks * 1_000_000 // self.ticks_per_second
+            moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros)
+            return moment if self.dtype.time_zone else moment.replace(tzinfo=None)
+        return ticks
+
+
+ROWS = TimeDomain(pl.Int64(), 0)
+"""The domain of sequence numbers."""
