@@ -34,7 +34,8 @@ from lowwater.stream.time_domain import TimeDomain
 
 PlanShape = Literal["out-of-order", "in-order"]
 SLICES_PER_SPAN = 8
-"""A join keeps its rows in this many slices a reach, so that purging drops whole slices."""
+"""A join keeps its rows in this many slices a reach (of a second at least), so that purging
+drops whole slices and meeting reads few."""
 
 
 def compile_plan(root: Node, shape: PlanShape = "out-of-order") -> PhysicalPlan:
@@ -287,7 +288,7 @@ def _join(plan: _Compiler, node: nodes.JoinNode, inputs: tuple[int, ...]) -> int
         node.reach, node.domain, node.times, node.on, node.right_names, node.schema, node.merged,
         residual, node.how,
     )
-    slice_ticks = max(1, node.reach.span // SLICES_PER_SPAN)
+    slice_ticks = max(_second(node.domain), node.reach.span // SLICES_PER_SPAN)
     left, right = shape.out_times
 
     def describe(demands: Demands) -> list[dict[str, Demand]]:
