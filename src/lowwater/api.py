@@ -26,7 +26,8 @@ from lowwater.plan.explain import explain
 from lowwater.plan.nodes import Node, SourceNode
 from lowwater.progress.contract import Contract, Generation, Idle, Jump, Ordered, jump
 from lowwater.progress.spec import LatePolicy, Stamp, StreamSpec
-from lowwater.sources.replay import replay
+from lowwater.sources.push import Push
+from lowwater.sources.replay import Replay, replay
 from lowwater.stream.duration import Duration
 
 _names = count(1)
@@ -194,9 +195,7 @@ class Stream:
         clock time are handed over together (0: each as it arrives; nothing: when a chunk is full).
         ``charge``: what work costs on a virtual clock.
         """
-        return self._prepare(
-            engine, plan, sink, late_sink, clock, charge, chunk_rows, tick
-        ).start()
+        return self._prepare(engine, plan, sink, late_sink, clock, charge, chunk_rows, tick).start()
 
     def _prepare(
         self,
@@ -281,10 +280,10 @@ def stream(
     are stamped on entry, with ``stamp="latent"`` where an operator needs a time; ``time`` then
     names the column to make.
     """
-    source = source if hasattr(source, "open") else replay(source)
+    source = source if isinstance(source, Replay | Push) else replay(source)
     name = name or f"stream{next(_names)}"
     if time is None:
-        raise OptionError(f"stream {name!r}: say which column is the time, time=\"ts\" for example")
+        raise OptionError(f'stream {name!r}: say which column is the time, time="ts" for example')
     contracts = _contracts(name, time, progress)
     spec = StreamSpec(
         name=name,

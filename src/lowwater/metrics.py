@@ -15,7 +15,7 @@ _SUB = 8
 
 
 class Histogram:
-    """Durations in logarithmic buckets: eight to a doubling, so within 9 % everywhere."""
+    """Durations in logarithmic buckets: eight to a doubling, so within an eighth everywhere."""
 
     def __init__(self) -> None:
         self._buckets: dict[int, int] = {}

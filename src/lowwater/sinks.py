@@ -89,23 +89,21 @@ class ParquetSink:
         target = self._folder / f"part-{self._files:05d}.parquet"
         unfinished = target.with_suffix(".unfinished")
         try:
-            pl.concat(self._held).write_parquet(unfinished)
+            pl.concat(self._held, how="diagonal").write_parquet(unfinished)
             unfinished.rename(target)
         except OSError as error:
             raise SinkError(f"cannot write {target}: {error}") from None
         self._held, self._rows, self._files = [], 0, self._files + 1
 
 
-def make_sink(
-    target: object, schema: Mapping[str, pl.DataType]
-) -> Sink:
+def make_sink(target: object, schema: Mapping[str, pl.DataType]) -> Sink:
     """A sink from what a user gives: nothing, a function, a folder, or a sink."""
     if target is None:
         return MemorySink(schema)
     if isinstance(target, str | Path):
         return ParquetSink(Path(target))
     if hasattr(target, "write") and hasattr(target, "close"):
-        return target  # type: ignore[return-value]
+        return target
     if callable(target):
         return FunctionSink(target)
     raise OptionError(

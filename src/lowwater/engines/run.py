@@ -69,7 +69,9 @@ class Run:
     def results(self) -> pa.Table:
         """The results so far, if they were kept in memory (no ``sink=`` was given)."""
         if not isinstance(self._sink, MemorySink):
-            raise OptionError("results went to the sink; they are kept only when sink= is not given")
+            raise OptionError(
+                "results went to the sink; they are kept only when sink= is not given"
+            )
         return self._sink.table()
 
     def late_rows(self, stream: str | None = None) -> pa.Table:
@@ -106,8 +108,12 @@ def prepare(
     """Set a plan up on an engine."""
     if engine not in ENGINES:
         raise OptionError(f"unknown engine {engine!r}; this version has: {', '.join(ENGINES)}")
-    if not isinstance(chunk_rows, int) or chunk_rows < 1:
+    if not isinstance(chunk_rows, int) or isinstance(chunk_rows, bool) or chunk_rows < 1:
         raise OptionError(f"chunk_rows is a whole number above zero, not {chunk_rows!r}")
+    if charge not in ("nothing", "measured") and not isinstance(charge, int):
+        raise OptionError(f"charge= is 'nothing', 'measured' or nanoseconds, not {charge!r}")
+    if tick is not None and nanoseconds(tick, "tick") < 0:
+        raise OptionError(f"tick= is a length of time of zero or more, not {tick!r}")
     target = make_sink(sink, plan.schema)
     late = make_sink(late_sink, {}) if late_sink is not None else None
     timer = _clock(plan, clock, charge)

@@ -63,7 +63,9 @@ class JoinShape:
         if key is not None:
             extra.append(key.alias(KEYS[side]))
         if self.keeps(side):
-            extra.append(pl.int_range(first_id, first_id + chunk.height, dtype=pl.Int64).alias(IDS[side]))
+            extra.append(
+                pl.int_range(first_id, first_id + chunk.height, dtype=pl.Int64).alias(IDS[side])
+            )
         return chunk.with_columns(extra) if extra else chunk
 
     def match(self, left: Chunk, right: Chunk) -> Chunk:

@@ -18,6 +18,9 @@ import polars as pl
 
 from lowwater.errors import QueryError, unknown_name
 
+MANY = 50_000
+"""From this many rows on, polars' streaming engine groups faster than the in-memory one."""
+
 
 @dataclass(frozen=True)
 class Aggregate:
@@ -79,8 +82,10 @@ class UserAggregate:
             pl.lit(None, dtype=pl.Binary).alias("state"), pl.struct(self.columns).alias("row")
         )
         merged = pl.col(part).map_batches(fold, return_dtype=part_type, returns_scalar=True)
-        finished = pl.col(part).struct.field("state").map_elements(
-            lambda state: self.finish(pickle.loads(state)), return_dtype=self.returns
+        finished = (
+            pl.col(part)
+            .struct.field("state")
+            .map_elements(lambda state: self.finish(pickle.loads(state)), return_dtype=self.returns)
         )
         return Aggregate(name, (lifted.alias(part),), (merged,), finished.alias(name))
 
@@ -212,19 +217,29 @@ def _edge(call: Call) -> Aggregate:
     )
 
 
-def lift(rows: pl.DataFrame, keys: Sequence[pl.Expr], aggregates: Sequence[Aggregate]) -> pl.DataFrame:
+def lift(
+    rows: pl.DataFrame, keys: Sequence[pl.Expr], aggregates: Sequence[Aggregate]
+) -> pl.DataFrame:
     """Rows as partials of themselves, next to their keys."""
-    return rows.select(*keys, *(part for each in aggregates for part in each.lift))
+    parts = [part for each in aggregates for part in each.lift]
+    names = [part.meta.output_name() for part in parts]
+    return rows.with_columns(parts).select(*keys, *names)  # literals get a value a row
 
 
-def merge(partials: pl.DataFrame, keys: Sequence[str], aggregates: Sequence[Aggregate]) -> pl.DataFrame:
+def merge(
+    partials: pl.DataFrame, keys: Sequence[str], aggregates: Sequence[Aggregate]
+) -> pl.DataFrame:
     """One partial per distinct key."""
     parts = [part for each in aggregates for part in each.merge]
     if not keys:
         return partials.select(parts)
-    return partials.group_by(keys).agg(parts)
+    if partials.height < MANY:
+        return partials.group_by(keys).agg(parts)
+    return partials.lazy().group_by(keys).agg(parts).collect(engine="streaming")
 
 
-def finish(partials: pl.DataFrame, keys: Sequence[pl.Expr], aggregates: Sequence[Aggregate]) -> pl.DataFrame:
+def finish(
+    partials: pl.DataFrame, keys: Sequence[pl.Expr], aggregates: Sequence[Aggregate]
+) -> pl.DataFrame:
     """Answers from partials."""
     return partials.select(*keys, *(each.finish for each in aggregates))

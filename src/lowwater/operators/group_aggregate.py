@@ -17,10 +17,10 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from lowwater.operators.aggregates import Aggregate, finish, lift, merge
+from lowwater.operators.aggregates import Aggregate, finish, merge
 from lowwater.operators.kernel import Ask, Kernel
 from lowwater.operators.partials import Partials
-from lowwater.state.store import ChunkStore, split
+from lowwater.state.store import ChunkStore
 from lowwater.stream.element import BEGINNING, END_OF_TIME, Chunk, Element, Punctuation
 from lowwater.stream.time_domain import TimeDomain
 
@@ -52,9 +52,7 @@ class GroupAggregate(Kernel):
 
     def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
         """Reduce rows into their groups."""
-        keys = [pl.col(name) for name in self._groups]
-        for slice_, rows in split(chunk, self._ticks(self._first) // self._slice):
-            self._partials.put(slice_, lift(rows, keys, self._aggregates))
+        self._partials.put(chunk, self._ticks(self._first) // self._slice)
         return []
 
     def on_punctuation(self, port: int, promise: Punctuation) -> Sequence[Element]:
@@ -86,7 +84,7 @@ class GroupAggregate(Kernel):
             self._partials.take(slice_)
             rest = held.filter(~covered)
             if rest.height:
-                self._partials.put(slice_, rest)
+                self._partials.put_back(slice_, rest)
             answers.append(self._finish(done))
         return answers
 
@@ -121,5 +119,3 @@ class GroupAggregate(Kernel):
         """Go on from a snapshot."""
         super().restore(saved)
         self._linear, self._joint = dict(saved["linear"]), dict(saved["joint"])
-
-

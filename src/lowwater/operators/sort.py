@@ -122,5 +122,3 @@ class Sort(Merge):
 
     def __init__(self, store: ChunkStore, time: str, domain: TimeDomain, slice_ticks: int):
         super().__init__(store, 1, time, domain, slice_ticks)
-
-

@@ -37,7 +37,9 @@ class Union(Kernel):
             for ended in set(range(self.ports)) - self._open:
                 for mark in marks:
                     mark.close(ended)
-        moved = [mark.advance(port, value) for mark, value in zip(marks, promise.values, strict=True)]
+        moved = [
+            mark.advance(port, value) for mark, value in zip(marks, promise.values, strict=True)
+        ]
         return self._told(promise.attributes) if any(moved) else []
 
     def on_group_punctuation(self, port: int, promise: GroupPunctuation) -> Sequence[Element]:
@@ -72,11 +74,7 @@ class Union(Kernel):
     def needs(self, attribute: str, mark: int) -> Sequence[Ask]:
         """Every input that is behind must move."""
         marks = self._marks.get((attribute,))
-        behind = [
-            port
-            for port in sorted(self._open)
-            if marks is None or marks[0].of(port) < mark
-        ]
+        behind = [port for port in sorted(self._open) if marks is None or marks[0].of(port) < mark]
         return [Ask(port, attribute, mark) for port in behind]
 
     def marks(self) -> dict[str, int]:
@@ -111,5 +109,3 @@ def _restored(marks: dict[Any, int], value: int) -> LowWaterMark:
     mark = LowWaterMark()
     mark.restore(marks, value)
     return mark
-
-

@@ -15,10 +15,10 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from lowwater.operators.aggregates import Aggregate, finish, lift, merge
+from lowwater.operators.aggregates import Aggregate, finish, merge
 from lowwater.operators.kernel import Ask, Kernel
 from lowwater.operators.partials import Partials
-from lowwater.state.store import ChunkStore, split
+from lowwater.state.store import ChunkStore
 from lowwater.stream.element import (
     BEGINNING,
     END_OF_TIME,
@@ -37,7 +37,9 @@ START, END = "window_start", "window_end"
 class WindowAggregate(Kernel):
     """Aggregates rows per window and group."""
 
-    rule: ClassVar[str] = "windows ending at or before the mark are answered, then told on both ends"
+    rule: ClassVar[str] = (
+        "windows ending at or before the mark are answered, then told on both ends"
+    )
 
     def __init__(
         self,
@@ -58,11 +60,10 @@ class WindowAggregate(Kernel):
 
     def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
         """Reduce rows into their panes."""
-        pane = self._window.pane
-        keys = [pl.col(name) for name in self._groups]
-        for number, rows in split(chunk, self._ticks // pane):
-            if self._window.starts_covering(number * pane):
-                self._partials.put(number * pane, lift(rows, keys, self._aggregates))
+        window, pane = self._window, self._window.pane
+        if window.slide > window.range:  # rows between two windows are in none
+            chunk = chunk.filter(self._ticks % window.slide < window.range)
+        self._partials.put(chunk, self._ticks // pane * pane)
         return []
 
     def on_punctuation(self, port: int, promise: Punctuation) -> Sequence[Element]:
@@ -143,7 +144,7 @@ class WindowAggregate(Kernel):
             self._partials.take(pane)
             rest = held.join(passed, on=keys, how="anti", nulls_equal=True)
             if rest.height:
-                self._partials.put(pane, rest)
+                self._partials.put_back(pane, rest)
             answers.append(self._finish(pane, done))
         return answers
 

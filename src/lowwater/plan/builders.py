@@ -77,13 +77,21 @@ def projected(
     derived = {
         name: found for name, item in items if (found := derivation(item.text, domains)) is not None
     }
-    derived = {name: found for name, found in derived.items() if _one_domain(found, domains)}
+    derived = {
+        name: _with_nulls(node, found)
+        for name, found in derived.items()
+        if _one_domain(found, domains)
+    }
     progress = {
-        name: Progressing(domains[found.sources[0][0]], _nullable(node, found))
+        name: Progressing(domains[found.sources[0][0]], *_nullable(node, name, found, derived))
         for name, found in derived.items()
     }
-    time = node.time if node.time in progress else next(
-        (name for name, found in derived.items() if node.time in dict(found.sources)), None
+    time = (
+        node.time
+        if node.time in progress
+        else next(
+            (name for name, found in derived.items() if node.time in dict(found.sources)), None
+        )
     )
     schema = {name: item.dtype for name, item in items}
     shown = tuple((name, _unquoted(name, item)) for name, item in items)
@@ -108,11 +116,28 @@ def _one_domain(found: Derivation, domains: Mapping[str, TimeDomain]) -> bool:
     return len({domains[source] for source, _ in found.sources}) == 1
 
 
-def _nullable(node: Node, found: Derivation) -> bool:
-    nullable = [node.progress[source].nullable for source, _ in found.sources]
-    # Of the two times of an outer join one is always there, and that is what coalesce,
-    # greatest and least of both give.
-    return nullable[0] if len(nullable) == 1 else False
+def _with_nulls(node: Node, found: Derivation) -> Derivation:
+    """Where one of several times may be null, the greatest may be any one of them."""
+    if any(node.progress[source].nullable for source, _ in found.sources):
+        return Derivation(found.sources, "least")
+    return found
+
+
+def _nullable(
+    node: Node, name: str, found: Derivation, derived: Mapping[str, Derivation]
+) -> tuple[bool, frozenset[str]]:
+    """Whether a derived column can be null, and which columns with it are never all null.
+
+    coalesce, greatest and least are null only if all their sources are.
+    """
+    sources = {source for source, _ in found.sources}
+    if not all(node.progress[source].nullable for source in sources):
+        return False, frozenset()
+    partners = [node.progress[source].partners for source in sources]
+    if any(each and each <= sources for each in partners):
+        return False, frozenset()
+    kept = all(derived.get(p) == Derivation(((p, 0),), "least") for p in partners[0])
+    return True, partners[0] if sources == {name} and kept else frozenset()
 
 
 def applied(
@@ -176,7 +201,10 @@ def window(
                 "a window of rows counts the rows of one source, as they came in; it cannot be put"
                 " over a union, a join or an aggregate, whose rows have no such order"
             )
-        return Window(SEQUENCE, WindowSpec(_whole(rows), _whole(slide_rows or rows)))
+        step = rows if slide_rows is None else slide_rows
+        return Window(SEQUENCE, WindowSpec(_whole(rows), _whole(step)))
+    if slide_rows is not None:
+        raise OptionError("slide_rows= goes with rows=")
     if range_ is None:
         raise OptionError("a window needs a length, window('1 minute'), or rows=100")
     attribute = on or node.time
@@ -210,12 +238,22 @@ def window_aggregated(
     domain = ROWS if time == SEQUENCE else node.progress[time].domain
     taken = {START, END} & {*groups, *aggregates}
     if taken:
-        raise QueryError(f"{taken.pop()!r} is a column of every window aggregate; choose another name")
+        raise QueryError(
+            f"{taken.pop()!r} is a column of every window aggregate; choose another name"
+        )
     schema = {START: domain.dtype, END: domain.dtype}
     schema |= {name: node.need(name) for name in groups} | types
     progress = {START: Progressing(domain), END: Progressing(domain)}
     return nodes.WindowAggregateNode(
-        (node,), schema, progress, START, time, clause.spec, tuple(groups), built, texts,
+        (node,),
+        schema,
+        progress,
+        START,
+        time,
+        clause.spec,
+        tuple(groups),
+        built,
+        texts,
         origin=origin,
     )
 
@@ -242,7 +280,14 @@ def group_aggregated(
     schema = {name: node.schema[name] for name in groups} | types
     progress = {name: Progressing(domain) for name, domain in usable.items()}
     return nodes.GroupAggregateNode(
-        (node,), schema, progress, next(iter(usable)), tuple(groups), usable, built, texts,
+        (node,),
+        schema,
+        progress,
+        next(iter(usable)),
+        tuple(groups),
+        usable,
+        built,
+        texts,
         origin=origin,
     )
 
@@ -258,7 +303,9 @@ def _aggregates(
     if clash:
         raise QueryError(f"{clash.pop()!r} is both a group column and an aggregate")
     built, types, texts = [], {}, []
-    ticks = pl.col(SEQUENCE) if time == SEQUENCE else node.progress[time].domain.to_ticks(pl.col(time))
+    ticks = (
+        pl.col(SEQUENCE) if time == SEQUENCE else node.progress[time].domain.to_ticks(pl.col(time))
+    )
     for name, wish in aggregates.items():
         if isinstance(wish, UserAggregate):
             for column in wish.columns:
@@ -350,17 +397,28 @@ def joined(
     reach = _reach(domain, pairs, within, left_time, right_time)
     names, merged, schema = _join_columns(left, right, pairs, how, suffix)
     time_right = next((o for o, i in merged.items() if i == names[right_time]), names[right_time])
+    both = frozenset({left_time, time_right}) if how == "full" else frozenset()
     progress = {
-        left_time: Progressing(domain, how in ("right", "full")),
-        time_right: Progressing(domain, how in ("left", "full")),
+        left_time: Progressing(domain, how in ("right", "full"), both),
+        time_right: Progressing(domain, how in ("left", "full"), both),
     }
     if left_time == time_right:
         progress = {left_time: Progressing(domain)}
     usable = [name for name in (left_time, time_right) if not progress[name].nullable]
     residual = compile_predicate(where, _inside(left, right, names)) if where else None
     return nodes.JoinNode(
-        (left, right), schema, progress, usable[0] if usable else None,
-        (left_time, right_time), reach, pairs, names, merged, residual, how, origin=origin,
+        (left, right),
+        schema,
+        progress,
+        usable[0] if usable else None,
+        (left_time, right_time),
+        reach,
+        pairs,
+        names,
+        merged,
+        residual,
+        how,
+        origin=origin,
     )
 
 
@@ -370,16 +428,18 @@ def _pairs(
     if isinstance(on, str):
         on = [on]
     listed = list(on.items()) if isinstance(on, Mapping) else list(on)
-    pairs = tuple((each, each) if isinstance(each, str) else tuple(each) for each in listed)
-    for pair in pairs:
+    pairs: list[tuple[str, str]] = []
+    for each in listed:
+        pair = (each, each) if isinstance(each, str) else tuple(each)
         if len(pair) != 2:
-            raise OptionError(f"on= takes column names or pairs of them, not {pair!r}")
+            raise OptionError(f"on= takes column names or pairs of them, not {each!r}")
         one, two = left.need(pair[0], "join column"), right.need(pair[1], "join column")
         if one != two:
             raise QueryError(
                 f"join columns must have one type: {pair[0]!r} is {one} and {pair[1]!r} is {two}"
             )
-    return pairs
+        pairs.append((pair[0], pair[1]))
+    return tuple(pairs)
 
 
 def _join_times(

@@ -12,7 +12,7 @@ from typing import Literal
 
 import polars as pl
 
-from lowwater.errors import OptionError
+from lowwater.errors import OptionError, QueryError
 from lowwater.joins.band_join import BandJoin
 from lowwater.joins.reach import Band
 from lowwater.joins.shape import JoinShape
@@ -42,11 +42,25 @@ def compile_plan(root: Node, shape: PlanShape = "out-of-order") -> PhysicalPlan:
     """Turn a query into operators."""
     if shape not in ("out-of-order", "in-order"):
         raise OptionError(f"plan= is 'out-of-order' or 'in-order', not {shape!r}")
+    _refuse_same_names(root)
     compiler = _Compiler(shape == "in-order", _numbered_nodes(root))
     last = compiler.compile(root)
     if compiler.in_order and isinstance(root, nodes.JoinNode) and root.time is not None:
         compiler.sort(root, last, root.time)
     return PhysicalPlan(tuple(compiler.operators), dict(root.schema), compiler.in_order)
+
+
+def _refuse_same_names(root: Node) -> None:
+    """Streams are told apart by name, in errors, metrics and the side output."""
+    seen: dict[str, Node] = {}
+
+    def walk(node: Node) -> None:
+        if isinstance(node, nodes.SourceNode) and seen.setdefault(node.spec.name, node) is not node:
+            raise QueryError(f"two streams are named {node.spec.name!r}; give each its own name=")
+        for each in node.inputs:
+            walk(each)
+
+    walk(root)
 
 
 def _numbered_nodes(root: Node) -> set[int]:
@@ -107,9 +121,13 @@ class _Compiler:
         derived = {name: Derivation(((name, 0),)) for name in source.progress}
         copied = {name: name for name in source.schema}
         return self.add(
-            "unnumber", "", source, (index,),
+            "unnumber",
+            "",
+            source,
+            (index,),
             lambda store, _: Project(store, columns, derived, copied),
-            _pass, Project,
+            _pass,
+            Project,
         )
 
     def add(
@@ -137,9 +155,15 @@ class _Compiler:
         domain = node.progress[attribute].domain
         slice_ticks = slice_ticks or _second(domain)
         index = self.add(
-            "sort", f"by {attribute}", node, (index,),
+            "sort",
+            f"by {attribute}",
+            node,
+            (index,),
             lambda store, _: Sort(store, attribute, domain, slice_ticks),
-            lambda _: [{attribute: Demand.any_value()}], Sort, (), True,
+            lambda _: [{attribute: Demand.any_value()}],
+            Sort,
+            (),
+            True,
         )
         self.ordered[index] = attribute
         return index
@@ -166,9 +190,7 @@ def _source(plan: _Compiler, node: nodes.SourceNode, _: tuple[int, ...]) -> int:
         promise = f"{spec.stamp} timestamps"
     elif spec.key_columns:
         promise += f" per {', '.join(spec.key_columns)}"
-    index = plan.add(
-        "source", f"{spec.name}: {promise}", node, (), None, lambda _: [], None
-    )
+    index = plan.add("source", f"{spec.name}: {promise}", node, (), None, lambda _: [], None)
     contract = spec.contracts.get(spec.time)
     if node.time is None:
         return index
@@ -183,16 +205,25 @@ def _source(plan: _Compiler, node: nodes.SourceNode, _: tuple[int, ...]) -> int:
 
 def _stamp(plan: _Compiler, node: nodes.StampNode, inputs: tuple[int, ...]) -> int:
     return plan.add(
-        "stamp", node.column, node, inputs,
+        "stamp",
+        node.column,
+        node,
+        inputs,
         lambda store, now: Stamp(store, node.column, now),
-        lambda _: [{}], Stamp,
+        lambda _: [{}],
+        Stamp,
     )
 
 
 def _filter(plan: _Compiler, node: nodes.FilterNode, inputs: tuple[int, ...]) -> int:
     return plan.add(
-        "filter", node.predicate.text, node, inputs,
-        lambda store, _: Select(store, node.predicate.polars), _pass, Select,
+        "filter",
+        node.predicate.text,
+        node,
+        inputs,
+        lambda store, _: Select(store, node.predicate.polars),
+        _pass,
+        Select,
     )
 
 
@@ -215,8 +246,13 @@ def _project(plan: _Compiler, node: nodes.ProjectNode, inputs: tuple[int, ...]) 
         return [wanted]
 
     return plan.add(
-        "project", detail, node, inputs,
-        lambda store, _: Project(store, expressions, derived, copied), describe, Project,
+        "project",
+        detail,
+        node,
+        inputs,
+        lambda store, _: Project(store, expressions, derived, copied),
+        describe,
+        Project,
     )
 
 
@@ -224,9 +260,13 @@ def _apply(plan: _Compiler, node: nodes.ApplyNode, inputs: tuple[int, ...]) -> i
     name = getattr(node.function, "__name__", "function")
     kept = frozenset(node.progress)
     return plan.add(
-        "apply", name, node, inputs,
+        "apply",
+        name,
+        node,
+        inputs,
         lambda store, _: Apply(store, node.function, node.schema, kept),
-        lambda demands: [{a: d for a, d in demands.items() if a in kept}], Apply,
+        lambda demands: [{a: d for a, d in demands.items() if a in kept}],
+        Apply,
     )
 
 
@@ -234,18 +274,28 @@ def _union(plan: _Compiler, node: nodes.UnionNode, inputs: tuple[int, ...]) -> i
     ports = len(inputs)
     if not plan.in_order or node.time is None:
         return plan.add(
-            "union", f"{ports} inputs", node, inputs,
+            "union",
+            f"{ports} inputs",
+            node,
+            inputs,
             lambda store, _: Union(store, ports),
-            lambda demands: [dict(demands) for _ in range(ports)], Union,
+            lambda demands: [dict(demands) for _ in range(ports)],
+            Union,
         )
     time, domain = node.time, node.progress[node.time].domain
     inputs = tuple(
         plan.in_order_by(each, index, time) for each, index in zip(node.inputs, inputs, strict=True)
     )
     index = plan.add(
-        "merge", f"{ports} inputs by {time}", node, inputs,
+        "merge",
+        f"{ports} inputs by {time}",
+        node,
+        inputs,
         lambda store, _: Merge(store, ports, time, domain, _second(domain)),
-        lambda _: [{time: Demand.any_value()} for _ in range(ports)], Merge, (), True,
+        lambda _: [{time: Demand.any_value()} for _ in range(ports)],
+        Merge,
+        (),
+        True,
     )
     plan.ordered[index] = time
     return index
@@ -262,11 +312,17 @@ def _window(plan: _Compiler, node: nodes.WindowAggregateNode, inputs: tuple[int,
         detail += f", by {', '.join(node.groups)}"
     detail += f": {', '.join(node.texts)}"
     return plan.add(
-        "window", detail, node, inputs,
+        "window",
+        detail,
+        node,
+        inputs,
         lambda store, _: WindowAggregate(
             store, attribute, domain, window, node.groups, node.aggregates
         ),
-        lambda _: [dict(wish)], WindowAggregate, node.groups, True,
+        lambda _: [dict(wish)],
+        WindowAggregate,
+        node.groups,
+        True,
     )
 
 
@@ -274,19 +330,32 @@ def _groups(plan: _Compiler, node: nodes.GroupAggregateNode, inputs: tuple[int, 
     domain = next(iter(node.progressing_keys.values()))
     wish = {name: Demand.any_value() for name in node.progressing_keys}
     return plan.add(
-        "group", f"by {', '.join(node.groups)}: {', '.join(node.texts)}", node, inputs,
+        "group",
+        f"by {', '.join(node.groups)}: {', '.join(node.texts)}",
+        node,
+        inputs,
         lambda store, _: GroupAggregate(
             store, node.groups, node.progressing_keys, node.aggregates, _second(domain)
         ),
-        lambda _: [dict(wish)], GroupAggregate, node.groups, True,
+        lambda _: [dict(wish)],
+        GroupAggregate,
+        node.groups,
+        True,
     )
 
 
 def _join(plan: _Compiler, node: nodes.JoinNode, inputs: tuple[int, ...]) -> int:
     residual = node.residual.polars if node.residual else None
     shape = JoinShape(
-        node.reach, node.domain, node.times, node.on, node.right_names, node.schema, node.merged,
-        residual, node.how,
+        node.reach,
+        node.domain,
+        node.times,
+        node.on,
+        node.right_names,
+        node.schema,
+        node.merged,
+        residual,
+        node.how,
     )
     slice_ticks = max(_second(node.domain), node.reach.span // SLICES_PER_SPAN)
     left, right = shape.out_times
@@ -309,9 +378,15 @@ def _join(plan: _Compiler, node: nodes.JoinNode, inputs: tuple[int, ...]) -> int
         for each, index, time in zip(node.inputs, inputs, node.times, strict=True)
     )
     return plan.add(
-        "join", detail, node, inputs,
-        lambda store, _: BandJoin(store, shape, slice_ticks), describe, BandJoin,
-        tuple(name for name, _ in node.on), True,
+        "join",
+        detail,
+        node,
+        inputs,
+        lambda store, _: BandJoin(store, shape, slice_ticks),
+        describe,
+        BandJoin,
+        tuple(name for name, _ in node.on),
+        True,
     )
 
 
@@ -343,9 +418,15 @@ def _distinct(plan: _Compiler, node: nodes.DistinctNode, inputs: tuple[int, ...]
         return [wanted]
 
     return plan.add(
-        "distinct", ", ".join(node.key), node, inputs,
+        "distinct",
+        ", ".join(node.key),
+        node,
+        inputs,
         lambda store, _: Distinct(store, node.key, node.attribute, domain, slice_ticks),
-        describe, Distinct, node.key, True,
+        describe,
+        Distinct,
+        node.key,
+        True,
     )
 
 
@@ -366,4 +447,3 @@ _COMPILERS: Mapping[type[Node], Callable[..., int]] = {
     nodes.DistinctNode: _distinct,
     nodes.OrderNode: _order,
 }
-

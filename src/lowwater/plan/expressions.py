@@ -14,7 +14,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 
-from lowwater.errors import ExpressionError, QueryError, unknown_name
+from lowwater.errors import ExpressionError, OptionError, QueryError, unknown_name
 from lowwater.operators.rowwise import Derivation
 from lowwater.stream.duration import nanoseconds
 from lowwater.stream.time_domain import TimeDomain
@@ -64,7 +64,7 @@ def compile_predicate(text: str, schema: Schema) -> Expression:
 def take_apart(text: str) -> AggregateText:
     """The function and argument of an aggregate such as ``count(DISTINCT a + b)``."""
     tree = _parse(text)
-    names = {
+    names: dict[type, str] = {
         exp.Count: "count",
         exp.Sum: "sum",
         exp.Avg: "avg",
@@ -115,7 +115,7 @@ def derivation(text: str, progressing: Mapping[str, TimeDomain]) -> Derivation |
     return _derive(_parse(text), progressing)
 
 
-def _derive(tree: exp.Expression, progressing: Mapping[str, TimeDomain]) -> Derivation | None:
+def _derive(tree: exp.Expr, progressing: Mapping[str, TimeDomain]) -> Derivation | None:
     if isinstance(tree, exp.Paren):
         return _derive(tree.this, progressing)
     if isinstance(tree, exp.Greatest | exp.Least | exp.Coalesce):
@@ -129,7 +129,7 @@ def _derive(tree: exp.Expression, progressing: Mapping[str, TimeDomain]) -> Deri
 
 
 def _attribute_and_shift(
-    tree: exp.Expression, progressing: Mapping[str, TimeDomain]
+    tree: exp.Expr, progressing: Mapping[str, TimeDomain]
 ) -> tuple[str, int] | None:
     if isinstance(tree, exp.Column):
         return (tree.name, 0) if tree.name in progressing else None
@@ -144,16 +144,19 @@ def _attribute_and_shift(
     return None
 
 
-def _constant(tree: exp.Expression, domain: TimeDomain) -> int | None:
+def _constant(tree: exp.Expr, domain: TimeDomain) -> int | None:
     if isinstance(tree, exp.Literal) and not tree.is_string and domain.dtype == pl.Int64:
         return int(tree.this) if tree.this.isdigit() else None
     if isinstance(tree, exp.Interval) and isinstance(tree.this, exp.Literal) and tree.unit:
-        length = nanoseconds(f"{tree.this.this} {tree.unit.name}", "interval")
-        return domain.ticks(f"{length} ns", "interval")
+        try:
+            length = nanoseconds(f"{tree.this.this} {tree.unit.name}", "interval")
+            return domain.ticks(f"{length} ns", "interval")
+        except OptionError:  # a month has no fixed length: the column does not progress
+            return None
     return None
 
 
-def _parse(text: str) -> exp.Expression:
+def _parse(text: str) -> exp.Expr:
     if not isinstance(text, str) or not text.strip():
         raise QueryError(f"an expression is a piece of SQL text, not {text!r}")
     try:
@@ -174,7 +177,7 @@ def _parse(text: str) -> exp.Expression:
     return tree
 
 
-def _check_columns(tree: exp.Expression, text: str, schema: Schema) -> None:
+def _check_columns(tree: exp.Expr, text: str, schema: Schema) -> None:
     unknown = []
     for column in tree.find_all(exp.Column):
         name = column.name if not column.table else f"{column.table}.{column.name}"
@@ -191,7 +194,7 @@ def _check_columns(tree: exp.Expression, text: str, schema: Schema) -> None:
         raise ExpressionError(message, text, line, start - begin + 1, len(column.name))
 
 
-def _refuse_aggregates(tree: exp.Expression, text: str) -> None:
+def _refuse_aggregates(tree: exp.Expr, text: str) -> None:
     found = tree.find(exp.AggFunc)
     if found is not None:
         raise ExpressionError(
@@ -203,5 +206,3 @@ def _refuse_aggregates(tree: exp.Expression, text: str) -> None:
 
 def _first_line(error: Exception) -> str:
     return str(error).splitlines()[0] if str(error) else type(error).__name__
-
-

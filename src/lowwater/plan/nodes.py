@@ -31,6 +31,8 @@ class Progressing:
 
     domain: TimeDomain
     nullable: bool = False
+    partners: frozenset[str] = frozenset()
+    """Columns, this one among them, of which at least one is never null."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +116,9 @@ class StampNode(Node):
         """Stamp the rows of a node."""
         domain = TimeDomain(pl.Datetime("us"), 1_000_000)
         schema = {**node.schema, column: domain.dtype}
-        return cls((node,), schema, {column: Progressing(domain)}, column, column, origin=node.origin)
+        return cls(
+            (node,), schema, {column: Progressing(domain)}, column, column, origin=node.origin
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,7 +172,9 @@ class WindowAggregateNode(Node):
     @property
     def domain(self) -> TimeDomain:
         """How the window's attribute counts."""
-        return ROWS if self.attribute == SEQUENCE else self.inputs[0].progress[self.attribute].domain
+        return (
+            ROWS if self.attribute == SEQUENCE else self.inputs[0].progress[self.attribute].domain
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from lowwater.operators.kernel import Kernel
-from lowwater.plan.nodes import Node, SourceNode
+from lowwater.plan.nodes import Node
 from lowwater.progress.describe import Demand
 from lowwater.state.store import ChunkStore
 
@@ -67,7 +67,7 @@ class PhysicalPlan:
     @property
     def sources(self) -> tuple[Operator, ...]:
         """The operators that read sources."""
-        return tuple(each for each in self.operators if isinstance(each.node, SourceNode))
+        return tuple(each for each in self.operators if each.build is None)
 
     def consumers(self, index: int) -> list[tuple[int, int]]:
         """Who reads an operator's output: (operator, port)."""

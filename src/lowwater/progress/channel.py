@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lowwater.stream.element import BEGINNING
+from lowwater.stream.element import BEGINNING, END_OF_TIME
 
 Ticks = NDArray[np.int64]
 
@@ -81,8 +81,9 @@ class MeasuredChannel:
 
     @property
     def newest(self) -> int:
-        """The newest time believed, whether it may be overtaken or not."""
-        return int(max(self._top, self._recent.max(initial=BEGINNING)))
+        """The newest time believed; of a channel that has sent one row, that row's."""
+        believed = self._believed()
+        return self._suspect if believed == BEGINNING and self._suspect is not None else believed
 
     def observe(self, times: Ticks, marks: Ticks) -> Verdict:
         """Judge rows in arrival order and move the mark; the rows themselves tell it."""
@@ -95,18 +96,35 @@ class MeasuredChannel:
         return Verdict(met, after, leaps, strays)
 
     def _leaps(self, times: Ticks, jump: int) -> bool:
-        newest = self.newest
-        if newest == BEGINNING:  # the first row of a channel is its own reference
-            newest = int(times[0])
-        return self._suspect is not None or int(times.max()) - newest > jump
+        newest = self._believed()
+        if newest == BEGINNING or self._suspect is not None:
+            return True
+        return int(times.max()) - newest > jump
+
+    def _believed(self) -> int:
+        return int(max(self._top, self._recent.max(initial=BEGINNING)))
 
     def _confirm(self, times: Ticks, jump: int) -> tuple[Ticks, list[int], int]:
-        """Replace unconfirmed leaps by the newest believed time, so that they move no mark."""
+        """Replace unconfirmed leaps by the newest believed time, so that they move no mark.
+
+        The first row of a channel is a suspect too: it is believed when the second one is not
+        further back than a leap, and then at once, so that the second is judged by it.
+        """
         believed = times.copy()
         leaps: list[int] = []
         strays = 0
-        newest = self.newest
+        newest = self._believed()
         for at, time in enumerate(times.tolist()):
+            if newest == BEGINNING:
+                if self._suspect is None:
+                    self._suspect, believed[at] = time, BEGINNING
+                    continue
+                if time < self._suspect - jump:
+                    strays += 1
+                else:
+                    newest = self._suspect
+                    self._believe_first(believed, at)
+                self._suspect = None
             suspect = self._suspect
             if newest == BEGINNING or time - newest <= jump:
                 newest = max(newest, time)
@@ -126,17 +144,35 @@ class MeasuredChannel:
                 believed[at] = newest
         return believed, leaps, strays
 
+    def _believe_first(self, believed: Ticks, at: int) -> None:
+        """Put the first row's time back where it was held back: in this run or the one before."""
+        assert self._suspect is not None
+        if at:
+            believed[at - 1] = self._suspect
+        elif self._rows:
+            self._recent[-1] = self._suspect
+        else:
+            self._top = self._suspect
+
     def _marks_met(self, times: Ticks) -> tuple[Ticks, Ticks]:
-        held = np.concatenate([self._recent, times])
-        tops = np.maximum.accumulate(np.concatenate([np.array([self._top], np.int64), held]))
-        # Row i is bounded by the rows more than `rows` before it: tops[k] covers the first k held.
-        counts = np.arange(len(times) + 1) + len(self._recent) - self._rows
-        marks = tops[np.clip(counts, 0, None)]
-        settled = max(0, len(held) - self._rows)
-        self._top = int(tops[settled])
-        self._recent = held[settled:]
-        marks = np.where(marks > BEGINNING, marks - self._slack, BEGINNING)
-        marks = np.maximum(marks, self.floor)
+        held = np.concatenate([self._recent, times]) if self._rows else times
+        tops = np.empty(len(held) + 1, np.int64)
+        tops[0], tops[1:] = self._top, held
+        np.maximum.accumulate(tops, out=tops)
+        marks = tops
+        if self._rows:
+            # Row i is bounded by the rows more than `rows` before it; tops[k] covers k rows held.
+            counts = np.arange(len(times) + 1) + len(self._recent) - self._rows
+            marks = tops[np.clip(counts, 0, None)]
+            settled = max(0, len(held) - self._rows)
+            self._recent = held[settled:]
+            self._top = int(tops[settled])
+        else:
+            self._top = int(tops[-1])
+        if self._slack:
+            marks = np.where(marks > BEGINNING, marks - self._slack, BEGINNING)
+        if self.floor > BEGINNING:
+            marks = np.maximum(marks, self.floor)
         return marks[:-1], marks[1:]
 
     def snapshot(self) -> dict[str, Any]:
@@ -181,7 +217,8 @@ class ProducerChannel:
         tops = np.maximum.accumulate(np.concatenate([np.array([self._mark], np.int64), marks]))
         backward = int(((marks > BEGINNING) & (marks < tops[:-1])).sum())
         self._mark = int(tops[-1])
-        self._newest = int(max(self._newest, times.max(initial=BEGINNING)))
+        seen = times[times < END_OF_TIME]  # a pure punctuation has no time of its own
+        self._newest = int(max(self._newest, seen.max(initial=BEGINNING)))
         tops = np.maximum(tops, self.floor)
         return Verdict(tops[:-1], tops[1:], backward=backward)
 

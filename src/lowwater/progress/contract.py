@@ -40,7 +40,7 @@ class Within:
 
 @dataclass(frozen=True, slots=True)
 class WithinRows:
-    """A row overtakes at most ``rows`` rows: it is not below any row more than that far ahead."""
+    """No row is below one that came more than ``rows`` rows before it (scrambling factor)."""
 
     rows: int
 
@@ -82,7 +82,7 @@ def within(bound: Duration) -> Within:
 
 
 def within_rows(rows: int) -> WithinRows:
-    """Rows are displaced by at most ``rows`` positions."""
+    """A row comes at most ``rows`` rows after a newer one (the stream's scrambling factor)."""
     return WithinRows(rows)
 
 
@@ -136,6 +136,9 @@ class OnDemand:
 
     skew: Duration = 0
 
+    def __post_init__(self) -> None:
+        _check_skew(self.skew)
+
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
@@ -147,9 +150,15 @@ class Heartbeat:
     def __post_init__(self) -> None:
         if nanoseconds(self.period, "heartbeat(...)") <= 0:
             raise OptionError("heartbeat(...) takes a period above zero")
+        _check_skew(self.skew)
 
 
 Idle = OnDemand | Heartbeat
+
+
+def _check_skew(skew: Duration) -> None:
+    if nanoseconds(skew, "skew") < 0:
+        raise OptionError("skew= takes a length of time of zero or more")
 
 
 def on_demand(skew: Duration = 0) -> OnDemand:

@@ -1,13 +1,12 @@
 """The input operator (OOP §5.4): rows in; kept rows, refused rows and promises out.
 
-It checks each chunk, judges its rows against the stream's contracts, keeps account of what it
-refuses, and turns the marks into punctuation no finer than the consumers demand and never twice.
-It also makes enabling timestamps (ETS §5) when asked. It reads no clock: the engine tells ``now``.
+It judges the rows of each chunk against the stream's contracts and turns the marks into punctuation
+no finer than the consumers demand and never twice. It also makes enabling timestamps (ETS §5) when
+asked. It reads no clock: the engine tells ``now``.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,14 +15,16 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from lowwater.errors import BadInput, BrokenPromise, OptionError
+from lowwater.errors import OptionError
 from lowwater.progress import late
 from lowwater.progress.channel import Ticks
+from lowwater.progress.conform import conform
 from lowwater.progress.contract import Every, Punctuated, Timer
 from lowwater.progress.describe import Demand
 from lowwater.progress.late import LateAccount
-from lowwater.progress.spec import StreamSpec
-from lowwater.progress.tracker import Judgement, Tracker, channel_maker
+from lowwater.progress.refusal import Mask, Refusals
+from lowwater.progress.spec import StreamSpec, channel_name
+from lowwater.progress.tracker import Tracker, channel_maker
 from lowwater.stream.duration import SECOND, nanoseconds
 from lowwater.stream.element import (
     BEGINNING,
@@ -36,9 +37,6 @@ from lowwater.stream.element import (
 )
 
 Promises = list[Punctuation | GroupPunctuation]
-
-REASON, LATE_BY, MET = "_reason", "_late_by_seconds", "_mark"
-"""Columns the side output adds to a refused row."""
 
 
 @dataclass(slots=True)
@@ -58,6 +56,7 @@ class Intake:
     ):
         self.spec = spec
         self.account = LateAccount(spec.name)
+        self._refusals = Refusals(spec, self.account)
         self._numbered = SEQUENCE in demands
         self._sequence = 0
         self._demands = dict(demands)
@@ -82,223 +81,68 @@ class Intake:
 
     def take(self, chunk: Chunk, now: int) -> Taken:
         """Let a chunk in; ``now`` is the engine's clock in nanoseconds."""
-        chunk = self._conform(chunk, now)
+        chunk = conform(self.spec, chunk, now)
         if self.spec.stamp == "latent":
             return Taken(self._number(chunk), None, self._sequence_promise())
-        keep = np.ones(chunk.height, dtype=bool)
-        refused: list[Chunk] = []
-        self._refuse_unusable(chunk, keep, refused)
-        usable = keep.copy()
+        pure = self._pure(chunk)
+        usable = self._usable(chunk, pure)
+        keep = usable & ~pure
         order = list(self._channel_rows(chunk, usable))
         for attribute, tracker in self._trackers.items():
             times, marks = self._ticks(chunk, attribute, usable)
             judged = tracker.observe(times, marks, order)
-            self._refuse_broken(chunk, attribute, times, judged, keep, refused)
+            if judged.backward:
+                self._refusals.backward(attribute, judged.backward, self._shown_mark(attribute))
+            if judged.strays:
+                self._refusals.strays(attribute, judged.strays)
+            leaps = keep & judged.leaps
+            if self.spec.jump and self.spec.jump.then != "warn" and leaps.any():
+                self._refusals.ahead(chunk, attribute, leaps, self._shown_mark(attribute))
+                keep &= ~leaps
+            broken = keep & (times < judged.met)
+            if broken.any():
+                self._refusals.late(chunk, attribute, times, judged.met, broken)
+                keep &= ~broken
         for name, _ in order:
             self._last_seen[name] = now
-        rows = chunk if keep.all() else chunk.filter(pl.Series(keep & ~self._pure(chunk)))
-        if rows is chunk and self._pure(chunk).any():
-            rows = chunk.filter(pl.Series(~self._pure(chunk)))
+        rows = self._number(chunk if keep.all() else chunk.filter(pl.Series(keep)))
         promises = [] if self._held else self.promises()
-        side = pl.concat(refused, how="diagonal") if refused else None
-        return Taken(self._number(rows), side, [*promises, *self._sequence_promise()])
+        return Taken(rows, self._refusals.collected(), [*promises, *self._sequence_promise()])
 
-    def _conform(self, chunk: Chunk, now: int) -> Chunk:
-        spec = self.spec
-        if list(chunk.columns) != list(spec.schema):
-            missing = [name for name in spec.schema if name not in chunk.columns]
-            if missing:
-                raise BadInput(f"stream {spec.name!r}: rows lack column {missing[0]!r}")
-            chunk = chunk.select(list(spec.schema))
-        casts = []
-        for name, expected in spec.schema.items():
-            if chunk.schema[name] != expected:
-                casts.append(pl.col(name).cast(expected))
-        if casts:
-            try:
-                chunk = chunk.with_columns(casts)
-            except pl.exceptions.PolarsError as error:
-                raise BadInput(f"stream {spec.name!r}: rows have the wrong type: {error}") from None
-        if spec.stamp == "internal":
-            stamp = pl.lit(now // 1_000).cast(pl.Int64).cast(pl.Datetime("us")).alias(spec.time)
-            return chunk.with_columns(stamp)
-        for attribute, domain in spec.domains.items():
-            if spec.stamp == "external":
-                chunk = _to_domain(chunk, attribute, domain.dtype)
-        for contract in spec.contracts.values():
-            if isinstance(contract, Punctuated):
-                chunk = _to_domain(chunk, contract.column, spec.domains[spec.time].dtype)
-        return chunk
-
-    def _pure(self, chunk: Chunk) -> NDArray[np.bool_]:
+    def _pure(self, chunk: Chunk) -> Mask:
         """Rows that are nothing but a producer's punctuation."""
         pure = np.zeros(chunk.height, dtype=bool)
         for attribute, contract in self.spec.contracts.items():
-            if isinstance(contract, Punctuated):
+            if isinstance(contract, Punctuated) and chunk[attribute].null_count():
                 bare = chunk[attribute].is_null() & chunk[contract.column].is_not_null()
                 pure |= bare.to_numpy()
         return pure
 
-    def _refuse_unusable(
-        self, chunk: Chunk, keep: NDArray[np.bool_], refused: list[Chunk]
-    ) -> None:
-        pure = self._pure(chunk)
+    def _usable(self, chunk: Chunk, pure: Mask) -> Mask:
+        """Rows that have a time and a channel; the others are refused."""
+        usable = np.ones(chunk.height, dtype=bool)
+
+        def refuse(bad: pl.Series, reason: str, detail: str) -> None:
+            mask = bad.fill_null(False).to_numpy() & usable & ~pure
+            if mask.any():
+                self._refusals.unusable(chunk, mask, reason, detail)
+                usable[mask] = False
+
         for attribute, domain in self.spec.domains.items():
             column = chunk[attribute]
-            low, high = domain.valid
             if column.null_count():
-                bad = column.is_null().to_numpy() & ~pure & keep
-                self._refuse(chunk, bad, keep, refused, late.NO_TIME, f"{attribute} is null")
+                refuse(column.is_null(), late.NO_TIME, f"{attribute} is null or not a number")
+            low, high = domain.valid
             ticks = domain.ticks_of(column)
-            least, most = ticks.min(), ticks.max()
-            if least is not None and (int(least) < low or int(most) >= high):  # type: ignore[arg-type]
-                outside = ((ticks < low) | (ticks >= high)).fill_null(False).to_numpy() & keep
-                detail = f"{attribute} is outside the years 1 to 9999"
-                self._refuse(chunk, outside, keep, refused, late.BAD_TIME, detail)
-        for column_name in self.spec.key_columns:
-            if chunk[column_name].null_count():
-                bad = chunk[column_name].is_null().to_numpy() & keep
-                detail = f"{column_name} is null"
-                self._refuse(chunk, bad, keep, refused, late.NO_CHANNEL, detail)
+            outside = (ticks < low) | (ticks >= high)
+            if outside.any():
+                refuse(outside, late.BAD_TIME, f"{attribute} is out of range")
+        for name in self.spec.key_columns:
+            if chunk[name].null_count():
+                refuse(chunk[name].is_null(), late.NO_CHANNEL, f"{name} is null")
+        return usable
 
-    def _refuse(
-        self,
-        chunk: Chunk,
-        bad: NDArray[np.bool_],
-        keep: NDArray[np.bool_],
-        refused: list[Chunk],
-        reason: str,
-        detail: str,
-    ) -> None:
-        if not bad.any():
-            return
-        if self.spec.late == "fail":
-            row = int(np.flatnonzero(bad)[0])
-            raise BadInput(
-                f"stream {self.spec.name!r}: a row cannot be used: {detail}: {chunk.row(row)}."
-                " late='side' would set such rows aside"
-            )
-        keep &= ~bad
-        self.account.add(None, reason, int(bad.sum()), 0.0, 0.0)
-        if self.spec.late == "side":
-            rows = chunk.filter(pl.Series(bad))
-            refused.append(rows.with_columns(pl.lit(reason).alias(REASON)))
-
-    def _refuse_broken(
-        self,
-        chunk: Chunk,
-        attribute: str,
-        times: Ticks,
-        judged: Judgement,
-        keep: NDArray[np.bool_],
-        refused: list[Chunk],
-    ) -> None:
-        self.account.backward_marks += judged.backward
-        if judged.backward:
-            self._complain_backward(attribute)
-        if judged.strays:
-            self._complain_strays(attribute, judged.strays)
-        broken = keep & (times < judged.met)
-        leaps = keep & judged.leaps
-        if leaps.any() and self.spec.jump and self.spec.jump.then != "warn":
-            self._refuse_leaps(chunk, attribute, leaps, keep, refused)
-        if not broken.any():
-            return
-        if self.spec.late == "fail":
-            self._fail(chunk, attribute, times, judged, broken)
-        keep &= ~broken
-        domain = self.spec.domains[attribute]
-        seconds = (judged.met[broken] - times[broken]) / domain.ticks_per_second
-        rows = chunk.filter(pl.Series(broken)).with_columns(
-            pl.lit(late.LATE).alias(REASON),
-            pl.Series(LATE_BY, seconds),
-            domain.from_ticks(pl.lit(pl.Series(MET, judged.met[broken]))).alias(MET),
-        )
-        self._count(rows)
-        if self.spec.late == "side":
-            refused.append(rows)
-
-    def _count(self, rows: Chunk) -> None:
-        keys = list(self.spec.key_columns)
-        amounts = [
-            pl.len().alias("rows"),
-            pl.col(LATE_BY).max().alias("longest"),
-            pl.col(LATE_BY).sum().alias("total"),
-        ]
-        counted = rows.group_by(keys).agg(amounts) if keys else rows.select(amounts)
-        for *names, count, longest, total in counted.iter_rows():
-            self.account.add(_channel_name(names), late.LATE, count, longest, total)
-
-    def _refuse_leaps(
-        self,
-        chunk: Chunk,
-        attribute: str,
-        leaps: NDArray[np.bool_],
-        keep: NDArray[np.bool_],
-        refused: list[Chunk],
-    ) -> None:
-        assert self.spec.jump is not None
-        if self.spec.jump.then == "fail":
-            row = int(np.flatnonzero(leaps)[0])
-            time = chunk[attribute][row]
-            channel = _channel_name([chunk[name][row] for name in self.spec.key_columns])
-            mark = self.spec.domains[attribute].show(self._trackers[attribute].mark)
-            raise BrokenPromise(
-                f"stream {self.spec.name!r}, channel {channel!r}: a row has {attribute} = {time},"
-                f" more than {self.spec.jump.over} ahead of the rows before it (mark {mark})",
-                stream=self.spec.name,
-                channel=channel,
-                time=time,
-                mark=mark,
-            )
-        keep &= ~leaps
-        self.account.add(None, late.AHEAD, int(leaps.sum()), 0.0, 0.0)
-        rows = chunk.filter(pl.Series(leaps))
-        refused.append(rows.with_columns(pl.lit(late.AHEAD).alias(REASON)))
-
-    def _fail(
-        self,
-        chunk: Chunk,
-        attribute: str,
-        times: Ticks,
-        judged: Judgement,
-        broken: NDArray[np.bool_],
-    ) -> None:
-        row = int(np.flatnonzero(broken)[0])
-        domain = self.spec.domains[attribute]
-        channel = _channel_name([chunk[name][row] for name in self.spec.key_columns])
-        time, mark = domain.show(int(times[row])), domain.show(int(judged.met[row]))
-        behind = domain.spell(int(judged.met[row] - times[row]))
-        promise = self.spec.contracts[attribute].describe()
-        raise BrokenPromise(
-            f"stream {self.spec.name!r}, channel {channel!r}: a row has {attribute} = {time}, but"
-            f" the stream had promised nothing below {mark} ({promise}); it is {behind} late."
-            " late='side' would set such rows aside",
-            stream=self.spec.name,
-            channel=channel,
-            time=time,
-            mark=mark,
-        )
-
-    def _complain_backward(self, attribute: str) -> None:
-        message = f"stream {self.spec.name!r}: the producer's marks on {attribute} go backwards"
-        if self.spec.late == "fail":
-            raise BrokenPromise(
-                message, stream=self.spec.name, channel=None, time=None, mark=self.mark(attribute)
-            )
-        warnings.warn(f"{message}; such marks are ignored", stacklevel=2)
-
-    def _complain_strays(self, attribute: str, strays: int) -> None:
-        self.account.strays += strays
-        assert self.spec.jump is not None
-        warnings.warn(
-            f"stream {self.spec.name!r}: {strays} row(s) had {attribute} more than"
-            f" {self.spec.jump.over} ahead and the rows after them went back;"
-            " their times were not believed",
-            stacklevel=2,
-        )
-
-    def _ticks(self, chunk: Chunk, attribute: str, usable: NDArray[np.bool_]) -> tuple[Ticks, Ticks]:
+    def _ticks(self, chunk: Chunk, attribute: str, usable: Mask) -> tuple[Ticks, Ticks]:
         domain = self.spec.domains[attribute]
         times = domain.ticks_of(chunk[attribute]).fill_null(END_OF_TIME).to_numpy()
         if not usable.all():
@@ -309,7 +153,7 @@ class Intake:
         return times, times
 
     def _channel_rows(
-        self, chunk: Chunk, usable: NDArray[np.bool_]
+        self, chunk: Chunk, usable: Mask
     ) -> Iterator[tuple[Hashable, NDArray[np.int64]]]:
         """Each channel with the positions of its usable rows, in order of first appearance."""
         if not usable.any():
@@ -323,13 +167,14 @@ class Intake:
             rows = rows.filter(pl.Series(usable))
         grouped = rows.group_by(keys, maintain_order=True).agg(pl.col("__row"))
         for *names, positions in grouped.rows():
-            yield _channel_name(names), np.asarray(positions, dtype=np.int64)
+            yield channel_name(names), np.asarray(positions, dtype=np.int64)
 
     def _number(self, rows: Chunk) -> Chunk:
         if not self._numbered:
             return rows
         first, self._sequence = self._sequence, self._sequence + rows.height
-        return rows.with_columns(pl.int_range(first, self._sequence, dtype=pl.Int64).alias(SEQUENCE))
+        numbers = pl.int_range(first, self._sequence, dtype=pl.Int64)
+        return rows.with_columns(numbers.alias(SEQUENCE))
 
     def _sequence_promise(self) -> Promises:
         return self._tell(SEQUENCE, self._sequence) if self._numbered else []
@@ -342,6 +187,9 @@ class Intake:
             return self._sequence
         tracker = self._trackers.get(attribute)
         return tracker.mark if tracker else BEGINNING
+
+    def _shown_mark(self, attribute: str) -> object:
+        return self.spec.domains[attribute].show(self.mark(attribute))
 
     def slowest(self, attribute: str) -> Hashable:
         """The channel that holds the mark of an attribute back."""
@@ -385,17 +233,15 @@ class Intake:
 
     def promise(self, attribute: str, mark: int) -> Promises:
         """Take a promise the producer makes outside its rows, for all channels."""
-        if attribute not in self._trackers:
+        tracker = self._trackers.get(attribute)
+        if tracker is None:
             known = ", ".join(self._trackers) or "none: its timestamps are latent"
             raise OptionError(
                 f"stream {self.spec.name!r} makes no promises on {attribute!r} (it does on {known})"
             )
-        tracker = self._trackers[attribute]
         if mark < tracker.mark:
-            self.account.backward_marks += 1
-            self._complain_backward(attribute)
-        for name in tracker.channels:
-            tracker.promise(name, mark)
+            self._refusals.backward(attribute, 1, self._shown_mark(attribute))
+        tracker.promise_all(mark)
         return self.promises()
 
     # ---- enabling timestamps ---------------------------------------------------------------
@@ -406,11 +252,12 @@ class Intake:
         if tracker is None:
             return []
         stamps = {name: self._stamp(attribute, name, now) for name in tracker.channels}
+        reached = min((max(s, tracker.channels[n].mark) for n, s in stamps.items()), default=None)
+        if reached is None or reached < awaited:
+            return []
         for name, stamp in stamps.items():
             if stamp > BEGINNING:
                 tracker.promise(name, stamp)
-        if tracker.mark < awaited:
-            return self.promises() if awaited == BEGINNING else []
         return self._tell(attribute, tracker.mark, at_least=awaited)
 
     def when(self, attribute: str, awaited: int, now: int) -> int | None:
@@ -418,7 +265,7 @@ class Intake:
         tracker = self._trackers.get(attribute)
         if tracker is None or not tracker.channels:
             return None
-        domain = self.spec.domains[attribute]
+        rate = self.spec.domains[attribute].ticks_per_second
         latest = now
         for name, channel in tracker.channels.items():
             if channel.mark >= awaited:
@@ -427,20 +274,20 @@ class Intake:
             if stamp == BEGINNING:
                 return None
             missing = max(0, awaited - stamp)
-            latest = max(latest, now + -(-missing * SECOND // domain.ticks_per_second))
+            latest = max(latest, now + -(-missing * SECOND // rate))
         return latest
 
     def _stamp(self, attribute: str, name: Hashable, now: int) -> int:
         """``t + τ - δ`` of ETS §5, or the clock for internal timestamps."""
-        domain = self.spec.domains[attribute]
+        rate = self.spec.domains[attribute].ticks_per_second
         if self.spec.stamp == "internal":
-            return now * domain.ticks_per_second // SECOND
+            return now * rate // SECOND
         seen = self._last_seen.get(name)
         newest = self._trackers[attribute].channels[name].newest
         if seen is None or newest == BEGINNING:
             return BEGINNING
         skew = nanoseconds(self.spec.idle.skew, "skew") if self.spec.idle else 0
-        return newest + (now - seen - skew) * domain.ticks_per_second // SECOND
+        return newest + (now - seen - skew) * rate // SECOND
 
     # ---- saving ----------------------------------------------------------------------------
 
@@ -461,29 +308,3 @@ class Intake:
             self._trackers[name].restore(state)
         self._told, self._group_told = dict(saved["told"]), dict(saved["group_told"])
         self._last_seen = dict(saved["last_seen"])
-
-
-
-
-def _to_domain(chunk: Chunk, column: str, dtype: pl.DataType) -> Chunk:
-    """Bring a Date or floating-point time column to the domain's type; NaN becomes null."""
-    have = chunk.schema[column]
-    if have == dtype:
-        return chunk
-    source = pl.col(column)
-    if have.is_float():
-        finite = pl.when(source.is_finite()).then(source)
-        bounded = pl.when(finite.abs() < 1e12).then(finite).otherwise(
-            pl.when(finite.is_not_null()).then(pl.lit(1e12))
-        )
-        return chunk.with_columns((bounded * 1e6).round().cast(pl.Int64).cast(dtype).alias(column))
-    if have.is_integer():
-        return chunk.with_columns(source.cast(pl.Int64))
-    return chunk.with_columns(source.cast(dtype))
-
-
-def _channel_name(parts: list[Any]) -> Hashable:
-    """One key column names a channel by its value, several by the tuple, none by None."""
-    if not parts:
-        return None
-    return parts[0] if len(parts) == 1 else tuple(parts)

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import polars as pl
 
 from lowwater.errors import OptionError, QueryError, unknown_name
-from lowwater.progress.contract import Contract, Generation, Idle, Jump, Punctuated
+from lowwater.progress.contract import (
+    Contract,
+    Every,
+    Generation,
+    Heartbeat,
+    Idle,
+    Jump,
+    OnDemand,
+    Punctuated,
+    Timer,
+)
 from lowwater.stream.element import MARK, SEQUENCE
 from lowwater.stream.time_domain import TimeDomain
 
@@ -56,6 +66,14 @@ class StreamSpec:
             raise OptionError(
                 f"{where}: stamp= is 'external', 'internal' or 'latent', not {self.stamp!r}"
             )
+        for option, kinds, words in (
+            ("idle", OnDemand | Heartbeat, "lw.on_demand() or lw.heartbeat('1 second')"),
+            ("punctuate", Every | Timer, "lw.every('1 second') or lw.timer('1 second')"),
+            ("jump", Jump, "lw.jump('1 day', 'warn')"),
+        ):
+            given = getattr(self, option)
+            if given is not None and not isinstance(given, kinds):
+                raise OptionError(f"{where}: {option}= is {words} or None, not {given!r}")
         if self.channel and self.groups:
             raise OptionError(
                 f"{where}: a promise is kept per channel or per group; give channel= or groups="
@@ -101,4 +119,15 @@ class StreamSpec:
         schema = dict(self.schema)
         if self.stamp != "latent":
             schema |= {name: domain.dtype for name, domain in self.domains.items()}
+        for attribute, contract in self.contracts.items():
+            if isinstance(contract, Punctuated):
+                schema[contract.column] = self.domains[attribute].dtype
         return schema
+
+
+def channel_name(parts: Sequence[Any]) -> Hashable:
+    """One key column names a channel by its value, several by the tuple, none by None."""
+    if not parts:
+        return None
+    name: Hashable = parts[0] if len(parts) == 1 else tuple(parts)
+    return name

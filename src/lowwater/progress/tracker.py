@@ -48,6 +48,7 @@ class Tracker:
 
     def __init__(self, make: Callable[[], Channel], announced: Iterable[Hashable] = ()):
         self._make = make
+        self._floor = BEGINNING  # promised for every channel, those to come included
         self._channels: dict[Hashable, Channel] = {}
         self._marks = LowWaterMark()
         for name in announced:
@@ -56,7 +57,7 @@ class Tracker:
     @property
     def mark(self) -> int:
         """The promise that holds for the whole stream."""
-        return self._marks.value
+        return max(self._marks.value, self._floor)
 
     @property
     def channels(self) -> dict[Hashable, Channel]:
@@ -77,10 +78,7 @@ class Tracker:
         )
         start = {name: channel.mark for name, channel in self._channels.items()}
         trails: dict[Hashable, tuple[NDArray[np.int64], Ticks]] = {}
-        known, fresh = [], []
-        for name, rows in order:
-            (known if name in self._channels else fresh).append((name, rows))
-        for name, rows in [*known, *fresh]:
+        for name, rows in sorted(order, key=lambda each: each[0] not in self._channels):
             if name not in self._channels:
                 floor = self._mark_before(int(rows[0]), start, trails)
                 self._admit(name, floor)
@@ -109,7 +107,7 @@ class Tracker:
                 seen = int(np.searchsorted(rows, row))
                 mark = int(after[seen - 1]) if seen else mark  # noqa: PLW2901
             least = mark if least is None else min(least, mark)
-        return BEGINNING if least is None else max(least, self._marks.value)
+        return self._floor if least is None else max(least, self.mark)
 
     def _admit(self, name: Hashable, floor: int) -> None:
         channel = self._make()
@@ -123,12 +121,19 @@ class Tracker:
         channel.floor = max(channel.floor, mark)
         self._marks.advance(name, channel.mark)
 
+    def promise_all(self, mark: int) -> None:
+        """Take a mark made by other means for all channels, also those nobody has seen yet."""
+        self._floor = max(self._floor, mark)
+        for name in self._channels:
+            self.promise(name, mark)
+
     def snapshot(self) -> dict[str, Any]:
         """Everything needed to go on elsewhere."""
         return {
             "channels": {name: channel.snapshot() for name, channel in self._channels.items()},
             "marks": self._marks.marks(),
             "value": self._marks.value,
+            "floor": self._floor,
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
@@ -138,3 +143,4 @@ class Tracker:
             self._channels[name] = self._make()
             self._channels[name].restore(state)
         self._marks.restore(saved["marks"], saved["value"])
+        self._floor = saved["floor"]

@@ -30,8 +30,8 @@ class Workload:
 
     ``process``: "poisson" or "regular" arrivals. ``phases``: bursts and lulls. ``skew``: how long
     after its time a row arrives. ``late_share`` of the rows arrive up to ``late_by`` later still.
-    ``scramble``: rows are displaced by at most this many places. ``multiplicity``: how many rows
-    share a time. ``keys``: how many keys, drawn by a Zipf law of exponent ``zipf`` (0: uniform).
+    ``scramble``: a row comes at most this many rows after a newer one. ``multiplicity``: how many
+    rows share a time. ``keys``: how many keys, drawn by a Zipf law of exponent ``zipf`` (0: even).
     """
 
     rate: float
@@ -53,6 +53,8 @@ class Workload:
             raise OptionError(f"process is 'poisson' or 'regular', not {self.process!r}")
         if self.rate <= 0 or self.seconds <= 0:
             raise OptionError("a workload needs a rate and a length above zero")
+        if self.unit not in ("s", "ms", "us"):
+            raise OptionError(f"unit is 's', 'ms' or 'us', not {self.unit!r}")
         if self.multiplicity < 1 or self.keys < 1 or self.scramble < 0:
             raise OptionError("multiplicity and keys are at least 1, scramble at least 0")
 
@@ -107,11 +109,12 @@ class Workload:
 
 
 def _scrambled(rows: int, places: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """An order in which each row has moved by at most ``places``."""
+    """An order in which a row comes at most ``places`` rows after one that was behind it.
+
+    Rows move by up to half of it, since one may go back while the other goes forward.
+    """
     position = np.arange(rows)
-    if not places:
-        return position
-    return np.argsort(position + rng.uniform(0, places + 1, rows), kind="stable")
+    return np.argsort(position + rng.uniform(0, places / 2, rows), kind="stable")
 
 
 def _keys(rows: int, keys: int, exponent: float, rng: np.random.Generator) -> NDArray[np.int64]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -20,8 +20,7 @@ class Push:
     def __init__(self, schema: Mapping[str, pl.DataType | type[pl.DataType]]):
         self._schema = dict(pl.Schema(schema))
         self._lock = threading.Lock()
-        self._rows: deque[Chunk] = deque()
-        self._marks: list[tuple[str, object]] = []
+        self._events: deque[Chunk | tuple[str, object]] = deque()
         self._closed = False
         self._opened = False
         self._wake: Callable[[], None] | None = None
@@ -43,13 +42,13 @@ class Push:
             if self._closed:
                 raise StreamError("this source was closed; nothing can be sent any more")
             if chunk.height:
-                self._rows.append(chunk)
+                self._events.append(chunk)
         self._notify()
 
     def punctuate(self, attribute: str, value: object) -> None:
         """Promise that every later row has ``attribute >= value``."""
         with self._lock:
-            self._marks.append((attribute, value))
+            self._events.append((attribute, value))
         self._notify()
 
     def close(self) -> None:
@@ -85,7 +84,7 @@ class Push:
         self._opened = True
         return self
 
-    def channels(self, column: str) -> tuple[Hashable, ...]:
+    def channels(self, columns: Sequence[str]) -> tuple[Hashable, ...]:
         """Nobody knows who will speak."""
         return ()
 
@@ -93,31 +92,34 @@ class Push:
     def ended(self) -> bool:
         """Whether the source was closed and everything was read."""
         with self._lock:
-            return self._closed and not self._rows and not self._marks
+            return self._closed and not self._events
 
     def due(self, rows: int = 1) -> int | None:
         """At once, if something is there."""
         with self._lock:
-            return 0 if self._rows or self._marks else None
+            return 0 if self._events else None
 
     def read(self, now: int, limit: int) -> Chunk | None:
-        """The next rows pushed; promises made after them wait until they are read."""
+        """The next rows pushed, unless a promise made before them has yet to be told."""
         with self._lock:
-            if not self._rows:
+            chunk = self._events[0] if self._events else None
+            if not isinstance(chunk, pl.DataFrame):
                 return None
-            chunk = self._rows.popleft()
+            self._events.popleft()
             if chunk.height > limit:
-                self._rows.appendleft(chunk.slice(limit))
+                self._events.appendleft(chunk.slice(limit))
                 chunk = chunk.head(limit)
             return chunk
 
     def told(self) -> list[tuple[str, object]]:
-        """Promises that hold now that all rows before them have been read."""
+        """Promises made after the rows read so far and before the next ones."""
+        marks = []
         with self._lock:
-            if self._rows:
-                return []
-            marks, self._marks = self._marks, []
-            return marks
+            while self._events and isinstance(self._events[0], tuple):
+                event = self._events.popleft()
+                assert isinstance(event, tuple)
+                marks.append(event)
+        return marks
 
     def notify(self, wake: Callable[[], None]) -> None:
         """Call ``wake`` when something is pushed."""

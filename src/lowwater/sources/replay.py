@@ -6,7 +6,7 @@ evenly. An arrival column may be a Datetime or a number of seconds; it must not 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -46,10 +46,10 @@ class Replay:
         """Start from the first row."""
         return ReplayReader(self._table, self._times)
 
-    def channels(self, column: str) -> tuple[Hashable, ...]:
-        """All values of the column: a finite log knows who will speak."""
-        values = self._table[column].drop_nulls().unique(maintain_order=True)
-        return tuple(values.to_list())
+    def channels(self, columns: Sequence[str]) -> tuple[Hashable, ...]:
+        """All values of the columns: a finite log knows who will speak."""
+        names = self._table.select(columns).drop_nulls().unique(maintain_order=True)
+        return tuple(names.rows()) if len(columns) > 1 else tuple(names.to_series().to_list())
 
 
 class ReplayReader:
@@ -114,6 +114,8 @@ def clock_times(column: pl.Series) -> NDArray[np.int64]:
         return column.dt.cast_time_unit("ns").to_physical().to_numpy()
     if dtype.is_integer():
         return (column.cast(pl.Int64) * SECOND).to_numpy()
+    if dtype.is_float() and not column.is_finite().all():
+        raise QueryError(f"replay: arrival column {column.name!r} has NaN or infinite values")
     if dtype.is_float():
         return (column * SECOND).round().cast(pl.Int64).to_numpy()
     raise QueryError(
@@ -129,7 +131,5 @@ def _arrival_times(table: pl.DataFrame, arrival: str) -> NDArray[np.int64]:
         raise QueryError(f"replay: arrival column {arrival!r} has nulls")
     times = clock_times(table[arrival])
     if len(times) > 1 and bool((np.diff(times) < 0).any()):
-        raise QueryError(
-            f"replay: rows must be in arrival order, but column {arrival!r} goes back"
-        )
+        raise QueryError(f"replay: rows must be in arrival order, but column {arrival!r} goes back")
     return times

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Protocol
 
 import polars as pl
@@ -44,5 +44,6 @@ class Source(Protocol):
     def open(self) -> Reader:
         """Start reading from the beginning."""
 
-    def channels(self, column: str) -> tuple[Hashable, ...]:
-        """The channels known before the first row; none if they cannot be known."""
+    def channels(self, columns: Sequence[str]) -> tuple[Hashable, ...]:
+        """The values of the columns that are known before the first row, as channels are named:
+        plain for one column, tuples for several; none if they cannot be known."""

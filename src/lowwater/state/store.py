@@ -64,6 +64,7 @@ class MemoryStore:
     def __init__(self) -> None:
         self._chunks: dict[str, dict[int, dict[int, Chunk]]] = {}
         self._order: dict[str, list[int]] = {}
+        self._sizes: dict[int, int] = {}
         self._sequence = 0
         self._rows = 0
         self._bytes = 0
@@ -87,7 +88,8 @@ class MemoryStore:
         self._sequence += 1
         by_slice[slice_][self._sequence] = chunk
         self._rows += chunk.height
-        self._bytes += int(chunk.estimated_size())
+        self._sizes[self._sequence] = size = int(chunk.estimated_size())
+        self._bytes += size
         return ChunkKey(name, slice_, self._sequence)
 
     def get(self, key: ChunkKey) -> Chunk:
@@ -99,7 +101,7 @@ class MemoryStore:
         held = self._chunks[key.name][key.slice]
         chunk = held.pop(key.sequence)
         self._rows -= chunk.height
-        self._bytes -= int(chunk.estimated_size())
+        self._bytes -= self._sizes.pop(key.sequence)
         if not held:
             del self._chunks[key.name][key.slice]
             order = self._order[key.name]
@@ -131,13 +133,17 @@ class MemoryStore:
                 yield key, self.get(key)
 
 
-def read(store: ChunkStore, name: str, low: int | None = None, high: int | None = None) -> Chunk | None:
+def read(
+    store: ChunkStore, name: str, low: int | None = None, high: int | None = None
+) -> Chunk | None:
     """All rows of some slices as one chunk; None if there are none."""
     chunks = [store.get(key) for key in store.scan(name, low, high)]
     return pl.concat(chunks) if chunks else None
 
 
-def take(store: ChunkStore, name: str, low: int | None = None, high: int | None = None) -> Chunk | None:
+def take(
+    store: ChunkStore, name: str, low: int | None = None, high: int | None = None
+) -> Chunk | None:
     """Like :func:`read`, and drop what was read."""
     keys = store.scan(name, low, high)
     chunks = [store.get(key) for key in keys]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 from fractions import Fraction
+from math import isfinite
 
 from lowwater.errors import OptionError
 
@@ -46,8 +47,12 @@ def nanoseconds(value: Duration, what: str = "duration") -> int:
     if isinstance(value, timedelta):
         whole = value.days * 86400 + value.seconds
         return whole * SECOND + value.microseconds * 1_000
-    if isinstance(value, int | float):
-        return _exact(Fraction(value) * SECOND, value, what)
+    if isinstance(value, int):
+        return value * SECOND
+    if isinstance(value, float):
+        if not isfinite(value):
+            raise OptionError(f"{what} must be a finite length of time, not {value!r}")
+        return round(value * SECOND)
     if isinstance(value, str):
         return _parse(value, what)
     raise OptionError(f"{what} must be a length of time such as '5 seconds', not {value!r}")
@@ -91,6 +96,7 @@ def spell(length: int) -> str:
         if length >= unit and length % unit == 0:
             count = length // unit
             return f"{count} {name}{'s' if count != 1 else ''}"
-    if length >= SECOND or length == 0:
-        return f"{length / SECOND:g} s"
-    return f"{length / 1_000_000:g} ms"
+    for name, unit in (("s", SECOND), ("ms", 1_000_000), ("µs", 1_000)):
+        if length >= unit or length == 0:
+            return f"{length / unit:.9f}".rstrip("0").rstrip(".") + f" {name}"
+    return f"{length} ns"

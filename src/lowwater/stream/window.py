@@ -8,6 +8,7 @@ before the epoch need no care.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd
 
@@ -45,7 +46,7 @@ class WindowSpec:
         """The start of the earliest window that rows at ``mark`` or later can still change."""
         return ((mark - self.range) // self.slide + 1) * self.slide
 
-    def starts_covering(self, pane: int) -> range:
+    def starts_covering(self, pane: int) -> Sequence[int]:
         """The starts of all windows that contain the pane starting at ``pane``."""
         first = self.first_open(pane)
         last = pane // self.slide * self.slide

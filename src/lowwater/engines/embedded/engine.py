@@ -18,6 +18,7 @@ import polars as pl
 from lowwater.engines.embedded.clock import Clock
 from lowwater.engines.embedded.feed import Feed
 from lowwater.engines.embedded.graph import Stage, Totals
+from lowwater.errors import LowwaterError, SinkError
 from lowwater.metrics import Histogram, RunMetrics
 from lowwater.operators.kernel import Ask
 from lowwater.plan.physical import PhysicalPlan
@@ -43,7 +44,9 @@ class Pace:
 class EmbeddedEngine:
     """Runs a physical plan to its end, or until stopped."""
 
-    def __init__(self, plan: PhysicalPlan, sink: Sink, clock: Clock, pace: Pace, late_sink: Sink | None):
+    def __init__(
+        self, plan: PhysicalPlan, sink: Sink, clock: Clock, pace: Pace, late_sink: Sink | None
+    ):
         self._plan, self._sink, self._clock, self._pace = plan, sink, clock, pace
         self._late_sink = late_sink
         self._totals = Totals()
@@ -117,8 +120,11 @@ class EmbeddedEngine:
     def _serve(self, feeds: list[Feed]) -> bool:
         """Read from the source whose rows have waited longest."""
         now = self._clock.now()
-        ready = [(due, feed.rows, at) for at, feed in enumerate(feeds)
-                 if (due := feed.due()) is not None and due <= now]
+        ready = [
+            (due, feed.rows, at)
+            for at, feed in enumerate(feeds)
+            if (due := feed.due()) is not None and due <= now
+        ]
         if not ready:
             return False
         feed = feeds[min(ready)[2]]
@@ -215,11 +221,11 @@ class EmbeddedEngine:
             self._latency.add(now - self._read_at, rows.height)
         else:
             self._latency.add_all(now - clock_times(rows[self._arrival]))
-        self._sink.write(rows)
+        _write(self._sink, rows)
 
     def _take_refused(self, stream: str, rows: Chunk) -> None:
         if self._late_sink is not None:
-            self._late_sink.write(rows.with_columns(pl.lit(stream).alias("_stream")))
+            _write(self._late_sink, rows.with_columns(pl.lit(stream).alias("_stream")))
             return
         held = self._refused_rows.get(stream, 0)
         if held < REFUSED_LIMIT:
@@ -256,3 +262,12 @@ class EmbeddedEngine:
             totals.queued.peak,
             self._latency,
         )
+
+
+def _write(sink: Sink, rows: Chunk) -> None:
+    try:
+        sink.write(rows)
+    except LowwaterError:
+        raise
+    except Exception as error:
+        raise SinkError(f"the sink failed: {type(error).__name__}: {error}") from error

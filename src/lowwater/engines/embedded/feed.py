@@ -35,8 +35,8 @@ class Feed:
         self.operator, self.spec = operator, operator.node.spec
         self.reader = operator.node.source.open()
         announced = self.spec.channels
-        if not announced and self.spec.channel:
-            announced = operator.node.source.channels(self.spec.channel)
+        if not announced and self.spec.key_columns:
+            announced = operator.node.source.channels(self.spec.key_columns)
         self.intake = Intake(self.spec, demands, announced)
         self.outputs: list[Arc] = []
         self.deliver: Callable[[Element], None] | None = None
@@ -89,10 +89,14 @@ class Feed:
     def _ticks(self, attribute: str, value: object) -> int:
         domain = self.spec.domains.get(attribute)
         if domain is None:
-            raise OptionError(f"stream {self.spec.name!r} has no progressing attribute {attribute!r}")
+            raise OptionError(
+                f"stream {self.spec.name!r} has no progressing attribute {attribute!r}"
+            )
         fits = isinstance(value, datetime | date) == isinstance(domain.dtype, pl.Datetime)
         if value is None or not fits:
-            raise OptionError(f"a promise on {attribute!r} is of type {domain.dtype}, not {value!r}")
+            raise OptionError(
+                f"a promise on {attribute!r} is of type {domain.dtype}, not {value!r}"
+            )
         return int(domain.ticks_of(pl.Series([value], dtype=domain.dtype))[0])
 
     def fire(self, now: int) -> bool:

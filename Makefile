@@ -1,0 +1,56 @@
+# lowwater: everything a developer runs. `make` alone explains itself.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help setup test demo claims bench format clean
+
+help: ## Show this list
+	@echo "lowwater: continuous queries over streams that arrive out of order"
+	@echo
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@echo
+	@echo "Needs python3 (3.11 or newer, with venv) and make; the rest goes into $(VENV)."
+
+setup: $(STAMP) ## Make .venv with everything in it (again only if the dependencies changed)
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "lowwater needs Python 3.11 or newer; try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@echo "== setup: installing into $(VENV)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check \
+		-c constraints.txt -e '.[claims,dev]'
+	@touch $(STAMP)
+
+test: setup ## Check style, types and layers, then run all tests and documentation examples
+	@echo "== style: ruff"
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --check --quiet .
+	@echo "== types: mypy"
+	@$(BIN)/mypy
+	@echo "== layers: import-linter"
+	@report=$$($(BIN)/lint-imports --no-logo 2>&1) || { echo "$$report"; exit 1; }; echo "$$report" | tail -n 1
+	@echo "== tests: pytest"
+	@$(BIN)/python -m pytest -n 2
+
+demo: setup ## Run the first query: three packet streams that do not keep step
+	@$(BIN)/python examples/first_query.py
+
+claims: setup ## Measure again what the papers claim (make claims ARGS=--quick for less)
+	@$(BIN)/lowwater claims $(ARGS)
+
+bench: setup ## Run the benchmarks (make bench ARGS="NAME ...")
+	@$(BIN)/lowwater bench $(ARGS)
+
+format: setup ## Format the code and fix what can be fixed by itself
+	@$(BIN)/ruff check --quiet --fix . || true
+	@$(BIN)/ruff format .
+
+clean: ## Remove .venv, caches and outputs
+	@rm -rf $(VENV) build dist claims-out *.egg-info src/*.egg-info
+	@rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,253 @@
+"""The three kernels that carry most queries, against plain Polars on the same rows.
+
+Polars sees all rows at once; ours sees them in chunks, out of order, and answers as it goes. So
+the ratio says what streaming costs. Each case also says how its cost a row grows with the length
+of the stream and with the number of chunks; neither should change it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from lowwater.api import Stream, stream
+from lowwater.bench.measure import Fingerprint, alternate, stream_results, stream_through
+from lowwater.progress.contract import within
+
+CHUNK = 100_000
+SMALL_CHUNK = 10_000
+GROWTH = (1, 4, 16)
+DISORDER = 2.0
+"""Seconds by which a row may be behind the rows before it."""
+
+Frames = Sequence[pl.DataFrame]
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One kernel: its rows, our query, and ways to write it in Polars."""
+
+    name: str
+    what: str
+    target: float
+    sources: int
+    rate: int
+    """Rows a second of each source."""
+    rows: int
+    """Rows of each source in the comparison."""
+    start: int
+    """Rows of each source where growth is measured from."""
+    keys: Mapping[str, int]
+    ours: Callable[[Frames], Stream]
+    peers: Mapping[str, Callable[[Frames], pl.DataFrame]]
+
+    def frames(self, rows: int) -> list[pl.DataFrame]:
+        """The sources' rows, slightly out of order, from a fixed seed."""
+        return [_rows(rows, self.rate, self.keys, seed) for seed in range(self.sources)]
+
+
+def _rows(count: int, rate: int, keys: Mapping[str, int], seed: int) -> pl.DataFrame:
+    rng = np.random.default_rng(seed)
+    arrived = np.arange(count) / rate
+    micros = ((arrived + 1e6 - rng.uniform(0, DISORDER, count)) * 1e6).astype(np.int64)
+    columns = {name: rng.integers(0, size, count) for name, size in keys.items()}
+    times = pl.Series("ts", micros).cast(pl.Datetime("us"))
+    return pl.DataFrame({"ts": times, **columns, f"row{seed}": np.arange(count)})
+
+
+def _streams(frames: Frames) -> list[Stream]:
+    return [stream(frame, time="ts", progress=within(DISORDER)) for frame in frames]
+
+
+# ---- K1: tumbling window -------------------------------------------------------------------
+
+
+def _tumbling(frames: Frames) -> Stream:
+    (rows,) = _streams(frames)
+    return rows.window("1 minute").group_by("a", "b").agg(n="count(*)")
+
+
+def _tumbling_polars(frames: Frames) -> pl.DataFrame:
+    minute = pl.col("ts").dt.truncate("1m").alias("window_start")
+    counted = frames[0].lazy().group_by(minute, "a", "b").agg(pl.len().cast(pl.Int64).alias("n"))
+    return counted.select("window_start", _end("1m"), "a", "b", "n").collect()
+
+
+def _end(length: str) -> pl.Expr:
+    return pl.col("window_start").dt.offset_by(length).alias("window_end")
+
+
+# ---- K2: band join -------------------------------------------------------------------------
+
+_KEY = ("a", "b", "c", "d")
+_BAND = pl.duration(seconds=60)
+
+
+def _band(frames: Frames) -> Stream:
+    left, right = _streams(frames)
+    return left.join(right, on=list(_KEY), within="60 seconds")
+
+
+def _near() -> pl.Expr:
+    return pl.col("ts_right").is_between(pl.col("ts") - _BAND, pl.col("ts") + _BAND)
+
+
+def _join_then_filter(frames: Frames) -> pl.DataFrame:
+    left, right = (frame.lazy() for frame in frames)
+    pairs = left.join(right, on=_KEY).filter(_near())
+    return pairs.collect(engine="streaming")  # the in-memory engine would hold every pair at once
+
+
+def _join_by_bucket(frames: Frames) -> pl.DataFrame:
+    """Each left row meets the right rows of three minutes only."""
+    left, right = (frame.lazy() for frame in frames)
+    minute = pl.col("ts").dt.truncate("1m")
+    reach = pl.concat_list(minute - _BAND, minute, minute + _BAND).alias("minute")
+    left = left.with_columns(reach).explode("minute")
+    pairs = left.join(right.with_columns(minute.alias("minute")), on=(*_KEY, "minute"))
+    return pairs.filter(_near()).drop("minute").collect()
+
+
+# ---- K3: sliding window over a union -------------------------------------------------------
+
+
+def _sliding(frames: Frames) -> Stream:
+    first, *others = (each.select("ts", "key") for each in _streams(frames))
+    return first.union(*others).window("5 minutes", "1 minute").group_by("key").agg(n="count(*)")
+
+
+def _united(frames: Frames) -> pl.LazyFrame:
+    return pl.concat([frame.lazy().select("ts", "key") for frame in frames])
+
+
+def _covering(minute: pl.Expr) -> pl.Expr:
+    """The starts of the five windows a minute lies in."""
+    starts = pl.concat_list([minute - pl.duration(minutes=back) for back in range(5)])
+    return starts.alias("window_start")
+
+
+def _answered(counts: pl.LazyFrame) -> pl.DataFrame:
+    number = pl.col("n").cast(pl.Int64)
+    return counts.select("window_start", _end("5m"), "key", number).collect()
+
+
+def _by_dynamic(frames: Frames) -> pl.DataFrame:
+    """Offset by four minutes, so that windows that open before the first row are there too."""
+    counts = (
+        _united(frames)
+        .sort("ts")
+        .group_by_dynamic("ts", every="1m", period="5m", offset="-4m", group_by="key")
+        .agg(pl.len().alias("n"))
+    )
+    return _answered(counts.rename({"ts": "window_start"}))
+
+
+def _by_explode(frames: Frames) -> pl.DataFrame:
+    rows = _united(frames).select("key", _covering(pl.col("ts").dt.truncate("1m")))
+    counts = rows.explode("window_start").group_by("window_start", "key")
+    return _answered(counts.agg(pl.len().alias("n")))
+
+
+def _by_panes(frames: Frames) -> pl.DataFrame:
+    """As we do it ourselves, written out by hand: minutes first, windows from minutes."""
+    minutes = _united(frames).group_by(pl.col("ts").dt.truncate("1m").alias("pane"), "key")
+    panes = minutes.agg(pl.len().alias("n")).with_columns(_covering(pl.col("pane")))
+    counts = panes.explode("window_start").group_by("window_start", "key").agg(pl.col("n").sum())
+    return _answered(counts)
+
+
+CASES = (
+    Case(
+        "K1", "tumbling 1 min count, 520k groups by 2 columns", 0.25, 1, 16_000, 4_000_000,
+        1_000_000, {"a": 720, "b": 722}, _tumbling, {"group_by": _tumbling_polars},
+    ),
+    Case(
+        "K2", "band join, 4-column key, ±60 s", 0.2, 2, 1_000, 2_000_000, 250_000,
+        {"a": 20, "b": 20, "c": 25, "d": 10}, _band,
+        {"join, filter": _join_then_filter, "join by minute, filter": _join_by_bucket},
+    ),
+    Case(
+        "K3", "sliding 5 min / 1 min count over a union of 3", 0.25, 3, 2_000, 1_000_000, 250_000,
+        {"key": 1_000}, _sliding,
+        {
+            "group_by_dynamic": _by_dynamic,
+            "explode, group_by": _by_explode,
+            "panes by hand": _by_panes,
+        },
+    ),
+)  # fmt: skip
+
+
+def kernels() -> Iterator[Row]:
+    """Every case: against Polars, as the stream grows, and as chunks get smaller."""
+    for case in CASES:
+        yield from _against_polars(case)
+        yield from _growth(case)
+
+
+def _against_polars(case: Case) -> Iterator[Row]:
+    frames = case.frames(case.rows)
+    truth = stream_results(case.ours(frames), CHUNK)
+    same = {name: Fingerprint.of(peer(frames)) == truth for name, peer in case.peers.items()}
+    sides: dict[str, Callable[[], object]] = {"ours": lambda: _stream(case, frames, CHUNK)}
+    sides |= {name: partial(peer, frames) for name, peer in case.peers.items()}
+    timings = alternate(sides)
+    rows = case.rows * case.sources
+    ours = rows / timings["ours"].middle
+    for name in case.peers:
+        theirs = rows / timings[name].middle
+        best = timings[name].best / timings["ours"].best
+        yield _row(case, f"{case.name} against Polars", ours, (f"Polars: {name}", theirs), rows) | {
+            "ratio_of_best": best,
+            "target": case.target,
+            "same_results": same[name],
+            "rows_out": truth.rows,
+        }
+
+
+def _growth(case: Case) -> Iterator[Row]:
+    longest = case.frames(case.start * max(GROWTH))
+    cuts = [[frame.head(case.start * factor) for frame in longest] for factor in GROWTH]
+    sides = {
+        str(factor): partial(_stream, case, cut, CHUNK)
+        for factor, cut in zip(GROWTH, cuts, strict=True)
+    }
+    timings = alternate(sides, 2)
+    first = _count(cuts[0]) / timings[str(GROWTH[0])].best
+    for factor, cut in zip(GROWTH, cuts, strict=True):
+        speed = _count(cut) / timings[str(factor)].best
+        name = f"{case.name} stream {factor}× as long"
+        yield _row(case, name, speed, ("ours at 1×", first), _count(cut))
+    sides = {str(chunk): partial(_stream, case, cuts[1], chunk) for chunk in (CHUNK, SMALL_CHUNK)}
+    timings = alternate(sides, 2)
+    large, small = (_count(cuts[1]) / timings[name].best for name in sides)
+    name = f"{case.name} chunks of {SMALL_CHUNK:,} rows"
+    yield _row(case, name, small, (f"ours, chunks of {CHUNK:,}", large), _count(cuts[1]))
+
+
+def _stream(case: Case, frames: Frames, chunk_rows: int) -> None:
+    stream_through(case.ours(frames), chunk_rows)
+
+
+def _count(frames: Frames) -> int:
+    return sum(frame.height for frame in frames)
+
+
+def _row(case: Case, name: str, ours: float, peer: tuple[str, float], rows: int) -> Row:
+    return {
+        "name": name,
+        "what": case.what,
+        "rows": rows,
+        "unit": "rows/s",
+        "ours": ours,
+        "ours_ns_per_row": 1e9 / ours,
+        "peer": peer[0],
+        "peer_value": peer[1],
+        "ratio": ours / peer[1],
+    }

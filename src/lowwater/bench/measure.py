@@ -1,0 +1,93 @@
+"""Timing of several ways to do the same work, side by side, and proof that it is the same work."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+import polars as pl
+
+from lowwater.api import Stream
+
+ROUNDS = 3
+"""Rounds in which every side takes its turn, unless the time is up before."""
+PATIENCE = 20.0
+"""Seconds after which no new round is begun."""
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """A bag of rows as two numbers: how many, and the sum of their hashes."""
+
+    rows: int
+    checksum: int
+
+    @classmethod
+    def of(cls, *frames: pl.DataFrame) -> Fingerprint:
+        """The fingerprint of all rows of some frames, in whatever order."""
+        total = sum(_hash(frame) for frame in frames)
+        return cls(sum(frame.height for frame in frames), total % 2**64)
+
+
+@dataclass
+class Timing:
+    """Seconds that repetitions of one side took."""
+
+    seconds: list[float] = field(default_factory=list)
+
+    @property
+    def middle(self) -> float:
+        """The median."""
+        return median(self.seconds)
+
+    @property
+    def best(self) -> float:
+        """The shortest."""
+        return min(self.seconds)
+
+
+def alternate(
+    sides: Mapping[str, Callable[[], object]], rounds: int = ROUNDS, patience: float = PATIENCE
+) -> dict[str, Timing]:
+    """Time the sides in turn, so that a change of the machine's mood meets all of them."""
+    timings = {name: Timing() for name in sides}
+    begun = time.perf_counter()
+    for _ in range(rounds):
+        for name, work in sides.items():
+            start = time.perf_counter()
+            work()
+            timings[name].seconds.append(time.perf_counter() - start)
+        if time.perf_counter() - begun > patience:
+            break
+    return timings
+
+
+def stream_through(query: Stream, chunk_rows: int) -> None:
+    """Run a query to its end and drop the results."""
+    query.run(sink=_drop, chunk_rows=chunk_rows).await_termination()
+
+
+def stream_results(query: Stream, chunk_rows: int) -> Fingerprint:
+    """Run a query to its end and give the fingerprint of its results."""
+    held: list[pl.DataFrame] = []
+
+    def keep(table: Any) -> None:
+        frame = pl.from_arrow(table)
+        assert isinstance(frame, pl.DataFrame)
+        held.append(frame)
+
+    query.run(sink=keep, chunk_rows=chunk_rows).await_termination()
+    return Fingerprint.of(*held)
+
+
+def _drop(_: object) -> None:
+    """Take results and do nothing with them."""
+
+
+def _hash(frame: pl.DataFrame) -> int:
+    """The sum of the row hashes; by halves, so that nothing overflows."""
+    hashes = frame.hash_rows(7)
+    return int((hashes & 0xFFFFFFFF).sum()) + (int((hashes // 2**32).sum()) << 32)

@@ -1,0 +1,17 @@
+"""The claims of the OOP paper (Li et al., out-of-order processing): §5.3, §7 and §8."""
+
+from __future__ import annotations
+
+from lowwater.claims import oop_band, oop_held, oop_join, oop_joint, oop_union
+from lowwater.claims.claim import Claim
+
+CLAIMS: tuple[Claim, ...] = (
+    oop_union.F1,
+    oop_join.G3,
+    oop_band.N1,
+    oop_join.N2,
+    oop_union.N3,
+    oop_held.S53,
+    oop_joint.S7,
+)
+"""In the order of the experiments, then of the sections."""

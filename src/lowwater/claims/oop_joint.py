@@ -1,0 +1,176 @@
+"""Joint against individual punctuation for groups of two timestamps: OOP §7, Q3 and Fig. 8."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+import lowwater as lw
+from lowwater.claims.claim import Claim, Outcome
+from lowwater.claims.drawing import IOP_COLOUR, OOP_COLOUR, PAPER_COLOUR, note
+from lowwater.claims.measure import Collected, engine_of
+from lowwater.claims.packets import Link
+from lowwater.engines.embedded.clock import VirtualClock
+from lowwater.operators.kernel import Kernel
+from lowwater.plan.compile import compile_plan
+from lowwater.plan.physical import Operator, PhysicalPlan
+from lowwater.stream.element import Chunk, Element, Punctuation
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+BAND = 120
+"""Seconds, which are also the ticks of time."""
+
+Attributes = tuple[str, ...]
+PUNCTUATION: dict[str, tuple[Attributes, ...]] = {
+    "joint": (("ts", "ts_right"),),
+    "individual": (("ts_right",),),
+    "either": (("ts",), ("ts_right",)),
+}
+"""Which promises the count may use: of both times together, of S1.ts, of S0.ts or S1.ts."""
+
+
+class Deaf(Kernel):
+    """Runs another kernel and keeps from it all promises but those on certain attributes."""
+
+    def __init__(self, kernel: Kernel, heard: tuple[Attributes, ...]):
+        super().__init__(kernel.store, kernel.ports)
+        self._kernel, self._heard = kernel, heard
+
+    def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
+        """Pass rows on."""
+        return self._kernel.on_chunk(port, chunk)
+
+    def on_punctuation(self, port: int, promise: Punctuation) -> Sequence[Element]:
+        """Pass a promise on, if it may be heard."""
+        if promise.attributes not in self._heard:
+            return []
+        return self._kernel.on_punctuation(port, promise)
+
+    def closing(self, port: int) -> Sequence[Element]:
+        """Pass the end on."""
+        return self._kernel.closing(port)
+
+
+def _deafened(plan: PhysicalPlan, heard: tuple[Attributes, ...]) -> PhysicalPlan:
+    """The plan with a count that hears only some promises."""
+
+    def deafen(operator: Operator) -> Operator:
+        build = operator.build
+        if operator.name != "group" or build is None:
+            return operator
+        return replace(operator, build=lambda store, now: Deaf(build(store, now), heard))
+
+    return PhysicalPlan(tuple(map(deafen, plan.operators)), plan.schema, plan.in_order)
+
+
+def _links(rate: float, seconds: float) -> tuple[Link, Link]:
+    """SYN packets on S0 and their acknowledgements on S1, in order and together."""
+    calls = Link("S0", rate, seconds, 50, seed=1, whole_seconds=True, even=True)
+    answers = replace(calls, name="S1", seed=2, reverse=True)
+    return calls, answers
+
+
+def _connections(calls: Link, answers: Link) -> lw.Stream:
+    """Q3: the windows of two minutes make the band, ``ts < ts_right`` is checked besides."""
+    joined = calls.stream().join(
+        answers.stream(),
+        on=[("destIP", "srcIP"), ("destPort", "srcPort")],
+        within=(BAND, BAND),
+        where="ts < ts_right",
+    )
+    return joined.group_by("ts", "ts_right").agg(n="count(*)")
+
+
+def _passed(link: Link, times: pl.Series) -> NDArray[np.int64]:
+    """The tick at which a link's first packet beyond each time arrives."""
+    log = link.table()
+    beyond = np.searchsorted(log["ts"].to_numpy(), times.to_numpy(), side="right")
+    ticks = np.ceil(log["arrived"].to_numpy()).astype(np.int64)
+    return np.append(ticks, ticks[-1])[beyond]
+
+
+def run(quick: bool) -> Outcome:
+    """Ticks from when both inputs have passed a group to its answer, by kind of punctuation."""
+    rate, seconds = (1, 200) if quick else (4, 420)
+    calls, answers = _links(rate, seconds)
+    plan = compile_plan(_connections(calls, answers)._node)
+    delays, counts = {}, {}
+    for kind, heard in PUNCTUATION.items():
+        clock = VirtualClock()
+        sink = Collected(clock)
+        engine_of(_deafened(plan, heard), clock, sink, tick=1.0).run()
+        # Groups that only the end of the input could complete say nothing of punctuation.
+        out = sink.table()
+        counts[kind] = int(out["n"].sum())
+        out = out.filter(pl.col("ts_right") + BAND + 2 < seconds)
+        covered = np.maximum(_passed(calls, out["ts"]), _passed(answers, out["ts_right"]))
+        delays[kind] = out["_out_at"].to_numpy() - covered
+    if len(set(counts.values())) != 1:
+        raise AssertionError(f"the kinds of punctuation gave different counts: {counts}")
+    return _judged(delays)
+
+
+def _judged(delays: dict[str, NDArray[np.float64]]) -> Outcome:
+    joint, individual, either = (delays[kind] for kind in PUNCTUATION)
+    holds = bool(joint.min() == joint.max() == 0 and individual.min() == individual.max() == BAND)
+    ours = (
+        f"joint {_spread(joint)} ticks after both inputs passed the group; individual on S1.ts"
+        f" {_spread(individual)} ticks (the band is {BAND}); individual on either time"
+        f" {_spread(either)}, {either.mean():.0f} on average"
+    )
+    table = pl.concat(
+        pl.DataFrame({"punctuation": kind, "delay_ticks": delay})
+        .group_by("punctuation", "delay_ticks")
+        .len("groups")
+        .sort("delay_ticks")
+        for kind, delay in delays.items()
+    )
+    return Outcome(ours, holds, table, lambda figure: _plot(figure, delays))
+
+
+def _spread(ticks: NDArray[np.float64]) -> str:
+    low, high = ticks.min(), ticks.max()
+    return f"{low:.0f}" if low == high else f"{low:.0f} to {high:.0f}"
+
+
+def _plot(figure: Figure, delays: dict[str, NDArray[np.float64]]) -> None:
+    axes = figure.subplots()
+    styles = {
+        "joint": (OOP_COLOUR, "joint (S0.ts, S1.ts)", "-"),
+        "individual": (IOP_COLOUR, "individual, on S1.ts", "-"),
+        "either": (IOP_COLOUR, "individual, whichever of S0.ts and S1.ts is first", ":"),
+    }
+    for kind, (colour, label, style) in styles.items():
+        ticks = np.sort(delays[kind])
+        share = np.arange(1, len(ticks) + 1) / len(ticks)
+        steps = np.concatenate(([ticks[0]], ticks)), np.concatenate(([0.0], share))
+        axes.step(*steps, where="post", color=colour, label=label, linestyle=style, linewidth=2)
+    axes.axvline(BAND, color=PAPER_COLOUR, linestyle="--", linewidth=1)
+    axes.annotate("the band", (BAND, 0.5), (4, 0), textcoords="offset points", color=PAPER_COLOUR)
+    axes.set_xlim(-5, BAND + 20)
+    axes.set_xlabel("delay of a group's answer after both inputs have passed it [ticks of 1 s]")
+    axes.set_ylabel("share of groups answered")
+    axes.set_title(
+        "Joint punctuation answers a pair of timestamps at once, individual a band later",
+        loc="left",
+        fontsize=11,
+    )
+    axes.grid(alpha=0.3)
+    axes.legend(loc="upper left", bbox_to_anchor=(0.08, 0.97))
+    note(axes, "Paper: joint punctuation is independent of the band, individual waits a band more")
+
+
+S7 = Claim(
+    "OOP-S7",
+    "Q3: count per pair of timestamps over a band join",
+    "a group is output once both inputs pass it; individual punctuation waits a band longer",
+    f"delay of every group: 0 ticks with joint, {BAND} ticks (the band) with individual",
+    run,
+)

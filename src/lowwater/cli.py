@@ -1,0 +1,116 @@
+"""The command line: run the papers' claims, run benchmarks.
+
+Results for people go through a rich console; the last line of ``claims`` is JSON for programs.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+import lowwater
+from lowwater.errors import LowwaterError, OptionError
+
+FAILED, WRONG_USE = 1, 2
+
+app = typer.Typer(
+    name="lowwater",
+    help="Continuous queries over streams that arrive late, out of order, skewed or too fast.",
+    no_args_is_help=True,
+    add_completion=False,
+)
+_out, _err = Console(), Console(stderr=True)
+if not _out.is_terminal:
+    _out.width = 140
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"lowwater {lowwater.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def claims(
+    ids: Annotated[
+        list[str] | None, typer.Argument(metavar="[ID]...", help="Claims to run; all if none.")
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Smaller rates and durations, the same shapes.")
+    ] = False,
+    out: Annotated[
+        Path, typer.Option("--out", metavar="DIR", help="Where CSV files and plots go.")
+    ] = Path("claims-out"),
+) -> None:
+    """Run the experiments of the papers and set ours beside theirs.
+
+    Exits with 1 if a claim does not hold, with 2 if an id is unknown.
+    """
+    # Imported here, because the other commands need none of it.
+    from lowwater.claims import registry, report  # noqa: PLC0415
+
+    try:
+        chosen = registry.find(ids or [])
+        report.need_matplotlib()
+    except LowwaterError as error:
+        raise _wrong_use(error) from error
+    judged = []
+    for claim in chosen:
+        begun = time.perf_counter()
+        outcome = claim.run(quick)
+        points, picture = report.save(claim, outcome, out)
+        judged.append((claim, outcome))
+        verdict = "[green]holds[/green]" if outcome.holds else "[bold red]does not hold[/bold red]"
+        took = time.perf_counter() - begun
+        _out.print(f"{claim.id} {verdict} ({took:.1f} s): {points}, {picture}", highlight=False)
+    _out.print(report.table(judged))
+    typer.echo(report.as_json(judged))
+    if not all(outcome.holds for _, outcome in judged):
+        raise typer.Exit(FAILED)
+
+
+@app.command()
+def bench(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME]...", help="Benchmarks; all if none.")
+    ] = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Also write the figures here.")
+    ] = None,
+) -> None:
+    """Run benchmarks and print what they measured."""
+    from lowwater import bench as suite  # noqa: PLC0415
+
+    try:
+        rows = suite.run(names or [])
+    except OptionError as error:
+        raise _wrong_use(error) from error
+    if json_file is not None:
+        json_file.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
+    suite.show(rows, _out)
+
+
+def _wrong_use(error: LowwaterError) -> typer.Exit:
+    """Say what was wrong with the command and end it."""
+    _err.print(f"[bold red]error:[/bold red] {error}", highlight=False, soft_wrap=True)
+    return typer.Exit(WRONG_USE)
+
+
+def main() -> None:
+    """Run the command line."""
+    sys.exit(app())

@@ -1,0 +1,134 @@
+"""Rows that are not let in: set aside, dropped or fatal, and always counted and explained."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from lowwater.errors import BadInput, BrokenPromise
+from lowwater.progress import late
+from lowwater.progress.channel import Ticks
+from lowwater.progress.late import LateAccount
+from lowwater.progress.spec import StreamSpec, channel_name
+from lowwater.stream.element import Chunk
+
+REASON, LATE_BY, MET = "_reason", "_late_by_seconds", "_mark"
+"""Columns the side output adds to a refused row."""
+
+Mask = NDArray[np.bool_]
+
+
+class Refusals:
+    """The refused rows of one chunk, and the stream's account of all of them."""
+
+    def __init__(self, spec: StreamSpec, account: LateAccount):
+        self._spec, self._account = spec, account
+        self._aside: list[Chunk] = []
+
+    def collected(self) -> Chunk | None:
+        """The rows set aside since the last call; None if there are none."""
+        aside, self._aside = self._aside, []
+        return pl.concat(aside, how="diagonal") if aside else None
+
+    def unusable(self, chunk: Chunk, bad: Mask, reason: str, detail: str) -> None:
+        """Rows with no usable time or channel."""
+        if self._spec.late == "fail":
+            row = chunk.row(int(np.flatnonzero(bad)[0]))
+            raise BadInput(
+                f"stream {self._spec.name!r}: a row cannot be used: {detail}: {row}."
+                " late='side' would set such rows aside"
+            )
+        self._account.add(None, reason, int(bad.sum()), 0.0, 0.0)
+        if self._spec.late == "side":
+            rows = chunk.filter(pl.Series(bad))
+            self._aside.append(rows.with_columns(pl.lit(reason).alias(REASON)))
+
+    def late(self, chunk: Chunk, attribute: str, times: Ticks, met: Ticks, broken: Mask) -> None:
+        """Rows that break the promise on an attribute."""
+        if self._spec.late == "fail":
+            self._fail(chunk, attribute, times, met, int(np.flatnonzero(broken)[0]))
+        domain = self._spec.domains[attribute]
+        seconds = (met[broken] - times[broken]) / domain.ticks_per_second
+        rows = chunk.filter(pl.Series(broken)).with_columns(
+            pl.lit(late.LATE).alias(REASON),
+            pl.Series(LATE_BY, seconds),
+            pl.Series(MET, met[broken]).cast(domain.dtype),
+        )
+        self._count(rows)
+        if self._spec.late == "side":
+            self._aside.append(rows)
+
+    def ahead(self, chunk: Chunk, attribute: str, leaps: Mask, mark: object) -> None:
+        """Rows dated too far ahead, where that is not only warned about."""
+        jump = self._spec.jump
+        assert jump is not None
+        if jump.then == "fail":
+            row = int(np.flatnonzero(leaps)[0])
+            time, channel = chunk[attribute][row], self._channel_of(chunk, row)
+            raise BrokenPromise(
+                f"stream {self._spec.name!r}, channel {channel!r}: a row has {attribute} = {time},"
+                f" more than {jump.over} ahead of the rows before it (mark {mark})",
+                stream=self._spec.name,
+                channel=channel,
+                time=time,
+                mark=mark,
+            )
+        self._account.add(None, late.AHEAD, int(leaps.sum()), 0.0, 0.0)
+        rows = chunk.filter(pl.Series(leaps))
+        self._aside.append(rows.with_columns(pl.lit(late.AHEAD).alias(REASON)))
+
+    def backward(self, attribute: str, marks: int, held: object) -> None:
+        """A producer's marks that went backwards."""
+        self._account.backward_marks += marks
+        message = (
+            f"stream {self._spec.name!r}: {marks} of the producer's marks on {attribute} went"
+            f" backwards; the mark is {held}"
+        )
+        if self._spec.late == "fail":
+            raise BrokenPromise(message, stream=self._spec.name, channel=None, time=None, mark=held)
+        warnings.warn(f"{message}, and they are ignored", stacklevel=2)
+
+    def strays(self, attribute: str, rows: int) -> None:
+        """Rows dated far ahead that the rows after them contradicted."""
+        self._account.strays += rows
+        assert self._spec.jump is not None
+        warnings.warn(
+            f"stream {self._spec.name!r}: {rows} row(s) had {attribute} more than"
+            f" {self._spec.jump.over} ahead and the rows after them went back;"
+            " their times were not believed",
+            stacklevel=2,
+        )
+
+    def _channel_of(self, chunk: Chunk, row: int) -> Any:
+        return channel_name([chunk[name][row] for name in self._spec.key_columns])
+
+    def _count(self, rows: Chunk) -> None:
+        keys = list(self._spec.key_columns)
+        amounts = [
+            pl.len().alias("__rows"),
+            pl.col(LATE_BY).max().alias("__longest"),
+            pl.col(LATE_BY).sum().alias("__total"),
+        ]
+        counted = rows.group_by(keys).agg(amounts) if keys else rows.select(amounts)
+        for *names, count, longest, total in counted.iter_rows():
+            self._account.add(channel_name(names), late.LATE, count, longest, total)
+
+    def _fail(self, chunk: Chunk, attribute: str, times: Ticks, met: Ticks, row: int) -> None:
+        domain = self._spec.domains[attribute]
+        channel = self._channel_of(chunk, row)
+        time, mark = domain.show(int(times[row])), domain.show(int(met[row]))
+        behind = domain.spell(int(met[row] - times[row]))
+        promise = self._spec.contracts[attribute].describe()
+        raise BrokenPromise(
+            f"stream {self._spec.name!r}, channel {channel!r}: a row has {attribute} = {time}, but"
+            f" the stream had promised nothing below {mark} ({promise}); it is {behind} late."
+            " late='side' would set such rows aside",
+            stream=self._spec.name,
+            channel=channel,
+            time=time,
+            mark=mark,
+        )

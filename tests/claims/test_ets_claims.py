@@ -1,0 +1,85 @@
+"""The ETS claims with a fixed cost a step: everything repeatable, the orders must come out."""
+
+from functools import cache
+
+import polars as pl
+import pytest
+
+from lowwater.claims import ets
+from lowwater.claims.claim import Outcome
+from lowwater.claims.ets import A, B, C, D, Scale, simulate
+
+STEP = 10_000
+"""Nanoseconds a step of work takes."""
+SMALL = Scale(
+    waiting=60,
+    slow_beats=10,
+    fast_beats=4,
+    burst=6,
+    beats=(1.0, 100.0, 1_000.0),
+    burst_beats=(100.0, 1_000.0),
+    seeds=(1,),
+)
+
+
+@cache
+def table() -> pl.DataFrame:
+    return ets.points(SMALL, charge=STEP)
+
+
+def test_latency_on_demand_is_near_latent_and_below_every_heartbeat_rate() -> None:
+    outcome = ets.judge_latency(table())
+    by, beating = ets.middle(table(), "latency_ms"), ets.over_beats(table(), "latency_ms")
+    assert outcome.holds, outcome.ours
+    assert by["D"] <= by["C"] <= min(beating.values())
+    assert max(beating.values()) < by["A"]
+    assert list(beating.values()) == sorted(beating.values(), reverse=True)
+
+
+def test_union_waits_almost_always_without_timestamps_and_never_with_them_on_demand() -> None:
+    outcome = ets.judge_idle(table())
+    by, beating = ets.middle(table(), "idle_share"), ets.over_beats(table(), "idle_share")
+    assert outcome.holds, outcome.ours
+    assert by["A"] > 0.99
+    assert by["C"] == 0
+    assert list(beating.values()) == sorted(beating.values(), reverse=True)
+
+
+def test_queues_are_a_hundredth_on_demand_and_fall_with_the_heartbeat_rate() -> None:
+    outcome = ets.judge_queues(table())
+    by, beating = ets.middle(table(), "queue_peak"), ets.over_beats(table(), "queue_peak")
+    assert outcome.holds, outcome.ours
+    assert by["C"] <= by["A"] / 100
+    assert list(beating.values()) == sorted(beating.values(), reverse=True)
+
+
+def test_heartbeats_that_were_missed_are_not_made_up_for() -> None:
+    overloaded = simulate(B, 1, beats=100_000.0, charge=STEP)
+    assert overloaded.beats_made < overloaded.beats_due
+    assert overloaded.queue_peak < 10
+
+
+def test_a_fixed_cost_a_step_makes_runs_repeatable() -> None:
+    assert simulate(C, 2, charge=STEP) == simulate(C, 2, charge=STEP)
+
+
+def test_latent_rows_cost_two_steps_each() -> None:
+    point = simulate(D, 2, charge=STEP)
+    assert point.latency_p50_ms == pytest.approx(2 * STEP / 1e6, rel=0.1)
+
+
+@pytest.mark.parametrize("judge", [ets.judge_latency, ets.judge_idle, ets.judge_queues])
+def test_a_claim_that_does_not_hold_says_why(judge: object) -> None:
+    spoiled = table().with_columns(
+        pl.when(pl.col("scenario") == C).then(1e9).otherwise(pl.col(name)).alias(name)
+        for name in ("latency_ms", "idle_share", "queue_peak")
+    )
+    assert callable(judge)
+    outcome = judge(spoiled)
+    assert isinstance(outcome, Outcome)
+    assert not outcome.holds
+    assert "DOES NOT HOLD" in outcome.ours
+
+
+def test_every_scenario_is_measured() -> None:
+    assert set(table()["scenario"]) == {A, B, C, D}

@@ -1,0 +1,185 @@
+"""A run that checks every promise: each operator's output against the punctuation it sent before.
+
+It drives the kernels of a compiled plan by hand: rows cut into chunks at random, inputs interleaved
+at random, kernels torn down and built again from their snapshots at random moments. It fails when
+
+- a row breaks a promise its operator made before (promises must be sound),
+- a promise goes backwards (promises must be monotone),
+- something is left in a store at the end (state must be purged),
+- the side an element is pushed to has already ended.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+from hypothesis import strategies as st
+
+from lowwater.api import Stream
+from lowwater.operators.kernel import Kernel
+from lowwater.plan.compile import PlanShape, compile_plan
+from lowwater.plan.nodes import SourceNode
+from lowwater.plan.physical import Operator
+from lowwater.progress.intake import Intake
+from lowwater.state.store import MemoryStore
+from lowwater.stream.element import MARK, Element, End, GroupPunctuation, Punctuation
+
+
+class PromiseBook:
+    """Everything an operator has promised, checked against what it sends afterwards."""
+
+    def __init__(self, operator: Operator):
+        self._operator = operator
+        self._bounds: dict[tuple[str, ...], tuple[int, ...]] = {}
+        self._groups: list[GroupPunctuation] = []
+        self.ended = False
+
+    def check(self, element: Element) -> None:
+        assert not self.ended, f"{self._operator.title} spoke after its end"
+        if isinstance(element, pl.DataFrame):
+            self._check_rows(element)
+        elif isinstance(element, Punctuation):
+            before = self._bounds.get(element.attributes)
+            if before is not None:
+                assert any(n > o for n, o in zip(element.values, before, strict=True)), (
+                    f"{self._operator.title} told {element} again"
+                )
+                assert all(n >= o for n, o in zip(element.values, before, strict=True)), (
+                    f"{self._operator.title} went back: {before} -> {element}"
+                )
+            self._bounds[element.attributes] = element.values
+        elif isinstance(element, GroupPunctuation):
+            self._groups.append(element)
+        elif isinstance(element, End):
+            self.ended = True
+
+    def _check_rows(self, rows: pl.DataFrame) -> None:
+        assert rows.height, f"{self._operator.title} sent an empty chunk"
+        for attributes, values in self._bounds.items():
+            if not set(attributes) <= set(rows.columns):
+                continue
+            kept = pl.any_horizontal(
+                (pl.col(name).to_physical() >= value) | pl.col(name).is_null()
+                for name, value in zip(attributes, values, strict=True)
+            )
+            broken = rows.filter(~kept)
+            assert not broken.height, (
+                f"{self._operator.title} promised {attributes} >= {values}, then sent {broken}"
+            )
+        for promise in self._groups:
+            if not {promise.attribute, *promise.keys} <= set(rows.columns):
+                continue
+            bounded = rows.join(promise.marks, on=list(promise.keys), nulls_equal=True)
+            broken = bounded.filter(pl.col(promise.attribute).to_physical() < pl.col(MARK))
+            assert not broken.height, f"{self._operator.title} broke {promise.marks}: {broken}"
+
+
+class CheckedRun:
+    """Runs a query under random cuts, interleavings and restarts, checking all the way."""
+
+    def __init__(
+        self,
+        query: Stream,
+        draw: Any,
+        shape: PlanShape = "out-of-order",
+        restarts: bool = True,
+        largest: int = 6,
+    ):
+        self.plan = compile_plan(query._node, shape)
+        self._draw, self._restarts, self._largest = draw, restarts, largest
+        self._stores = [MemoryStore() for _ in self.plan.operators]
+        self._kernels: dict[int, Kernel] = {
+            each.index: each.build(self._stores[each.index], self._now)
+            for each in self.plan.operators
+            if each.build is not None
+        }
+        self._books = [PromiseBook(each) for each in self.plan.operators]
+        self._time = 0
+        self._out: list[pl.DataFrame] = []
+        self.refused: dict[str, list[pl.DataFrame]] = {}
+        self.elements: list[Element] = []
+
+    def _now(self) -> int:
+        self._time += 1_000
+        return self._time
+
+    def results(self) -> pl.DataFrame:
+        """Run to the end and give all results."""
+        feeds = []
+        for operator in self.plan.sources:
+            assert isinstance(operator.node, SourceNode)
+            spec, source = operator.node.spec, operator.node.source
+            announced = spec.channels
+            if not announced and spec.key_columns:
+                announced = source.channels(spec.key_columns)
+            intake = Intake(spec, self.plan.demands[operator.index], announced)
+            feeds.append((operator, intake, source.open()))
+        while feeds:
+            at = self._draw(st.integers(0, len(feeds) - 1))
+            operator, intake, reader = feeds[at]
+            if reader.ended:
+                self._emit(operator, End())
+                feeds.pop(at)
+                continue
+            chunk = reader.read(2**62, self._draw(st.integers(1, self._largest)))
+            assert chunk is not None
+            if self._restarts and self._draw(st.booleans()):
+                intake = self._reborn_intake(operator, intake)
+                feeds[at] = (operator, intake, reader)
+            taken = intake.take(chunk, self._now())
+            if taken.refused is not None:
+                self.refused.setdefault(intake.spec.name, []).append(taken.refused)
+            for element in (taken.rows, *taken.promises):
+                if not isinstance(element, pl.DataFrame) or element.height:
+                    self._emit(operator, element)
+        for operator, store in zip(self.plan.operators, self._stores, strict=True):
+            assert store.rows == 0 == store.bytes, f"{operator.title} left {list(store)}"
+        schema = dict(self.plan.schema)
+        if not self._out:
+            return pl.DataFrame(schema=schema)
+        result = pl.concat(self._out)
+        assert dict(result.schema) == schema, f"declared {schema}, got {dict(result.schema)}"
+        return result
+
+    def _reborn_intake(self, operator: Operator, intake: Intake) -> Intake:
+        saved = copy.deepcopy(intake.snapshot())
+        assert isinstance(operator.node, SourceNode)
+        fresh = Intake(intake.spec, self.plan.demands[operator.index])
+        fresh.restore(saved)
+        return fresh
+
+    def _reborn(self, index: int) -> Kernel:
+        kernel = self._kernels[index]
+        saved = copy.deepcopy(kernel.snapshot())
+        build = self.plan.operators[index].build
+        assert build is not None
+        self._kernels[index] = build(self._stores[index], self._now)
+        self._kernels[index].restore(saved)
+        return self._kernels[index]
+
+    def _emit(self, operator: Operator, element: Element) -> None:
+        self._books[operator.index].check(element)
+        if operator is self.plan.result:
+            self.elements.append(element)
+            if isinstance(element, pl.DataFrame):
+                self._out.append(element.select(list(self.plan.schema)))
+        for index, port in self.plan.consumers(operator.index):
+            kernel = self._kernels[index]
+            if self._restarts and self._draw(st.booleans()):
+                kernel = self._reborn(index)
+            for result in _feed(kernel, port, element):
+                if not isinstance(result, pl.DataFrame) or result.height:
+                    self._emit(self.plan.operators[index], result)
+
+
+def _feed(kernel: Kernel, port: int, element: Element) -> Sequence[Element]:
+    if isinstance(element, pl.DataFrame):
+        return kernel.on_chunk(port, element)
+    if isinstance(element, End):
+        return kernel.on_end(port)
+    if isinstance(element, GroupPunctuation):
+        return kernel.on_group_punctuation(port, element)
+    return kernel.on_punctuation(port, element)

@@ -1,0 +1,79 @@
+"""Hypothesis strategies: small streams in any order, under promises that some rows break."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+from hypothesis import strategies as st
+
+import lowwater as lw
+from lowwater.api import Stream
+
+SCHEMA = {"ts": pl.Int64, "k": pl.Int64, "s": pl.String, "v": pl.Int64}
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A declared stream, and the rows of it that keep its promise."""
+
+    stream: Stream
+    kept: pl.DataFrame
+    late: pl.DataFrame
+
+
+def rows(most: int = 24, horizon: int = 40) -> st.SearchStrategy[pl.DataFrame]:
+    """Rows in any order: times from a small range, two keys with few values, a value or null."""
+    row = st.tuples(
+        st.integers(-5, horizon),
+        st.one_of(st.none(), st.integers(0, 2)),
+        st.sampled_from(["a", "b"]),
+        st.one_of(st.none(), st.integers(-9, 9)),
+    )
+    return st.lists(row, max_size=most).map(
+        lambda each: pl.DataFrame(each, schema=SCHEMA, orient="row")
+    )
+
+
+contracts = st.one_of(
+    st.just(lw.ordered()),
+    st.integers(0, 30).map(lw.within),
+    st.integers(0, 8).map(lw.within_rows),
+)
+
+
+def is_kept(times: list[int], contract: Any) -> list[bool]:
+    """Which rows keep a promise, by its plain definition."""
+    kept = []
+    for at, time in enumerate(times):
+        if isinstance(contract, type(lw.within_rows(0))):
+            before = times[: max(0, at - contract.rows)]
+            bound = 0
+        else:
+            before = times[:at]
+            bound = contract.bound if isinstance(contract, type(lw.within(0))) else 0
+        kept.append(not before or time >= max(before) - bound)
+    return kept
+
+
+@st.composite
+def samples(draw: Any, name: str, channels: bool = True, most: int = 24) -> Sample:
+    """A stream under some promise, kept by some of its rows."""
+    table = draw(rows(most))
+    contract = draw(contracts)
+    channel = draw(st.sampled_from([None, "s"])) if channels else None
+    if channel is None:
+        kept = is_kept(table["ts"].to_list(), contract)
+    else:
+        kept = [False] * table.height
+        for value in ("a", "b"):
+            at = [i for i, each in enumerate(table["s"]) if each == value]
+            judged = is_kept([table["ts"][i] for i in at], contract)
+            for i, good in zip(at, judged, strict=True):
+                kept[i] = good
+    mask = pl.Series(kept, dtype=pl.Boolean)
+    stream = lw.stream(
+        lw.replay(table), name=name, time="ts", progress=contract, channel=channel, jump=None
+    )
+    return Sample(stream, table.filter(mask), table.filter(~mask))

@@ -1,0 +1,65 @@
+"""What the documentation shows is run: every Python block of a page, and every example."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\[[^\]]+\]\(([^)#:]+)(?:#[^)]*)?\)")
+
+
+def _name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def _blocks(page: Path) -> list[tuple[int, str]]:
+    """The Python blocks of a page, each with the number of its first line."""
+    text = page.read_text(encoding="utf-8")
+    return [(text.count("\n", 0, found.start(1)), found[1]) for found in BLOCK.finditer(text)]
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if _blocks(p)], ids=_name)
+def test_python_blocks_of_a_page_run_top_to_bottom(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {"__name__": f"docs_{page.stem}"}
+    for lines_before, code in _blocks(page):
+        # Blank lines in front keep the page's own line numbers in a traceback.
+        exec(compile("\n" * lines_before + code, str(page), "exec"), names)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_links_between_pages_lead_somewhere(page):
+    missing = [
+        target
+        for target in LINK.findall(page.read_text(encoding="utf-8"))
+        if not (page.parent / target).exists()
+    ]
+    assert not missing
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=_name)
+def test_example_runs_and_finds_what_it_says(example, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(example)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    assert done.stdout.rstrip().endswith(".")
+
+
+def test_readme_names_its_two_commands():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "make demo" in text
+    assert "make test" in text

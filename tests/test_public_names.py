@@ -1,0 +1,38 @@
+"""The public names are documented, and importing them loads nothing heavy."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import lowwater
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+@pytest.fixture(scope="module")
+def prose() -> str:
+    return "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+
+
+@pytest.mark.parametrize("name", lowwater.__all__)
+def test_public_name_is_documented(name, prose):
+    """As code: ``lw.name`` in a block, or the name between backticks."""
+    pattern = rf"\blw\.{name}\b|`(?:lw\.)?{name}\b[^`]*`"
+    assert re.search(pattern, prose), f"{name} is public but no page mentions it"
+
+
+def test_all_lists_every_public_name_and_each_exists():
+    assert sorted(set(lowwater.__all__)) == sorted(lowwater.__all__)
+    assert all(hasattr(lowwater, name) for name in lowwater.__all__)
+
+
+@pytest.mark.parametrize("module", ["pyspark", "matplotlib", "duckdb"])
+def test_import_does_not_load(module):
+    code = f"import sys, lowwater; sys.exit({module!r} in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], timeout=60, check=False).returncode == 0

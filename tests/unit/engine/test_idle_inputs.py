@@ -1,0 +1,122 @@
+"""Idle inputs of an order-preserving merge: none, heartbeats, on demand, latent.
+
+::
+
+    busy     0 1 2 3 ... 99 .
+    sparse   0 . . . ... .  100
+"""
+
+from __future__ import annotations
+
+import lowwater as lw
+from tests.unit.engine.scenes import SECOND, log, merged, stamped
+from tests.unit.running import finished
+
+BUSY, SPARSE = list(range(100)), [0, 100]
+
+
+def test_without_idle_rule_rows_wait_for_the_slow_input() -> None:
+    metrics = merged(BUSY, SPARSE).metrics()
+    assert metrics.latency.longest == 99 * SECOND
+    assert metrics.operator("merge").idle_share == 0.99
+    assert metrics.queue_peak >= 99
+    assert metrics.stream("sparse").enabling_timestamps == 0
+
+
+def test_an_input_that_never_speaks_blocks_until_it_ends() -> None:
+    metrics = merged(BUSY, []).metrics()
+    assert metrics.rows_out == 100
+    assert metrics.latency.longest == 0  # a log without rows ends at once
+    metrics = merged(BUSY, [500]).metrics()
+    assert metrics.latency.longest == 500 * SECOND
+
+
+def test_on_demand_external_stamps_are_last_time_plus_silence_minus_skew() -> None:
+    # The row of second n can leave when 0 + τ - 2 >= n, that is at n + 2.
+    metrics = merged(BUSY, SPARSE, idle=lw.on_demand("2 s")).metrics()
+    assert metrics.latency.longest == 2 * SECOND
+    assert metrics.latency.quantile(0.1) == metrics.latency.quantile(0.9)
+    assert metrics.stream("sparse").enabling_timestamps > 0
+    assert metrics.late_rows == 0
+
+
+def test_without_skew_on_demand_stamps_unblock_at_once() -> None:
+    metrics = merged(BUSY, SPARSE, idle=lw.on_demand()).metrics()
+    assert metrics.latency.longest == 0
+    assert metrics.operator("merge").idle_share == 0.0
+
+
+def test_on_demand_internal_stamps_are_the_clock() -> None:
+    run = stamped(BUSY, SPARSE, "internal", idle=lw.on_demand())
+    metrics = run.metrics()
+    assert metrics.latency.longest == 0
+    assert 1 <= metrics.stream("sparse").enabling_timestamps <= len(BUSY)
+    times = run.results()["ts"].to_pylist()
+    assert times == sorted(times)
+
+
+def test_stamps_are_made_only_when_something_waits() -> None:
+    metrics = merged(BUSY, SPARSE, plan="out-of-order", idle=lw.on_demand()).metrics()
+    assert [each.enabling_timestamps for each in metrics.streams] == [0, 0]
+    together = merged(BUSY, BUSY, idle=lw.on_demand("5 s")).metrics()
+    assert [each.enabling_timestamps for each in together.streams] == [0, 0]
+
+
+def test_a_busy_input_is_never_asked() -> None:
+    metrics = merged(BUSY, SPARSE, idle=lw.on_demand()).metrics()
+    assert metrics.stream("busy").enabling_timestamps == 0
+
+
+def test_heartbeats_come_at_their_period_whether_needed_or_not() -> None:
+    metrics = merged(BUSY, SPARSE, idle=lw.heartbeat("10 s")).metrics()
+    assert metrics.latency.longest == 9 * SECOND
+    assert metrics.stream("sparse").heartbeats in (9, 10)
+    assert metrics.stream("sparse").enabling_timestamps == 0
+    useless = merged(BUSY, SPARSE, plan="out-of-order", idle=lw.heartbeat("10 s")).metrics()
+    assert useless.stream("sparse").heartbeats in (9, 10)
+
+
+def test_a_heartbeat_with_skew_promises_that_much_less() -> None:
+    metrics = merged(BUSY, SPARSE, idle=lw.heartbeat("10 s", skew="3 s")).metrics()
+    assert metrics.latency.longest == 12 * SECOND
+
+
+def test_latent_rows_pass_at_once() -> None:
+    metrics = stamped(BUSY, SPARSE, "latent").metrics()
+    assert metrics.latency.longest == 0
+    assert metrics.queue_peak <= 2
+    assert [each.enabling_timestamps for each in metrics.streams] == [0, 0]
+
+
+def test_on_demand_holds_fewer_rows_than_waiting() -> None:
+    waiting = merged(BUSY, SPARSE).metrics()
+    asking = merged(BUSY, SPARSE, idle=lw.on_demand("2 s")).metrics()
+    assert asking.queue_peak < 10 < waiting.queue_peak
+    assert asking.operator("merge").state_rows_peak < waiting.operator("merge").state_rows_peak
+
+
+def test_rows_leave_in_order_whatever_the_idle_rule() -> None:
+    for idle in (None, lw.on_demand("2 s"), lw.heartbeat("7 s", skew="1 s")):
+        run = merged(BUSY, SPARSE, idle=idle)
+        assert run.results()["ts"].to_pylist() == [0, *range(101)]
+
+
+def test_simultaneous_rows_on_all_inputs_leave_at_once() -> None:
+    metrics = merged(BUSY, BUSY).metrics()
+    assert metrics.rows_out == 2 * len(BUSY)
+    assert metrics.latency.longest == 0
+    assert metrics.operator("merge").idle_share == 0.0
+
+
+def test_a_window_over_an_idle_union_is_answered_on_demand() -> None:
+    # The window [0, 10) of the busy input waits for the sparse one to pass 10.
+    def ended(**options: object) -> list[int]:
+        one = lw.stream(log(BUSY), time="ts", **options)  # type: ignore[arg-type]
+        two = lw.stream(log(SPARSE), time="ts", **options)  # type: ignore[arg-type]
+        query = one.union(two).window("10 s").agg(last="max(ts)")
+        out: list[int] = []
+        run = finished(query, tick=0, sink=lambda table: out.append(table["last"][0].as_py()))
+        assert run.metrics().rows_out == 11
+        return [run.metrics().latency.longest, *out]
+
+    assert ended()[1:] == ended(idle=lw.on_demand())[1:] == [*range(9, 100, 10), 100]

@@ -1,0 +1,96 @@
+"""Explain: operators, rules, partitioning, punctuation, order."""
+
+from __future__ import annotations
+
+import polars as pl
+
+import lowwater as lw
+
+
+def left() -> lw.Stream:
+    frame = pl.DataFrame(schema={"ts": pl.Int64, "k": pl.String, "v": pl.Int64})
+    return lw.stream(frame, name="left", time="ts", progress=lw.within("5 s"))
+
+
+def right() -> lw.Stream:
+    frame = pl.DataFrame(schema={"ts": pl.Int64, "k": pl.String, "v": pl.Int64})
+    return lw.stream(frame, name="right", time="ts", channel="k")
+
+
+def test_a_window_shows_its_lengths_groups_and_partitioning() -> None:
+    text = left().where("v > 0").window("1 minute", "20 s").group_by("k").agg(n="sum(v)").explain()
+    assert text.splitlines()[0] == "out-of-order plan"
+    assert "window#2  range 1 minute, slide 20 s on ts, by k: sum(v) AS n" in text
+    assert "partitioned by: k" in text
+    assert "filter#1  v > 0" in text
+    assert "progress: promises pass through: dropping rows breaks none" in text
+    assert "source#0  left: ts within 5 s" in text
+    assert "punctuates: ts every 20 s" in text
+
+
+def test_an_ungrouped_window_has_one_partition() -> None:
+    assert "partitioned by: none (one partition)" in left().window("1 s").agg(n="sum(v)").explain()
+
+
+def test_a_union_shows_its_rule_and_the_contract_of_every_source() -> None:
+    text = left().union(right()).order_by().explain()
+    assert "union#2  2 inputs" in text
+    assert "progress: the least mark over the inputs" in text
+    assert "right: ts ordered per k" in text
+    assert "punctuates: ts at every step" in text
+
+
+def test_a_source_nobody_waits_for_tells_nothing() -> None:
+    assert "punctuates: nothing: no operator waits for it" in left().where("v > 0").explain()
+
+
+def test_a_join_shows_its_reach_and_keys() -> None:
+    text = left().join(right(), on="k", within=("2 minutes", "3 minutes"), how="left").explain()
+    assert "left, ts from 2 minutes before to 3 minutes after ts, k = k" in text
+    text = left().join(right(), on="k", within=lw.same("10 s")).explain()
+    assert "in the same 10 s" in text
+    assert "partitioned by: k" in text
+
+
+def test_a_window_of_rows_counts_rows() -> None:
+    text = left().window(rows=100).agg(n="sum(v)").explain()
+    assert "range 100 rows, slide 100 rows on row" in text
+    assert "row numbers" in text
+
+
+def test_a_shared_stream_is_shown_once() -> None:
+    shared = left().where("v > 0")
+    text = shared.union(shared).explain()
+    assert text.count("filter#1  v > 0") == 2
+    assert text.count("(shown above)") == 1
+    assert text.count("source#0") == 1
+
+
+def test_the_in_order_plan_sorts_disordered_sources_and_merges() -> None:
+    text = left().union(right()).window("1 s").agg(n="sum(v)").explain("in-order")
+    assert text.splitlines()[0] == "in-order plan"
+    assert text.count("sort#") == 2
+    assert "merge#4  2 inputs by ts" in text
+    assert "union#" not in text
+
+
+def test_the_in_order_plan_does_not_sort_what_is_ordered() -> None:
+    frame = pl.DataFrame(schema={"ts": pl.Int64})
+    one, two = lw.stream(frame, time="ts"), lw.stream(frame, time="ts")
+    text = one.union(two).explain("in-order")
+    assert "sort#" not in text
+    assert "merge#" in text
+
+
+def test_the_in_order_plan_sorts_the_output_of_a_join() -> None:
+    text = left().join(right(), on="k", within="1 s").explain("in-order")
+    assert text.splitlines()[1].startswith("sort#")
+
+
+def test_stamped_streams_say_so() -> None:
+    frame = pl.DataFrame(schema={"v": pl.Int64})
+    internal = lw.stream(frame, name="i", time="ts", stamp="internal")
+    assert "i: internal timestamps" in internal.explain()
+    latent = lw.stream(frame, name="l", time="ts", stamp="latent").window("1 s").agg(n="sum(v)")
+    assert "l: latent timestamps" in latent.explain()
+    assert "stamp#1  ts" in latent.explain()

@@ -1,0 +1,73 @@
+"""Enabling timestamps made by an intake: the clock, or t + τ - δ."""
+
+from __future__ import annotations
+
+import polars as pl
+
+import lowwater as lw
+from lowwater.progress.intake import Intake
+from lowwater.stream.duration import SECOND
+from lowwater.stream.element import BEGINNING, Punctuation
+from tests.unit.progress.judging import ANY, intake, spec_of, table
+
+
+def test_an_external_stamp_is_last_time_plus_silence_minus_skew() -> None:
+    judged = intake(idle=lw.on_demand("2 s"))
+    judged.take(table([(100, "a", None)]), now=10 * SECOND)
+    assert judged.enable("ts", 104, now=15 * SECOND) == []  # 100 + 5 - 2 = 103
+    assert judged.enable("ts", 104, now=16 * SECOND) == [Punctuation.linear("ts", 104)]
+    assert judged.mark("ts") == 104
+
+
+def test_when_says_at_what_clock_time_the_stamp_is_possible() -> None:
+    judged = intake(idle=lw.on_demand("2 s"))
+    assert judged.when("ts", 5, now=0) is None
+    judged.take(table([(100, "a", None)]), now=10 * SECOND)
+    when = judged.when("ts", 104, now=10 * SECOND)
+    assert when == 16 * SECOND
+    assert judged.enable("ts", 104, now=when - 1) == []
+    assert judged.enable("ts", 104, now=when) != []
+
+
+def test_a_source_that_never_spoke_cannot_be_asked() -> None:
+    judged = intake(idle=lw.on_demand())
+    assert judged.enable("ts", 5, now=10**18) == []
+    assert judged.mark("ts") == BEGINNING
+
+
+def test_every_channel_must_allow_the_stamp() -> None:
+    judged = intake(idle=lw.on_demand(), channel="c", announced=("a", "b"))
+    judged.take(table([(100, "a", None)]), now=0)
+    assert judged.enable("ts", 101, now=10 * SECOND) == []
+    judged.take(table([(90, "b", None)]), now=10 * SECOND)
+    assert judged.when("ts", 101, now=10 * SECOND) == 21 * SECOND
+    assert judged.enable("ts", 101, now=21 * SECOND) != []
+
+
+def test_a_stamp_is_a_promise_that_makes_rows_late() -> None:
+    judged = intake(idle=lw.on_demand())
+    judged.take(table([(100, "a", None)]), now=0)
+    judged.enable("ts", 105, now=5 * SECOND)
+    refused = judged.take(table([(104, "a", None)]), now=6 * SECOND).refused
+    assert refused is not None
+    assert refused["_late_by_seconds"].to_list() == [1.0]
+
+
+def test_an_internal_stamp_is_the_clock() -> None:
+    spec = spec_of(
+        pl.DataFrame(schema={"v": pl.Int64}), time="ts", stamp="internal", idle=lw.on_demand()
+    )
+    judged = Intake(spec, {"ts": ANY})
+    (promise,) = judged.enable("ts", 3_000_000, now=3 * SECOND)
+    assert promise == Punctuation.linear("ts", 3_000_000)
+    taken = judged.take(pl.DataFrame({"v": [1]}), now=3 * SECOND)
+    assert taken.refused is None
+    assert taken.rows["ts"].to_physical().to_list() == [3_000_000]
+
+
+def test_a_stamp_survives_a_restart() -> None:
+    judged = intake(idle=lw.on_demand("2 s"))
+    judged.take(table([(100, "a", None)]), now=10 * SECOND)
+    again = intake(idle=lw.on_demand("2 s"))
+    again.restore(judged.snapshot())
+    assert again.when("ts", 104, now=10 * SECOND) == 16 * SECOND

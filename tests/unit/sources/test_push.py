@@ -1,0 +1,181 @@
+"""Live sources: rows pushed from the program, results while it runs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import lowwater as lw
+from tests.unit.running import LONG
+
+SCHEMA = {"ts": pl.Int64, "k": pl.String, "v": pl.Int64}
+
+
+def eventually(true: Callable[[], bool]) -> None:
+    """Wait until something is true; how long it takes does not matter."""
+    end = time.monotonic() + LONG
+    while not true():
+        assert time.monotonic() < end, "waited too long"
+        time.sleep(0.002)
+
+
+@contextmanager
+def running(query: lw.Stream, **options: Any) -> Iterator[lw.Run]:
+    """A live run that is stopped whatever happens."""
+    run = query.run(**options)
+    try:
+        yield run
+    finally:
+        run.stop()
+
+
+def sums(source: Any, **options: Any) -> lw.Stream:
+    stream = lw.stream(source, name="live", time="ts", **options)
+    return stream.window("10 s").group_by("k").agg(total="sum(v)")
+
+
+def test_results_appear_once_the_rows_pass_the_window_without_closing() -> None:
+    source = lw.push(SCHEMA)
+    with running(sums(source)) as run:
+        source.send([{"ts": 1, "k": "a", "v": 2}, {"ts": 3, "k": "a", "v": 5}])
+        source.send({"ts": 12, "k": "a", "v": 1})
+        eventually(lambda: run.results().num_rows == 1)
+        assert run.results()["total"].to_pylist() == [7]
+        assert run.active
+
+
+def test_a_promise_beside_the_rows_completes_a_window() -> None:
+    source = lw.push(SCHEMA)
+    with running(sums(source)) as run:
+        source.send({"ts": 1, "k": "a", "v": 2})
+        eventually(lambda: run.metrics().stream("live").rows == 1)
+        assert run.results().num_rows == 0
+        source.punctuate("ts", 10)
+        eventually(lambda: run.results().num_rows == 1)
+        assert run.metrics().stream("live").marks["ts"] == 10
+
+
+def test_closing_answers_everything_and_ends_the_run() -> None:
+    source = lw.push(SCHEMA)
+    run = sums(source).run()
+    source.send({"ts": 1, "k": "a", "v": 2})
+    source.close()
+    assert run.await_termination(LONG)
+    assert not run.active
+    assert run.results()["total"].to_pylist() == [2]
+
+
+def test_stop_ends_a_run_that_waits() -> None:
+    source = lw.push(SCHEMA)
+    run = sums(source).run()
+    assert not run.await_termination(0)
+    run.stop()
+    assert not run.active
+
+
+def test_stop_ends_a_run_in_the_middle_and_keeps_what_it_has() -> None:
+    source = lw.push(SCHEMA)
+    run = lw.stream(source, time="ts").run()
+    source.send({"ts": 1, "k": "a", "v": 2})
+    eventually(lambda: run.results().num_rows == 1)
+    run.stop()
+    assert run.results()["v"].to_pylist() == [2]
+    run.stop()  # once more is harmless
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        pl.DataFrame({"ts": [1], "k": ["a"], "v": [2]}),
+        pa.table({"ts": [1], "k": ["a"], "v": [2]}),
+        pa.table({"ts": [1], "k": ["a"], "v": [2]}).to_batches()[0],
+        [{"ts": 1, "k": "a", "v": 2}],
+        {"ts": 1, "k": "a", "v": 2},
+    ],
+)
+def test_rows_come_as_frames_tables_or_dicts(rows: Any) -> None:
+    source = lw.push(SCHEMA)
+    run = lw.stream(source, time="ts").run()
+    source.send(rows)
+    source.close()
+    assert run.await_termination(LONG)
+    assert run.results().to_pylist() == [{"ts": 1, "k": "a", "v": 2}]
+
+
+def test_rows_of_the_wrong_type_are_refused_by_send() -> None:
+    with pytest.raises(lw.BadInput, match="rows do not fit the source's columns"):
+        lw.push(SCHEMA).send({"ts": "noon", "k": "a", "v": 2})
+
+
+def test_a_frame_that_lacks_a_column_fails_the_run() -> None:
+    source = lw.push(SCHEMA)
+    run = lw.stream(source, name="live", time="ts").run()
+    source.send(pl.DataFrame({"ts": [1]}))
+    with pytest.raises(lw.BadInput, match="stream 'live': rows lack column 'k'"):
+        run.await_termination(LONG)
+
+
+def test_nothing_can_be_sent_after_the_end() -> None:
+    source = lw.push(SCHEMA)
+    source.close()
+    with pytest.raises(lw.StreamError, match="was closed; nothing can be sent any more"):
+        source.send({"ts": 1, "k": "a", "v": 2})
+
+
+def test_a_live_source_feeds_one_run_only() -> None:
+    source = lw.push(SCHEMA)
+    with running(sums(source)), pytest.raises(lw.StreamError, match="can feed one run only"):
+        sums(source).run()
+
+
+def test_a_live_source_needs_the_wall_clock() -> None:
+    with pytest.raises(lw.StreamError, match="a live source needs the wall clock"):
+        sums(lw.push(SCHEMA)).run(clock="virtual")
+
+
+def test_large_pushes_are_cut_to_the_chunk_size_and_lose_nothing() -> None:
+    source = lw.push({"ts": pl.Int64})
+    sizes: list[int] = []
+    run = lw.stream(source, time="ts").run(chunk_rows=10, sink=lambda t: sizes.append(t.num_rows))
+    source.send(pl.DataFrame({"ts": range(25)}))
+    source.close()
+    assert run.await_termination(LONG)
+    assert sizes == [10, 10, 5]
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value"), [("v", 5), ("ts", datetime(2024, 1, 1)), ("ts", None)]
+)
+def test_a_promise_that_makes_no_sense_fails_the_run(attribute: str, value: Any) -> None:
+    source = lw.push(SCHEMA)
+    run = sums(source).run()
+    source.punctuate(attribute, value)
+    with pytest.raises(lw.OptionError, match=r"live|a promise on 'ts' is of type Int64"):
+        run.await_termination(LONG)
+
+
+def test_late_rows_of_a_live_run_are_set_aside_while_it_runs() -> None:
+    source = lw.push(SCHEMA)
+    with running(lw.stream(source, name="live", time="ts")) as run:
+        source.send({"ts": 9, "k": "a", "v": 1})
+        source.send({"ts": 3, "k": "a", "v": 2})
+        eventually(lambda: run.late_rows().num_rows == 1)
+        assert run.late_rows()["ts"].to_pylist() == [3]
+
+
+def test_an_idle_internal_input_is_unblocked_on_demand_by_the_wall_clock() -> None:
+    busy, idle = lw.push({"v": pl.Int64}), lw.push({"v": pl.Int64})
+    one = lw.stream(busy, name="busy", time="ts", stamp="internal", idle=lw.on_demand())
+    two = lw.stream(idle, name="idle", time="ts", stamp="internal", idle=lw.on_demand())
+    with running(one.union(two), plan="in-order") as run:
+        busy.send({"v": 1})
+        eventually(lambda: run.results().num_rows == 1)
+        assert run.metrics().stream("idle").enabling_timestamps >= 1
+        assert run.metrics().stream("idle").rows == 0
