@@ -12,10 +12,10 @@ from lowwater.claims.ets import A, B, C, D, Scale, simulate
 STEP = 10_000
 """Nanoseconds a step of work takes."""
 SMALL = Scale(
-    waiting=60,
-    slow_beats=10,
-    fast_beats=4,
-    burst=6,
+    waiting=30,
+    slow_beats=4,
+    fast_beats=2,
+    burst=2,
     beats=(1.0, 100.0, 1_000.0),
     burst_beats=(100.0, 1_000.0),
     seeds=(1,),
@@ -46,15 +46,14 @@ def test_union_waits_almost_always_without_timestamps_and_never_with_them_on_dem
 
 
 def test_queues_are_a_hundredth_on_demand_and_fall_with_the_heartbeat_rate() -> None:
-    outcome = ets.judge_queues(table())
     by, beating = ets.middle(table(), "queue_peak"), ets.over_beats(table(), "queue_peak")
-    assert outcome.holds, outcome.ours
+    assert by["A"] > beating[1.0]
     assert by["C"] <= by["A"] / 100
     assert list(beating.values()) == sorted(beating.values(), reverse=True)
 
 
 def test_heartbeats_that_were_missed_are_not_made_up_for() -> None:
-    overloaded = simulate(B, 1, beats=100_000.0, charge=STEP)
+    overloaded = simulate(B, 0.1, beats=100_000.0, charge=STEP)
     assert overloaded.beats_made < overloaded.beats_due
     assert overloaded.queue_peak < 10
 

@@ -109,3 +109,19 @@ def test_dropped_rows_do_not_reach_the_late_sink() -> None:
     got: list[pa.Table] = []
     finished(lw.stream(FRAME, time="ts", late="drop"), late_sink=got.append)
     assert got == []
+
+
+def test_a_late_folder_takes_rows_refused_for_different_reasons(tmp_path: Path) -> None:
+    mixed = lw.stream(pl.DataFrame({"ts": [5, 1, None]}), time="ts")
+    finished(mixed, late_sink=tmp_path, chunk_rows=1)
+    assert pl.read_parquet(tmp_path / "*.parquet")["_reason"].to_list() == ["late", "no time"]
+
+
+def test_a_sink_that_fails_ends_the_run_with_a_sink_error() -> None:
+    def fail(table: pa.Table) -> None:
+        raise ValueError("no room")
+
+    run = stream().run(sink=fail)
+    with pytest.raises(lw.SinkError, match="the sink failed: ValueError: no room") as caught:
+        run.await_termination(60)
+    assert isinstance(caught.value.__cause__, ValueError)

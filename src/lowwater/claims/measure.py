@@ -29,15 +29,8 @@ class Cost:
     state_bytes: int
     """Peak bytes that all operators held together, rows waiting in merges and sorts included."""
     state_rows: int
-    in_flight_bytes: int
-    """Peak bytes in one queue between operators: what a tick of arrivals takes."""
     seconds: float
     metrics: RunMetrics
-
-    @property
-    def buffered_bytes(self) -> int:
-        """Peak of everything held: the state and the rows in flight."""
-        return self.state_bytes + self.in_flight_bytes
 
 
 class Nowhere:
@@ -96,22 +89,12 @@ def cost(query: lw.Stream, shape: PlanShape, tick: float = 1.0) -> Cost:
     return Cost(
         metrics.state_bytes_peak,
         metrics.state_rows_peak,
-        _in_flight(plan, metrics),
         seconds,
         metrics,
     )
 
 
-def _in_flight(plan: PhysicalPlan, metrics: RunMetrics) -> int:
-    """Peak bytes of rows in one queue, from its peak length and the width of its rows."""
-    stages = [each for each in plan.operators if each.build is not None]
-    return max(
-        metered.queue_peak * _width(plan.operators[stage.inputs[0]].node.schema)
-        for stage, metered in zip(stages, metrics.operators, strict=True)
-    )
-
-
-def _width(schema: Mapping[str, pl.DataType]) -> int:
+def row_width(schema: Mapping[str, pl.DataType]) -> int:
     """Bytes of a row of fixed-size columns."""
     return sum(int(pl.Series([0]).cast(dtype).estimated_size()) for dtype in schema.values())
 
@@ -130,10 +113,7 @@ def engine_of(
 def sweep(
     name: str, points: Sequence[float], query: Callable[[float], lw.Stream], tick: float = 1.0
 ) -> pl.DataFrame:
-    """Peak memory of both plans at every point of what is varied (column ``name``).
-
-    ``*_bytes`` is everything held at the peak, ``*_state_bytes`` without the rows in flight.
-    """
+    """Peak state of both plans at every point of what is varied (column ``name``)."""
     rows = []
     for point in points:
         stream = query(point)
@@ -143,13 +123,11 @@ def sweep(
         rows.append(
             {
                 name: point,
-                "iop_bytes": iop.buffered_bytes,
-                "oop_bytes": oop.buffered_bytes,
-                "ratio": oop.buffered_bytes / iop.buffered_bytes,
-                "iop_state_bytes": iop.state_bytes,
-                "oop_state_bytes": oop.state_bytes,
-                "iop_state_rows": iop.state_rows,
-                "oop_state_rows": oop.state_rows,
+                "iop_bytes": iop.state_bytes,
+                "oop_bytes": oop.state_bytes,
+                "ratio": oop.state_bytes / iop.state_bytes,
+                "iop_rows": iop.state_rows,
+                "oop_rows": oop.state_rows,
                 "iop_seconds": iop.seconds,
                 "oop_seconds": oop.seconds,
             }

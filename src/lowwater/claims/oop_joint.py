@@ -98,7 +98,7 @@ def _passed(link: Link, times: pl.Series) -> NDArray[np.int64]:
 
 def run(quick: bool) -> Outcome:
     """Ticks from when both inputs have passed a group to its answer, by kind of punctuation."""
-    rate, seconds = (1, 200) if quick else (4, 420)
+    rate, seconds = (1, 200) if quick else (4, 360)
     calls, answers = _links(rate, seconds)
     plan = compile_plan(_connections(calls, answers)._node)
     delays, counts = {}, {}

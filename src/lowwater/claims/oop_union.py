@@ -78,11 +78,19 @@ def run_n3(quick: bool) -> Outcome:
     rate, delays = (2_000, (0, 60, 180)) if quick else (4_000, (0, 30, 60, 120, 180, 240, 300))
     table = sweep("delay_seconds", delays, partial(_sliding_count, rate=rate), tick=5.0)
     oop, iop = _growth(table, "oop_bytes"), _growth(table, "iop_bytes")
+    last = table.row(-1, named=True)
+    holds = oop <= N3_LIMIT
+    reason = (
+        ""
+        if holds
+        else (
+            "; a later C keeps one more pane open for each minute, and panes are all the state there is"
+        )
+    )
     ours = (
-        f"from no delay to {delays[-1]} s: IOP × {iop:.1f}"
-        f" (to {_mb(table['iop_bytes'][-1])}), OOP × {oop:.2f}"
-        f" (to {_mb(table['oop_bytes'][-1])}; its state alone"
-        f" × {_growth(table, 'oop_state_bytes'):.2f})"
+        f"from no delay to {delays[-1]} s: IOP × {iop:.1f} (to {last['iop_bytes'] / 1e3:,.0f} kB),"
+        f" OOP × {oop:.2f} (to {last['oop_bytes'] / 1e3:.1f} kB, {last['ratio']:.2%} of IOP)"
+        f"{reason}"
     )
 
     def plot(figure: Figure) -> None:
@@ -91,12 +99,12 @@ def run_n3(quick: bool) -> Outcome:
             table,
             "delay_seconds",
             label="delay of the slow link C [s]",
-            title=f"A late link multiplies in-order memory by {iop:.0f}; out of order it stays"
-            f" (× {oop:.2f})",
+            title=f"A late link multiplies in-order state by {iop:.0f} and out-of-order state by"
+            f" {oop:.2f}, to {last['ratio']:.2%} of in-order",
             paper="IOP grows with the delay of C, OOP is about flat",
         )
 
-    return Outcome(ours, oop <= N3_LIMIT and iop > oop, table, plot)
+    return Outcome(ours, holds, table, plot)
 
 
 def _growth(table: pl.DataFrame, column: str) -> float:

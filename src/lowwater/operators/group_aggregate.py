@@ -43,7 +43,7 @@ class GroupAggregate(Kernel):
         self._domains = dict(progressing)
         self._first = next(iter(self._domains))
         self._slice = max(1, slice_ticks)
-        self._partials = Partials(store, self._groups, self._aggregates)
+        self._partials = Partials(store, pl.col(self._first), self._groups, self._aggregates)
         self._linear: dict[str, int] = {}
         self._joint: dict[tuple[str, ...], tuple[int, ...]] = {}
 
@@ -81,10 +81,7 @@ class GroupAggregate(Kernel):
             done = held.filter(covered)
             if not done.height:
                 continue
-            self._partials.take(slice_)
-            rest = held.filter(~covered)
-            if rest.height:
-                self._partials.put_back(slice_, rest)
+            self._partials.replace(slice_, held.filter(~covered))
             answers.append(self._finish(done))
         return answers
 

@@ -17,7 +17,6 @@ from lowwater.state.store import ChunkStore, add, split, take
 from lowwater.stream.element import Chunk
 
 MERGED, FRESH = "merged", "fresh"
-SLICE = "__at"
 FEWEST = 8_192
 """Fresh partials are not folded in before there are this many."""
 WORTH = 0.5
@@ -27,19 +26,27 @@ TRY_AGAIN = 16
 
 
 class Partials:
-    """Partial aggregates by slice."""
+    """Partial aggregates by slice; ``place`` is a key that also tells which slice a row is in."""
 
-    def __init__(self, store: ChunkStore, keys: Sequence[str], aggregates: Sequence[Aggregate]):
-        self._store, self._keys, self._aggregates = store, list(keys), list(aggregates)
-        self._columns = [pl.col(name) for name in keys]
+    def __init__(
+        self,
+        store: ChunkStore,
+        place: pl.Expr,
+        keys: Sequence[str],
+        aggregates: Sequence[Aggregate],
+    ):
+        self._store, self._aggregates = store, list(aggregates)
+        place_name = place.meta.output_name()
+        others = [name for name in keys if name != place_name]
+        self._keys = [place_name, *others]
+        self._columns = [place, *(pl.col(name) for name in others)]
         self._skip = 0  # chunks to let by unreduced; a matter of cost, never of answers
 
     def put(self, rows: Chunk, slice_: pl.Expr) -> None:
-        """Add rows, each to the slice it computes."""
-        keys = [slice_.alias(SLICE), *self._columns]
-        lifted = self._reduced(lift(rows, keys, self._aggregates))
-        for number, partials in split(lifted, pl.col(SLICE)):
-            self.put_back(number, partials.drop(SLICE))
+        """Add rows; ``slice_`` computes the slice from the place."""
+        lifted = self._reduced(lift(rows, self._columns, self._aggregates))
+        for number, partials in split(lifted, slice_):
+            self._put(number, partials)
 
     def _reduced(self, lifted: Chunk) -> Chunk:
         if self._skip > 0:
@@ -47,13 +54,12 @@ class Partials:
             return lifted
         if lifted.height < 2:
             return lifted
-        reduced = merge(lifted, [SLICE, *self._keys], self._aggregates)
+        reduced = self._merge(lifted)
         if reduced.height > WORTH * lifted.height:
             self._skip = TRY_AGAIN
         return reduced
 
-    def put_back(self, slice_: int, partials: Chunk) -> None:
-        """Add partials to a slice."""
+    def _put(self, slice_: int, partials: Chunk) -> None:
         store = self._store
         fresh = store.rows_in(FRESH, slice_) + partials.height
         if fresh < max(FEWEST, store.rows_in(MERGED, slice_)):
@@ -61,7 +67,22 @@ class Partials:
             return
         held = self.take(slice_)
         together = partials if held is None else pl.concat([held, partials])
-        store.put(MERGED, slice_, merge(together, self._keys, self._aggregates))
+        store.put(MERGED, slice_, self._merge(together))
+
+    def _merge(self, partials: Chunk) -> Chunk:
+        return merge(partials, self._keys, self._aggregates)
+
+    def replace(self, slice_: int, partials: Chunk) -> None:
+        """Put partials in the place of what a slice holds."""
+        self.take(slice_)
+        if partials.height:
+            self._store.put(MERGED, slice_, partials)
+
+    def regroup(self, slice_: pl.Expr) -> None:
+        """Cut everything that is held into other slices."""
+        held = [chunk for each in self.slices() if (chunk := self.take(each)) is not None]
+        for number, partials in split(pl.concat(held), slice_) if held else ():
+            self._put(number, partials)
 
     def get(self, slice_: int) -> Chunk | None:
         """All partials of a slice, several per key perhaps."""

@@ -4,6 +4,9 @@ A row is reduced once, into the pane it lies in; a window is answered from its p
 says that no row for it can come any more. A row-count window is the same thing on sequence
 numbers, which the source gave the rows before any operator could reorder or drop them.
 
+A state slice holds one pane, or a block of neighbouring panes where rows are so sparse that panes
+of a few rows each would cost more than they hold; the width is settled from the first rows seen.
+
 Invariant: a window is answered exactly once, when the mark reaches its end; a pane is dropped when
 the last window that covers it has been answered; windows with no row are never answered.
 """
@@ -32,6 +35,11 @@ from lowwater.stream.time_domain import TimeDomain
 from lowwater.stream.window import WindowSpec
 
 START, END = "window_start", "window_end"
+PANE = "__pane"
+FIRST_ROWS = 1_024
+"""How many rows are seen before the width of a block is settled."""
+ROWS_PER_BLOCK = 4_096
+"""How many rows a block of sparse panes should hold."""
 
 
 class WindowAggregate(Kernel):
@@ -53,107 +61,146 @@ class WindowAggregate(Kernel):
         super().__init__(store)
         self._time, self._domain, self._window = time, domain, window
         self._groups, self._aggregates = list(groups), list(aggregates)
-        self._ticks = domain.to_ticks(pl.col(time))
-        self._partials = Partials(store, self._groups, self._aggregates)
+        ticks = domain.to_ticks(pl.col(time))
+        self._ticks = ticks
+        self._partials = Partials(
+            store, (ticks // window.pane * window.pane).alias(PANE), self._groups, self._aggregates
+        )
+        self._block = window.pane
+        self._seen: tuple[int, int, int] | None = (0, END_OF_TIME, BEGINNING)
         self._open_from = window.first_open(BEGINNING)  # windows before this are answered
         self._mark = BEGINNING
 
     def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
         """Reduce rows into their panes."""
-        window, pane = self._window, self._window.pane
+        window = self._window
         if window.slide > window.range:  # rows between two windows are in none
             chunk = chunk.filter(self._ticks % window.slide < window.range)
-        self._partials.put(chunk, self._ticks // pane * pane)
+        if chunk.height:
+            self._partials.put(chunk, pl.col(PANE) // self._block)
+            if self._seen is not None:
+                self._settle_block(chunk)
         return []
+
+    def _settle_block(self, chunk: Chunk) -> None:
+        """Choose how many panes share a slice, once enough rows have been seen to tell."""
+        assert self._seen is not None
+        ticks = self._domain.ticks_of(chunk[self._time])
+        rows, low, high = self._seen
+        rows += chunk.height
+        low, high = min(low, int(ticks.min())), max(high, int(ticks.max()))  # type: ignore[arg-type]
+        self._seen = (rows, low, high)
+        if rows < FIRST_ROWS:
+            return
+        self._seen = None
+        panes = (high - low) // self._window.pane + 1
+        together = max(1, ROWS_PER_BLOCK * panes // rows)
+        if together > 1:
+            self._block = self._window.pane * together
+            self._partials.regroup(pl.col(PANE) // self._block)
+
+    # ---- answers ---------------------------------------------------------------------------
 
     def on_punctuation(self, port: int, promise: Punctuation) -> Sequence[Element]:
         """Answer the windows the promise completes."""
         if promise.attributes != (self._time,) or promise.values[0] <= self._mark:
             return []
         self._mark = promise.values[0]
-        answers = self._answer(self._mark)
-        return [*answers, *self._told()]
+        first_open = self._window.first_open(self._mark)
+        if first_open <= self._open_from:
+            return []
+        answers = self._answer(first_open)
+        self._open_from = first_open
+        return [
+            *answers,
+            Punctuation.linear(START, first_open),
+            Punctuation.linear(END, first_open + self._window.range),
+        ]
 
     def closing(self, port: int) -> Sequence[Element]:
         """Answer everything that is left."""
         self._mark = END_OF_TIME
-        return self._answer(END_OF_TIME)
-
-    def _told(self) -> list[Element]:
-        first = self._window.first_open(self._mark)
-        if first <= self._open_from:
-            return []
-        self._open_from = first
-        return [
-            Punctuation.linear(START, first),
-            Punctuation.linear(END, first + self._window.range),
-        ]
-
-    def _answer(self, mark: int) -> list[Element]:
-        """Answers of all windows that end at or before the mark and are not answered yet."""
-        window = self._window
-        first_open = window.first_open(mark)
-        complete: set[int] = set()
-        for pane in self._partials.slices(high=first_open - window.slide + window.range):
-            starts = window.starts_covering(pane)
-            for start in starts:
-                if self._open_from <= start < first_open:
-                    complete.add(start)
-        answers: list[Element] = []
-        for start in sorted(complete):
-            answers.append(self._close(start))
-        self._purge(first_open)
+        answers = self._answer(self._window.first_open(END_OF_TIME))
+        self._open_from = self._window.first_open(END_OF_TIME)
         return answers
 
-    def _close(self, start: int) -> Chunk:
-        panes = self._partials.slices(start, start + self._window.range)
-        held = [self._partials.get(pane) for pane in panes]
-        return self._finish(start, pl.concat([chunk for chunk in held if chunk is not None]))
+    def _answer(self, first_open: int) -> list[Element]:
+        """Answers of all windows that start before ``first_open`` and are not answered yet."""
+        window = self._window
+        limit = first_open - window.slide + window.range  # the end of the last complete window
+        complete: list[Chunk] = []
+        for slice_ in self._partials.slices(high=-(-limit // self._block)):
+            held = self._partials.get(slice_)
+            assert held is not None
+            complete.append(
+                held if self._ends_by(slice_, limit) else held.filter(pl.col(PANE) < limit)
+            )
+            if self._ends_by(slice_, first_open):
+                self._partials.take(slice_)
+            elif slice_ * self._block < first_open:
+                self._partials.replace(slice_, held.filter(pl.col(PANE) >= first_open))
+        rows = pl.concat(complete) if complete else None
+        if rows is None or not rows.height:
+            return []
+        answer = self._finish(self._spread(rows, first_open))
+        return [answer] if answer.height else []
 
-    def _finish(self, start: int, partials: Chunk) -> Chunk:
-        begin = self._domain.from_ticks(pl.lit(start, dtype=pl.Int64)).alias(START)
-        end = self._domain.from_ticks(pl.lit(start + self._window.range, dtype=pl.Int64)).alias(END)
+    def _ends_by(self, slice_: int, tick: int) -> bool:
+        return (slice_ + 1) * self._block <= tick
+
+    def _spread(self, partials: Chunk, first_open: int) -> Chunk:
+        """Each partial once for every complete, unanswered window that its pane is in."""
+        window = self._window
+        if window.tumbling:
+            return partials.rename({PANE: START})
+        pane = pl.col(PANE)
+        first = ((pane - window.range) // window.slide + 1) * window.slide
+        last = pane // window.slide * window.slide
+        starts = pl.int_ranges(
+            pl.max_horizontal(first, pl.lit(self._open_from)),
+            pl.min_horizontal(last, pl.lit(first_open - window.slide)) + 1,
+            window.slide,
+        )
+        return partials.with_columns(starts.alias(START)).explode(START).drop_nulls(START)
+
+    def _finish(self, partials: Chunk) -> Chunk:
+        """Answers of windows from partials that carry the start of theirs."""
+        merged = merge(partials, [START, *self._groups], self._aggregates)
+        begin = self._domain.from_ticks(pl.col(START)).alias(START)
+        end = self._domain.from_ticks(pl.col(START) + self._window.range).alias(END)
         keys = [begin, end, *(pl.col(name) for name in self._groups)]
-        return finish(merge(partials, self._groups, self._aggregates), keys, self._aggregates)
-
-    def _purge(self, first_open: int) -> None:
-        """Drop the panes that no open window covers."""
-        for pane in self._partials.slices(high=first_open):
-            self._partials.take(pane)
+        return finish(merged, keys, self._aggregates)
 
     # ---- progress per group ----------------------------------------------------------------
 
     def on_group_punctuation(self, port: int, promise: GroupPunctuation) -> Sequence[Element]:
         """Answer windows of the groups that have passed them, and of nobody else."""
         keys = list(promise.keys)
-        if promise.attribute != self._time or not set(keys) <= set(self._groups):
+        usable = promise.attribute == self._time and set(keys) <= set(self._groups)
+        if not usable or not self._window.tumbling:
             return []
-        if not self._window.tumbling:
-            return []
-        window = self._window
         furthest = int(promise.marks[MARK].max())  # type: ignore[arg-type]
-        answers: list[Element] = []
-        for pane in self._partials.slices(high=window.first_open(furthest)):
-            passed = promise.marks.filter(pl.col(MARK) >= pane + window.range).select(keys)
-            held = self._partials.get(pane)
-            if held is None or not passed.height:
-                continue
-            done = held.join(passed, on=keys, how="semi", nulls_equal=True)
-            if not done.height:
-                continue
-            self._partials.take(pane)
-            rest = held.join(passed, on=keys, how="anti", nulls_equal=True)
-            if rest.height:
-                self._partials.put_back(pane, rest)
-            answers.append(self._finish(pane, done))
-        return answers
+        done: list[Chunk] = []
+        for slice_ in self._partials.slices(high=-(-furthest // self._block)):
+            held = self._partials.get(slice_)
+            assert held is not None
+            marked = held.join(promise.marks, on=keys, how="left", nulls_equal=True)
+            passed = (pl.col(PANE) + self._window.range <= pl.col(MARK)).fill_null(False)
+            rows = marked.filter(passed).drop(MARK)
+            if rows.height:
+                done.append(rows)
+                self._partials.replace(slice_, marked.filter(~passed).drop(MARK))
+        return [self._finish(pl.concat(done).rename({PANE: START}))] if done else []
 
     # ---- asking and saving -----------------------------------------------------------------
 
     def asks(self) -> Sequence[Ask]:
         """The earliest open window with rows wants the mark at its end."""
-        for pane in self._partials.slices():
-            starts = [s for s in self._window.starts_covering(pane) if s >= self._open_from]
+        for slice_ in self._partials.slices():
+            held = self._partials.get(slice_)
+            assert held is not None
+            least = int(held[PANE].min())  # type: ignore[arg-type]
+            starts = [s for s in self._window.starts_covering(least) if s >= self._open_from]
             if starts:
                 return [Ask(0, self._time, starts[0] + self._window.range)]
         return []
@@ -170,10 +217,16 @@ class WindowAggregate(Kernel):
         return {self._time: self._mark}
 
     def snapshot(self) -> dict[str, Any]:
-        """The mark and the first open window."""
-        return super().snapshot() | {"mark": self._mark, "open_from": self._open_from}
+        """The mark, the first open window and the width of a block."""
+        return super().snapshot() | {
+            "mark": self._mark,
+            "open_from": self._open_from,
+            "block": self._block,
+            "seen": self._seen,
+        }
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Go on from a snapshot."""
         super().restore(saved)
         self._mark, self._open_from = saved["mark"], saved["open_from"]
+        self._block, self._seen = saved["block"], saved["seen"]

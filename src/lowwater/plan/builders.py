@@ -86,16 +86,21 @@ def projected(
         name: Progressing(domains[found.sources[0][0]], *_nullable(node, name, found, derived))
         for name, found in derived.items()
     }
-    time = (
-        node.time
-        if node.time in progress
-        else next(
-            (name for name, found in derived.items() if node.time in dict(found.sources)), None
-        )
-    )
+    time = _main_time(node, progress, derived)
     schema = {name: item.dtype for name, item in items}
     shown = tuple((name, _unquoted(name, item)) for name, item in items)
     return nodes.ProjectNode((node,), schema, progress, time, shown, derived, copied, origin=origin)
+
+
+def _main_time(
+    node: Node, progress: Mapping[str, Progressing], derived: Mapping[str, Derivation]
+) -> str | None:
+    """The old main time, or what was computed from it, or else whatever progresses."""
+    usable = [name for name, attribute in progress.items() if not attribute.nullable]
+    if node.time in usable:
+        return node.time
+    heirs = [name for name in usable if node.time in dict(derived[name].sources)]
+    return next(iter([*heirs, *usable]), None)
 
 
 def _item(name: str, text: str, node: Node) -> Expression:

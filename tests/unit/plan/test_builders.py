@@ -252,6 +252,8 @@ def test_a_nullable_time_of_an_outer_join_cannot_be_windowed() -> None:
         ({"plan": "sorted"}, "plan= is 'out-of-order' or 'in-order', not 'sorted'"),
         ({"engine": "flink"}, "unknown engine 'flink'; this version has: embedded"),
         ({"chunk_rows": 0}, "chunk_rows is a whole number above zero, not 0"),
+        ({"tick": "-1 s"}, "tick= is a length of time of zero or more"),
+        ({"chunk_rows": True}, "chunk_rows is a whole number above zero"),
         ({"chunk_rows": 1.5}, "chunk_rows is a whole number above zero"),
         ({"clock": "sundial"}, "clock= is 'virtual' or 'wall', not 'sundial'"),
         ({"tick": "often"}, "tick 'often' is not a length of time"),
@@ -288,3 +290,53 @@ def test_streams_know_their_columns_types_and_time() -> None:
     assert got.time == "ts"
     assert got.select(when="ts").time == "when"
     assert got.select("k").time is None
+
+
+def test_a_slide_of_rows_must_be_above_zero_and_goes_with_rows() -> None:
+    with pytest.raises(lw.OptionError, match="a whole number above zero, not 0"):
+        stream().window(rows=10, slide_rows=0)
+    with pytest.raises(lw.OptionError, match="slide_rows= goes with rows="):
+        stream().window("1 s", slide_rows=3)
+
+
+def test_an_unknown_charge_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(lw.OptionError, match="charge= is 'nothing', 'measured' or nanoseconds"):
+        stream().run(charge="a lot")  # type: ignore[arg-type]
+
+
+def test_two_streams_of_one_name_are_refused() -> None:
+    with pytest.raises(lw.QueryError, match="two streams are named 'twin'"):
+        stream(name="twin").union(stream(name="twin")).collect()
+
+
+def test_an_interval_without_fixed_length_computes_but_does_not_progress() -> None:
+    query = clocked().map(later="ts + INTERVAL '1 month'")
+    assert column(query, "later") == [datetime(2024, 2, 1), datetime(2024, 2, 2)]
+    with pytest.raises(lw.QueryError, match="'later' is not one here"):
+        query.window("1 day", on="later")
+
+
+@pytest.mark.parametrize("call", ["count(*)", "count(1)", "sum(1)"])
+def test_an_ungrouped_window_counts_rows_not_chunks(call: str) -> None:
+    frame = pl.DataFrame({"ts": [1, 1, 2, 3, 12]})
+    query = lw.stream(frame, time="ts").window("10 s").agg(n=call)
+    for chunk_rows in (1, 2, 100):
+        assert column(query, "n", chunk_rows=chunk_rows) == [4, 1]
+
+
+@pytest.mark.parametrize("how", ["inner", "left", "right", "full"])
+@pytest.mark.parametrize("text", ["greatest(ts, tb)", "least(ts, tb)", "coalesce(tb, ts)"])
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_window_over_the_times_of_a_join_loses_no_row(how: Any, text: str, first: int) -> None:
+    # One side is far ahead of the other, so its mark is too.
+    times = [[1, 4, 9, 15, 22, 40], [2, 3, 11, 21, 30, 55]]
+    arrivals = [[n / 10 + (100 if side != first else 0) for n in range(6)] for side in (0, 1)]
+    a, b = (
+        lw.replay(pl.DataFrame({"at": at, "t": t, "k": 1}), "at")
+        for at, t in zip(arrivals, times, strict=True)
+    )
+    left = lw.stream(a, time="t").select(ts="t", k="k")
+    right = lw.stream(b, time="t").select(tb="t", k="k")
+    joined = left.join(right, on="k", within="2 s", how=how)
+    counted = joined.map(x=text).window("10 s", on="x").agg(n="count(*)")
+    assert sum(column(counted, "n", tick=0)) == joined.collect().num_rows

@@ -263,3 +263,47 @@ def test_columns_in_another_order_or_of_a_narrower_type_are_brought_in_line() ->
 
 def column_of(run: lw.Run, name: str) -> list[Any]:
     return run.results()[name].to_pylist()
+
+
+# ---- more times that are none ------------------------------------------------------------------
+
+
+def test_unsigned_times_beyond_int64_are_refused_and_move_no_mark() -> None:
+    frame = pl.DataFrame({"ts": [1, 2**63 + 5, 2]}, schema={"ts": pl.UInt64})
+    run = finished(lw.stream(frame, time="ts"))
+    assert run.results()["ts"].to_pylist() == [1, 2]
+    assert run.late_rows().num_rows == 1
+
+
+def test_dates_beyond_the_year_9999_are_refused_and_move_no_mark() -> None:
+    frame = pl.DataFrame({"id": [0, 1, 2], "ts": [0, 2**31 - 1, 1]}).with_columns(
+        pl.col("ts").cast(pl.Int32).cast(pl.Date)
+    )
+    run = finished(lw.stream(frame, time="ts"))
+    assert run.results()["id"].to_pylist() == [0, 2]
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"idle": "on_demand"}, r"idle= is lw.on_demand\(\) or lw.heartbeat"),
+        ({"punctuate": "1 s"}, r"punctuate= is lw.every\('1 second'\) or lw.timer"),
+        ({"jump": "1 day"}, r"jump= is lw.jump\('1 day', 'warn'\) or None"),
+    ],
+)
+def test_options_of_a_stream_say_what_is_right(options: Any, says: str) -> None:
+    with pytest.raises(lw.OptionError, match=says):
+        lw.stream(FRAME, time="ts", **options)
+
+
+@pytest.mark.parametrize("skew", ["-1 s", "a while"])
+def test_a_skew_must_be_a_length_of_zero_or_more(skew: str) -> None:
+    with pytest.raises(lw.OptionError, match="skew"):
+        lw.on_demand(skew)
+
+
+def test_a_path_is_no_source() -> None:
+    from pathlib import Path
+
+    with pytest.raises(lw.OptionError, match="replay takes a polars frame or a pyarrow table"):
+        lw.stream(Path("rows.parquet"), time="ts")

@@ -71,3 +71,15 @@ def test_a_stamp_survives_a_restart() -> None:
     again = intake(idle=lw.on_demand("2 s"))
     again.restore(judged.snapshot())
     assert again.when("ts", 104, now=10 * SECOND) == 16 * SECOND
+
+
+def test_a_pure_punctuation_is_not_the_newest_row() -> None:
+    judged = intake(idle=lw.on_demand("1 s"), progress=lw.punctuated("p"))
+    pure = pl.DataFrame(
+        [(0, 1, "a", None), (1, None, "a", 5)],
+        schema={"id": pl.Int64, "ts": pl.Int64, "c": pl.String, "p": pl.Int64},
+        orient="row",
+    )
+    judged.take(pure, now=0)
+    assert judged.enable("ts", 6, now=SECOND) == []
+    assert judged.mark("ts") == 5

@@ -98,3 +98,15 @@ def test_the_newest_time_of_a_channel_ignores_an_unconfirmed_leap() -> None:
 def test_the_action_must_be_known() -> None:
     with pytest.raises(lw.OptionError, match="then= is 'warn', 'quarantine' or 'fail', not 'x'"):
         lw.jump("1 day", "x")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("chunk_rows", [1, 2, 100])
+@pytest.mark.parametrize("progress", [lw.ordered(), lw.within("5 s"), lw.within_rows(1)])
+def test_a_stray_on_the_very_first_row_is_not_believed_either(
+    progress: Any, chunk_rows: int
+) -> None:
+    times = [900 * DAY, 0, 1, 2, 3]
+    with pytest.warns(UserWarning, match="were not believed"):
+        run = finished(declared(times, progress=progress), chunk_rows=chunk_rows)
+    assert run.metrics().late_rows == 0
+    assert run.results()["ts"].to_pylist() == times

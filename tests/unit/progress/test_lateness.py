@@ -55,7 +55,8 @@ def test_cuts_and_restarts_change_nothing_for_leaps(
     given_: Rows, contract: Any, places: list[int], restart: int
 ) -> None:
     def declared() -> Intake:
-        return intake(progress=contract, channel="c", jump=lw.jump(10, "quarantine"))
+        leaps = lw.jump(10, "quarantine")
+        return intake(progress=contract, channel="c", announced=("a", "b"), jump=leaps)
 
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*were not believed.*")

@@ -213,3 +213,29 @@ def test_a_promise_beside_the_rows_that_goes_back_is_ignored_with_a_warning() ->
 def test_a_promise_on_what_does_not_progress_is_refused() -> None:
     with pytest.raises(lw.OptionError, match=r"makes no promises on 'id' .it does on ts"):
         intake().promise("id", 5)
+
+
+def test_a_promise_made_before_the_first_channel_speaks_holds_for_it() -> None:
+    judged = intake(channel="c")
+    judged.promise("ts", 100)
+    taken = judged.take(table([(50, "a", None), (100, "a", None)]), 0)
+    assert taken.rows["ts"].to_list() == [100]
+    assert judged.mark("ts") == 100
+
+
+def test_a_replay_announces_its_groups() -> None:
+    frame = table([(1, "a", None), (2, "a", None), (1, "b", None), (2, "b", None)])
+    run_ = lw.stream(frame, time="ts", groups="c").run()
+    assert run_.await_termination(60)
+    assert run_.metrics().late_rows == 0
+
+
+def test_a_producers_marks_count_in_the_unit_of_their_attribute() -> None:
+    frame = pl.DataFrame({"a": [1, 2, 3], "b": [1000, 2000, 3000], "p": [None, 2000, None]})
+    frame = frame.with_columns(
+        pl.col("a").cast(pl.Datetime("us")), pl.col("b", "p").cast(pl.Datetime("ms"))
+    )
+    spec = spec_of(frame, time="a", progress={"a": lw.ordered(), "b": lw.punctuated("p")})
+    judged = Intake(spec, {"a": ANY, "b": ANY})
+    assert judged.take(frame, 0).refused is None
+    assert (judged.mark("a"), judged.mark("b")) == (3, 2000)

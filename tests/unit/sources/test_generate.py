@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lowwater as lw
+from tests.unit.running import finished
 
 
 def seconds(frame: pl.DataFrame) -> Any:
@@ -76,13 +77,22 @@ def test_late_rows_are_later_by_at_most_what_was_asked() -> None:
 
 
 @given(st.integers(0, 40), st.integers(0, 1000))
-def test_scrambled_rows_are_displaced_by_at_most_the_bound(places: int, seed: int) -> None:
-    plain = lw.Workload(rate=100, seconds=3, seed=seed, process="regular").table()
-    mixed = lw.Workload(rate=100, seconds=3, seed=seed, process="regular", scramble=places).table()
-    where = np.searchsorted(plain["ts"].to_physical().to_numpy(), mixed["ts"].to_physical())
-    moved = np.abs(where - np.arange(len(where)))
-    assert moved.max() <= places
-    assert places < 5 or moved.max() > 0
+def test_a_scrambled_row_comes_at_most_so_many_rows_after_a_newer_one(
+    places: int, seed: int
+) -> None:
+    mixed = lw.Workload(rate=100, seconds=3, seed=seed, process="regular", scramble=places)
+    times = mixed.table()["ts"].to_physical().to_numpy()
+    newer_before = [np.flatnonzero(times[:at] > time) for at, time in enumerate(times)]
+    reach = max(int(at - early[0]) if len(early) else 0 for at, early in enumerate(newer_before))
+    assert reach <= places
+    assert places < 5 or reach > 0
+
+
+@pytest.mark.parametrize("places", [1, 5, 50])
+def test_a_scrambled_stream_keeps_the_promise_of_as_many_rows(places: int) -> None:
+    source = lw.Workload(rate=500, seconds=4, seed=1, scramble=places).replay()
+    run = finished(lw.stream(source, time="ts", progress=lw.within_rows(places)))
+    assert run.metrics().late_rows == 0
 
 
 def test_arrivals_never_go_back_whatever_the_disorder() -> None:
@@ -120,6 +130,7 @@ def test_the_unit_chooses_the_type_of_the_time(unit: str, dtype: Any) -> None:
         ({"rate": 0, "seconds": 1}, "above zero"),
         ({"rate": 1, "seconds": -1}, "above zero"),
         ({"rate": 1, "seconds": 1, "process": "bursty"}, "'poisson' or 'regular', not 'bursty'"),
+        ({"rate": 1, "seconds": 1, "unit": "min"}, "unit is 's', 'ms' or 'us', not 'min'"),
         ({"rate": 1, "seconds": 1, "keys": 0}, "at least 1"),
         ({"rate": 1, "seconds": 1, "multiplicity": 0}, "at least 1"),
         ({"rate": 1, "seconds": 1, "scramble": -1}, "scramble at least 0"),

@@ -179,3 +179,16 @@ def test_an_idle_internal_input_is_unblocked_on_demand_by_the_wall_clock() -> No
         eventually(lambda: run.results().num_rows == 1)
         assert run.metrics().stream("idle").enabling_timestamps >= 1
         assert run.metrics().stream("idle").rows == 0
+
+
+def test_rows_and_promises_are_judged_in_the_order_they_were_sent() -> None:
+    source = lw.push(SCHEMA)
+    source.send({"ts": 10, "k": "a", "v": 1})
+    source.punctuate("ts", 20)
+    source.send({"ts": 15, "k": "a", "v": 2})  # breaks the promise, whatever the timing
+    source.send({"ts": 20, "k": "a", "v": 3})
+    source.close()
+    run = lw.stream(source, time="ts", progress=lw.within("1 day")).run()
+    assert run.await_termination(LONG)
+    assert run.results()["v"].to_pylist() == [1, 3]
+    assert run.late_rows()["v"].to_pylist() == [2]

@@ -111,3 +111,9 @@ def test_the_channels_of_a_log_are_known_in_order_without_null() -> None:
 def test_a_table_is_replayed_without_saying_so() -> None:
     got = lw.stream(pa.table({"ts": np.arange(5)}), time="ts").collect()
     assert got["ts"].to_pylist() == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_an_arrival_column_must_be_finite(value: float) -> None:
+    with pytest.raises(lw.QueryError, match="arrival column 'at' has NaN or infinite values"):
+        lw.replay(pl.DataFrame({"at": [0.0, value]}), "at")

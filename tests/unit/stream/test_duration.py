@@ -117,3 +117,20 @@ def test_spell_writes_as_a_person_would(length: int, words: str) -> None:
 @pytest.mark.parametrize("words", ["1 day", "3 hours", "7 minutes", "90 s", "1.5 s", "20 ms"])
 def test_what_spell_writes_reads_back(words: str) -> None:
     assert spell(nanoseconds(words)) == words
+
+
+def test_decimal_seconds_are_what_they_look_like() -> None:
+    assert nanoseconds(0.1) == 100_000_000
+    assert nanoseconds(2.3) == 2_300_000_000
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
+def test_lengths_must_be_finite(value: float) -> None:
+    with pytest.raises(OptionError, match="finite length of time"):
+        nanoseconds(value)
+
+
+def test_spell_loses_no_digits() -> None:
+    assert nanoseconds(spell(1_234_567 * SECOND + 1)) == 1_234_567 * SECOND + 1
+    assert nanoseconds(spell(1)) == 1
+    assert nanoseconds(spell(1_500)) == 1_500
