@@ -66,8 +66,24 @@ class Scale:
         return min(self.fast_beats, max(3.0, MANY_BEATS / beats))
 
 
-FULL = Scale(600, 200, 30, 10, (0.1, 1, 10, 100, 500, 1_000, 5_000), (100, 1_000, 5_000), (1, 2, 3))
-QUICK = Scale(100, 10, 4, 2.5, (1, 100, 1_000), (100, 1_000), (1, 2, 3))
+FULL = Scale(
+    waiting=300,
+    slow_beats=60,
+    fast_beats=10,
+    burst=3,
+    beats=(0.1, 1, 10, 100, 500, 1_000, 5_000),
+    burst_beats=(100, 1_000, 5_000),
+    seeds=(1, 2, 3),
+)
+QUICK = Scale(
+    waiting=100,
+    slow_beats=10,
+    fast_beats=4,
+    burst=2.5,
+    beats=(1, 100, 1_000),
+    burst_beats=(100, 1_000),
+    seeds=(1, 2, 3),
+)
 
 
 @dataclass(frozen=True)

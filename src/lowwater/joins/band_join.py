@@ -47,8 +47,8 @@ class BandJoin(Kernel):
         shape = self._shape
         rows = shape.prepare(port, chunk, self._next_id[port])
         self._next_id[port] += chunk.height
-        ticks = shape.domain.ticks_of(chunk[shape.times[port]])
-        low, high = int(ticks.min()), int(ticks.max())  # type: ignore[arg-type]
+        ticks = shape.domain.array_of(chunk[shape.times[port]])
+        low, high = int(ticks.min()), int(ticks.max())
         pairs = self._meet(port, rows, low, high)
         out: list[Element] = []
         if pairs is not None and pairs.height:

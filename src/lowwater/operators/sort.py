@@ -17,7 +17,7 @@ import polars as pl
 
 from lowwater.operators.kernel import Ask, Kernel
 from lowwater.state.store import ChunkStore, add, split, take
-from lowwater.stream.element import END_OF_TIME, Chunk, Element, Punctuation
+from lowwater.stream.element import Chunk, Element, Punctuation
 from lowwater.stream.low_water_mark import LowWaterMark
 from lowwater.stream.time_domain import TimeDomain
 
@@ -36,15 +36,29 @@ class Merge(Kernel):
         self._time, self._domain, self._slice = time, domain, max(1, slice_ticks)
         self._ticks = domain.to_ticks(pl.col(time))
         self._registers = LowWaterMark(range(ports))
-        self._least_held: dict[int, int] = {}  # per slice, the least time held there
+        self._held: dict[int, tuple[int, int]] = {}  # per slice, the least and greatest time held
 
     def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
         """Hold rows until the registers pass them."""
-        for slice_, part in split(chunk, self._ticks // self._slice):
-            add(self.store, HELD, slice_, part)
-            least = int(self._domain.ticks_of(part[self._time]).min())  # type: ignore[arg-type]
-            self._least_held[slice_] = min(least, self._least_held.get(slice_, END_OF_TIME))
+        times = self._domain.array_of(chunk[self._time])
+        low, high = int(times.min()), int(times.max())
+        if high <= self._registers.value and not self._held:
+            return [self._sorted(chunk)]
+        if low // self._slice == high // self._slice:
+            self._hold(low // self._slice, chunk, low, high)
+        else:
+            for slice_, part in split(chunk, self._ticks // self._slice):
+                times = self._domain.array_of(part[self._time])
+                self._hold(slice_, part, int(times.min()), int(times.max()))
         return self._release(self._registers.value)
+
+    def _hold(self, slice_: int, rows: Chunk, low: int, high: int) -> None:
+        add(self.store, HELD, slice_, rows)
+        least, most = self._held.get(slice_, (low, high))
+        self._held[slice_] = (min(least, low), max(most, high))
+
+    def _sorted(self, rows: Chunk) -> Chunk:
+        return rows if rows.height == 1 else rows.sort(self._time, maintain_order=True)
 
     def on_punctuation(self, port: int, promise: Punctuation) -> Sequence[Element]:
         """Move a register; release what it let go; promises on other attributes end here."""
@@ -65,33 +79,24 @@ class Merge(Kernel):
 
     def _release(self, mark: int) -> list[Element]:
         """Every held row not above the mark, in order."""
-        ready = [s for s in self.store.slices(HELD) if self._least_held[s] <= mark]
         released: list[Chunk] = []
-        for slice_ in ready:
+        for slice_ in [s for s in self.store.slices(HELD) if self._held[s][0] <= mark]:
             rows = take(self.store, HELD, slice_, slice_ + 1)
             assert rows is not None
-            if (slice_ + 1) * self._slice - 1 <= mark:
-                del self._least_held[slice_]
-                released.append(rows)
-                continue
-            later = rows.filter(self._ticks > mark)
-            if later.height:
-                self.store.put(HELD, slice_, later)
-                least = self._domain.ticks_of(later[self._time]).min()
-                self._least_held[slice_] = int(least)  # type: ignore[arg-type]
-            else:
-                del self._least_held[slice_]
-            released.append(rows.filter(self._ticks <= mark))
-        if not released:
-            return []
-        ordered = [rows.sort(self._time, maintain_order=True) for rows in released]
-        return [pl.concat(ordered)]
+            most = self._held.pop(slice_)[1]
+            if most > mark:
+                later = rows.filter(self._ticks > mark)
+                least = int(self._domain.array_of(later[self._time]).min())
+                self._hold(slice_, later, least, most)
+                rows = rows.filter(self._ticks <= mark)
+            released.append(self._sorted(rows))
+        return [pl.concat(released) if len(released) > 1 else released[0]] if released else []
 
     def asks(self) -> Sequence[Ask]:
         """The least held row wants every register behind it to come up to its time."""
-        if not self._least_held:
+        if not self._held:
             return []
-        least = self._least_held[self.store.slices(HELD)[0]]
+        least = self._held[self.store.slices(HELD)[0]][0]
         return self.needs(self._time, least)
 
     def needs(self, attribute: str, mark: int) -> Sequence[Ask]:
@@ -104,15 +109,15 @@ class Merge(Kernel):
         return {f"{self._time}[{port}]": mark for port, mark in self._registers.marks().items()}
 
     def snapshot(self) -> dict[str, Any]:
-        """The registers and the least time per slice."""
+        """The registers and the span of times per slice."""
         registers = (self._registers.marks(), self._registers.value)
-        return super().snapshot() | {"registers": registers, "least": dict(self._least_held)}
+        return super().snapshot() | {"registers": registers, "held": dict(self._held)}
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Go on from a snapshot."""
         super().restore(saved)
         self._registers.restore(*saved["registers"])
-        self._least_held = dict(saved["least"])
+        self._held = dict(saved["held"])
 
 
 class Sort(Merge):

@@ -85,10 +85,10 @@ class WindowAggregate(Kernel):
     def _settle_block(self, chunk: Chunk) -> None:
         """Choose how many panes share a slice, once enough rows have been seen to tell."""
         assert self._seen is not None
-        ticks = self._domain.ticks_of(chunk[self._time])
+        ticks = self._domain.array_of(chunk[self._time])
         rows, low, high = self._seen
         rows += chunk.height
-        low, high = min(low, int(ticks.min())), max(high, int(ticks.max()))  # type: ignore[arg-type]
+        low, high = min(low, int(ticks.min())), max(high, int(ticks.max()))
         self._seen = (rows, low, high)
         if rows < FIRST_ROWS:
             return
@@ -166,6 +166,8 @@ class WindowAggregate(Kernel):
     def _finish(self, partials: Chunk) -> Chunk:
         """Answers of windows from partials that carry the start of theirs."""
         merged = merge(partials, [START, *self._groups], self._aggregates)
+        if merged[START].min() != merged[START].max():
+            merged = merged.sort(START)  # windows leave in the order they close
         begin = self._domain.from_ticks(pl.col(START)).alias(START)
         end = self._domain.from_ticks(pl.col(START) + self._window.range).alias(END)
         keys = [begin, end, *(pl.col(name) for name in self._groups)]

@@ -133,18 +133,31 @@ class Intake:
             if column.null_count():
                 refuse(column.is_null(), late.NO_TIME, f"{attribute} is null or not a number")
             low, high = domain.valid
-            ticks = domain.ticks_of(column)
-            outside = (ticks < low) | (ticks >= high)
-            if outside.any():
+            outside = self._outside(chunk, attribute, low, high)
+            if outside is not None:
                 refuse(outside, late.BAD_TIME, f"{attribute} is out of range")
         for name in self.spec.key_columns:
             if chunk[name].null_count():
                 refuse(chunk[name].is_null(), late.NO_CHANNEL, f"{name} is null")
         return usable
 
+    def _outside(self, chunk: Chunk, attribute: str, low: int, high: int) -> pl.Series | None:
+        """Which times are no times; None if all are."""
+        domain, column = self.spec.domains[attribute], chunk[attribute]
+        if not column.null_count():
+            times = domain.array_of(column)
+            if not len(times) or (times.min() >= low and times.max() < high):
+                return None
+        ticks = domain.ticks_of(column)
+        return (ticks < low) | (ticks >= high)
+
     def _ticks(self, chunk: Chunk, attribute: str, usable: Mask) -> tuple[Ticks, Ticks]:
         domain = self.spec.domains[attribute]
-        times = domain.ticks_of(chunk[attribute]).fill_null(END_OF_TIME).to_numpy()
+        column = chunk[attribute]
+        if column.null_count():
+            times = domain.ticks_of(column).fill_null(END_OF_TIME).to_numpy()
+        else:
+            times = domain.array_of(column)
         if not usable.all():
             times = np.where(usable, times, END_OF_TIME)
         contract = self.spec.contracts[attribute]

@@ -10,7 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from lowwater.errors import OptionError, QueryError
 from lowwater.stream.duration import SECOND, Duration, nanoseconds, spell
@@ -82,6 +84,10 @@ class TimeDomain:
     def ticks_of(self, column: pl.Series) -> pl.Series:
         """The ticks of a series of this domain."""
         return column.to_physical().cast(pl.Int64)
+
+    def array_of(self, column: pl.Series) -> NDArray[np.int64]:
+        """The ticks of a series of this domain that has no nulls, without copying them."""
+        return column.to_numpy().view(np.int64)
 
     def from_ticks(self, ticks: pl.Expr) -> pl.Expr:
         """A column of this domain's type from ticks."""

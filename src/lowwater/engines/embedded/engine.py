@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from lowwater.engines.embedded.clock import Clock
+from lowwater.engines.embedded.clock import Clock, stopwatch
 from lowwater.engines.embedded.feed import Feed
 from lowwater.engines.embedded.graph import Stage, Totals
 from lowwater.errors import LowwaterError, SinkError
@@ -56,7 +56,7 @@ class EmbeddedEngine:
         self._refused: dict[str, list[Chunk]] = {}
         self._refused_rows: dict[str, int] = {}
         self._read_at = 0
-        self._columns = [pl.col(name) for name in plan.schema]
+        self._columns = list(plan.schema)
         self._arrival = self._arrival_column()
         self._feeds: dict[int, Feed] = {}
         self._stages: dict[int, Stage] = {}
@@ -99,10 +99,9 @@ class EmbeddedEngine:
         for feed in feeds:
             feed.start(self._begun)
         while not self._stopped:
-            if self._serve(feeds) or self._fire(feeds):
-                continue
+            busy = self._serve(feeds) or self._fire(feeds)
             wake = self._enable()
-            if wake == 0:
+            if busy or wake == 0:
                 continue
             if all(feed.ended for feed in feeds):
                 break
@@ -129,7 +128,9 @@ class EmbeddedEngine:
             return False
         feed = feeds[min(ready)[2]]
         self._read_at = now
+        begun = stopwatch()
         feed.serve(now, self._pace.chunk_rows)
+        self._clock.worked(stopwatch() - begun)
         self._depth_first(feed)
         return True
 
@@ -188,7 +189,8 @@ class EmbeddedEngine:
         for stage in reversed(self._stages.values()):
             for ask in stage.kernel.asks():
                 for feed, attribute, mark in self._backtrack(stage.operator.inputs, ask):
-                    if not feed.on_demand or feed.ended:
+                    due = feed.due()
+                    if not feed.on_demand or feed.ended or (due is not None and due <= now):
                         continue
                     if feed.enable(attribute, mark, now):
                         self._read_at = now
@@ -214,7 +216,7 @@ class EmbeddedEngine:
     def _deliver(self, element: Element) -> None:
         if not isinstance(element, pl.DataFrame):
             return
-        rows = element.select(self._columns)
+        rows = element if element.columns == self._columns else element.select(self._columns)
         self._rows_out += rows.height
         now = self._clock.now()
         if self._arrival is None:
