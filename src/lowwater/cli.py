@@ -13,6 +13,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 import lowwater
 from lowwater.errors import LowwaterError, OptionError
@@ -107,7 +108,7 @@ def bench(
 
 def _wrong_use(error: LowwaterError) -> typer.Exit:
     """Say what was wrong with the command and end it."""
-    _err.print(f"[bold red]error:[/bold red] {error}", highlight=False, soft_wrap=True)
+    _err.print(f"[bold red]error:[/bold red] {escape(str(error))}", highlight=False, soft_wrap=True)
     return typer.Exit(WRONG_USE)
 
 

@@ -34,6 +34,9 @@ class Histogram:
 
     def add_all(self, nanoseconds: NDArray[np.int64]) -> None:
         """Count many durations at once; equal ones are counted together."""
+        if len(nanoseconds) == 1:
+            self.add(int(nanoseconds[0]))
+            return
         lengths, counts = np.unique(np.maximum(nanoseconds, 0), return_counts=True)
         for length, count in zip(lengths.tolist(), counts.tolist(), strict=True):
             self.add(length, count)

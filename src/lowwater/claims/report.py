@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from rich.markup import escape
 from rich.table import Table
 
 from lowwater.claims.claim import Claim, Outcome, Plot
@@ -57,7 +58,8 @@ def table(judged: Judged) -> Table:
     view.add_column("holds", justify="center", no_wrap=True)
     for claim, outcome in judged:
         verdict = "[green]yes[/green]" if outcome.holds else "[bold red]no[/bold red]"
-        view.add_row(claim.id, claim.paper, claim.expects, outcome.ours, verdict)
+        texts = (claim.id, claim.paper, claim.expects, outcome.ours)
+        view.add_row(*map(escape, texts), verdict)
     return view
 
 

@@ -6,6 +6,7 @@ domain holds become a tick outside its valid range, so that the intake refuses t
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 
 from lowwater.errors import BadInput
@@ -22,8 +23,8 @@ def conform(spec: StreamSpec, chunk: Chunk, now: int) -> Chunk:
     """The chunk with the declared columns and types; stamped with ``now`` if the stream says so."""
     chunk = _typed(spec, chunk)
     if spec.stamp == "internal":
-        stamp = pl.lit(now // 1_000, dtype=pl.Int64).cast(pl.Datetime("us"))
-        return chunk.with_columns(stamp.alias(spec.time))
+        stamps = np.full(chunk.height, now // 1_000, dtype="datetime64[us]")
+        return chunk.hstack([pl.Series(spec.time, stamps)])
     if spec.stamp == "latent":
         return chunk
     changes = []

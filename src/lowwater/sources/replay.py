@@ -113,11 +113,12 @@ def clock_times(column: pl.Series) -> NDArray[np.int64]:
     if isinstance(dtype, pl.Datetime):
         return column.dt.cast_time_unit("ns").to_physical().to_numpy()
     if dtype.is_integer():
-        return (column.cast(pl.Int64) * SECOND).to_numpy()
-    if dtype.is_float() and not column.is_finite().all():
-        raise QueryError(f"replay: arrival column {column.name!r} has NaN or infinite values")
+        return column.to_numpy().astype(np.int64) * SECOND
     if dtype.is_float():
-        return (column * SECOND).round().cast(pl.Int64).to_numpy()
+        seconds = column.to_numpy()
+        if not np.isfinite(seconds).all():
+            raise QueryError(f"replay: arrival column {column.name!r} has NaN or infinite values")
+        return np.rint(seconds * SECOND).astype(np.int64)
     raise QueryError(
         f"replay: arrival column {column.name!r} has type {dtype}; it must be a Datetime or a"
         " number of seconds"

@@ -184,6 +184,7 @@ class EmbeddedEngine:
         """Ask the sources that operators wait for; 0 if one answered, else when one could."""
         if not any(feed.on_demand for feed in self._feeds.values()):
             return None
+        begun = stopwatch()
         now = self._clock.now()
         wake: int | None = None
         for stage in reversed(self._stages.values()):
@@ -194,6 +195,7 @@ class EmbeddedEngine:
                         continue
                     if feed.enable(attribute, mark, now):
                         self._read_at = now
+                        self._clock.worked(stopwatch() - begun)
                         self._depth_first(feed)
                         return 0
                     when = feed.intake.when(attribute, mark, now)
