@@ -26,8 +26,7 @@ from lowwater.plan.explain import explain
 from lowwater.plan.nodes import Node, SourceNode
 from lowwater.progress.contract import Contract, Generation, Idle, Jump, Ordered, jump
 from lowwater.progress.spec import LatePolicy, Stamp, StreamSpec
-from lowwater.sources.push import Push
-from lowwater.sources.replay import Replay, replay
+from lowwater.sources.replay import replay
 from lowwater.stream.duration import Duration
 
 _names = count(1)
@@ -280,7 +279,7 @@ def stream(
     are stamped on entry, with ``stamp="latent"`` where an operator needs a time; ``time`` then
     names the column to make.
     """
-    source = source if isinstance(source, Replay | Push) else replay(source)
+    source = source if hasattr(source, "open") and hasattr(source, "schema") else replay(source)
     name = name or f"stream{next(_names)}"
     if time is None:
         raise OptionError(f'stream {name!r}: say which column is the time, time="ts" for example')

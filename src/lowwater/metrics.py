@@ -118,6 +118,8 @@ class RunMetrics:
     state_rows_peak: int
     state_bytes: int
     state_bytes_peak: int
+    memory_peak: int
+    """The most bytes that state and rows waiting in queues took together."""
     queue_peak: int
     """The most elements (rows and promises) that waited in all queues and buffers together."""
     latency: Histogram = field(repr=False)

@@ -39,7 +39,7 @@ def test_joint_punctuation_answers_a_band_sooner():
 def test_late_link_fills_the_merge_of_an_in_order_count_only():
     table = oop_union.N3.run(True).table
     assert table["iop_bytes"][-1] > 10 * table["iop_bytes"][0]
-    assert table["oop_bytes"][-1] < table["iop_bytes"][-1] / 1_000
+    assert table["oop_state_bytes"][-1] < table["iop_state_bytes"][-1] / 1_000
 
 
 def test_late_tuples_cost_out_of_order_join_less_memory():

@@ -115,9 +115,7 @@ def graphs(draw: Any, queries: list[Query], depth: int) -> Query:
 
 
 @given(st.data(), samples("a", most=10), samples("b", most=10), st.integers(1, 4))
-def test_any_graph_equals_batch_in_both_shapes(
-    data: Any, a: Sample, b: Sample, depth: int
-) -> None:
+def test_any_graph_equals_batch_in_both_shapes(data: Any, a: Sample, b: Sample, depth: int) -> None:
     query = data.draw(graphs([base("a", a), base("b", b)], depth))
     expected = answer(query.sql, {"a": a.kept, "b": b.kept})
     for shape in ("out-of-order", "in-order"):

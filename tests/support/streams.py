@@ -58,12 +58,14 @@ def is_kept(times: list[int], contract: Any) -> list[bool]:
 
 
 @st.composite
-def samples(draw: Any, name: str, channels: bool = True, most: int = 24) -> Sample:
-    """A stream under some promise, kept by some of its rows."""
+def samples(
+    draw: Any, name: str, channels: bool = True, groups: bool = False, most: int = 24
+) -> Sample:
+    """A stream under some promise, kept by some of its rows; per channel or group if asked."""
     table = draw(rows(most))
     contract = draw(contracts)
-    channel = draw(st.sampled_from([None, "s"])) if channels else None
-    if channel is None:
+    channel = draw(st.sampled_from([None, "s"])) if channels and not groups else None
+    if channel is None and not groups:
         kept = is_kept(table["ts"].to_list(), contract)
     else:
         kept = [False] * table.height
@@ -74,6 +76,12 @@ def samples(draw: Any, name: str, channels: bool = True, most: int = 24) -> Samp
                 kept[i] = good
     mask = pl.Series(kept, dtype=pl.Boolean)
     stream = lw.stream(
-        lw.replay(table), name=name, time="ts", progress=contract, channel=channel, jump=None
+        lw.replay(table),
+        name=name,
+        time="ts",
+        progress=contract,
+        channel=channel,
+        groups="s" if groups else None,
+        jump=None,
     )
     return Sample(stream, table.filter(mask), table.filter(~mask))

@@ -14,13 +14,13 @@ from typing import Any
 
 import polars as pl
 
-from lowwater.bench.kernels import kernels
+from lowwater.bench.kernels import run_kernels
 from lowwater.bench.report import provenance, show
 from lowwater.errors import OptionError, unknown_name
 
 __all__ = ["BENCHMARKS", "THREADS", "run", "show"]
 
-BENCHMARKS = {"kernels": kernels}
+BENCHMARKS = {"kernels": run_kernels}
 THREADS = 2
 
 

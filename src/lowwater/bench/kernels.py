@@ -184,7 +184,7 @@ CASES = (
 )  # fmt: skip
 
 
-def kernels() -> Iterator[Row]:
+def run_kernels() -> Iterator[Row]:
     """Every case: against Polars, as the stream grows, and as chunks get smaller."""
     for case in CASES:
         yield from _against_polars(case)

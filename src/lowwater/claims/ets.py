@@ -398,7 +398,9 @@ def judge_queues(table: pl.DataFrame) -> Outcome:
         )
         axes.legend()
         axes.set_ylabel("peak of all queues [rows and promises]")
-        tail = "rise again at high rates" if rises or rises_in_burst else "fall and stay low"
+        tail = "fall, then rise again" if rises else "fall and stay low"
+        if rises_in_burst and not rises:
+            tail = "fall, and rise again in bursts only"
         _title(
             axes,
             f"On demand, queues peak at {by['C']:,.0f} instead of {by['A']:,.0f};"

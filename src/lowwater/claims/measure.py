@@ -26,6 +26,8 @@ SHAPES: dict[str, PlanShape] = {"IOP": IOP, "OOP": OOP}
 class Cost:
     """What a run cost."""
 
+    memory: int
+    """Peak bytes of the query: what all operators held together, and rows waiting in queues."""
     state_bytes: int
     """Peak bytes that all operators held together, rows waiting in merges and sorts included."""
     state_rows: int
@@ -87,6 +89,7 @@ def cost(query: lw.Stream, shape: PlanShape, tick: float = 1.0) -> Cost:
     if metrics.late_rows:
         raise AssertionError(f"{metrics.late_rows} rows were late; the set-up is wrong")
     return Cost(
+        metrics.memory_peak,
         metrics.state_bytes_peak,
         metrics.state_rows_peak,
         seconds,
@@ -113,7 +116,7 @@ def engine_of(
 def sweep(
     name: str, points: Sequence[float], query: Callable[[float], lw.Stream], tick: float = 1.0
 ) -> pl.DataFrame:
-    """Peak state of both plans at every point of what is varied (column ``name``)."""
+    """Peak memory of both plans at every point of what is varied (column ``name``)."""
     rows = []
     for point in points:
         stream = query(point)
@@ -123,9 +126,11 @@ def sweep(
         rows.append(
             {
                 name: point,
-                "iop_bytes": iop.state_bytes,
-                "oop_bytes": oop.state_bytes,
-                "ratio": oop.state_bytes / iop.state_bytes,
+                "iop_bytes": iop.memory,
+                "oop_bytes": oop.memory,
+                "ratio": oop.memory / iop.memory,
+                "iop_state_bytes": iop.state_bytes,
+                "oop_state_bytes": oop.state_bytes,
                 "iop_rows": iop.state_rows,
                 "oop_rows": oop.state_rows,
                 "iop_seconds": iop.seconds,

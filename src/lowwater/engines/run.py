@@ -86,8 +86,7 @@ class Run:
             stream = names[0]
         if stream not in names:
             raise OptionError(unknown_name("stream", stream, names))
-        rows = self._engine.refused(stream)
-        return pa.table({}) if rows is None else rows.to_arrow()
+        return self._engine.refused(stream).to_arrow()
 
     def metrics(self) -> RunMetrics:
         """What happened so far."""

@@ -16,7 +16,6 @@ from lowwater.stream.time_domain import TimeDomain
 
 How = Literal["inner", "left", "right", "full"]
 IDS = ("__id0", "__id1")
-KEYS = ("__key0", "__key1")
 
 
 @dataclass(frozen=True)
@@ -55,26 +54,22 @@ class JoinShape:
         return self.domain.to_ticks(pl.col(name))
 
     def prepare(self, side: int, chunk: Chunk, first_id: int) -> Chunk:
-        """Rename, key and number the rows of a side."""
+        """Rename the rows of a side, and number them if unmatched ones must be told apart."""
         if side == 1:
             chunk = chunk.rename(dict(self.right_names))
-        extra = []
-        key = self.reach.key(self.inside_time(side))
-        if key is not None:
-            extra.append(key.alias(KEYS[side]))
-        if self.keeps(side):
-            extra.append(
-                pl.int_range(first_id, first_id + chunk.height, dtype=pl.Int64).alias(IDS[side])
-            )
-        return chunk.with_columns(extra) if extra else chunk
+        if not self.keeps(side):
+            return chunk
+        numbers = pl.int_range(first_id, first_id + chunk.height, dtype=pl.Int64)
+        return chunk.with_columns(numbers.alias(IDS[side]))
 
     def match(self, left: Chunk, right: Chunk) -> Chunk:
         """All matching pairs, columns of both sides under their inside names."""
-        left_on = [name for name, _ in self.on]
-        right_on = [self.right_names[name] for _, name in self.on]
-        if KEYS[0] in left.columns:
-            left_on.append(KEYS[0])
-            right_on.append(KEYS[1])
+        left_on = [pl.col(name) for name, _ in self.on]
+        right_on = [pl.col(self.right_names[name]) for _, name in self.on]
+        keys = [self.reach.key(self.inside_time(side)) for side in (0, 1)]
+        if keys[0] is not None and keys[1] is not None and self.times not in self.on:
+            left_on.append(keys[0])
+            right_on.append(keys[1])
         check = self._check()
         if not left_on:
             pairs = left.join(right, how="cross")

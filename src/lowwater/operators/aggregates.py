@@ -18,8 +18,12 @@ import polars as pl
 
 from lowwater.errors import QueryError, unknown_name
 
-MANY = 50_000
+MANY = 200_000
 """From this many rows on, polars' streaming engine groups faster than the in-memory one."""
+
+
+FEW = 20_000
+"""Answers of fewer rows than this are sorted by key."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,7 @@ class Call:
     function: str
     argument: pl.Expr | None
     distinct: bool = False
+    floating: bool = False
     time: pl.Expr | None = None
     """The ticks that first and last go by."""
 
@@ -165,7 +170,9 @@ def _avg(call: Call) -> Aggregate:
 def _extreme(call: Call) -> Aggregate:
     part = f"{call.name}__{call.function}"
     column = pl.col(part)
-    merge = column.min() if call.function == "min" else column.max()
+    merge = column.min()
+    if call.function == "max":  # to SQL, NaN is the greatest number
+        merge = column.nan_max() if call.floating else column.max()
     return Aggregate(
         call.name, (_argument(call).alias(part),), (merge,), pl.col(part).alias(call.name)
     )
@@ -236,6 +243,17 @@ def merge(
     if partials.height < MANY:
         return partials.group_by(keys).agg(parts)
     return partials.lazy().group_by(keys).agg(parts).collect(engine="streaming")
+
+
+def in_key_order(partials: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """Partials sorted by key where that is cheap, so that small answers repeat row for row.
+
+    Many rows are sorted by the first key only, and only if there are several of it.
+    """
+    if partials.height < FEW and not any(partials.schema[key].is_nested() for key in keys):
+        return partials.sort(keys)
+    first = partials[keys[0]]
+    return partials if first.min() == first.max() else partials.sort(keys[0])
 
 
 def finish(

@@ -17,11 +17,11 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from lowwater.operators.aggregates import Aggregate, finish, merge
+from lowwater.operators.aggregates import Aggregate, finish, in_key_order, merge
 from lowwater.operators.kernel import Ask, Kernel
 from lowwater.operators.partials import Partials
 from lowwater.state.store import ChunkStore
-from lowwater.stream.element import BEGINNING, END_OF_TIME, Chunk, Element, Punctuation
+from lowwater.stream.element import BEGINNING, Chunk, Element, Punctuation
 from lowwater.stream.time_domain import TimeDomain
 
 
@@ -44,6 +44,7 @@ class GroupAggregate(Kernel):
         self._first = next(iter(self._domains))
         self._slice = max(1, slice_ticks)
         self._partials = Partials(store, pl.col(self._first), self._groups, self._aggregates)
+        self._least: dict[int, dict[str, int]] = {}  # per slice, the least of each attribute
         self._linear: dict[str, int] = {}
         self._joint: dict[tuple[str, ...], tuple[int, ...]] = {}
 
@@ -52,8 +53,16 @@ class GroupAggregate(Kernel):
 
     def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
         """Reduce rows into their groups."""
-        self._partials.put(chunk, self._ticks(self._first) // self._slice)
+        slice_ = self._ticks(self._first) // self._slice
+        self._partials.put(chunk, slice_)
+        low = [self._ticks(name).min().alias(name) for name in self._domains]
+        for number, *least in chunk.group_by(slice_.alias("__slice")).agg(low).iter_rows():
+            self._note(number, dict(zip(self._domains, least, strict=True)))
         return []
+
+    def _note(self, slice_: int, least: dict[str, int]) -> None:
+        held = self._least.get(slice_, least)
+        self._least[slice_] = {name: min(held[name], least[name]) for name in least}
 
     def on_punctuation(self, port: int, promise: Punctuation) -> Sequence[Element]:
         """Answer the groups the promise covers and pass it on."""
@@ -73,35 +82,38 @@ class GroupAggregate(Kernel):
 
     def _answer(self, promise: Punctuation) -> list[Element]:
         covered = reduce(and_, (self._ticks(name) < mark for name, mark in promise.bounds))
-        limit = dict(promise.bounds).get(self._first, END_OF_TIME)
-        answers: list[Element] = []
-        for slice_ in self._partials.slices(high=-(-limit // self._slice)):
+        done: list[Chunk] = []
+        for slice_ in self._partials.slices():
+            least = self._least[slice_]
+            if any(least[name] >= mark for name, mark in promise.bounds):
+                continue
             held = self._partials.get(slice_)
             assert held is not None
-            done = held.filter(covered)
-            if not done.height:
-                continue
-            self._partials.replace(slice_, held.filter(~covered))
-            answers.append(self._finish(done))
-        return answers
+            del self._least[slice_]
+            rest = held.filter(~covered)
+            self._partials.replace(slice_, rest)
+            if rest.height:
+                low = rest.select(self._ticks(name).min().alias(name) for name in self._domains)
+                self._note(slice_, low.row(0, named=True))
+            done.append(held.filter(covered))
+        rows = [chunk for chunk in done if chunk.height]
+        return [self._finish(pl.concat(rows))] if rows else []
 
     def _finish(self, partials: Chunk) -> Chunk:
-        merged = merge(partials, self._groups, self._aggregates)
+        merged = in_key_order(merge(partials, self._groups, self._aggregates), self._groups)
         return finish(merged, [pl.col(name) for name in self._groups], self._aggregates)
 
     def closing(self, port: int) -> Sequence[Element]:
         """Answer everything that is left."""
+        self._least.clear()
         held = [self._partials.take(slice_) for slice_ in self._partials.slices()]
         return [self._finish(chunk) for chunk in held if chunk is not None]
 
     def asks(self) -> Sequence[Ask]:
         """The earliest group wants the mark just past its value."""
-        slices = self._partials.slices()
-        if not slices:
+        if not self._least:
             return []
-        held = self._partials.get(slices[0])
-        assert held is not None
-        least = int(held.select(self._ticks(self._first).min()).item())
+        least = min(held[self._first] for held in self._least.values())
         return [Ask(0, self._first, least + 1)]
 
     def marks(self) -> dict[str, int]:
@@ -109,10 +121,15 @@ class GroupAggregate(Kernel):
         return dict(self._linear)
 
     def snapshot(self) -> dict[str, Any]:
-        """The promises held."""
-        return super().snapshot() | {"linear": dict(self._linear), "joint": dict(self._joint)}
+        """The promises held and the least values per slice."""
+        return super().snapshot() | {
+            "linear": dict(self._linear),
+            "joint": dict(self._joint),
+            "least": dict(self._least),
+        }
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Go on from a snapshot."""
         super().restore(saved)
         self._linear, self._joint = dict(saved["linear"]), dict(saved["joint"])
+        self._least = dict(saved["least"])

@@ -72,6 +72,7 @@ class Project(Kernel):
         super().__init__(store)
         self._expressions = list(expressions)
         self._copied = dict(copied)
+        self._constant = not any(each.meta.root_names() for each in self._expressions)
         self._derived = dict(derived)
         self._held: dict[str, int] = {}
         self._told: dict[str, int] = {}
@@ -82,6 +83,9 @@ class Project(Kernel):
 
     def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
         """Compute the columns."""
+        if self._constant:  # nothing but constants: one a row, not one in all
+            names = [each.meta.output_name() for each in self._expressions]
+            return [chunk.with_columns(self._expressions).select(names)]
         return [chunk.select(self._expressions)]
 
     def on_punctuation(self, port: int, promise: Punctuation) -> Sequence[Element]:

@@ -65,6 +65,8 @@ class Union(Kernel):
     def closing(self, port: int) -> Sequence[Element]:
         """An input that ended holds nobody back."""
         told: list[Element] = []
+        for known in self._groups.values():
+            known.close(port)
         for attributes, marks in self._marks.items():
             moved = [mark.close(port) for mark in marks]
             if any(moved) and len(self._open) > 0:

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from lowwater.operators.aggregates import Aggregate, finish, merge
+from lowwater.operators.aggregates import Aggregate, finish, in_key_order, merge
 from lowwater.operators.kernel import Ask, Kernel
 from lowwater.operators.partials import Partials
 from lowwater.state.store import ChunkStore
@@ -166,8 +166,7 @@ class WindowAggregate(Kernel):
     def _finish(self, partials: Chunk) -> Chunk:
         """Answers of windows from partials that carry the start of theirs."""
         merged = merge(partials, [START, *self._groups], self._aggregates)
-        if merged[START].min() != merged[START].max():
-            merged = merged.sort(START)  # windows leave in the order they close
+        merged = in_key_order(merged, [START, *self._groups])
         begin = self._domain.from_ticks(pl.col(START)).alias(START)
         end = self._domain.from_ticks(pl.col(START) + self._window.range).alias(END)
         keys = [begin, end, *(pl.col(name) for name in self._groups)]

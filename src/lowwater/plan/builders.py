@@ -342,7 +342,8 @@ def _builtin(name: str, text: str, node: Node, ticks: pl.Expr) -> tuple[Aggregat
         dtype = pl.Float64()
     elif parts.function == "count":
         dtype = pl.Int64()
-    return build(Call(name, parts.function, argument, parts.distinct, ticks)), dtype
+    call = Call(name, parts.function, argument, parts.distinct, dtype.is_float(), ticks)
+    return build(call), dtype
 
 
 def deduplicated(node: Node, columns: Sequence[str], origin: str) -> Node:

@@ -64,7 +64,17 @@ class Channel(Protocol):
 class MeasuredChannel:
     """A channel whose rows tell its mark, under a bound on time (``slack``) or on ``rows``."""
 
-    __slots__ = ("_jump", "_patience", "_recent", "_rows", "_slack", "_suspect", "_top", "floor")
+    __slots__ = (
+        "_in_doubt",
+        "_jump",
+        "_patience",
+        "_recent",
+        "_rows",
+        "_slack",
+        "_suspect",
+        "_top",
+        "floor",
+    )
 
     def __init__(self, slack: int, rows: int, jump: int | None):
         self._slack, self._rows, self._jump = slack, rows, jump
@@ -72,6 +82,7 @@ class MeasuredChannel:
         self._recent: Ticks = np.empty(0, dtype=np.int64)  # the last rows, which still may be
         self._suspect: int | None = None  # an unconfirmed leap, and for how many rows it may wait
         self._patience = 0
+        self._in_doubt: int | None = None  # a first row of this run that made no mark by itself
         self.floor = BEGINNING
 
     @property
@@ -87,12 +98,27 @@ class MeasuredChannel:
 
     def observe(self, times: Ticks, marks: Ticks) -> Verdict:
         """Judge rows in arrival order and move the mark; the rows themselves tell it."""
+        if self._jump is not None and len(times) > 2 and self._believed() == BEGINNING:
+            # Only the first rows need a careful look; the others then have a reference.
+            first, rest = self._observe(times[:2]), self._observe(times[2:])
+            return Verdict(
+                np.concatenate([first.met, rest.met]),
+                np.concatenate([first.after, rest.after]),
+                [*first.leaps, *(at + 2 for at in rest.leaps)],
+                first.strays + rest.strays,
+            )
+        return self._observe(times)
+
+    def _observe(self, times: Ticks) -> Verdict:
         leaps: list[int] = []
         strays = 0
         believed = times
+        self._in_doubt = None
         if self._jump is not None and self._leaps(times, self._jump):
             believed, leaps, strays = self._confirm(times, self._jump)
         met, after = self._marks_met(believed)
+        if self._in_doubt is not None:
+            after[self._in_doubt] = self.floor
         return Verdict(met, after, leaps, strays)
 
     def _leaps(self, times: Ticks, jump: int) -> bool:
@@ -149,6 +175,7 @@ class MeasuredChannel:
         assert self._suspect is not None
         if at:
             believed[at - 1] = self._suspect
+            self._in_doubt = at - 1
         elif self._rows:
             self._recent[-1] = self._suspect
         else:
@@ -173,7 +200,7 @@ class MeasuredChannel:
             marks = np.where(marks > BEGINNING, marks - self._slack, BEGINNING)
         if self.floor > BEGINNING:
             marks = np.maximum(marks, self.floor)
-        return marks[:-1], marks[1:]
+        return marks[:-1], marks[1:].copy()
 
     def snapshot(self) -> dict[str, Any]:
         """Everything needed to go on elsewhere."""

@@ -82,8 +82,11 @@ class Intake:
     def take(self, chunk: Chunk, now: int) -> Taken:
         """Let a chunk in; ``now`` is the engine's clock in nanoseconds."""
         chunk = conform(self.spec, chunk, now)
-        if self.spec.stamp == "latent":
-            return Taken(self._number(chunk), None, self._sequence_promise())
+        if self.spec.stamp != "external":  # a clock never goes back: nothing to judge
+            for tracker in self._trackers.values():
+                tracker.promise_all(now // 1_000)
+            promises = [] if self._held else self.promises()
+            return Taken(self._number(chunk), None, [*promises, *self._sequence_promise()])
         pure = self._pure(chunk)
         usable = self._usable(chunk, pure)
         keep = usable & ~pure
@@ -93,12 +96,12 @@ class Intake:
             judged = tracker.observe(times, marks, order)
             if judged.backward:
                 self._refusals.backward(attribute, judged.backward, self._shown_mark(attribute))
-            if judged.strays:
-                self._refusals.strays(attribute, judged.strays)
             leaps = keep & judged.leaps
             if self.spec.jump and self.spec.jump.then != "warn" and leaps.any():
-                self._refusals.ahead(chunk, attribute, leaps, self._shown_mark(attribute))
+                self._refusals.ahead(chunk, attribute, leaps, judged.met)
                 keep &= ~leaps
+            if judged.strays:
+                self._refusals.strays(attribute, judged.strays)
             broken = keep & (times < judged.met)
             if broken.any():
                 self._refusals.late(chunk, attribute, times, judged.met, broken)
@@ -203,6 +206,10 @@ class Intake:
 
     def _shown_mark(self, attribute: str) -> object:
         return self.spec.domains[attribute].show(self.mark(attribute))
+
+    def nothing_refused(self) -> Chunk:
+        """The side output of a stream that kept every promise."""
+        return self._refusals.nothing()
 
     def slowest(self, attribute: str) -> Hashable:
         """The channel that holds the mark of an attribute back."""

@@ -13,11 +13,8 @@ from lowwater.errors import BadInput, BrokenPromise
 from lowwater.progress import late
 from lowwater.progress.channel import Ticks
 from lowwater.progress.late import LateAccount
-from lowwater.progress.spec import StreamSpec, channel_name
+from lowwater.progress.spec import LATE_BY, MET, REASON, StreamSpec, channel_name
 from lowwater.stream.element import Chunk
-
-REASON, LATE_BY, MET = "_reason", "_late_by_seconds", "_mark"
-"""Columns the side output adds to a refused row."""
 
 Mask = NDArray[np.bool_]
 
@@ -33,6 +30,12 @@ class Refusals:
         """The rows set aside since the last call; None if there are none."""
         aside, self._aside = self._aside, []
         return pl.concat(aside, how="diagonal") if aside else None
+
+    def nothing(self) -> Chunk:
+        """A side output with no rows in it."""
+        time = self._spec.domains[self._spec.time].dtype
+        added = {REASON: pl.String(), LATE_BY: pl.Float64(), MET: time}
+        return pl.DataFrame(schema=self._spec.row_schema | added)
 
     def unusable(self, chunk: Chunk, bad: Mask, reason: str, detail: str) -> None:
         """Rows with no usable time or channel."""
@@ -62,13 +65,14 @@ class Refusals:
         if self._spec.late == "side":
             self._aside.append(rows)
 
-    def ahead(self, chunk: Chunk, attribute: str, leaps: Mask, mark: object) -> None:
+    def ahead(self, chunk: Chunk, attribute: str, leaps: Mask, met: Ticks) -> None:
         """Rows dated too far ahead, where that is not only warned about."""
         jump = self._spec.jump
         assert jump is not None
         if jump.then == "fail":
             row = int(np.flatnonzero(leaps)[0])
             time, channel = chunk[attribute][row], self._channel_of(chunk, row)
+            mark = self._spec.domains[attribute].show(int(met[row]))
             raise BrokenPromise(
                 f"stream {self._spec.name!r}, channel {channel!r}: a row has {attribute} = {time},"
                 f" more than {jump.over} ahead of the rows before it (mark {mark})",

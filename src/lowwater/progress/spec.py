@@ -23,6 +23,9 @@ from lowwater.progress.contract import (
 from lowwater.stream.element import MARK, SEQUENCE
 from lowwater.stream.time_domain import TimeDomain
 
+REASON, LATE_BY, MET = "_reason", "_late_by_seconds", "_mark"
+"""Columns the side output adds to a refused row."""
+
 LatePolicy = Literal["side", "drop", "fail"]
 Stamp = Literal["external", "internal", "latent"]
 
@@ -83,7 +86,7 @@ class StreamSpec:
         if len(set(self.channels)) != len(self.channels):
             twice = sorted({str(c) for c in self.channels if self.channels.count(c) > 1})
             raise OptionError(f"{where}: channels= names a channel twice: {', '.join(twice)}")
-        for reserved in (MARK, SEQUENCE):
+        for reserved in (MARK, SEQUENCE, REASON, LATE_BY, MET):
             if reserved in self.schema:
                 raise QueryError(f"{where}: column name {reserved!r} is reserved")
         for column in (self.channel, *self.groups):

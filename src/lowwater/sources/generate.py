@@ -111,10 +111,11 @@ class Workload:
 def _scrambled(rows: int, places: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """An order in which a row comes at most ``places`` rows after one that was behind it.
 
-    Rows move by up to half of it, since one may go back while the other goes forward.
+    Rows change places within blocks of one more than that, so the bound is met exactly.
     """
     position = np.arange(rows)
-    return np.argsort(position + rng.uniform(0, places / 2, rows), kind="stable")
+    block = (position + rng.integers(0, places + 1)) // (places + 1)
+    return np.lexsort((rng.random(rows), block)) if places else position
 
 
 def _keys(rows: int, keys: int, exponent: float, rng: np.random.Generator) -> NDArray[np.int64]:

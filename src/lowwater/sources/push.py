@@ -48,6 +48,8 @@ class Push:
     def punctuate(self, attribute: str, value: object) -> None:
         """Promise that every later row has ``attribute >= value``."""
         with self._lock:
+            if self._closed:
+                raise StreamError("this source was closed; nothing can be promised any more")
             self._events.append((attribute, value))
         self._notify()
 
@@ -83,6 +85,9 @@ class Push:
             raise StreamError("a live source can feed one run only; make another one")
         self._opened = True
         return self
+
+    def begin(self, now: int, first: int) -> None:
+        """Live rows come when they come."""
 
     def channels(self, columns: Sequence[str]) -> tuple[Hashable, ...]:
         """Nobody knows who will speak."""

@@ -58,6 +58,11 @@ class ReplayReader:
     def __init__(self, table: pl.DataFrame, times: NDArray[np.int64] | None):
         self._table, self._times, self._at = table, times, 0
 
+    def begin(self, now: int, first: int) -> None:
+        """Play in real time: what arrived at ``first`` arrives now."""
+        if self._times is not None:
+            self._times = self._times + (now - first)
+
     @property
     def ended(self) -> bool:
         """Whether all rows have been read."""
@@ -110,15 +115,19 @@ def replay(table: Any, arrival: str | None = None) -> Replay:
 def clock_times(column: pl.Series) -> NDArray[np.int64]:
     """A column of arrival times as the engine's clock tells time: nanoseconds."""
     dtype = column.dtype
+    times: NDArray[np.int64]
     if isinstance(dtype, pl.Datetime):
-        return column.dt.cast_time_unit("ns").to_physical().to_numpy()
+        times = column.dt.cast_time_unit("ns").to_physical().to_numpy()
+        return times
     if dtype.is_integer():
-        return column.to_numpy().astype(np.int64) * SECOND
+        times = column.cast(pl.Int64).to_numpy() * SECOND
+        return times
     if dtype.is_float():
         seconds = column.to_numpy()
         if not np.isfinite(seconds).all():
             raise QueryError(f"replay: arrival column {column.name!r} has NaN or infinite values")
-        return np.rint(seconds * SECOND).astype(np.int64)
+        times = np.rint(seconds * SECOND).astype(np.int64)
+        return times
     raise QueryError(
         f"replay: arrival column {column.name!r} has type {dtype}; it must be a Datetime or a"
         " number of seconds"

@@ -17,6 +17,9 @@ class Reader(Protocol):
     def ended(self) -> bool:
         """Whether nothing more will come."""
 
+    def begin(self, now: int, first: int) -> None:
+        """On a real clock: let what was due at ``first`` be due now."""
+
     def due(self, rows: int = 1) -> int | None:
         """The clock time by which so many rows (or all there are) have arrived; None if unknown."""
 

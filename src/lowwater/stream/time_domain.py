@@ -57,8 +57,8 @@ class TimeDomain:
         """The least tick that is a time, and the first one that is not any more."""
         if isinstance(self.dtype, pl.Datetime):
             scale = self.ticks_per_second
-            return max(_YEAR_1 * scale, BEGINNING), min(_YEAR_10000 * scale, END_OF_TIME)
-        return BEGINNING // 2, END_OF_TIME // 2
+            return max(_YEAR_1 * scale, BEGINNING + 1), min(_YEAR_10000 * scale, END_OF_TIME)
+        return BEGINNING + 1, END_OF_TIME
 
     def ticks(self, duration: Duration, what: str = "duration") -> int:
         """A length of time in ticks; refuses one that the domain cannot count exactly."""

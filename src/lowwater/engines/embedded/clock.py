@@ -18,6 +18,9 @@ Charge = Literal["nothing", "measured"] | int
 class Clock(Protocol):
     """Tells time in nanoseconds and waits."""
 
+    real: bool
+    """Whether it goes by itself."""
+
     def now(self) -> int:
         """The time."""
 
@@ -33,6 +36,8 @@ class Clock(Protocol):
 
 class VirtualClock:
     """Jumps from event to event."""
+
+    real = False
 
     def __init__(self, start: int = 0, charge: Charge = "nothing"):
         self._now = start
@@ -60,6 +65,8 @@ class VirtualClock:
 
 class WallClock:
     """The machine's clock."""
+
+    real = True
 
     def __init__(self) -> None:
         self._event = threading.Event()

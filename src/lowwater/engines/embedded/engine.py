@@ -56,6 +56,7 @@ class EmbeddedEngine:
         self._refused: dict[str, list[Chunk]] = {}
         self._refused_rows: dict[str, int] = {}
         self._read_at = 0
+        self._shift = 0  # what a replay's arrival times are moved by on a real clock
         self._columns = list(plan.schema)
         self._arrival = self._arrival_column()
         self._feeds: dict[int, Feed] = {}
@@ -92,14 +93,12 @@ class EmbeddedEngine:
         feeds = list(self._feeds.values())
         for feed in feeds:
             feed.reader.notify(self._clock.wake)
-        dues = [due for feed in feeds if (due := feed.due())]
-        if dues and len(dues) == len(feeds):
-            self._clock.wait(min(dues))
+        self._start_clock(feeds)
         self._begun = self._clock.now()
         for feed in feeds:
             feed.start(self._begun)
         while not self._stopped:
-            busy = self._serve(feeds) or self._fire(feeds)
+            busy = self._fire(feeds) | self._serve(feeds)
             wake = self._enable()
             if busy or wake == 0:
                 continue
@@ -110,6 +109,18 @@ class EmbeddedEngine:
         self._sink.close()
         if self._late_sink is not None:
             self._late_sink.close()
+
+    def _start_clock(self, feeds: list[Feed]) -> None:
+        """A virtual clock starts at the first arrival; on a real one the first arrival is now."""
+        first = min((due for feed in feeds if (due := feed.due())), default=None)
+        if first is None:
+            return
+        if self._clock.real:
+            self._shift = self._clock.now() - first
+            for feed in feeds:
+                feed.reader.begin(self._clock.now(), first)
+        elif all(feed.due() for feed in feeds):
+            self._clock.wait(first)
 
     def stop(self) -> None:
         """End the run at the next step."""
@@ -139,8 +150,11 @@ class EmbeddedEngine:
         fired = False
         for feed in feeds:
             timer = feed.next_timer()
-            if timer is not None and timer <= now and feed.fire(now):
+            if timer is not None and timer <= now:
                 self._read_at = now
+                begun = stopwatch()
+                feed.fire(now)
+                self._clock.worked(stopwatch() - begun)
                 self._depth_first(feed)
                 fired = True
         return fired
@@ -224,7 +238,7 @@ class EmbeddedEngine:
         if self._arrival is None:
             self._latency.add(now - self._read_at, rows.height)
         else:
-            self._latency.add_all(now - clock_times(rows[self._arrival]))
+            self._latency.add_all(now - self._shift - clock_times(rows[self._arrival]))
         _write(self._sink, rows)
 
     def _take_refused(self, stream: str, rows: Chunk) -> None:
@@ -236,10 +250,12 @@ class EmbeddedEngine:
             self._refused.setdefault(stream, []).append(rows)
             self._refused_rows[stream] = held + rows.height
 
-    def refused(self, stream: str) -> Chunk | None:
-        """The rows of a stream that were not let in; None if there are none."""
-        chunks = self._refused.get(stream)
-        return pl.concat(chunks, how="diagonal") if chunks else None
+    def refused(self, stream: str) -> Chunk:
+        """The rows of a stream that were not let in."""
+        feed = next(feed for feed in self._feeds.values() if feed.spec.name == stream)
+        return pl.concat(
+            [feed.intake.nothing_refused(), *self._refused.get(stream, [])], how="diagonal"
+        )
 
     @property
     def streams(self) -> list[str]:
@@ -263,6 +279,7 @@ class EmbeddedEngine:
             totals.rows.peak,
             totals.bytes.now,
             totals.bytes.peak,
+            totals.memory.peak,
             totals.queued.peak,
             self._latency,
         )

@@ -92,20 +92,21 @@ class Feed:
             raise OptionError(
                 f"stream {self.spec.name!r} has no progressing attribute {attribute!r}"
             )
-        fits = isinstance(value, datetime | date) == isinstance(domain.dtype, pl.Datetime)
-        if value is None or not fits:
+        if self.spec.schema[attribute].is_float() and isinstance(value, int | float):
+            return round(value * domain.ticks_per_second)
+        fits = datetime | date if isinstance(domain.dtype, pl.Datetime) else int
+        if not isinstance(value, fits):
             raise OptionError(
-                f"a promise on {attribute!r} is of type {domain.dtype}, not {value!r}"
+                f"stream {self.spec.name!r}: a promise on {attribute!r} is of type"
+                f" {domain.dtype}, not {value!r}"
             )
         return int(domain.ticks_of(pl.Series([value], dtype=domain.dtype))[0])
 
-    def fire(self, now: int) -> bool:
-        """Fire the timers that are due; true if any was."""
-        fired = False
+    def fire(self, now: int) -> None:
+        """Fire the timers that are due."""
         if self._next_timer is not None and self._period and self._next_timer <= now:
             self._push(self.intake.promises())
             self._next_timer = _after(self._next_timer, self._period, now)
-            fired = True
         if self._next_beat is not None and self._beat and self._next_beat <= now:
             promises = [
                 promise
@@ -115,8 +116,6 @@ class Feed:
             self.beats += 1
             self._push(promises)
             self._next_beat = _after(self._next_beat, self._beat, now)
-            fired = True
-        return fired
 
     def enable(self, attribute: str, mark: int, now: int) -> bool:
         """Make an enabling timestamp, if this source does so and the time has come."""

@@ -41,6 +41,7 @@ class Totals:
         self.queued = Gauge()  # rows and promises in arcs and in the buffers of merges
         self.rows = Gauge()
         self.bytes = Gauge()
+        self.memory = Gauge()  # bytes of state and of rows waiting in arcs
 
 
 class Arc:
@@ -62,18 +63,25 @@ class Arc:
         self._elements.append(element)
         self.length.add(weight(element))
         self._totals.queued.add(weight(element))
+        self._totals.memory.add(size(element))
 
     def pop(self) -> Element:
         """Take the element at the front."""
         element = self._elements.popleft()
         self.length.add(-weight(element))
         self._totals.queued.add(-weight(element))
+        self._totals.memory.add(-size(element))
         return element
 
 
 def weight(element: Element) -> int:
     """How many rows or promises an element is."""
     return element.height if isinstance(element, pl.DataFrame) else 1
+
+
+def size(element: Element) -> int:
+    """The bytes of an element's rows."""
+    return int(element.estimated_size()) if isinstance(element, pl.DataFrame) else 0
 
 
 class Stage:
@@ -148,9 +156,10 @@ class Stage:
             self._totals.queued.add(rows)
         self.rows.add(rows)
         self._totals.rows.add(rows)
-        size = self.store.bytes - self.bytes.now
-        self.bytes.add(size)
-        self._totals.bytes.add(size)
+        grown = self.store.bytes - self.bytes.now
+        self.bytes.add(grown)
+        self._totals.bytes.add(grown)
+        self._totals.memory.add(grown)
 
     def metrics(self, elapsed: int) -> OperatorMetrics:
         """What this stage did."""
