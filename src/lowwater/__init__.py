@@ -18,7 +18,7 @@ from lowwater.errors import (
     StreamError,
 )
 from lowwater.operators.aggregates import UserAggregate as aggregate
-from lowwater.plan.builders import same
+from lowwater.plan.joining import same
 from lowwater.progress.contract import (
     every,
     heartbeat,

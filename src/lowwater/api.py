@@ -20,7 +20,7 @@ from lowwater.engines.run import Run, prepare
 from lowwater.errors import OptionError, QueryError
 from lowwater.joins.shape import How
 from lowwater.operators.aggregates import UserAggregate
-from lowwater.plan import builders
+from lowwater.plan import aggregating, builders, joining
 from lowwater.plan.compile import PlanShape, compile_plan
 from lowwater.plan.explain import explain
 from lowwater.plan.nodes import Node, SourceNode
@@ -108,7 +108,7 @@ class Stream:
         self,
         other: Stream,
         on: str | Sequence[str | tuple[str, str]] | Mapping[str, str] = (),
-        within: Duration | tuple[Duration, Duration] | builders.Same | None = None,
+        within: Duration | tuple[Duration, Duration] | joining.Same | None = None,
         *,
         where: str | None = None,
         how: How = "inner",
@@ -123,7 +123,7 @@ class Stream:
         the other side whose names are taken get ``suffix``.
         """
         right = _stream(other, "join")
-        node = builders.joined(
+        node = joining.joined(
             self._timed(), right._timed(), on, within, where, how, times, suffix, _origin()
         )
         return Stream(node)
@@ -141,7 +141,7 @@ class Stream:
     ) -> Windowed:
         """Windows of a length of time, or of a number of rows of the source."""
         node = self._node if rows is not None else self._timed()
-        return Windowed(node, builders.window(node, range, slide, rows, slide_rows, on), ())
+        return Windowed(node, aggregating.window(node, range, slide, rows, slide_rows, on), ())
 
     def group_by(self, *columns: str) -> Grouped:
         """Groups that end by progress: one of the columns must be a progressing attribute."""
@@ -222,7 +222,7 @@ class Stream:
 class Windowed:
     """A stream cut into windows; say by what to group and what to aggregate."""
 
-    def __init__(self, node: Node, window: builders.Window, groups: tuple[str, ...]):
+    def __init__(self, node: Node, window: aggregating.Window, groups: tuple[str, ...]):
         self._node, self._window, self._groups = node, window, groups
 
     def group_by(self, *columns: str) -> Windowed:
@@ -232,7 +232,7 @@ class Windowed:
     def agg(self, **aggregates: str | UserAggregate) -> Stream:
         """Aggregate: ``agg(n="count(*)", most="max(len)")``."""
         return Stream(
-            builders.window_aggregated(
+            aggregating.window_aggregated(
                 self._node, self._window, self._groups, aggregates, _origin()
             )
         )
@@ -246,7 +246,7 @@ class Grouped:
 
     def agg(self, **aggregates: str | UserAggregate) -> Stream:
         """Aggregate: ``agg(n="count(*)", most="max(len)")``."""
-        return Stream(builders.group_aggregated(self._node, self._groups, aggregates, _origin()))
+        return Stream(aggregating.group_aggregated(self._node, self._groups, aggregates, _origin()))
 
 
 def _stream(value: object, where: str) -> Stream:

@@ -20,6 +20,7 @@ import polars as pl
 
 from lowwater.joins.shape import IDS, JoinShape
 from lowwater.operators.kernel import Ask, Kernel
+from lowwater.state.slicing import Slicing, reslice
 from lowwater.state.store import ChunkStore, add, read, split, take
 from lowwater.stream.element import BEGINNING, END_OF_TIME, Chunk, Element, Punctuation
 
@@ -35,7 +36,7 @@ class BandJoin(Kernel):
     def __init__(self, store: ChunkStore, shape: JoinShape, slice_ticks: int):
         super().__init__(store, 2)
         self._shape, self._reach = shape, shape.reach
-        self._slice = max(1, slice_ticks)
+        self._slicing = Slicing(slice_ticks)
         self._marks = [BEGINNING, BEGINNING]
         self._told: dict[tuple[str, ...], tuple[int, ...]] = {}
         self._next_id = [0, 0]
@@ -49,6 +50,8 @@ class BandJoin(Kernel):
         self._next_id[port] += chunk.height
         ticks = shape.domain.array_of(chunk[shape.times[port]])
         low, high = int(ticks.min()), int(ticks.max())
+        if self._slicing.observe(chunk.height, low, high):
+            self._reslice()
         pairs = self._meet(port, rows, low, high)
         out: list[Element] = []
         if pairs is not None and pairs.height:
@@ -63,9 +66,15 @@ class BandJoin(Kernel):
                 out.append(shape.put_out(done))
         return out
 
+    def _reslice(self) -> None:
+        width = self._slicing.width
+        for side in (0, 1):
+            reslice(self.store, ROWS[side], self._shape.inside_time(side) // width)
+            reslice(self.store, MATCHED[side], pl.col("__time") // width)
+
     def _meet(self, port: int, rows: Chunk, low: int, high: int) -> Chunk | None:
-        first = self._reach.earliest(port, low) // self._slice
-        last = self._reach.latest(port, high) // self._slice + 1
+        first = self._reach.earliest(port, low) // self._slicing.width
+        last = self._reach.latest(port, high) // self._slicing.width + 1
         others = read(self.store, ROWS[1 - port], first, last)
         if others is None:
             return None
@@ -80,7 +89,7 @@ class BandJoin(Kernel):
         time = self._shape.inside_time(port)
         if low < threshold:
             rows = rows.filter(time >= threshold) if high >= threshold else rows.clear()
-        for slice_, part in split(rows, time // self._slice):
+        for slice_, part in split(rows, time // self._slicing.width):
             add(self.store, ROWS[port], slice_, part)
         return rows
 
@@ -91,7 +100,7 @@ class BandJoin(Kernel):
             time = self._shape.inside_time(side).alias("__time")
             met = pairs.select(IDS[side], time).unique(IDS[side])
             met = met.filter(pl.col("__time") >= self._threshold(side))
-            for slice_, part in split(met, pl.col("__time") // self._slice):
+            for slice_, part in split(met, pl.col("__time") // self._slicing.width):
                 add(self.store, MATCHED[side], slice_, part)
 
     # ---- promises --------------------------------------------------------------------------
@@ -117,7 +126,7 @@ class BandJoin(Kernel):
 
     def _purge(self, side: int) -> list[Element]:
         threshold = self._threshold(side)
-        whole = threshold // self._slice
+        whole = threshold // self._slicing.width
         time = self._shape.inside_time(side)
         gone = [take(self.store, ROWS[side], None, whole)]
         edge = take(self.store, ROWS[side], whole, whole + 1)
@@ -199,6 +208,7 @@ class BandJoin(Kernel):
             "marks": list(self._marks),
             "told": dict(self._told),
             "ids": list(self._next_id),
+            "slicing": self._slicing.snapshot(),
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
@@ -206,3 +216,4 @@ class BandJoin(Kernel):
         super().restore(saved)
         self._marks, self._told = list(saved["marks"]), dict(saved["told"])
         self._next_id = list(saved["ids"])
+        self._slicing.restore(saved["slicing"])

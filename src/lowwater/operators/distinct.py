@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import polars as pl
 
 from lowwater.operators.kernel import Ask, Kernel
+from lowwater.state.slicing import Slicing, reslice
 from lowwater.state.store import ChunkStore, add, read, split, take
 from lowwater.stream.element import BEGINNING, Chunk, Element, GroupPunctuation, Punctuation
 from lowwater.stream.time_domain import TimeDomain
@@ -36,7 +37,7 @@ class Distinct(Kernel):
     ):
         super().__init__(store)
         self._key, self._time, self._domain = list(key), time, domain
-        self._slice = max(1, slice_ticks)
+        self._slicing = Slicing(slice_ticks)
         self._ticks = domain.to_ticks(pl.col(time))
         self._mark = BEGINNING
 
@@ -44,7 +45,10 @@ class Distinct(Kernel):
         """Pass the rows whose key is new."""
         fresh: list[Element] = []
         once = chunk.unique(subset=self._key, keep="first", maintain_order=True)
-        for slice_, rows in split(once, self._ticks // self._slice):
+        times = self._domain.array_of(once[self._time])
+        if self._slicing.observe(once.height, int(times.min()), int(times.max())):
+            reslice(self.store, SEEN, self._ticks // self._slicing.width)
+        for slice_, rows in split(once, self._ticks // self._slicing.width):
             seen = read(self.store, SEEN, slice_, slice_ + 1)
             new = rows
             if seen is not None:
@@ -70,7 +74,7 @@ class Distinct(Kernel):
         if mark <= self._mark:
             return
         self._mark = mark
-        whole = mark // self._slice
+        whole = mark // self._slicing.width
         take(self.store, SEEN, None, whole)
         edge = take(self.store, SEEN, whole, whole + 1)
         if edge is not None:
@@ -92,10 +96,11 @@ class Distinct(Kernel):
         return {self._time: self._mark}
 
     def snapshot(self) -> dict[str, Any]:
-        """The mark."""
-        return super().snapshot() | {"mark": self._mark}
+        """The mark and the width of a slice."""
+        return super().snapshot() | {"mark": self._mark, "slicing": self._slicing.snapshot()}
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Go on from a snapshot."""
         super().restore(saved)
         self._mark = saved["mark"]
+        self._slicing.restore(saved["slicing"])

@@ -20,6 +20,7 @@ import polars as pl
 from lowwater.operators.aggregates import Aggregate, finish, in_key_order, merge
 from lowwater.operators.kernel import Ask, Kernel
 from lowwater.operators.partials import Partials
+from lowwater.state.slicing import Slicing
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import BEGINNING, Chunk, Element, Punctuation
 from lowwater.stream.time_domain import TimeDomain
@@ -42,7 +43,7 @@ class GroupAggregate(Kernel):
         self._groups, self._aggregates = list(groups), list(aggregates)
         self._domains = dict(progressing)
         self._first = next(iter(self._domains))
-        self._slice = max(1, slice_ticks)
+        self._slicing = Slicing(slice_ticks)
         self._partials = Partials(store, pl.col(self._first), self._groups, self._aggregates)
         self._least: dict[int, dict[str, int]] = {}  # per slice, the least of each attribute
         self._linear: dict[str, int] = {}
@@ -53,12 +54,27 @@ class GroupAggregate(Kernel):
 
     def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
         """Reduce rows into their groups."""
-        slice_ = self._ticks(self._first) // self._slice
+        times = self._domains[self._first].array_of(chunk[self._first])
+        if self._slicing.observe(chunk.height, int(times.min()), int(times.max())):
+            self._reslice()
+        slice_ = self._ticks(self._first) // self._slicing.width
         self._partials.put(chunk, slice_)
-        low = [self._ticks(name).min().alias(name) for name in self._domains]
-        for number, *least in chunk.group_by(slice_.alias("__slice")).agg(low).iter_rows():
-            self._note(number, dict(zip(self._domains, least, strict=True)))
+        self._note_all(chunk, slice_)
         return []
+
+    def _note_all(self, rows: Chunk, slice_: pl.Expr) -> None:
+        low = [self._ticks(name).min().alias(name) for name in self._domains]
+        for number, *least in rows.group_by(slice_.alias("__slice")).agg(low).iter_rows():
+            self._note(number, dict(zip(self._domains, least, strict=True)))
+
+    def _reslice(self) -> None:
+        slice_ = self._ticks(self._first) // self._slicing.width
+        self._partials.regroup(slice_)
+        self._least.clear()
+        for each in self._partials.slices():
+            held = self._partials.get(each)
+            assert held is not None
+            self._note_all(held, slice_)
 
     def _note(self, slice_: int, least: dict[str, int]) -> None:
         held = self._least.get(slice_, least)
@@ -93,8 +109,7 @@ class GroupAggregate(Kernel):
             rest = held.filter(~covered)
             self._partials.replace(slice_, rest)
             if rest.height:
-                low = rest.select(self._ticks(name).min().alias(name) for name in self._domains)
-                self._note(slice_, low.row(0, named=True))
+                self._note_all(rest, self._ticks(self._first) // self._slicing.width)
             done.append(held.filter(covered))
         rows = [chunk for chunk in done if chunk.height]
         return [self._finish(pl.concat(rows))] if rows else []
@@ -126,6 +141,7 @@ class GroupAggregate(Kernel):
             "linear": dict(self._linear),
             "joint": dict(self._joint),
             "least": dict(self._least),
+            "slicing": self._slicing.snapshot(),
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
@@ -133,3 +149,4 @@ class GroupAggregate(Kernel):
         super().restore(saved)
         self._linear, self._joint = dict(saved["linear"]), dict(saved["joint"])
         self._least = dict(saved["least"])
+        self._slicing.restore(saved["slicing"])

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 import polars as pl
 
 from lowwater.operators.kernel import Ask, Kernel
+from lowwater.state.slicing import Slicing
 from lowwater.state.store import ChunkStore, add, split, take
 from lowwater.stream.element import Chunk, Element, Punctuation
 from lowwater.stream.low_water_mark import LowWaterMark
@@ -33,7 +34,7 @@ class Merge(Kernel):
         self, store: ChunkStore, ports: int, time: str, domain: TimeDomain, slice_ticks: int
     ):
         super().__init__(store, ports)
-        self._time, self._domain, self._slice = time, domain, max(1, slice_ticks)
+        self._time, self._domain, self._slicing = time, domain, Slicing(slice_ticks)
         self._ticks = domain.to_ticks(pl.col(time))
         self._registers = LowWaterMark(range(ports))
         self._held: dict[int, tuple[int, int]] = {}  # per slice, the least and greatest time held
@@ -44,13 +45,26 @@ class Merge(Kernel):
         low, high = int(times.min()), int(times.max())
         if high <= self._registers.value and not self._held:
             return [self._sorted(chunk)]
-        if low // self._slice == high // self._slice:
-            self._hold(low // self._slice, chunk, low, high)
-        else:
-            for slice_, part in split(chunk, self._ticks // self._slice):
-                times = self._domain.array_of(part[self._time])
-                self._hold(slice_, part, int(times.min()), int(times.max()))
+        if self._slicing.observe(chunk.height, low, high):
+            self._reslice()
+        self._hold_all(chunk, low, high)
         return self._release(self._registers.value)
+
+    def _hold_all(self, rows: Chunk, low: int, high: int) -> None:
+        width = self._slicing.width
+        if low // width == high // width:
+            self._hold(low // width, rows, low, high)
+            return
+        for slice_, part in split(rows, self._ticks // width):
+            times = self._domain.array_of(part[self._time])
+            self._hold(slice_, part, int(times.min()), int(times.max()))
+
+    def _reslice(self) -> None:
+        spans = list(self._held.values())
+        rows = take(self.store, HELD)
+        self._held.clear()
+        if rows is not None:
+            self._hold_all(rows, min(low for low, _ in spans), max(high for _, high in spans))
 
     def _hold(self, slice_: int, rows: Chunk, low: int, high: int) -> None:
         add(self.store, HELD, slice_, rows)
@@ -111,13 +125,18 @@ class Merge(Kernel):
     def snapshot(self) -> dict[str, Any]:
         """The registers and the span of times per slice."""
         registers = (self._registers.marks(), self._registers.value)
-        return super().snapshot() | {"registers": registers, "held": dict(self._held)}
+        return super().snapshot() | {
+            "registers": registers,
+            "held": dict(self._held),
+            "slicing": self._slicing.snapshot(),
+        }
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Go on from a snapshot."""
         super().restore(saved)
         self._registers.restore(*saved["registers"])
         self._held = dict(saved["held"])
+        self._slicing.restore(saved["slicing"])
 
 
 class Sort(Merge):

@@ -4,8 +4,7 @@ A row is reduced once, into the pane it lies in; a window is answered from its p
 says that no row for it can come any more. A row-count window is the same thing on sequence
 numbers, which the source gave the rows before any operator could reorder or drop them.
 
-A state slice holds one pane, or a block of neighbouring panes where rows are so sparse that panes
-of a few rows each would cost more than they hold; the width is settled from the first rows seen.
+A state slice holds one pane, or several neighbouring ones where rows are sparse.
 
 Invariant: a window is answered exactly once, when the mark reaches its end; a pane is dropped when
 the last window that covers it has been answered; windows with no row are never answered.
@@ -21,6 +20,7 @@ import polars as pl
 from lowwater.operators.aggregates import Aggregate, finish, in_key_order, merge
 from lowwater.operators.kernel import Ask, Kernel
 from lowwater.operators.partials import Partials
+from lowwater.state.slicing import Slicing
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import (
     BEGINNING,
@@ -36,10 +36,6 @@ from lowwater.stream.window import WindowSpec
 
 START, END = "window_start", "window_end"
 PANE = "__pane"
-FIRST_ROWS = 1_024
-"""How many rows are seen before the width of a block is settled."""
-ROWS_PER_BLOCK = 4_096
-"""How many rows a block of sparse panes should hold."""
 
 
 class WindowAggregate(Kernel):
@@ -66,8 +62,7 @@ class WindowAggregate(Kernel):
         self._partials = Partials(
             store, (ticks // window.pane * window.pane).alias(PANE), self._groups, self._aggregates
         )
-        self._block = window.pane
-        self._seen: tuple[int, int, int] | None = (0, END_OF_TIME, BEGINNING)
+        self._slicing = Slicing(window.pane)
         self._open_from = window.first_open(BEGINNING)  # windows before this are answered
         self._mark = BEGINNING
 
@@ -77,27 +72,11 @@ class WindowAggregate(Kernel):
         if window.slide > window.range:  # rows between two windows are in none
             chunk = chunk.filter(self._ticks % window.slide < window.range)
         if chunk.height:
-            self._partials.put(chunk, pl.col(PANE) // self._block)
-            if self._seen is not None:
-                self._settle_block(chunk)
+            times = self._domain.array_of(chunk[self._time])
+            if self._slicing.observe(chunk.height, int(times.min()), int(times.max())):
+                self._partials.regroup(pl.col(PANE) // self._slicing.width)
+            self._partials.put(chunk, pl.col(PANE) // self._slicing.width)
         return []
-
-    def _settle_block(self, chunk: Chunk) -> None:
-        """Choose how many panes share a slice, once enough rows have been seen to tell."""
-        assert self._seen is not None
-        ticks = self._domain.array_of(chunk[self._time])
-        rows, low, high = self._seen
-        rows += chunk.height
-        low, high = min(low, int(ticks.min())), max(high, int(ticks.max()))
-        self._seen = (rows, low, high)
-        if rows < FIRST_ROWS:
-            return
-        self._seen = None
-        panes = (high - low) // self._window.pane + 1
-        together = max(1, ROWS_PER_BLOCK * panes // rows)
-        if together > 1:
-            self._block = self._window.pane * together
-            self._partials.regroup(pl.col(PANE) // self._block)
 
     # ---- answers ---------------------------------------------------------------------------
 
@@ -129,7 +108,7 @@ class WindowAggregate(Kernel):
         window = self._window
         limit = first_open - window.slide + window.range  # the end of the last complete window
         complete: list[Chunk] = []
-        for slice_ in self._partials.slices(high=-(-limit // self._block)):
+        for slice_ in self._partials.slices(high=-(-limit // self._slicing.width)):
             held = self._partials.get(slice_)
             assert held is not None
             complete.append(
@@ -137,7 +116,7 @@ class WindowAggregate(Kernel):
             )
             if self._ends_by(slice_, first_open):
                 self._partials.take(slice_)
-            elif slice_ * self._block < first_open:
+            elif slice_ * self._slicing.width < first_open:
                 self._partials.replace(slice_, held.filter(pl.col(PANE) >= first_open))
         rows = pl.concat(complete) if complete else None
         if rows is None or not rows.height:
@@ -146,7 +125,7 @@ class WindowAggregate(Kernel):
         return [answer] if answer.height else []
 
     def _ends_by(self, slice_: int, tick: int) -> bool:
-        return (slice_ + 1) * self._block <= tick
+        return (slice_ + 1) * self._slicing.width <= tick
 
     def _spread(self, partials: Chunk, first_open: int) -> Chunk:
         """Each partial once for every complete, unanswered window that its pane is in."""
@@ -182,7 +161,7 @@ class WindowAggregate(Kernel):
             return []
         furthest = int(promise.marks[MARK].max())  # type: ignore[arg-type]
         done: list[Chunk] = []
-        for slice_ in self._partials.slices(high=-(-furthest // self._block)):
+        for slice_ in self._partials.slices(high=-(-furthest // self._slicing.width)):
             held = self._partials.get(slice_)
             assert held is not None
             marked = held.join(promise.marks, on=keys, how="left", nulls_equal=True)
@@ -218,16 +197,15 @@ class WindowAggregate(Kernel):
         return {self._time: self._mark}
 
     def snapshot(self) -> dict[str, Any]:
-        """The mark, the first open window and the width of a block."""
+        """The mark, the first open window and the width of a slice."""
         return super().snapshot() | {
             "mark": self._mark,
             "open_from": self._open_from,
-            "block": self._block,
-            "seen": self._seen,
+            "slicing": self._slicing.snapshot(),
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Go on from a snapshot."""
         super().restore(saved)
         self._mark, self._open_from = saved["mark"], saved["open_from"]
-        self._block, self._seen = saved["block"], saved["seen"]
+        self._slicing.restore(saved["slicing"])

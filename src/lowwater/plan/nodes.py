@@ -7,8 +7,7 @@ the line of the user's program that made it. Building a node checks it; a node t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
 
 import polars as pl
 
@@ -223,8 +222,3 @@ class OrderNode(Node):
     """Rows in order of a progressing attribute."""
 
     attribute: str
-
-
-def same_but(node: Node, **changes: Any) -> Node:
-    """A copy of a node with some fields changed."""
-    return replace(node, **changes)

@@ -93,10 +93,6 @@ class TimeDomain:
         """A column of this domain's type from ticks."""
         return ticks.cast(self.dtype)
 
-    def literal(self, ticks: int) -> pl.Expr:
-        """One tick value as a literal that compares with :meth:`to_ticks`."""
-        return pl.lit(ticks, dtype=pl.Int64)
-
     def show(self, ticks: int) -> datetime | int | None:
         """A tick value as a person reads it; None for a mark that says nothing yet."""
         low, high = self.valid

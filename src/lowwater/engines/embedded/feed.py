@@ -41,7 +41,6 @@ class Feed:
         self.outputs: list[Arc] = []
         self.deliver: Callable[[Element], None] | None = None
         self._refuse = refuse
-        self._demanded = set(demands)
         self._period = _period(self.spec.punctuate, Timer)
         self._beat = _period(self.spec.idle, Heartbeat)
         self._next_timer: int | None = None

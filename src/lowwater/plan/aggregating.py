@@ -1,0 +1,184 @@
+"""Aggregate nodes, checked: windows, groups that end by progress, and what is aggregated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from lowwater.errors import OptionError, QueryError
+from lowwater.operators.aggregates import Aggregate, Call, UserAggregate, build
+from lowwater.operators.window_aggregate import END, START
+from lowwater.plan import nodes
+from lowwater.plan.expressions import compile_expression, take_apart
+from lowwater.plan.nodes import Node, Progressing
+from lowwater.stream.duration import Duration, nanoseconds
+from lowwater.stream.element import SEQUENCE
+from lowwater.stream.time_domain import ROWS
+from lowwater.stream.window import WindowSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A window clause, checked: the attribute it goes by and its arithmetic."""
+
+    attribute: str
+    spec: WindowSpec
+
+
+def window(
+    node: Node,
+    range_: Duration | None,
+    slide: Duration | None,
+    rows: int | None,
+    slide_rows: int | None,
+    on: str | None,
+) -> Window:
+    """A window clause."""
+    if rows is not None:
+        if range_ is not None or slide is not None or on is not None:
+            raise OptionError("a window has a length of time or a number of rows=, not both")
+        if not node.numbered:
+            raise QueryError(
+                "a window of rows counts the rows of one source, as they came in; it cannot be put"
+                " over a union, a join or an aggregate, whose rows have no such order"
+            )
+        step = rows if slide_rows is None else slide_rows
+        return Window(SEQUENCE, WindowSpec(_whole(rows), _whole(step)))
+    if slide_rows is not None:
+        raise OptionError("slide_rows= goes with rows=")
+    if range_ is None:
+        raise OptionError("a window needs a length, window('1 minute'), or rows=100")
+    attribute = on or node.time
+    if attribute is None:
+        raise QueryError("a window needs a progressing attribute, and this stream has none")
+    domain = node.progressing(attribute, "a window")
+    for name, given in (("a window", range_), ("a window's slide", slide)):
+        if given is not None and nanoseconds(given, name) <= 0:
+            raise OptionError(f"{name} must be longer than zero, not {given!r}")
+    length = domain.ticks(range_, "a window")
+    step = length if slide is None else domain.ticks(slide, "a window's slide")
+    return Window(attribute, WindowSpec(length, step))
+
+
+def _whole(rows: object) -> int:
+    if not isinstance(rows, int) or isinstance(rows, bool) or rows <= 0:
+        raise OptionError(f"a window of rows needs a whole number above zero, not {rows!r}")
+    return rows
+
+
+def window_aggregated(
+    node: Node,
+    clause: Window,
+    groups: Sequence[str],
+    aggregates: Mapping[str, str | UserAggregate],
+    origin: str,
+) -> Node:
+    """Aggregates per window and group."""
+    time = clause.attribute
+    built, types, texts = _aggregates(node, groups, aggregates, time)
+    domain = ROWS if time == SEQUENCE else node.progress[time].domain
+    taken = {START, END} & {*groups, *aggregates}
+    if taken:
+        raise QueryError(
+            f"{taken.pop()!r} is a column of every window aggregate; choose another name"
+        )
+    schema = {START: domain.dtype, END: domain.dtype}
+    schema |= {name: node.need(name) for name in groups} | types
+    progress = {START: Progressing(domain), END: Progressing(domain)}
+    return nodes.WindowAggregateNode(
+        (node,),
+        schema,
+        progress,
+        START,
+        time,
+        clause.spec,
+        tuple(groups),
+        built,
+        texts,
+        origin=origin,
+    )
+
+
+def group_aggregated(
+    node: Node,
+    groups: Sequence[str],
+    aggregates: Mapping[str, str | UserAggregate],
+    origin: str,
+) -> Node:
+    """Aggregates per group, where one group column progresses."""
+    for name in groups:
+        node.need(name)
+    keys = {name: node.progress[name].domain for name in groups if name in node.progress}
+    usable = {name: d for name, d in keys.items() if not node.progress[name].nullable}
+    if not usable:
+        known = ", ".join(node.progress) or "none"
+        raise QueryError(
+            "this aggregate could never answer: no group is ever complete, because none of"
+            f" ({', '.join(groups)}) is a progressing attribute (here: {known})."
+            " Put window(...) before it, or group by a progressing attribute too"
+        )
+    built, types, texts = _aggregates(node, groups, aggregates, next(iter(usable)))
+    schema = {name: node.schema[name] for name in groups} | types
+    progress = {name: Progressing(domain) for name, domain in usable.items()}
+    return nodes.GroupAggregateNode(
+        (node,),
+        schema,
+        progress,
+        next(iter(usable)),
+        tuple(groups),
+        usable,
+        built,
+        texts,
+        origin=origin,
+    )
+
+
+def _aggregates(
+    node: Node, groups: Sequence[str], aggregates: Mapping[str, str | UserAggregate], time: str
+) -> tuple[tuple[Aggregate, ...], dict[str, pl.DataType], tuple[str, ...]]:
+    if not aggregates:
+        raise OptionError('agg needs at least one aggregate, for example agg(n="count(*)")')
+    for name in groups:
+        node.need(name, "group column")
+    clash = set(groups) & set(aggregates)
+    if clash:
+        raise QueryError(f"{clash.pop()!r} is both a group column and an aggregate")
+    built, types, texts = [], {}, []
+    ticks = (
+        pl.col(SEQUENCE) if time == SEQUENCE else node.progress[time].domain.to_ticks(pl.col(time))
+    )
+    for name, wish in aggregates.items():
+        if isinstance(wish, UserAggregate):
+            for column in wish.columns:
+                node.need(column)
+            aggregate = wish.build(name, node.schema)
+            types[name] = pl.Schema({name: wish.returns})[name]
+            texts.append(name)
+        else:
+            aggregate, types[name] = _builtin(name, wish, node, ticks)
+            texts.append(f"{wish} AS {name}")
+        built.append(aggregate)
+    return tuple(built), types, tuple(texts)
+
+
+def _builtin(name: str, text: str, node: Node, ticks: pl.Expr) -> tuple[Aggregate, pl.DataType]:
+    parts = take_apart(text)
+    argument = None
+    dtype: pl.DataType = pl.Int64()
+    if parts.argument is not None:
+        compiled = compile_expression(parts.argument, node.schema)
+        argument, dtype = compiled.polars, compiled.dtype
+        numeric = dtype.is_numeric() or dtype == pl.Boolean
+        if parts.function in ("sum", "avg", "stddev") and not numeric:
+            raise QueryError(f"{text}: {parts.function} needs numbers, and this is {dtype}")
+    if parts.function == "sum" and argument is not None and not dtype.is_float():
+        if dtype.is_integer() or dtype == pl.Boolean:
+            argument, dtype = argument.cast(pl.Int64), pl.Int64()
+    elif parts.function in ("avg", "stddev"):
+        dtype = pl.Float64()
+    elif parts.function == "count":
+        dtype = pl.Int64()
+    call = Call(name, parts.function, argument, parts.distinct, dtype.is_float(), ticks)
+    return build(call), dtype

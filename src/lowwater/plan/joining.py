@@ -1,0 +1,175 @@
+"""Join nodes, checked: what is equal, how far apart times may be, what the columns are called."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from lowwater.errors import OptionError, QueryError
+from lowwater.joins.reach import Band, Reach, SameBucket
+from lowwater.joins.shape import How
+from lowwater.plan import nodes
+from lowwater.plan.expressions import compile_predicate
+from lowwater.plan.nodes import Node, Progressing
+from lowwater.stream.duration import Duration, nanoseconds
+from lowwater.stream.time_domain import TimeDomain
+
+
+@dataclass(frozen=True, slots=True)
+class Same:
+    """Both times of a join lie in the same stretch of this length."""
+
+    width: Duration
+
+
+def same(width: Duration) -> Same:
+    """Join rows whose times fall into the same stretch: a tumbling-window join."""
+    return Same(width)
+
+
+def joined(
+    left: Node,
+    right: Node,
+    on: str | Sequence[str | tuple[str, str]] | Mapping[str, str],
+    within: Duration | tuple[Duration, Duration] | Same | None,
+    where: str | None,
+    how: How,
+    times: tuple[str, str] | None,
+    suffix: str,
+    origin: str,
+) -> Node:
+    """Matching pairs of two inputs, bounded on progressing attributes."""
+    if how not in ("inner", "left", "right", "full"):
+        raise OptionError(f"how= is 'inner', 'left', 'right' or 'full', not {how!r}")
+    pairs = _pairs(left, right, on)
+    left_time, right_time = _join_times(left, right, pairs, within, times)
+    domain = left.progressing(left_time, "a join")
+    other = right.progressing(right_time, "a join")
+    if domain != other:
+        raise QueryError(
+            f"a join compares times of one kind: {left_time!r} is {domain.dtype} and"
+            f" {right_time!r} is {other.dtype}, or they count in different units"
+        )
+    reach = _reach(domain, pairs, within, left_time, right_time)
+    names, merged, schema = _join_columns(left, right, pairs, how, suffix)
+    time_right = next((o for o, i in merged.items() if i == names[right_time]), names[right_time])
+    both = frozenset({left_time, time_right}) if how == "full" else frozenset()
+    progress = {
+        left_time: Progressing(domain, how in ("right", "full"), both),
+        time_right: Progressing(domain, how in ("left", "full"), both),
+    }
+    if left_time == time_right:
+        progress = {left_time: Progressing(domain)}
+    usable = [name for name in (left_time, time_right) if not progress[name].nullable]
+    residual = compile_predicate(where, _inside(left, right, names)) if where else None
+    return nodes.JoinNode(
+        (left, right),
+        schema,
+        progress,
+        usable[0] if usable else None,
+        (left_time, right_time),
+        reach,
+        pairs,
+        names,
+        merged,
+        residual,
+        how,
+        origin=origin,
+    )
+
+
+def _pairs(
+    left: Node, right: Node, on: str | Sequence[str | tuple[str, str]] | Mapping[str, str]
+) -> tuple[tuple[str, str], ...]:
+    if isinstance(on, str):
+        on = [on]
+    listed = list(on.items()) if isinstance(on, Mapping) else list(on)
+    pairs: list[tuple[str, str]] = []
+    for each in listed:
+        pair = (each, each) if isinstance(each, str) else tuple(each)
+        if len(pair) != 2:
+            raise OptionError(f"on= takes column names or pairs of them, not {each!r}")
+        one, two = left.need(pair[0], "join column"), right.need(pair[1], "join column")
+        if one != two:
+            raise QueryError(
+                f"join columns must have one type: {pair[0]!r} is {one} and {pair[1]!r} is {two}"
+            )
+        pairs.append((pair[0], pair[1]))
+    return tuple(pairs)
+
+
+def _join_times(
+    left: Node,
+    right: Node,
+    pairs: Sequence[tuple[str, str]],
+    within: object,
+    times: tuple[str, str] | None,
+) -> tuple[str, str]:
+    if times is not None:
+        return times
+    if within is None:
+        for one, two in pairs:
+            if one in left.progress and two in right.progress:
+                return one, two
+        raise QueryError(
+            "this join could never forget a row: nothing bounds how far apart matching rows may"
+            " be. Give within=('2 minutes', '3 minutes'), within=lw.same('10 seconds'), or put a"
+            " progressing attribute of both sides among the on= columns"
+        )
+    if left.time is None or right.time is None:
+        raise QueryError("a join needs a progressing attribute on both sides; use times=(..., ...)")
+    return left.time, right.time
+
+
+def _reach(
+    domain: TimeDomain,
+    pairs: Sequence[tuple[str, str]],
+    within: Duration | tuple[Duration, Duration] | Same | None,
+    left_time: str,
+    right_time: str,
+) -> Reach:
+    if within is None or (left_time, right_time) in pairs:
+        return Band(0, 0)
+    if isinstance(within, Same):
+        if nanoseconds(within.width, "same(...)") <= 0:
+            raise OptionError("same(...) takes a length of time above zero")
+        return SameBucket(domain.ticks(within.width, "same(...)"))
+    if isinstance(within, tuple):
+        if len(within) != 2:
+            raise OptionError("within= takes one length of time or a pair (before, after)")
+        before, after = (domain.ticks(each, "within=") for each in within)
+    else:
+        before = after = domain.ticks(within, "within=")
+    if before + after < 0:
+        raise OptionError(f"within={within!r} is empty: it ends before it begins")
+    return Band(before, after)
+
+
+def _join_columns(
+    left: Node, right: Node, pairs: Sequence[tuple[str, str]], how: How, suffix: str
+) -> tuple[dict[str, str], dict[str, str], dict[str, pl.DataType]]:
+    """Inside names of right columns, merged key columns, and the output's columns."""
+    shared = {two for one, two in pairs if one == two}
+    names: dict[str, str] = {}
+    schema = dict(left.schema)
+    merged: dict[str, str] = {}
+    for column, dtype in right.schema.items():
+        if column in shared:
+            names[column] = f"__right_{column}"
+            merged[column] = names[column]
+            continue
+        name = column + suffix if column in left.schema else column
+        if name in schema:
+            raise QueryError(
+                f"join: column {name!r} would come twice; rename one side with select(...) or"
+                " give another suffix="
+            )
+        names[column] = name
+        schema[name] = dtype
+    return names, merged, schema
+
+
+def _inside(left: Node, right: Node, names: Mapping[str, str]) -> dict[str, pl.DataType]:
+    return {**left.schema, **{names[column]: dtype for column, dtype in right.schema.items()}}

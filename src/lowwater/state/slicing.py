@@ -1,0 +1,57 @@
+"""How wide a time slice is: no wider than asked, unless rows are so sparse that it must be.
+
+A slice of a few rows costs more to address than it holds. The width starts at what the kernel asks
+for and is settled once, from the first rows seen; what is held by then is cut anew. The width is a
+matter of cost only: any width gives the same answers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from lowwater.state.store import ChunkStore, split, take
+from lowwater.stream.element import BEGINNING, END_OF_TIME
+
+FIRST_ROWS = 1_024
+"""How many rows are seen before the width is settled."""
+ROWS_PER_SLICE = 4_096
+"""How many rows a slice of sparse rows should hold."""
+
+
+class Slicing:
+    """The width of a kernel's slices, in ticks."""
+
+    __slots__ = ("_seen", "_step", "width")
+
+    def __init__(self, least: int):
+        self.width = self._step = max(1, least)
+        self._seen: tuple[int, int, int] | None = (0, END_OF_TIME, BEGINNING)
+
+    def observe(self, rows: int, low: int, high: int) -> bool:
+        """Take note of rows between two times; true if the width has just changed."""
+        if self._seen is None:
+            return False
+        before, least, most = self._seen
+        rows, low, high = rows + before, min(low, least), max(high, most)
+        self._seen = (rows, low, high) if rows < FIRST_ROWS else None
+        if self._seen is None:
+            steps = (high - low) // self._step + 1
+            self.width = self._step * max(1, ROWS_PER_SLICE * steps // rows)
+        return self.width > self._step and self._seen is None
+
+    def snapshot(self) -> Any:
+        """The width and what it goes by."""
+        return self.width, self._seen
+
+    def restore(self, saved: Any) -> None:
+        """Go on from a snapshot."""
+        self.width, self._seen = saved
+
+
+def reslice(store: ChunkStore, name: str, slice_: pl.Expr) -> None:
+    """Cut everything held under a name into other slices."""
+    held = take(store, name)
+    for number, part in split(held, slice_) if held is not None else ():
+        store.put(name, number, part)
