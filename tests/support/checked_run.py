@@ -14,16 +14,20 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from typing import Any
+from unittest import mock
 
 import polars as pl
 from hypothesis import strategies as st
 
 from lowwater.api import Stream
+from lowwater.operators import aggregates, partials
 from lowwater.operators.kernel import Kernel
 from lowwater.plan.compile import PlanShape, compile_plan
 from lowwater.plan.nodes import SourceNode
 from lowwater.plan.physical import Operator
 from lowwater.progress.intake import Intake
+from lowwater.state import slicing
+from lowwater.state import store as store_module
 from lowwater.state.store import MemoryStore
 from lowwater.stream.element import MARK, Element, End, GroupPunctuation, Punctuation
 
@@ -107,7 +111,25 @@ class CheckedRun:
         return self._time
 
     def results(self) -> pl.DataFrame:
-        """Run to the end and give all results."""
+        """Run to the end and give all results.
+
+        Thresholds that decide only what things cost are made small half of the time, so that
+        small streams go through the same code as large ones.
+        """
+        if not self._draw(st.booleans()):
+            return self._results()
+        with (
+            mock.patch.object(slicing, "FIRST_ROWS", 5),
+            mock.patch.object(slicing, "ROWS_PER_SLICE", 3),
+            mock.patch.object(partials, "FEWEST", 3),
+            mock.patch.object(partials, "TRY_AGAIN", 2),
+            mock.patch.object(aggregates, "MANY", 4),
+            mock.patch.object(aggregates, "FEW", 4),
+            mock.patch.object(store_module, "COMPACT_BELOW", 4),
+        ):
+            return self._results()
+
+    def _results(self) -> pl.DataFrame:
         feeds = []
         for operator in self.plan.sources:
             assert isinstance(operator.node, SourceNode)
