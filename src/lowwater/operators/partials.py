@@ -44,9 +44,8 @@ class Partials:
 
     def put(self, rows: Chunk, slice_: pl.Expr) -> None:
         """Add rows; ``slice_`` computes the slice from the place."""
-        lifted = self._reduced(lift(rows, self._columns, self._aggregates))
-        for number, partials in split(lifted, slice_):
-            self._put(number, partials)
+        for number, partials in split(lift(rows, self._columns, self._aggregates), slice_):
+            self._put(number, self._reduced(partials))
 
     def _reduced(self, lifted: Chunk) -> Chunk:
         if self._skip > 0:
@@ -70,7 +69,13 @@ class Partials:
         store.put(MERGED, slice_, self._merge(together))
 
     def _merge(self, partials: Chunk) -> Chunk:
-        return merge(partials, self._keys, self._aggregates)
+        """One partial per place and key; grouping leaves the place out where there is only one."""
+        name, *others = self._keys
+        place = partials[name]
+        if place.min() != place.max():
+            return merge(partials, self._keys, self._aggregates)
+        merged = merge(partials, others, self._aggregates)
+        return merged.insert_column(0, place.head(1).new_from_index(0, merged.height))
 
     def replace(self, slice_: int, partials: Chunk) -> None:
         """Put partials in the place of what a slice holds."""

@@ -23,8 +23,8 @@ def conform(spec: StreamSpec, chunk: Chunk, now: int) -> Chunk:
     """The chunk with the declared columns and types; stamped with ``now`` if the stream says so."""
     chunk = _typed(spec, chunk)
     if spec.stamp == "internal":
-        stamps = np.full(chunk.height, now // 1_000, dtype="datetime64[us]")
-        return chunk.hstack([pl.Series(spec.time, stamps)])
+        stamps = pl.Series(spec.time, np.full(chunk.height, now // 1_000)).cast(pl.Datetime("us"))
+        return chunk.hstack([stamps])
     if spec.stamp == "latent":
         return chunk
     changes = []
@@ -40,7 +40,7 @@ def conform(spec: StreamSpec, chunk: Chunk, now: int) -> Chunk:
 
 
 def _typed(spec: StreamSpec, chunk: Chunk) -> Chunk:
-    if chunk.schema == spec.schema:
+    if chunk.columns == list(spec.schema) and chunk.dtypes == list(spec.schema.values()):
         return chunk
     missing = [name for name in spec.schema if name not in chunk.columns]
     if missing:

@@ -83,8 +83,14 @@ class Tracker:
                 floor = self._mark_before(int(rows[0]), start, trails)
                 self._admit(name, floor)
                 start[name] = floor
-            verdict = self._channels[name].observe(times[rows], marks[rows])
-            judged.met[rows] = verdict.met
+            alone = len(rows) == len(times)
+            verdict = self._channels[name].observe(
+                times if alone else times[rows], marks if alone else marks[rows]
+            )
+            if alone:
+                judged.met = verdict.met
+            else:
+                judged.met[rows] = verdict.met
             judged.leaps[rows[verdict.leaps]] = True
             judged.strays += verdict.strays
             judged.backward += verdict.backward

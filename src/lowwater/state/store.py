@@ -176,15 +176,23 @@ def add(store: ChunkStore, name: str, slice_: int, chunk: Chunk) -> None:
     store.put(name, slice_, chunk)
 
 
+FEW_SLICES = 4
+"""Over fewer slices than this, filtering each out is faster than partitioning."""
+
+
 def split(chunk: Chunk, slice_column: pl.Expr) -> list[tuple[int, Chunk]]:
     """Cut a chunk by a slice number computed per row; rows keep their order."""
     numbers = chunk.select(slice_column.alias("__slice"))["__slice"]
     low, high = numbers.min(), numbers.max()
     if low is None:
         return []
-    if low == high:
-        return [(int(low), chunk)]  # type: ignore[arg-type]
-    parts = chunk.with_columns(numbers).partition_by(
+    first, last = int(low), int(high)  # type: ignore[arg-type]
+    if first == last:
+        return [(first, chunk)]
+    if last - first < FEW_SLICES:
+        parts = ((number, chunk.filter(numbers == number)) for number in range(first, last + 1))
+        return [(number, part) for number, part in parts if part.height]
+    apart = chunk.with_columns(numbers).partition_by(
         "__slice", as_dict=True, include_key=False, maintain_order=True
     )
-    return [(int(key[0]), part) for key, part in parts.items()]
+    return [(int(key[0]), part) for key, part in apart.items()]

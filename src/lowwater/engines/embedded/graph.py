@@ -31,7 +31,8 @@ class Gauge:
     def add(self, amount: int) -> None:
         """Move the number."""
         self.now += amount
-        self.peak = max(self.peak, self.now)
+        if self.now > self.peak:  # noqa: PLR1730 (max() costs more, and this runs per element)
+            self.peak = self.now
 
 
 class Totals:
@@ -61,17 +62,19 @@ class Arc:
     def push(self, element: Element) -> None:
         """Add an element at the tail."""
         self._elements.append(element)
-        self.length.add(weight(element))
-        self._totals.queued.add(weight(element))
-        self._totals.memory.add(size(element))
+        self._count(weight(element), size(element))
 
     def pop(self) -> Element:
         """Take the element at the front."""
         element = self._elements.popleft()
-        self.length.add(-weight(element))
-        self._totals.queued.add(-weight(element))
-        self._totals.memory.add(-size(element))
+        self._count(-weight(element), -size(element))
         return element
+
+    def _count(self, elements: int, grown: int) -> None:
+        self.length.add(elements)
+        self._totals.queued.add(elements)
+        if grown:
+            self._totals.memory.add(grown)
 
 
 def weight(element: Element) -> int:
@@ -152,14 +155,16 @@ class Stage:
 
     def _meter(self) -> None:
         rows = self.store.rows - self.rows.now
-        if self._held_in_merge:
-            self._totals.queued.add(rows)
-        self.rows.add(rows)
-        self._totals.rows.add(rows)
+        if rows:
+            if self._held_in_merge:
+                self._totals.queued.add(rows)
+            self.rows.add(rows)
+            self._totals.rows.add(rows)
         grown = self.store.bytes - self.bytes.now
-        self.bytes.add(grown)
-        self._totals.bytes.add(grown)
-        self._totals.memory.add(grown)
+        if grown:
+            self.bytes.add(grown)
+            self._totals.bytes.add(grown)
+            self._totals.memory.add(grown)
 
     def metrics(self, elapsed: int) -> OperatorMetrics:
         """What this stage did."""
