@@ -20,6 +20,7 @@ import polars as pl
 from hypothesis import strategies as st
 
 from lowwater.api import Stream
+from lowwater.joins import shape
 from lowwater.operators import aggregates, partials
 from lowwater.operators.kernel import Kernel
 from lowwater.plan.compile import PlanShape, compile_plan
@@ -126,6 +127,7 @@ class CheckedRun:
             mock.patch.object(aggregates, "MANY", 4),
             mock.patch.object(aggregates, "FEW", 4),
             mock.patch.object(store_module, "COMPACT_BELOW", 4),
+            mock.patch.object(shape, "FAR", 0),
         ):
             return self._results()
 

@@ -8,14 +8,18 @@ from functools import reduce
 from operator import and_
 from typing import Literal
 
+import numpy as np
 import polars as pl
 
-from lowwater.joins.reach import Reach
+from lowwater.joins.reach import Band, Reach
 from lowwater.stream.element import Chunk
 from lowwater.stream.time_domain import TimeDomain
 
 How = Literal["inner", "left", "right", "full"]
 IDS = ("__id0", "__id1")
+BUCKET = "__bucket"
+FAR = 8
+"""Over more reaches than this, rows are matched by buckets of time as well as by key."""
 
 
 @dataclass(frozen=True)
@@ -67,15 +71,44 @@ class JoinShape:
         left_on = [pl.col(name) for name, _ in self.on]
         right_on = [pl.col(self.right_names[name]) for _, name in self.on]
         keys = [self.reach.key(self.inside_time(side)) for side in (0, 1)]
-        if keys[0] is not None and keys[1] is not None and self.times not in self.on:
-            left_on.append(keys[0])
-            right_on.append(keys[1])
+        if keys[0] is not None and keys[1] is not None:
+            if self.times not in self.on:
+                left_on.append(keys[0])
+                right_on.append(keys[1])
+        elif not self.on or self._far_apart(left, right):
+            left, right = self._bucketed(left, right)
+            left_on.append(pl.col(BUCKET))
+            right_on.append(pl.col(BUCKET))
+        pairs = left.join(right, left_on=left_on, right_on=right_on, coalesce=False)
         check = self._check()
-        if not left_on:
-            pairs = left.join(right, how="cross")
-        else:
-            pairs = left.join(right, left_on=left_on, right_on=right_on, coalesce=False)
         return pairs if check is None else pairs.filter(check)
+
+    def _far_apart(self, left: Chunk, right: Chunk) -> bool:
+        """Whether rows lie over so many reaches that pairs must be kept from forming by time."""
+        names = (self.times[0], self.right_names[self.times[1]])
+        spans = (
+            np.ptp(self.domain.array_of(rows[name]))
+            for rows, name in zip((left, right), names, strict=True)
+        )
+        return bool(max(spans) > FAR * self.reach.span)
+
+    def _bucketed(self, left: Chunk, right: Chunk) -> tuple[Chunk, Chunk]:
+        """Both sides with a bucket of time that matching rows share.
+
+        Buckets are as wide as a reach, so what a left row can meet lies in at most two of them;
+        the row is put into each, and meets a right row in exactly one.
+        """
+        reach = self.reach
+        assert isinstance(reach, Band)
+        width = reach.before + reach.after + 1
+        early = (self.inside_time(0) - reach.before) // width
+        late = (self.inside_time(0) + reach.after) // width
+        twice = [
+            left.with_columns(early.alias(BUCKET)),
+            left.filter(early != late).with_columns(late.alias(BUCKET)),
+        ]
+        bucket = self.inside_time(1) // width
+        return pl.concat(twice), right.with_columns(bucket.alias(BUCKET))
 
     def _check(self) -> pl.Expr | None:
         parts = [self.reach.check(self.inside_time(0), self.inside_time(1)), self.residual]
