@@ -16,6 +16,7 @@ from lowwater.errors import (
     QueryError,
     SinkError,
     StreamError,
+    StreamWarning,
 )
 from lowwater.operators.aggregates import UserAggregate as aggregate
 from lowwater.plan.joining import same
@@ -48,6 +49,7 @@ __all__ = [
     "SinkError",
     "Stream",
     "StreamError",
+    "StreamWarning",
     "VirtualClock",
     "WallClock",
     "Workload",

@@ -55,6 +55,10 @@ class Stream:
         """This stream's node with a time: latent rows are stamped where a time is needed."""
         return builders.stamped(self._node, self._latent)
 
+    def __repr__(self) -> str:
+        columns = ", ".join(f"{name} {dtype}" for name, dtype in self._node.schema.items())
+        return f"<lowwater stream ({columns}), time {self.time}>"
+
     @property
     def columns(self) -> list[str]:
         """The names of the columns."""

@@ -84,6 +84,10 @@ class SinkError(LowwaterError):
     """Results could not be handed over to where they should go."""
 
 
+class StreamWarning(UserWarning):
+    """Something about a stream that a person should look at; its rows were handled by rule."""
+
+
 def unknown_name(what: str, name: str, known: Iterable[str]) -> str:
     """Say that ``name`` is unknown, what is known, and which known name is nearest."""
     names = sorted(known)

@@ -9,6 +9,7 @@ from datetime import datetime
 import numpy as np
 from numpy.typing import NDArray
 
+from lowwater.errors import OptionError, unknown_name
 from lowwater.progress.late import LateRows
 
 _SUB = 8
@@ -78,7 +79,8 @@ class OperatorMetrics:
     rows_out: int
     promises_in: int
     promises_out: int
-    marks: Mapping[str, int]
+    marks: Mapping[str, datetime | int | None]
+    """The promises held, by attribute (and input); None before the first and after the end."""
     state_rows: int
     state_rows_peak: int
     state_bytes: int
@@ -131,8 +133,14 @@ class RunMetrics:
 
     def operator(self, name: str) -> OperatorMetrics:
         """The first operator whose title begins with ``name``."""
-        return next(each for each in self.operators if each.title.startswith(name))
+        for each in self.operators:
+            if each.title.startswith(name):
+                return each
+        raise OptionError(unknown_name("operator", name, (each.title for each in self.operators)))
 
     def stream(self, name: str) -> StreamMetrics:
         """The stream of that name."""
-        return next(each for each in self.streams if each.name == name)
+        for each in self.streams:
+            if each.name == name:
+                return each
+        raise OptionError(unknown_name("stream", name, (each.name for each in self.streams)))

@@ -45,15 +45,21 @@ class Run:
         return self
 
     @property
+    def exception(self) -> BaseException | None:
+        """The error that ended the run, if one did."""
+        return self._error
+
+    @property
     def active(self) -> bool:
         """Whether it is still running."""
         return self._thread.is_alive()
 
     def stop(self) -> None:
-        """End the run and wait for it."""
+        """End the run and wait for it (a sink, which runs inside it, cannot wait)."""
         self._engine.stop()
-        self._thread.join()
-        self._raise()
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
+            self._raise()
 
     def await_termination(self, timeout: float | None = None) -> bool:
         """Wait for the end; true if it has come. An error of the run is raised here."""
@@ -63,11 +69,12 @@ class Run:
 
     def _raise(self) -> None:
         if self._error is not None:
-            error, self._error = self._error, None
-            raise error
+            raise self._error
 
     def results(self) -> pa.Table:
         """The results so far, if they were kept in memory (no ``sink=`` was given)."""
+        if not self.active:
+            self._raise()
         if not isinstance(self._sink, MemorySink):
             raise OptionError(
                 "results went to the sink; they are kept only when sink= is not given"
@@ -126,11 +133,11 @@ def _clock(plan: PhysicalPlan, clock: Clock | str | None, charge: Charge) -> Clo
     if clock is None:
         clock = "wall" if live else "virtual"
     if clock == "wall":
-        return WallClock()
-    if clock == "virtual":
-        if live:
-            raise StreamError("a live source needs the wall clock")
-        return VirtualClock(charge=charge)
-    if isinstance(clock, str):
+        clock = WallClock()
+    elif clock == "virtual":
+        clock = VirtualClock(charge=charge)
+    elif isinstance(clock, str):
         raise OptionError(f"clock= is 'virtual' or 'wall', not {clock!r}")
+    if live and not clock.real:
+        raise StreamError("a live source needs the wall clock")
     return clock

@@ -46,9 +46,10 @@ class Union(Kernel):
         """Tell the marks of the groups whose least mark moved."""
         moved = []
         for *key, mark in promise.marks.iter_rows():
-            known = self._groups.get(tuple(key))
+            group = (promise.attribute, promise.keys, *key)
+            known = self._groups.get(group)
             if known is None:
-                known = self._groups[tuple(key)] = LowWaterMark(range(self.ports))
+                known = self._groups[group] = LowWaterMark(range(self.ports))
                 for ended in set(range(self.ports)) - self._open:
                     known.close(ended)
             if known.advance(port, mark):

@@ -190,6 +190,7 @@ class WindowAggregate(Kernel):
         if attribute not in (START, END):
             return []
         first = mark if attribute == START else mark - self._window.range
+        first = -(-first // self._window.slide) * self._window.slide  # windows start on the grid
         return [Ask(0, self._time, first - self._window.slide + self._window.range)]
 
     def marks(self) -> dict[str, int]:

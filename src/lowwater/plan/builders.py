@@ -152,7 +152,8 @@ def united(inputs: Sequence[Node], origin: str) -> Node:
             "union: the streams progress on different columns or count time in different units:"
             f" {', '.join(str(list(n.progress)) for n in inputs)}"
         )
-    time = first.time if first.time in progress else next(iter(progress), None)
+    usable = [name for name, attribute in progress.items() if not attribute.nullable]
+    time = first.time if first.time in usable else next(iter(usable), None)
     return nodes.UnionNode(tuple(inputs), first.schema, progress, time, origin=origin)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from lowwater.plan.nodes import SourceNode
 from lowwater.plan.physical import Operator, PhysicalPlan
+from lowwater.progress.contract import Every, Heartbeat, OnDemand, Timer
+from lowwater.stream.duration import Duration, nanoseconds, spell
 from lowwater.stream.element import SEQUENCE
 
 
@@ -27,6 +29,7 @@ def _walk(
     lines.append(f"{inner}progress: {operator.rule}")
     if isinstance(operator.node, SourceNode) and operator.build is None:
         lines.append(f"{inner}punctuates: {_punctuation(plan, operator)}")
+        lines += [f"{inner}{line}" for line in _options(operator.node)]
     elif operator.stateful:
         spread = ", ".join(operator.partition) if operator.partition else "none (one partition)"
         lines.append(f"{inner}partitioned by: {spread}")
@@ -42,10 +45,31 @@ def _walk(
         )
 
 
+def _options(node: SourceNode) -> list[str]:
+    """What the user asked for beyond the contract."""
+    spec = node.spec
+    lines = [f"late rows: {spec.late}"] if spec.late != "side" else []
+    if isinstance(spec.idle, OnDemand):
+        lines.append(f"when idle: timestamps on demand, skew {_length(spec.idle.skew)}")
+    elif isinstance(spec.idle, Heartbeat):
+        period, skew = _length(spec.idle.period), _length(spec.idle.skew)
+        lines.append(f"when idle: a heartbeat every {period}, skew {skew}")
+    return lines
+
+
+def _length(duration: Duration) -> str:
+    return spell(nanoseconds(duration))
+
+
 def _punctuation(plan: PhysicalPlan, operator: Operator) -> str:
     demands = plan.demands[operator.index]
     assert isinstance(operator.node, SourceNode)
     domains = operator.node.spec.domains
+    generation = operator.node.spec.punctuate
+    if isinstance(generation, Timer):
+        return f"what has changed, every {_length(generation.period)} of the clock"
+    if isinstance(generation, Every):
+        return f"every {_length(generation.step)}"
     words = []
     for attribute, demand in demands.items():
         if attribute == SEQUENCE:

@@ -44,7 +44,7 @@ def compile_expression(text: str, schema: Schema) -> Expression:
     """Check an expression against the columns it may use and make it runnable."""
     tree = _parse(text)
     _check_columns(tree, text, schema)
-    _refuse_aggregates(tree, text)
+    _refuse_other_rows(tree, text)
     try:
         runnable = pl.sql_expr(tree.sql(dialect="postgres", identify=True))
         dtype = pl.LazyFrame(schema=schema).select(runnable.alias("x")).collect_schema()["x"]
@@ -190,13 +190,29 @@ def _check_columns(tree: exp.Expr, text: str, schema: Schema) -> None:
         start, name, column = min(unknown, key=lambda each: each[0])
         line = column.this.meta.get("line", 1)
         begin = text.rfind("\n", 0, start) + 1
-        message = unknown_name("column", name, schema)
+        visible = [each for each in schema if not each.startswith("__")]
+        message = unknown_name("column", name, visible)
         raise ExpressionError(message, text, line, start - begin + 1, len(column.name))
 
 
-def _refuse_aggregates(tree: exp.Expr, text: str) -> None:
-    found = tree.find(exp.AggFunc)
-    if found is not None:
+_LOOKS_AT_OTHER_ROWS = (exp.Window, exp.RowNumber, exp.Rank, exp.DenseRank, exp.Lag, exp.Lead)
+_READS_A_CLOCK = (exp.CurrentTimestamp, exp.CurrentDate, exp.CurrentTime, exp.CurrentDatetime)
+
+
+def _refuse_other_rows(tree: exp.Expr, text: str) -> None:
+    """An expression sees one row and nothing else."""
+    found: exp.Expr | None
+    if found := tree.find(*_LOOKS_AT_OTHER_ROWS):
+        raise ExpressionError(
+            f"{found.sql()} looks at other rows; an expression sees one row at a time", text
+        )
+    if found := tree.find(*_READS_A_CLOCK):
+        raise ExpressionError(
+            f"{found.sql()} reads a clock, so a run could not be repeated;"
+            ' lw.stream(..., stamp="internal") stamps rows as they come in',
+            text,
+        )
+    if found := tree.find(exp.AggFunc):
         raise ExpressionError(
             f"{found.sql()} is an aggregate; aggregates go into agg(...), after window(...)"
             " or group_by(...)",

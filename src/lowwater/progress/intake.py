@@ -91,9 +91,11 @@ class Intake:
         usable = self._usable(chunk, pure)
         keep = usable & ~pure
         order = list(self._channel_rows(chunk, usable))
+        timed = list(self._channel_rows(chunk, keep)) if pure.any() else order
         for attribute, tracker in self._trackers.items():
             times, marks = self._ticks(chunk, attribute, usable)
-            judged = tracker.observe(times, marks, order)
+            told = isinstance(self.spec.contracts[attribute], Punctuated)
+            judged = tracker.observe(times, marks, order if told else timed)
             if judged.backward:
                 self._refusals.backward(attribute, judged.backward, self._shown_mark(attribute))
             leaps = keep & judged.leaps
@@ -126,7 +128,9 @@ class Intake:
         usable = np.ones(chunk.height, dtype=bool)
 
         def refuse(bad: pl.Series, reason: str, detail: str) -> None:
-            mask = bad.fill_null(False).to_numpy() & usable & ~pure
+            mask = bad.fill_null(False).to_numpy() & usable
+            if reason != late.NO_CHANNEL:
+                mask &= ~pure
             if mask.any():
                 self._refusals.unusable(chunk, mask, reason, detail)
                 usable[mask] = False

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from lowwater.errors import BadInput, BrokenPromise
+from lowwater.errors import BadInput, BrokenPromise, StreamWarning
 from lowwater.progress import late
 from lowwater.progress.channel import Ticks
 from lowwater.progress.late import LateAccount
@@ -59,7 +59,7 @@ class Refusals:
         rows = chunk.filter(pl.Series(broken)).with_columns(
             pl.lit(late.LATE).alias(REASON),
             pl.Series(LATE_BY, seconds),
-            pl.Series(MET, met[broken]).cast(domain.dtype),
+            pl.Series(self._mark_column(attribute), met[broken]).cast(domain.dtype),
         )
         self._count(rows)
         if self._spec.late == "side":
@@ -74,7 +74,7 @@ class Refusals:
             time, channel = chunk[attribute][row], self._channel_of(chunk, row)
             mark = self._spec.domains[attribute].show(int(met[row]))
             raise BrokenPromise(
-                f"stream {self._spec.name!r}, channel {channel!r}: a row has {attribute} = {time},"
+                f"{self._where(channel)}: a row has {attribute} = {time},"
                 f" more than {jump.over} ahead of the rows before it (mark {mark})",
                 stream=self._spec.name,
                 channel=channel,
@@ -94,7 +94,7 @@ class Refusals:
         )
         if self._spec.late == "fail":
             raise BrokenPromise(message, stream=self._spec.name, channel=None, time=None, mark=held)
-        warnings.warn(f"{message}, and they are ignored", stacklevel=2)
+        warnings.warn(f"{message}, and they are ignored", StreamWarning, stacklevel=2)
 
     def strays(self, attribute: str, rows: int) -> None:
         """Rows dated far ahead that the rows after them contradicted."""
@@ -104,8 +104,19 @@ class Refusals:
             f"stream {self._spec.name!r}: {rows} row(s) had {attribute} more than"
             f" {self._spec.jump.over} ahead and the rows after them went back;"
             " their times were not believed",
+            StreamWarning,
             stacklevel=2,
         )
+
+    def _where(self, channel: object) -> str:
+        named = f", channel {channel!r}" if self._spec.key_columns else ""
+        return f"stream {self._spec.name!r}{named}"
+
+    def _mark_column(self, attribute: str) -> str:
+        """Where the broken mark goes: by itself if its type is not that of the main time."""
+        domains = self._spec.domains
+        same = domains[attribute] == domains[self._spec.time]
+        return MET if same else f"{MET}_{attribute}"
 
     def _channel_of(self, chunk: Chunk, row: int) -> Any:
         return channel_name([chunk[name][row] for name in self._spec.key_columns])
@@ -128,7 +139,7 @@ class Refusals:
         behind = domain.spell(int(met[row] - times[row]))
         promise = self._spec.contracts[attribute].describe()
         raise BrokenPromise(
-            f"stream {self._spec.name!r}, channel {channel!r}: a row has {attribute} = {time}, but"
+            f"{self._where(channel)}: a row has {attribute} = {time}, but"
             f" the stream had promised nothing below {mark} ({promise}); it is {behind} late."
             " late='side' would set such rows aside",
             stream=self._spec.name,

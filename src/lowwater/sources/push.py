@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-from lowwater.errors import BadInput, StreamError
+from lowwater.errors import BadInput, OptionError, StreamError, unknown_name
 from lowwater.stream.element import Chunk
 
 
@@ -23,6 +23,7 @@ class Push:
         self._events: deque[Chunk | tuple[str, object]] = deque()
         self._closed = False
         self._opened = False
+        self._released = False
         self._wake: Callable[[], None] | None = None
 
     @property
@@ -39,19 +40,35 @@ class Push:
         """Push rows: a polars frame, a pyarrow table, a list of dicts or one dict."""
         chunk = self._chunk(rows)
         with self._lock:
-            if self._closed:
-                raise StreamError("this source was closed; nothing can be sent any more")
+            self._refuse_if_over()
             if chunk.height:
                 self._events.append(chunk)
         self._notify()
 
     def punctuate(self, attribute: str, value: object) -> None:
         """Promise that every later row has ``attribute >= value``."""
+        if attribute not in self._schema:
+            raise OptionError(unknown_name("column", attribute, self._schema))
+        have = pl.Series([value]).dtype
+        if value is None or not _fits(have, self._schema[attribute]):
+            raise OptionError(
+                f"a promise on {attribute!r} is of type {self._schema[attribute]}, not {value!r}"
+            )
         with self._lock:
-            if self._closed:
-                raise StreamError("this source was closed; nothing can be promised any more")
+            self._refuse_if_over()
             self._events.append((attribute, value))
         self._notify()
+
+    def _refuse_if_over(self) -> None:
+        if self._closed:
+            raise StreamError("this source was closed; nothing can be sent any more")
+        if self._released:
+            raise StreamError("the run that read this source has ended")
+
+    def release(self) -> None:
+        """Nobody reads any more."""
+        with self._lock:
+            self._released = True
 
     def close(self) -> None:
         """Say that nothing more will come."""
@@ -63,15 +80,21 @@ class Push:
         if isinstance(rows, dict):
             rows = [rows]
         try:
-            if isinstance(rows, pa.Table | pa.RecordBatch):
-                frame = pl.from_arrow(rows)
-                assert isinstance(frame, pl.DataFrame)
-                return frame
-            if isinstance(rows, pl.DataFrame):
-                return rows
-            return pl.DataFrame(rows, schema=self._schema, strict=True, orient="row")
+            frame = rows if isinstance(rows, pl.DataFrame) else _frame(rows, self._schema)
         except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
             raise BadInput(f"rows do not fit the source's columns: {error}") from None
+        for name, have in frame.schema.items():
+            if name not in self._schema:
+                raise BadInput(unknown_name("column", name, self._schema))
+            if not _fits(have, self._schema[name]):
+                raise BadInput(f"column {name!r} is {self._schema[name]}, and this is {have}")
+        missing = [name for name in self._schema if name not in frame.columns]
+        if missing and isinstance(rows, pl.DataFrame | pa.Table | pa.RecordBatch):
+            raise BadInput(f"rows lack column {missing[0]!r}")
+        nulls = [pl.lit(None).alias(name) for name in missing]
+        return frame.with_columns(nulls).select(
+            pl.col(name).cast(dtype) for name, dtype in self._schema.items()
+        )
 
     def _notify(self) -> None:
         if self._wake is not None:
@@ -129,6 +152,28 @@ class Push:
     def notify(self, wake: Callable[[], None]) -> None:
         """Call ``wake`` when something is pushed."""
         self._wake = wake
+
+
+def _frame(rows: Any, schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
+    """Rows as a frame with the types they have, so that what does not fit is seen."""
+    if isinstance(rows, pa.Table | pa.RecordBatch):
+        return pl.DataFrame(rows)
+    named = rows and isinstance(rows[0], dict)
+    columns = None if named else list(schema)
+    return pl.DataFrame(rows, columns, orient="row", infer_schema_length=None)
+
+
+def _fits(have: pl.DataType, want: pl.DataType) -> bool:
+    """Whether values of one type can be taken as another without changing them."""
+    if have in (want, pl.Null()):
+        return True
+    if have.is_integer():
+        return want.is_numeric()
+    if have.is_float():
+        return want.is_float()
+    if have.is_temporal():
+        return type(have) is type(want)
+    return have == pl.String and want.base_type() in (pl.Categorical, pl.Enum)
 
 
 def push(schema: Mapping[str, pl.DataType | type[pl.DataType]]) -> Push:

@@ -58,6 +58,9 @@ class ReplayReader:
     def __init__(self, table: pl.DataFrame, times: NDArray[np.int64] | None):
         self._table, self._times, self._at = table, times, 0
 
+    def release(self) -> None:
+        """A log does not mind."""
+
     def begin(self, now: int, first: int) -> None:
         """Play in real time: what arrived at ``first`` arrives now."""
         if self._times is not None:
@@ -107,7 +110,8 @@ def replay(table: Any, arrival: str | None = None) -> Replay:
         table = pl.from_arrow(table)
     if not isinstance(table, pl.DataFrame):
         raise OptionError(
-            f"replay takes a polars frame or a pyarrow table, not {type(table).__name__}"
+            "a stream is made of a polars frame, a pyarrow table, lw.replay(...) or lw.push(...),"
+            f" not {type(table).__name__}"
         )
     return Replay(table, arrival)
 

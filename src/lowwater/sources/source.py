@@ -20,6 +20,9 @@ class Reader(Protocol):
     def begin(self, now: int, first: int) -> None:
         """On a real clock: let what was due at ``first`` be due now."""
 
+    def release(self) -> None:
+        """Take note that nobody reads any more."""
+
     def due(self, rows: int = 1) -> int | None:
         """The clock time by which so many rows (or all there are) have arrived; None if unknown."""
 

@@ -109,11 +109,14 @@ def test_apply_may_change_the_columns_it_declares() -> None:
     assert stream().apply(lambda c: c.select("k"), schema={"k": pl.Int64}).time is None
 
 
-def test_an_error_of_a_background_run_is_raised_once() -> None:
+def test_an_error_of_a_background_run_is_raised_whenever_it_is_asked_about() -> None:
     run = stream().apply(broken).run()
+    for _ in range(2):
+        with pytest.raises(lw.OperatorError):
+            run.await_termination(60)
     with pytest.raises(lw.OperatorError):
-        run.await_termination(60)
-    assert run.await_termination(60)
+        run.results()
+    assert isinstance(run.exception, lw.OperatorError)
     assert not run.active
 
 

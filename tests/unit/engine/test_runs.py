@@ -184,7 +184,7 @@ def test_the_queue_peak_is_the_most_that_waited_at_once() -> None:
 
 def test_an_unknown_operator_or_stream_is_not_found() -> None:
     metrics = finished(lw.stream(pl.DataFrame({"ts": [1]}), time="ts")).metrics()
-    with pytest.raises(StopIteration):
+    with pytest.raises(lw.OptionError, match="unknown operator 'sort'"):
         metrics.operator("sort")
-    with pytest.raises(StopIteration):
+    with pytest.raises(lw.OptionError, match="unknown stream 'nobody'"):
         metrics.stream("nobody")

@@ -305,5 +305,5 @@ def test_a_skew_must_be_a_length_of_zero_or_more(skew: str) -> None:
 def test_a_path_is_no_source() -> None:
     from pathlib import Path
 
-    with pytest.raises(lw.OptionError, match="replay takes a polars frame or a pyarrow table"):
+    with pytest.raises(lw.OptionError, match="a stream is made of a polars frame"):
         lw.stream(Path("rows.parquet"), time="ts")

@@ -110,16 +110,27 @@ def test_rows_come_as_frames_tables_or_dicts(rows: Any) -> None:
 
 
 def test_rows_of_the_wrong_type_are_refused_by_send() -> None:
-    with pytest.raises(lw.BadInput, match="rows do not fit the source's columns"):
+    with pytest.raises(lw.BadInput, match="column 'ts' is Int64, and this is String"):
         lw.push(SCHEMA).send({"ts": "noon", "k": "a", "v": 2})
+    with pytest.raises(lw.BadInput, match="column 'v' is Int64, and this is Float64"):
+        lw.push(SCHEMA).send({"ts": 1, "k": "a", "v": 2.5})
 
 
-def test_a_frame_that_lacks_a_column_fails_the_run() -> None:
+def test_an_unknown_column_is_refused_by_send() -> None:
+    with pytest.raises(lw.BadInput, match="unknown column 'tss'. Did you mean 'ts'"):
+        lw.push(SCHEMA).send({"tss": 1, "k": "a", "v": 2})
+
+
+def test_a_frame_that_lacks_a_column_is_refused_by_send() -> None:
+    with pytest.raises(lw.BadInput, match="rows lack column 'k'"):
+        lw.push(SCHEMA).send(pl.DataFrame({"ts": [1]}))
+
+
+def test_nothing_can_be_sent_once_the_run_has_ended() -> None:
     source = lw.push(SCHEMA)
-    run = lw.stream(source, name="live", time="ts").run()
-    source.send(pl.DataFrame({"ts": [1]}))
-    with pytest.raises(lw.BadInput, match="stream 'live': rows lack column 'k'"):
-        run.await_termination(LONG)
+    lw.stream(source, name="live", time="ts").run().stop()
+    with pytest.raises(lw.StreamError, match="the run that read this source has ended"):
+        source.send({"ts": 1, "k": "a", "v": 2})
 
 
 def test_nothing_can_be_sent_after_the_end() -> None:
@@ -151,13 +162,18 @@ def test_large_pushes_are_cut_to_the_chunk_size_and_lose_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("attribute", "value"), [("v", 5), ("ts", datetime(2024, 1, 1)), ("ts", None)]
+    ("attribute", "value"), [("tz", 5), ("ts", datetime(2024, 1, 1)), ("ts", None)]
 )
-def test_a_promise_that_makes_no_sense_fails_the_run(attribute: str, value: Any) -> None:
+def test_a_promise_that_makes_no_sense_is_refused(attribute: str, value: Any) -> None:
+    with pytest.raises(lw.OptionError, match=r"unknown column|a promise on 'ts' is of type Int64"):
+        lw.push(SCHEMA).punctuate(attribute, value)
+
+
+def test_a_promise_on_another_column_fails_the_run() -> None:
     source = lw.push(SCHEMA)
     run = sums(source).run()
-    source.punctuate(attribute, value)
-    with pytest.raises(lw.OptionError, match=r"live|a promise on 'ts' is of type Int64"):
+    source.punctuate("v", 5)
+    with pytest.raises(lw.OptionError, match="takes no promises on 'v'"):
         run.await_termination(LONG)
 
 

@@ -26,7 +26,7 @@ def test_polars_and_arrow_tables_are_taken(table: Any) -> None:
 
 @pytest.mark.parametrize("table", [{"a": [1]}, [1, 2], "file.parquet", None])
 def test_other_things_are_refused(table: Any) -> None:
-    with pytest.raises(lw.OptionError, match="replay takes a polars frame or a pyarrow table"):
+    with pytest.raises(lw.OptionError, match="a stream is made of a polars frame"):
         lw.replay(table)
 
 

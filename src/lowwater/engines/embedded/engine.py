@@ -97,6 +97,17 @@ class EmbeddedEngine:
         self._begun = self._clock.now()
         for feed in feeds:
             feed.start(self._begun)
+        try:
+            self._turn(feeds)
+        finally:
+            self._ended_at = self._clock.now()
+            for feed in feeds:
+                feed.reader.release()
+        self._sink.close()
+        if self._late_sink is not None:
+            self._late_sink.close()
+
+    def _turn(self, feeds: list[Feed]) -> None:
         while not self._stopped:
             busy = self._fire(feeds) | self._serve(feeds)
             wake = self._enable()
@@ -105,10 +116,6 @@ class EmbeddedEngine:
             if all(feed.ended for feed in feeds):
                 break
             self._wait(feeds, wake)
-        self._ended_at = self._clock.now()
-        self._sink.close()
-        if self._late_sink is not None:
-            self._late_sink.close()
 
     def _start_clock(self, feeds: list[Feed]) -> None:
         """A virtual clock starts at the first arrival; on a real one the first arrival is now."""
@@ -119,7 +126,7 @@ class EmbeddedEngine:
             self._shift = self._clock.now() - first
             for feed in feeds:
                 feed.reader.begin(self._clock.now(), first)
-        elif all(feed.due() for feed in feeds):
+        else:
             self._clock.wait(first)
 
     def stop(self) -> None:

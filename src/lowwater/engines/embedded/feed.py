@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from datetime import date, datetime
-from typing import TYPE_CHECKING
+from math import isfinite
+from typing import TYPE_CHECKING, TypeGuard
 
 import polars as pl
 
@@ -87,11 +88,9 @@ class Feed:
 
     def _ticks(self, attribute: str, value: object) -> int:
         domain = self.spec.domains.get(attribute)
-        if domain is None:
-            raise OptionError(
-                f"stream {self.spec.name!r} has no progressing attribute {attribute!r}"
-            )
-        if self.spec.schema[attribute].is_float() and isinstance(value, int | float):
+        if domain is None or self.spec.stamp != "external":
+            raise OptionError(f"stream {self.spec.name!r} takes no promises on {attribute!r}")
+        if self.spec.schema[attribute].is_float() and _finite(value):
             return round(value * domain.ticks_per_second)
         fits = datetime | date if isinstance(domain.dtype, pl.Datetime) else int
         if not isinstance(value, fits):
@@ -107,10 +106,13 @@ class Feed:
             self._push(self.intake.promises())
             self._next_timer = _after(self._next_timer, self._period, now)
         if self._next_beat is not None and self._beat and self._next_beat <= now:
+            # A source whose rows are there to be read is not idle, and they may be below a beat.
+            due = None if self.spec.stamp == "internal" else self.due()
+            idle = due is None or due > now
             promises = [
                 promise
                 for attribute in self.spec.contracts
-                for promise in self.intake.enable(attribute, BEGINNING, now)
+                for promise in (self.intake.enable(attribute, BEGINNING, now) if idle else ())
             ]
             self.beats += 1
             self._push(promises)
@@ -150,6 +152,10 @@ class Feed:
             account.strays,
             account.backward_marks,
         )
+
+
+def _finite(value: object) -> TypeGuard[float]:
+    return isinstance(value, int | float) and isfinite(value)
 
 
 def _period(spec: object, kind: type[Timer] | type[Heartbeat]) -> int | None:

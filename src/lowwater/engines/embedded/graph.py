@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from datetime import datetime
 
 import polars as pl
 
@@ -17,6 +18,7 @@ from lowwater.operators.kernel import Kernel
 from lowwater.plan.physical import Operator
 from lowwater.state.store import MemoryStore
 from lowwater.stream.element import Element, End, GroupPunctuation, Punctuation
+from lowwater.stream.time_domain import ROWS
 
 
 class Gauge:
@@ -166,6 +168,14 @@ class Stage:
             self._totals.bytes.add(grown)
             self._totals.memory.add(grown)
 
+    def _shown(self, name: str, mark: int) -> datetime | int | None:
+        """A mark as a person reads it; ``ts[1]`` is the mark of ``ts`` on input 1."""
+        attribute = name.partition("[")[0]
+        for node in (*self.operator.node.inputs, self.operator.node):
+            if attribute in node.progress:
+                return node.progress[attribute].domain.show(mark)
+        return ROWS.show(mark)
+
     def metrics(self, elapsed: int) -> OperatorMetrics:
         """What this stage did."""
         return OperatorMetrics(
@@ -175,7 +185,7 @@ class Stage:
             self.rows_out,
             self.promises_in,
             self.promises_out,
-            self.kernel.marks(),
+            {name: self._shown(name, mark) for name, mark in self.kernel.marks().items()},
             self.rows.now,
             self.rows.peak,
             self.bytes.now,
