@@ -68,8 +68,8 @@ class JoinShape:
 
     def match(self, left: Chunk, right: Chunk) -> Chunk:
         """All matching pairs, columns of both sides under their inside names."""
-        left_on = [pl.col(name) for name, _ in self.on]
-        right_on = [pl.col(self.right_names[name]) for _, name in self.on]
+        left_on = [self._key(name, name) for name, _ in self.on]
+        right_on = [self._key(name, self.right_names[other]) for name, other in self.on]
         keys = [self.reach.key(self.inside_time(side)) for side in (0, 1)]
         if keys[0] is not None and keys[1] is not None:
             if self.times not in self.on:
@@ -82,6 +82,11 @@ class JoinShape:
         pairs = left.join(right, left_on=left_on, right_on=right_on, coalesce=False)
         check = self._check()
         return pairs if check is None else pairs.filter(check)
+
+    def _key(self, name: str, inside: str) -> pl.Expr:
+        """A key column; a NaN matches nothing, like a null."""
+        column = pl.col(inside)
+        return column.fill_nan(None) if self.output[name].is_float() else column
 
     def _far_apart(self, left: Chunk, right: Chunk) -> bool:
         """Whether rows lie over so many reaches that pairs must be kept from forming by time."""

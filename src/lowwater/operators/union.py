@@ -14,7 +14,7 @@ import polars as pl
 
 from lowwater.operators.kernel import Ask, Kernel
 from lowwater.state.store import ChunkStore
-from lowwater.stream.element import Element, GroupPunctuation, Punctuation
+from lowwater.stream.element import END_OF_TIME, Element, GroupPunctuation, Punctuation
 from lowwater.stream.low_water_mark import LowWaterMark
 
 
@@ -27,6 +27,7 @@ class Union(Kernel):
         super().__init__(store, ports)
         self._marks: dict[tuple[str, ...], list[LowWaterMark]] = {}
         self._groups: dict[Any, LowWaterMark] = {}
+        self._schemas: dict[tuple[str, tuple[str, ...]], pl.Schema] = {}
 
     def on_punctuation(self, port: int, promise: Punctuation) -> Sequence[Element]:
         """Tell the least mark if it moved."""
@@ -44,20 +45,26 @@ class Union(Kernel):
 
     def on_group_punctuation(self, port: int, promise: GroupPunctuation) -> Sequence[Element]:
         """Tell the marks of the groups whose least mark moved."""
+        kind = (promise.attribute, promise.keys)
+        self._schemas[kind] = promise.marks.schema
         moved = []
         for *key, mark in promise.marks.iter_rows():
-            group = (promise.attribute, promise.keys, *key)
-            known = self._groups.get(group)
+            known = self._groups.get((kind, *key))
             if known is None:
-                known = self._groups[group] = LowWaterMark(range(self.ports))
+                known = self._groups[(kind, *key)] = LowWaterMark(range(self.ports))
                 for ended in set(range(self.ports)) - self._open:
                     known.close(ended)
             if known.advance(port, mark):
                 moved.append((*key, known.value))
+        return self._told_groups(kind, moved)
+
+    def _told_groups(
+        self, kind: tuple[str, tuple[str, ...]], moved: list[tuple[Any, ...]]
+    ) -> list[Element]:
         if not moved:
             return []
-        schema = promise.marks.schema
-        return [GroupPunctuation(promise.attribute, pl.DataFrame(moved, schema, orient="row"))]
+        marks = pl.DataFrame(moved, self._schemas[kind], orient="row")
+        return [GroupPunctuation(kind[0], marks)]
 
     def _told(self, attributes: tuple[str, ...]) -> list[Element]:
         values = tuple(mark.value for mark in self._marks[attributes])
@@ -66,11 +73,16 @@ class Union(Kernel):
     def closing(self, port: int) -> Sequence[Element]:
         """An input that ended holds nobody back."""
         told: list[Element] = []
-        for known in self._groups.values():
-            known.close(port)
+        for kind in self._schemas:
+            moved = [
+                (*key, known.value)
+                for (each, *key), known in self._groups.items()
+                if each == kind and known.close(port) and known.value < END_OF_TIME
+            ]
+            told += self._told_groups(kind, moved)
         for attributes, marks in self._marks.items():
-            moved = [mark.close(port) for mark in marks]
-            if any(moved) and len(self._open) > 0:
+            advanced = [mark.close(port) for mark in marks]
+            if any(advanced) and self._open:
                 told += self._told(attributes)
         return told
 
@@ -96,7 +108,11 @@ class Union(Kernel):
             for attributes, marks in self._marks.items()
         }
         groups = {key: (mark.marks(), mark.value) for key, mark in self._groups.items()}
-        return super().snapshot() | {"marks": tables, "groups": groups}
+        return super().snapshot() | {
+            "marks": tables,
+            "groups": groups,
+            "schemas": dict(self._schemas),
+        }
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Go on from a snapshot."""
@@ -106,6 +122,7 @@ class Union(Kernel):
             for attributes, states in saved["marks"].items()
         }
         self._groups = {key: _restored(*state) for key, state in saved["groups"].items()}
+        self._schemas = dict(saved["schemas"])
 
 
 def _restored(marks: dict[Any, int], value: int) -> LowWaterMark:

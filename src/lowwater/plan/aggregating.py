@@ -170,6 +170,9 @@ def _builtin(name: str, text: str, node: Node, ticks: pl.Expr) -> tuple[Aggregat
     if parts.argument is not None:
         compiled = compile_expression(parts.argument, node.schema)
         argument, dtype = compiled.polars, compiled.dtype
+        compared = parts.distinct or parts.function in ("min", "max", "first", "last")
+        if compared and (dtype.is_nested() or dtype == pl.Object):
+            raise QueryError(f"{text}: {dtype} values cannot be compared")
         numeric = dtype.is_numeric() or dtype == pl.Boolean
         if parts.function in ("sum", "avg", "stddev") and not numeric:
             raise QueryError(f"{text}: {parts.function} needs numbers, and this is {dtype}")

@@ -196,7 +196,14 @@ def _check_columns(tree: exp.Expr, text: str, schema: Schema) -> None:
 
 
 _LOOKS_AT_OTHER_ROWS = (exp.Window, exp.RowNumber, exp.Rank, exp.DenseRank, exp.Lag, exp.Lead)
-_READS_A_CLOCK = (exp.CurrentTimestamp, exp.CurrentDate, exp.CurrentTime, exp.CurrentDatetime)
+_READS_A_CLOCK = (
+    exp.CurrentTimestamp,
+    exp.CurrentDate,
+    exp.CurrentTime,
+    exp.CurrentDatetime,
+    exp.Rand,
+)
+_CHANGES = frozenset({"now", "today", "localtimestamp", "random", "uuid", "gen_random_uuid"})
 
 
 def _refuse_other_rows(tree: exp.Expr, text: str) -> None:
@@ -206,9 +213,11 @@ def _refuse_other_rows(tree: exp.Expr, text: str) -> None:
         raise ExpressionError(
             f"{found.sql()} looks at other rows; an expression sees one row at a time", text
         )
-    if found := tree.find(*_READS_A_CLOCK):
+    clock = tree.find(*_READS_A_CLOCK)
+    named = (each for each in tree.find_all(exp.Anonymous) if each.name.lower() in _CHANGES)
+    if found := clock or next(named, None):
         raise ExpressionError(
-            f"{found.sql()} reads a clock, so a run could not be repeated;"
+            f"{found.sql()} reads a clock or rolls dice, so a run could not be repeated;"
             ' lw.stream(..., stamp="internal") stamps rows as they come in',
             text,
         )

@@ -51,6 +51,10 @@ class Channel(Protocol):
     def newest(self) -> int:
         """The newest time believed."""
 
+    @property
+    def settled(self) -> int:
+        """What the contract alone promises, or the newest time if it promises nothing yet."""
+
     def observe(self, times: Ticks, marks: Ticks) -> Verdict:
         """Judge rows in arrival order and move the mark."""
 
@@ -95,6 +99,12 @@ class MeasuredChannel:
         """The newest time believed; of a channel that has sent one row, that row's."""
         believed = self._believed()
         return self._suspect if believed == BEGINNING and self._suspect is not None else believed
+
+    @property
+    def settled(self) -> int:
+        """What the contract alone promises, or the newest time if it promises nothing yet."""
+        top = self._top if self._rows and self._top > BEGINNING else self.newest
+        return top - self._slack
 
     def observe(self, times: Ticks, marks: Ticks) -> Verdict:
         """Judge rows in arrival order and move the mark; the rows themselves tell it."""
@@ -237,6 +247,11 @@ class ProducerChannel:
     @property
     def newest(self) -> int:
         """The newest time seen."""
+        return self._newest
+
+    @property
+    def settled(self) -> int:
+        """The newest time: between its marks, a producer promises nothing."""
         return self._newest
 
     def observe(self, times: Ticks, marks: Ticks) -> Verdict:

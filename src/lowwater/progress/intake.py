@@ -169,8 +169,19 @@ class Intake:
             times = np.where(usable, times, END_OF_TIME)
         contract = self.spec.contracts[attribute]
         if isinstance(contract, Punctuated):
-            return times, domain.ticks_of(chunk[contract.column]).fill_null(BEGINNING).to_numpy()
+            return times, self._producer_marks(chunk, attribute, contract.column)
         return times, times
+
+    def _producer_marks(self, chunk: Chunk, attribute: str, column: str) -> Ticks:
+        """The marks a producer sent, row by row; a mark that is no time is not believed."""
+        domain = self.spec.domains[attribute]
+        low, high = domain.valid
+        marks = domain.ticks_of(chunk[column]).fill_null(BEGINNING).to_numpy()
+        strange = (marks != BEGINNING) & ((marks < low) | (marks >= high))
+        if not strange.any():
+            return marks
+        self._refusals.strange(attribute, int(strange.sum()))
+        return np.where(strange, BEGINNING, marks)
 
     def _channel_rows(
         self, chunk: Chunk, usable: Mask
@@ -302,16 +313,21 @@ class Intake:
         return latest
 
     def _stamp(self, attribute: str, name: Hashable, now: int) -> int:
-        """``t + τ - δ`` of ETS §5, or the clock for internal timestamps."""
+        """``t + τ - δ`` of ETS §5, or the clock for internal timestamps.
+
+        What the contract still allows is allowed after a silence too: ``t - δ`` is no later than
+        the contract's own mark.
+        """
         rate = self.spec.domains[attribute].ticks_per_second
         if self.spec.stamp == "internal":
             return now * rate // SECOND
         seen = self._last_seen.get(name)
-        newest = self._trackers[attribute].channels[name].newest
-        if seen is None or newest == BEGINNING:
+        channel = self._trackers[attribute].channels[name]
+        if seen is None or channel.newest == BEGINNING:
             return BEGINNING
         skew = nanoseconds(self.spec.idle.skew, "skew") if self.spec.idle else 0
-        return newest + (now - seen - skew) * rate // SECOND
+        start = min(channel.newest - skew * rate // SECOND, channel.settled)
+        return start + (now - seen) * rate // SECOND
 
     # ---- saving ----------------------------------------------------------------------------
 

@@ -96,6 +96,16 @@ class Refusals:
             raise BrokenPromise(message, stream=self._spec.name, channel=None, time=None, mark=held)
         warnings.warn(f"{message}, and they are ignored", StreamWarning, stacklevel=2)
 
+    def strange(self, attribute: str, marks: int) -> None:
+        """A producer's marks that are no times."""
+        self._account.backward_marks += marks
+        warnings.warn(
+            f"stream {self._spec.name!r}: {marks} of the producer's marks on {attribute} are out"
+            " of range and are ignored",
+            StreamWarning,
+            stacklevel=2,
+        )
+
     def strays(self, attribute: str, rows: int) -> None:
         """Rows dated far ahead that the rows after them contradicted."""
         self._account.strays += rows

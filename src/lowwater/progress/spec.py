@@ -91,11 +91,21 @@ class StreamSpec:
                 raise QueryError(f"{where}: column name {reserved!r} is reserved")
         for column in (self.channel, *self.groups):
             if column is not None:
-                self._dtype(column)
+                self._check_name(column)
         if self.stamp != "external" and self.time in self.schema:
             raise OptionError(
                 f"{where}: stamp={self.stamp!r} makes the time column {self.time!r} itself,"
                 " but the source has a column of that name; choose another time= name"
+            )
+
+    def _check_name(self, column: str) -> None:
+        """A channel or group is named by a value that Python can hold and compare exactly."""
+        dtype = self._dtype(column)
+        nanoseconds = isinstance(dtype, pl.Datetime) and dtype.time_unit == "ns"
+        if dtype.is_nested() or dtype.is_float() or nanoseconds or dtype in (pl.Time, pl.Object):
+            raise QueryError(
+                f"stream {self.name!r}: {column!r} has type {dtype}, which cannot name a channel"
+                " or group; cast it to a string or an integer"
             )
 
     def _dtype(self, column: str) -> pl.DataType:

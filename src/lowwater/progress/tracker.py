@@ -95,8 +95,7 @@ class Tracker:
             judged.strays += verdict.strays
             judged.backward += verdict.backward
             trails[name] = (rows, verdict.after)
-        for name in trails:
-            self._marks.advance(name, self._channels[name].mark)
+        self._marks.advance_all({name: self._channels[name].mark for name in trails})
         return judged
 
     def _mark_before(
@@ -130,8 +129,9 @@ class Tracker:
     def promise_all(self, mark: int) -> None:
         """Take a mark made by other means for all channels, also those nobody has seen yet."""
         self._floor = max(self._floor, mark)
-        for name in self._channels:
-            self.promise(name, mark)
+        for channel in self._channels.values():
+            channel.floor = max(channel.floor, mark)
+        self._marks.advance_all({name: each.mark for name, each in self._channels.items()})
 
     def snapshot(self) -> dict[str, Any]:
         """Everything needed to go on elsewhere."""

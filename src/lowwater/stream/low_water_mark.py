@@ -7,7 +7,7 @@ one input never go back; a bound that does is ignored, because a weaker promise 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 
 from lowwater.stream.element import BEGINNING, END_OF_TIME
 
@@ -48,6 +48,17 @@ class LowWaterMark:
         if old is not None and old > self._value:
             return False
         least = min(self._marks.values())
+        if least <= self._value:
+            return False
+        self._value = least
+        return True
+
+    def advance_all(self, marks: Mapping[Hashable, int]) -> bool:
+        """Take new marks of many inputs at once; true if the minimum moved."""
+        for source, mark in marks.items():
+            if mark > self._marks.get(source, mark - 1):
+                self._marks[source] = mark
+        least = min(self._marks.values(), default=self._value)
         if least <= self._value:
             return False
         self._value = least

@@ -62,6 +62,8 @@ class TimeDomain:
 
     def ticks(self, duration: Duration, what: str = "duration") -> int:
         """A length of time in ticks; refuses one that the domain cannot count exactly."""
+        if self.counts_rows:
+            raise OptionError(f"{what}: this attribute counts rows, not time")
         length = nanoseconds(duration, what)
         ticks, rest = divmod(length * self.ticks_per_second, SECOND)
         if rest:

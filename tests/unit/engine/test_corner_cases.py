@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import polars as pl
+import pyarrow as pa
+import pytest
 
 import lowwater as lw
 
@@ -17,16 +22,87 @@ def test_a_union_of_outer_joins_goes_by_no_time_that_can_be_null() -> None:
     assert query.collect().num_rows == query.collect(plan="in-order").num_rows == 6
 
 
-def test_a_heartbeat_does_not_overtake_rows_that_are_there_to_be_read() -> None:
-    #  row 0 arrives at 0; rows 1..9 at 10, all handed over at the tick 60; a beat at every 5
-    log = pl.DataFrame({"at": [0.0] + [10.0] * 9, "ts": list(range(10))})
-    stream = lw.stream(
-        lw.replay(log, "at"), name="s", time="ts", idle=lw.heartbeat("5 seconds"), jump=None
-    )
-    run = stream.order_by().run(tick="60 seconds")
+@pytest.mark.parametrize("tick", [0, None, "1 second"])
+@pytest.mark.parametrize("idle", [lw.heartbeat("1 second"), lw.on_demand()])
+def test_no_made_timestamp_overtakes_rows_that_are_there_to_be_read(tick: Any, idle: Any) -> None:
+    half_seconds = range(20)
+    log = pl.DataFrame({"at": [i / 2 for i in half_seconds], "ts": [i * 500 for i in half_seconds]})
+    stream = lw.stream(lw.replay(log, "at"), name="s", time="ts", unit="ms", idle=idle)
+    run = stream.window("1 second").agg(n="count(*)").run(tick=tick)
     run.await_termination()
-    assert run.results()["ts"].to_pylist() == [0]
-    assert run.metrics().late_rows == 9  # the beats at 5 and 10 promised what 10 s of silence say
+    assert run.metrics().late_rows == 0
+    assert sum(run.results()["n"].to_pylist()) == 20
+
+
+def test_a_made_timestamp_keeps_what_the_contract_allows() -> None:
+    log = pl.DataFrame({"at": [0.0, 1.0, 2.0, 3.0, 4.0], "ts": [1, 4, 12, 8, 13]})
+    for idle in (None, lw.on_demand(), lw.heartbeat("1 second")):
+        stream = lw.stream(
+            lw.replay(log, "at"), name="s", time="ts", progress=lw.within(5), idle=idle
+        )
+        run = stream.window(10).agg(n="count(*)").run(tick=0)
+        run.await_termination()
+        assert run.metrics().late_rows == 0
+
+
+def test_the_end_of_an_input_answers_the_groups_it_held_back() -> None:
+    one = pl.DataFrame({"at": [0.0, 1.0, 2.0], "ts": [0, 1, 2], "g": ["b"] * 3})
+    other = pl.DataFrame(
+        {"at": [0.0, 0.5, 1.0, 1.5, 1000.0], "ts": [0, 0, 50, 51, 60], "g": list("abbba")}
+    )
+    a = lw.stream(lw.replay(one, "at"), name="a", time="ts", groups="g")
+    b = lw.stream(lw.replay(other, "at"), name="b", time="ts", groups="g")
+    clock = lw.VirtualClock()
+    out: list[tuple[float, str, int]] = []
+
+    def sink(table: pa.Table) -> None:
+        for row in table.to_pylist():
+            out.append((clock.now() / 1e9, row["g"], row["window_start"]))
+
+    query = a.union(b).window(5).group_by("g").agg(n="count(*)")
+    query.run(clock=clock, tick=0, sink=sink).await_termination()
+    assert (2.0, "b", 0) in out
+
+
+def test_a_mark_that_is_no_time_is_not_believed() -> None:
+    marks = pl.Series([None, 2**63 + 1, None, None], dtype=pl.UInt64)
+    rows = pl.DataFrame({"ts": [1, 2, 3, 4], "m": marks})
+    stream = lw.stream(rows, name="s", time="ts", progress=lw.punctuated("m"))
+    with pytest.warns(lw.StreamWarning, match="out of range"):
+        assert stream.collect().num_rows == 4
+
+
+def test_what_was_answered_before_a_failure_is_in_the_sink(tmp_path: Path) -> None:
+    stream = lw.stream(pl.DataFrame({"ts": [1, 2, 3, 1]}), name="s", time="ts", late="fail")
+    run = stream.run(sink=tmp_path / "out", chunk_rows=1)
+    with pytest.raises(lw.BrokenPromise):
+        run.await_termination()
+    assert pl.read_parquet(tmp_path / "out")["ts"].to_list() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("chunk_rows", [1, 2, 100])
+def test_nan_joins_nothing_however_rows_are_cut(chunk_rows: int) -> None:
+    nan = float("nan")
+    rows = pl.DataFrame({"ts": [1, 2, 3, 4], "x": [1.0, nan, 2.0, nan]})
+    a, b = (lw.stream(rows, name=name, time="ts") for name in ("a", "b"))
+    assert a.join(b, on="x", within=10).collect(chunk_rows=chunk_rows).num_rows == 2
+
+
+def test_a_length_of_time_means_nothing_to_row_numbers() -> None:
+    counted = [
+        lw.stream(pl.DataFrame({"ts": range(12)}), name=name, time="ts")
+        .window(rows=3)
+        .agg(n="count(*)")
+        for name in ("a", "b")
+    ]
+    with pytest.raises(lw.OptionError, match="counts rows, not time"):
+        counted[0].join(counted[1], within=3)
+
+
+def test_a_channel_is_named_by_something_exact() -> None:
+    rows = pl.DataFrame({"ts": [1], "c": pl.Series([1]).cast(pl.Datetime("ns"))})
+    with pytest.raises(lw.QueryError, match="cannot name a channel"):
+        lw.stream(rows, name="s", time="ts", channel="c")
 
 
 def test_groups_named_by_different_columns_are_kept_apart_in_a_union() -> None:

@@ -117,7 +117,7 @@ def test_rows_of_the_wrong_type_are_refused_by_send() -> None:
 
 
 def test_an_unknown_column_is_refused_by_send() -> None:
-    with pytest.raises(lw.BadInput, match="unknown column 'tss'. Did you mean 'ts'"):
+    with pytest.raises(lw.BadInput, match=r"unknown column 'tss'\. Did you mean 'ts'"):
         lw.push(SCHEMA).send({"tss": 1, "k": "a", "v": 2})
 
 

@@ -103,9 +103,9 @@ class EmbeddedEngine:
             self._ended_at = self._clock.now()
             for feed in feeds:
                 feed.reader.release()
-        self._sink.close()
-        if self._late_sink is not None:
-            self._late_sink.close()
+            self._sink.close()
+            if self._late_sink is not None:
+                self._late_sink.close()
 
     def _turn(self, feeds: list[Feed]) -> None:
         while not self._stopped:
