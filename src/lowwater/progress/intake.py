@@ -24,7 +24,7 @@ from lowwater.progress.describe import Demand
 from lowwater.progress.late import LateAccount
 from lowwater.progress.refusal import Mask, Refusals
 from lowwater.progress.spec import StreamSpec, channel_name
-from lowwater.progress.tracker import Tracker, channel_maker
+from lowwater.progress.tracker import Judgement, Tracker, channel_maker
 from lowwater.stream.duration import SECOND, nanoseconds
 from lowwater.stream.element import (
     BEGINNING,
@@ -82,37 +82,53 @@ class Intake:
     def take(self, chunk: Chunk, now: int) -> Taken:
         """Let a chunk in; ``now`` is the engine's clock in nanoseconds."""
         chunk = conform(self.spec, chunk, now)
-        if self.spec.stamp != "external":  # a clock never goes back: nothing to judge
+        if self.spec.stamp == "external":
+            rows = self._judged(chunk, now)
+        else:  # a clock never goes back: nothing to judge
+            rows = chunk
             for tracker in self._trackers.values():
                 tracker.promise_all(now // 1_000)
-            promises = [] if self._held else self.promises()
-            return Taken(self._number(chunk), None, [*promises, *self._sequence_promise()])
+        promises = [] if self._held else self.promises()
+        rows = self._number(rows)
+        return Taken(rows, self._refusals.collected(), [*promises, *self._sequence_promise()])
+
+    def _judged(self, chunk: Chunk, now: int) -> Chunk:
+        """The rows that keep every promise; the others are refused."""
         pure = self._pure(chunk)
         usable = self._usable(chunk, pure)
         keep = usable & ~pure
         order = list(self._channel_rows(chunk, usable))
         timed = list(self._channel_rows(chunk, keep)) if pure.any() else order
+        verdicts = []
         for attribute, tracker in self._trackers.items():
             times, marks = self._ticks(chunk, attribute, usable)
             told = isinstance(self.spec.contracts[attribute], Punctuated)
-            judged = tracker.observe(times, marks, order if told else timed)
-            if judged.backward:
-                self._refusals.backward(attribute, judged.backward, self._shown_mark(attribute))
-            leaps = keep & judged.leaps
-            if self.spec.jump and self.spec.jump.then != "warn" and leaps.any():
-                self._refusals.ahead(chunk, attribute, leaps, judged.met)
-                keep &= ~leaps
-            if judged.strays:
-                self._refusals.strays(attribute, judged.strays)
-            broken = keep & (times < judged.met)
-            if broken.any():
-                self._refusals.late(chunk, attribute, times, judged.met, broken)
-                keep &= ~broken
+            verdicts.append(
+                (attribute, times, tracker.observe(times, marks, order if told else timed))
+            )
+        if self.spec.late == "fail":  # by the first row that fails, whichever promise it breaks
+            verdicts.sort(key=lambda each: _first(keep & (each[1] < each[2].met)))
+        for attribute, times, judged in verdicts:
+            self._refuse(chunk, attribute, times, judged, keep)
         for name, _ in order:
             self._last_seen[name] = now
-        rows = self._number(chunk if keep.all() else chunk.filter(pl.Series(keep)))
-        promises = [] if self._held else self.promises()
-        return Taken(rows, self._refusals.collected(), [*promises, *self._sequence_promise()])
+        return chunk if keep.all() else chunk.filter(pl.Series(keep))
+
+    def _refuse(
+        self, chunk: Chunk, attribute: str, times: Ticks, judged: Judgement, keep: Mask
+    ) -> None:
+        if judged.backward:
+            self._refusals.backward(attribute, judged.backward, self._shown_mark(attribute))
+        leaps = keep & judged.leaps
+        if self.spec.jump and self.spec.jump.then != "warn" and leaps.any():
+            self._refusals.ahead(chunk, attribute, leaps, judged.met)
+            keep &= ~leaps
+        if judged.strays:
+            self._refusals.strays(attribute, judged.strays)
+        broken = keep & (times < judged.met)
+        if broken.any():
+            self._refusals.late(chunk, attribute, times, judged.met, broken)
+            keep &= ~broken
 
     def _pure(self, chunk: Chunk) -> Mask:
         """Rows that are nothing but a producer's punctuation."""
@@ -348,3 +364,8 @@ class Intake:
             self._trackers[name].restore(state)
         self._told, self._group_told = dict(saved["told"]), dict(saved["group_told"])
         self._last_seen = dict(saved["last_seen"])
+
+
+def _first(mask: Mask) -> int:
+    """The first position that is true; past the end if none is."""
+    return int(mask.argmax()) if mask.any() else len(mask)

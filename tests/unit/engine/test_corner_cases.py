@@ -168,3 +168,13 @@ def test_a_sink_may_stop_its_own_run() -> None:
     source.send({"ts": 1})
     assert run.await_termination(60)
     assert seen == [1]
+
+
+@pytest.mark.parametrize("chunk_rows", [1, 100])
+def test_the_first_row_that_breaks_any_promise_is_the_one_named(chunk_rows: int) -> None:
+    rows = pl.DataFrame({"a": [1, 2, 3, 4, 1], "b": [1, 5, 2, 6, 7]})
+    promises = {"a": lw.ordered(), "b": lw.ordered()}
+    stream = lw.stream(rows, name="s", time="a", progress=promises, late="fail")
+    with pytest.raises(lw.BrokenPromise) as caught:
+        stream.collect(chunk_rows=chunk_rows)
+    assert (caught.value.time, caught.value.mark) == (2, 5)
