@@ -37,7 +37,7 @@ def memory_plot(
     axes = figure.subplots()
     curves(axes, table, x, "bytes", 1e6)
     axes.set_xlabel(label)
-    axes.set_ylabel("peak state of all operators [MB]")
+    axes.set_ylabel("peak memory, state and queues [MB]")
     axes.set_title(title, loc="left", fontsize=11)
     axes.legend()
     note(axes, f"Paper: {paper}")

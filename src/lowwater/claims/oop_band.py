@@ -79,7 +79,7 @@ def _measured(query: lw.Stream, shape: PlanShape, tick: float) -> dict[str, Any]
     seconds = time.perf_counter() - begun
     # The least latency over the windows: whatever else the machine does can only add to it.
     return {
-        "bytes": engine.metrics().state_bytes_peak,
+        "bytes": engine.metrics().memory_peak,
         "latency_ms": 1e3 * min(watch.latencies),
         "seconds": seconds,
         "pairs": watch.answers,
