@@ -1,4 +1,4 @@
-"""lowwater: continuous queries over streams that arrive late, out of order, skewed or too fast.
+"""lowwater: continuous queries over streams that arrive late, out of order, or out of step.
 
 >>> import lowwater as lw
 """

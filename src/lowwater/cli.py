@@ -22,7 +22,7 @@ FAILED, WRONG_USE = 1, 2
 
 app = typer.Typer(
     name="lowwater",
-    help="Continuous queries over streams that arrive late, out of order, skewed or too fast.",
+    help="Continuous queries over streams that arrive late, out of order, or out of step.",
     no_args_is_help=True,
     add_completion=False,
 )
