@@ -1,8 +1,8 @@
 """The three kernels that carry most queries, against plain Polars on the same rows.
 
 Polars sees all rows at once; ours sees them in chunks, out of order, and answers as it goes. So
-the ratio says what streaming costs. Each case also says how its cost a row grows with the length
-of the stream and with the number of chunks; neither should change it.
+the ratio says what streaming costs. Each case also says how its cost a row changes with the length
+of the stream, which it should not, and with smaller chunks, each of which has a cost of its own.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import lowwater as lw
+from lowwater.engines.embedded import engine
 
 
 def test_a_union_of_outer_joins_goes_by_no_time_that_can_be_null() -> None:
@@ -178,3 +179,15 @@ def test_the_first_row_that_breaks_any_promise_is_the_one_named(chunk_rows: int)
     with pytest.raises(lw.BrokenPromise) as caught:
         stream.collect(chunk_rows=chunk_rows)
     assert (caught.value.time, caught.value.mark) == (2, 5)
+
+
+def test_a_side_output_that_is_full_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "REFUSED_LIMIT", 3)
+    rows = pl.DataFrame({"ts": [9, 1, 2, 3, 4, 5]})
+    query = lw.stream(rows, name="s", time="ts")
+    run = query._prepare("embedded", "out-of-order", None, None, None, "nothing", 2, None)
+    with pytest.warns(lw.StreamWarning, match="more than 3 rows were refused") as told:
+        run.run_here()
+    assert len(told) == 1
+    assert run.late_rows()["ts"].to_pylist() == [1, 2, 3]
+    assert run.metrics().late_rows == 5

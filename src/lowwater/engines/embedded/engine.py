@@ -10,6 +10,7 @@ Invariant: between two readings of sources every queue is empty; what waits is i
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -18,7 +19,7 @@ import polars as pl
 from lowwater.engines.embedded.clock import Clock, stopwatch
 from lowwater.engines.embedded.feed import Feed
 from lowwater.engines.embedded.graph import Stage, Totals
-from lowwater.errors import LowwaterError, SinkError
+from lowwater.errors import LowwaterError, SinkError, StreamWarning
 from lowwater.metrics import Histogram, RunMetrics
 from lowwater.operators.kernel import Ask
 from lowwater.plan.physical import PhysicalPlan
@@ -28,7 +29,8 @@ from lowwater.stream.duration import SECOND
 from lowwater.stream.element import Chunk, Element
 
 REFUSED_LIMIT = 1_000_000
-"""Refused rows kept in memory per stream when nobody takes them; the count goes on beyond."""
+"""Refused rows kept in memory per stream when no sink takes them; beyond it a warning says that
+they are only counted."""
 
 
 @dataclass(frozen=True)
@@ -253,9 +255,16 @@ class EmbeddedEngine:
             _write(self._late_sink, rows.with_columns(pl.lit(stream).alias("_stream")))
             return
         held = self._refused_rows.get(stream, 0)
+        self._refused_rows[stream] = held + rows.height
         if held < REFUSED_LIMIT:
-            self._refused.setdefault(stream, []).append(rows)
-            self._refused_rows[stream] = held + rows.height
+            self._refused.setdefault(stream, []).append(rows.head(REFUSED_LIMIT - held))
+        if held <= REFUSED_LIMIT < held + rows.height:
+            warnings.warn(
+                f"stream {stream!r}: more than {REFUSED_LIMIT:,} rows were refused; from here on"
+                " they are counted but not kept in memory. Give late_sink= to keep them all",
+                StreamWarning,
+                stacklevel=2,
+            )
 
     def refused(self, stream: str) -> Chunk:
         """The rows of a stream that were not let in."""
