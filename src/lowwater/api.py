@@ -10,13 +10,13 @@ import sys
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import count
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import polars as pl
 import pyarrow as pa
 
 from lowwater.engines.embedded.clock import Charge, Clock
-from lowwater.engines.run import Run, prepare
+from lowwater.engines.run import Run, RunOptions, prepare, streaming_dataframe
 from lowwater.errors import OptionError, QueryError
 from lowwater.joins.shape import How
 from lowwater.operators.aggregates import UserAggregate
@@ -26,7 +26,9 @@ from lowwater.plan.explain import explain
 from lowwater.plan.nodes import Node, SourceNode
 from lowwater.progress.contract import Contract, Generation, Idle, Jump, Ordered, jump
 from lowwater.progress.spec import LatePolicy, Stamp, StreamSpec
+from lowwater.sources.frame import Frame, is_dataframe
 from lowwater.sources.replay import replay
+from lowwater.sources.source import Source
 from lowwater.stream.duration import Duration
 
 _names = count(1)
@@ -170,13 +172,25 @@ class Stream:
         engine: str = "embedded",
         *,
         plan: PlanShape = "out-of-order",
-        chunk_rows: int = 65_536,
+        chunk_rows: int | None = None,
         tick: Duration | None = None,
         clock: Clock | Literal["virtual", "wall"] | None = None,
+        buckets: int | None = None,
+        session: Any = None,
     ) -> pa.Table:
-        """Run to the end of finite sources and give all results."""
-        run = self._prepare(engine, plan, None, None, clock, "nothing", chunk_rows, tick)
-        return run.run_here().results()
+        """Run to the end of finite sources and give all results.
+
+        On Spark, what the sources hold now is taken as all there will be.
+        """
+        options = RunOptions(
+            clock=clock,
+            chunk_rows=chunk_rows,
+            tick=tick,
+            buckets=buckets,
+            session=session,
+            to_end=True,
+        )
+        return prepare(compile_plan(self._node, plan), engine, options).run_here().results()
 
     def run(
         self,
@@ -184,43 +198,67 @@ class Stream:
         *,
         sink: object = None,
         late_sink: object = None,
+        checkpoint: object = None,
+        trigger: Duration | None = None,
         plan: PlanShape = "out-of-order",
-        chunk_rows: int = 65_536,
+        chunk_rows: int | None = None,
         tick: Duration | None = None,
         clock: Clock | Literal["virtual", "wall"] | None = None,
         charge: Charge = "nothing",
+        buckets: int | None = None,
+        session: Any = None,
     ) -> Run:
         """Run in the background and give a handle.
 
         ``sink``: a folder for Parquet files, a function of a pyarrow table, or nothing to keep
-        results in memory. ``late_sink``: the same for refused rows. ``clock``: "virtual" jumps
-        from arrival to arrival, "wall" waits for them. ``tick``: rows that arrive within this much
-        clock time are handed over together (0: each as it arrives; nothing: when a chunk is full).
-        ``charge``: what work costs on a virtual clock.
-        """
-        return self._prepare(engine, plan, sink, late_sink, clock, charge, chunk_rows, tick).start()
+        results. ``late_sink``: the same for refused rows (on Spark a folder). ``clock``: "virtual"
+        jumps from arrival to arrival, "wall" waits for them. ``tick``: rows that arrive within this
+        much clock time are handed over together (0: each as it arrives; nothing: when there are
+        ``chunk_rows`` of them). ``charge``: what work costs on a virtual clock.
 
-    def _prepare(
-        self,
-        engine: str,
-        plan: PlanShape,
-        sink: object,
-        late_sink: object,
-        clock: Clock | Literal["virtual", "wall"] | None,
-        charge: Charge,
-        chunk_rows: int,
-        tick: Duration | None,
-    ) -> Run:
-        return prepare(
-            compile_plan(self._node, plan),
-            engine=engine,
+        For ``engine="spark"``: ``checkpoint``, a folder from which an ended or killed run goes on;
+        ``trigger``, how often a batch is made ("1 second"), or "available-now" to stop after what
+        is there; ``buckets``, into how many parts state is spread; ``session``, if not the active
+        one.
+        """
+        options = RunOptions(
             sink=sink,
             late_sink=late_sink,
             clock=clock,
             charge=charge,
             chunk_rows=chunk_rows,
             tick=tick,
+            checkpoint=checkpoint,
+            trigger=trigger,
+            buckets=buckets,
+            session=session,
         )
+        return prepare(compile_plan(self._node, plan), engine, options).start()
+
+    def to_spark(
+        self,
+        spark: Any = None,
+        *,
+        plan: PlanShape = "out-of-order",
+        late_sink: str | Path | None = None,
+        chunk_rows: int | None = None,
+        tick: Duration | None = None,
+        clock: Literal["virtual", "wall"] | None = None,
+        buckets: int | None = None,
+    ) -> Any:
+        """The query as a streaming DataFrame, for any sink, trigger and checkpoint of Spark.
+
+        Nothing is started. ``late_sink`` is a folder for refused rows.
+        """
+        options = RunOptions(
+            late_sink=late_sink,
+            clock=clock,
+            chunk_rows=chunk_rows,
+            tick=tick,
+            buckets=buckets,
+            session=spark,
+        )
+        return streaming_dataframe(compile_plan(self._node, plan), options)
 
 
 class Windowed:
@@ -283,7 +321,7 @@ def stream(
     are stamped on entry, with ``stamp="latent"`` where an operator needs a time; ``time`` then
     names the column to make.
     """
-    source = source if hasattr(source, "open") and hasattr(source, "schema") else replay(source)
+    source = _source(source)
     name = name or f"stream{next(_names)}"
     if time is None:
         raise OptionError(f'stream {name!r}: say which column is the time, time="ts" for example')
@@ -304,6 +342,13 @@ def stream(
         punctuate=punctuate,
     )
     return Stream(SourceNode.of(spec, source, _origin()), time if stamp == "latent" else None)
+
+
+def _source(given: Any) -> Source:
+    if is_dataframe(given):
+        return Frame(given)
+    ready = hasattr(given, "open") and hasattr(given, "schema")
+    return cast("Source", given) if ready else replay(given)
 
 
 def _contracts(

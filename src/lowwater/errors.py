@@ -9,7 +9,8 @@
     ├── StreamError           something went wrong while rows were flowing
     │   ├── BrokenPromise     a row (or a producer's mark) breaks a promise already made
     │   ├── BadInput          a row or chunk that cannot be read: wrong type, no time
-    │   └── OperatorError     an operator failed; names the operator and keeps the cause
+    │   ├── OperatorError     an operator failed; names the operator and keeps the cause
+    │   └── CheckpointError   a checkpoint cannot be gone on from; says why
     └── SinkError             results could not be handed over
 
 Every class survives pickling with its fields, because errors cross process borders.
@@ -78,6 +79,10 @@ class OperatorError(StreamError):
     def __init__(self, operator: str, cause: BaseException):
         self.operator = operator
         super().__init__(f"{operator} failed: {type(cause).__name__}: {cause}")
+
+
+class CheckpointError(StreamError):
+    """A run cannot go on from its checkpoint; the message says why and what can be done."""
 
 
 class SinkError(LowwaterError):

@@ -1,143 +1,109 @@
-"""The engine seam: one function that starts a plan on a named engine and gives a handle."""
+"""The engine seam: a plan and options in, a handle on the run out."""
 
 from __future__ import annotations
 
-import threading
-from typing import Literal
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
 
 import pyarrow as pa
 
-from lowwater.engines.embedded.clock import Charge, Clock, VirtualClock, WallClock
-from lowwater.engines.embedded.engine import EmbeddedEngine, Pace
-from lowwater.errors import OptionError, StreamError, unknown_name
+from lowwater.engines.embedded.clock import Charge, Clock
+from lowwater.errors import OptionError
 from lowwater.metrics import RunMetrics
 from lowwater.plan.physical import PhysicalPlan
-from lowwater.sinks import MemorySink, make_sink
-from lowwater.sources.push import Push
 from lowwater.stream.duration import Duration, nanoseconds
 
-ENGINES = ("embedded",)
+ENGINES = ("embedded", "spark")
 
 
-class Run:
+class Run(Protocol):
     """A query that is running, or has run."""
-
-    def __init__(self, engine: EmbeddedEngine, sink: object):
-        self._engine, self._sink = engine, sink
-        self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._work, name="lowwater", daemon=True)
-
-    def _work(self) -> None:
-        try:
-            self._engine.run()
-        except BaseException as error:
-            self._error = error
 
     def start(self) -> Run:
         """Run in the background."""
-        self._thread.start()
-        return self
 
     def run_here(self) -> Run:
-        """Run in the calling thread until the end."""
-        self._work()
-        self._raise()
-        return self
+        """Run until the end."""
 
     @property
     def exception(self) -> BaseException | None:
         """The error that ended the run, if one did."""
-        return self._error
 
     @property
     def active(self) -> bool:
         """Whether it is still running."""
-        return self._thread.is_alive()
 
     def stop(self) -> None:
-        """End the run and wait for it (a sink, which runs inside it, cannot wait)."""
-        self._engine.stop()
-        if threading.current_thread() is not self._thread:
-            self._thread.join()
-            self._raise()
+        """End the run and wait for it."""
 
     def await_termination(self, timeout: float | None = None) -> bool:
         """Wait for the end; true if it has come. An error of the run is raised here."""
-        self._thread.join(timeout)
-        self._raise()
-        return not self._thread.is_alive()
-
-    def _raise(self) -> None:
-        if self._error is not None:
-            raise self._error
 
     def results(self) -> pa.Table:
-        """The results so far, if they were kept in memory (no ``sink=`` was given)."""
-        if not self.active:
-            self._raise()
-        if not isinstance(self._sink, MemorySink):
-            raise OptionError(
-                "results went to the sink; they are kept only when sink= is not given"
-            )
-        return self._sink.table()
+        """The results so far, if they were kept (no ``sink=`` was given)."""
 
     def late_rows(self, stream: str | None = None) -> pa.Table:
         """The side output: rows of a stream that were not let in, and why.
 
         ``_reason`` says why, ``_late_by_seconds`` how late, ``_mark`` which promise was broken.
         """
-        names = self._engine.streams
-        if stream is None:
-            if len(names) > 1:
-                raise OptionError(f"several streams ran: say which of {', '.join(names)}")
-            stream = names[0]
-        if stream not in names:
-            raise OptionError(unknown_name("stream", stream, names))
-        return self._engine.refused(stream).to_arrow()
 
     def metrics(self) -> RunMetrics:
         """What happened so far."""
-        return self._engine.metrics()
 
 
-def prepare(
-    plan: PhysicalPlan,
-    *,
-    engine: str,
-    sink: object,
-    late_sink: object,
-    clock: Clock | Literal["virtual", "wall"] | None,
-    charge: Charge,
-    chunk_rows: int,
-    tick: Duration | None,
-) -> Run:
-    """Set a plan up on an engine."""
-    if engine not in ENGINES:
-        raise OptionError(f"unknown engine {engine!r}; this version has: {', '.join(ENGINES)}")
-    if not isinstance(chunk_rows, int) or isinstance(chunk_rows, bool) or chunk_rows < 1:
-        raise OptionError(f"chunk_rows is a whole number above zero, not {chunk_rows!r}")
-    if charge not in ("nothing", "measured") and not isinstance(charge, int):
-        raise OptionError(f"charge= is 'nothing', 'measured' or nanoseconds, not {charge!r}")
-    if tick is not None and nanoseconds(tick, "tick") < 0:
-        raise OptionError(f"tick= is a length of time of zero or more, not {tick!r}")
-    target = make_sink(sink, plan.schema)
-    late = make_sink(late_sink, {}) if late_sink is not None else None
-    timer = _clock(plan, clock, charge)
-    exact = tick is None and isinstance(timer, WallClock)
-    pace = Pace(chunk_rows, 0 if exact else None if tick is None else nanoseconds(tick, "tick"))
-    return Run(EmbeddedEngine(plan, target, timer, pace, late), target)
+@dataclass(frozen=True)
+class RunOptions:
+    """What a user may say about a run; engines refuse what they have no use for."""
+
+    sink: object = None
+    late_sink: object = None
+    clock: Clock | Literal["virtual", "wall"] | None = None
+    charge: Charge = "nothing"
+    chunk_rows: int | None = None
+    tick: Duration | None = None
+    checkpoint: object = None
+    trigger: Duration | None = None
+    buckets: int | None = None
+    session: Any = None
+    to_end: bool = False
+    """Treat what is there now as everything there will be."""
+
+    def __post_init__(self) -> None:
+        for option in ("chunk_rows", "buckets"):
+            given = getattr(self, option)
+            whole = isinstance(given, int) and not isinstance(given, bool) and given > 0
+            if given is not None and not whole:
+                raise OptionError(f"{option} is a whole number above zero, not {given!r}")
+        if self.charge not in ("nothing", "measured") and not isinstance(self.charge, int):
+            raise OptionError(
+                f"charge= is 'nothing', 'measured' or nanoseconds, not {self.charge!r}"
+            )
+        if self.tick is not None and nanoseconds(self.tick, "tick") < 0:
+            raise OptionError(f"tick= is a length of time of zero or more, not {self.tick!r}")
 
 
-def _clock(plan: PhysicalPlan, clock: Clock | str | None, charge: Charge) -> Clock:
-    live = any(isinstance(each.node.source, Push) for each in plan.sources)  # type: ignore[attr-defined]
-    if clock is None:
-        clock = "wall" if live else "virtual"
-    if clock == "wall":
-        clock = WallClock()
-    elif clock == "virtual":
-        clock = VirtualClock(charge=charge)
-    elif isinstance(clock, str):
-        raise OptionError(f"clock= is 'virtual' or 'wall', not {clock!r}")
-    if live and not clock.real:
-        raise StreamError("a live source needs the wall clock")
-    return clock
+def prepare(plan: PhysicalPlan, engine: str, options: RunOptions) -> Run:
+    """Set a plan up on an engine; each is imported only when it is used."""
+    if engine == "embedded":
+        from lowwater.engines.embedded.run import prepare_embedded  # noqa: PLC0415
+
+        return prepare_embedded(plan, options)
+    if engine == "spark":
+        from lowwater.engines.spark import require_spark  # noqa: PLC0415
+
+        require_spark()
+        from lowwater.engines.spark.run import prepare_spark  # noqa: PLC0415
+
+        return prepare_spark(plan, options)
+    raise OptionError(f"unknown engine {engine!r}; this version has: {', '.join(ENGINES)}")
+
+
+def streaming_dataframe(plan: PhysicalPlan, options: RunOptions) -> Any:
+    """A plan as a streaming DataFrame."""
+    from lowwater.engines.spark import require_spark  # noqa: PLC0415
+
+    require_spark()
+    from lowwater.engines.spark.build import build_dataframe  # noqa: PLC0415
+
+    return build_dataframe(plan, options)

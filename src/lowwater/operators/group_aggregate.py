@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import polars as pl
 
 from lowwater.operators.aggregates import Aggregate, finish, in_key_order, merge
-from lowwater.operators.kernel import Ask, Kernel
+from lowwater.operators.kernel import Ask, Reducing
 from lowwater.operators.partials import Partials
 from lowwater.state.slicing import Slicing
 from lowwater.state.store import ChunkStore
@@ -26,7 +26,7 @@ from lowwater.stream.element import BEGINNING, Chunk, Element, Punctuation
 from lowwater.stream.time_domain import TimeDomain
 
 
-class GroupAggregate(Kernel):
+class GroupAggregate(Reducing):
     """Aggregates rows per distinct key, where some key columns are progressing attributes."""
 
     rule: ClassVar[str] = "groups a promise covers are answered, then the promise passes on"
@@ -54,13 +54,27 @@ class GroupAggregate(Kernel):
 
     def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
         """Reduce rows into their groups."""
-        times = self._domains[self._first].array_of(chunk[self._first])
-        if self._slicing.observe(chunk.height, int(times.min()), int(times.max())):
-            self._reslice()
-        slice_ = self._ticks(self._first) // self._slicing.width
+        slice_ = self._slice_for(chunk)
         self._partials.put(chunk, slice_)
         self._note_all(chunk, slice_)
         return []
+
+    def reduced(self, chunk: Chunk) -> Chunk:
+        """Rows as partials by group."""
+        return self._partials.reduced(chunk)
+
+    def on_partials(self, partials: Chunk) -> None:
+        """Take partials of groups in."""
+        if partials.height:
+            slice_ = self._slice_for(partials)
+            self._partials.put_partials(partials, slice_)
+            self._note_all(partials, slice_)
+
+    def _slice_for(self, chunk: Chunk) -> pl.Expr:
+        times = self._domains[self._first].array_of(chunk[self._first])
+        if self._slicing.observe(chunk.height, int(times.min()), int(times.max())):
+            self._reslice()
+        return self._ticks(self._first) // self._slicing.width
 
     def _note_all(self, rows: Chunk, slice_: pl.Expr) -> None:
         low = [self._ticks(name).min().alias(name) for name in self._domains]
@@ -115,7 +129,15 @@ class GroupAggregate(Kernel):
         return [self._finish(pl.concat(rows))] if rows else []
 
     def _finish(self, partials: Chunk) -> Chunk:
-        merged = in_key_order(merge(partials, self._groups, self._aggregates), self._groups)
+        merged = merge(partials, self._groups, self._aggregates)
+        return merged if self.in_part else self._shown(merged)
+
+    def finished(self, partials: Chunk) -> Chunk:
+        """Answers of groups from the partial answers of all copies."""
+        return self._shown(merge(partials, self._groups, self._aggregates))
+
+    def _shown(self, merged: Chunk) -> Chunk:
+        merged = in_key_order(merged, self._groups)
         return finish(merged, [pl.col(name) for name in self._groups], self._aggregates)
 
     def closing(self, port: int) -> Sequence[Element]:

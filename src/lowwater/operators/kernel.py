@@ -80,3 +80,26 @@ class Kernel:
     def restore(self, saved: dict[str, Any]) -> None:
         """Go on from a snapshot."""
         self._open = set(saved["open"])
+
+
+class Reducing(Kernel):
+    """A kernel that aggregates, so that rows can be reduced on the way to it and its answers be
+    put together from the answers of several copies of it, each of which saw some of the rows.
+
+    ``reduced`` and ``finished`` touch no state: they may run in a process that has none of it.
+    """
+
+    in_part = False
+    """Whether answers leave as partials, to be given to :meth:`finished` together."""
+
+    def reduced(self, chunk: Chunk) -> Chunk:
+        """Rows as partials."""
+        raise NotImplementedError
+
+    def on_partials(self, partials: Chunk) -> None:
+        """Take partials in as if they were the rows they came from."""
+        raise NotImplementedError
+
+    def finished(self, partials: Chunk) -> Chunk:
+        """The answers, from partial answers of all copies."""
+        raise NotImplementedError

@@ -47,6 +47,15 @@ class Partials:
         for number, partials in split(lift(rows, self._columns, self._aggregates), slice_):
             self._put(number, self._reduced(partials))
 
+    def reduced(self, rows: Chunk) -> Chunk:
+        """Rows as partials, one per place and key; nothing is put."""
+        return self._merge(lift(rows, self._columns, self._aggregates))
+
+    def put_partials(self, partials: Chunk, slice_: pl.Expr) -> None:
+        """Add what :meth:`reduced` gave, here or elsewhere."""
+        for number, part in split(partials, slice_):
+            self._put(number, part)
+
     def _reduced(self, lifted: Chunk) -> Chunk:
         if self._skip > 0:
             self._skip -= 1

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import polars as pl
 
 from lowwater.operators.aggregates import Aggregate, finish, in_key_order, merge
-from lowwater.operators.kernel import Ask, Kernel
+from lowwater.operators.kernel import Ask, Reducing
 from lowwater.operators.partials import Partials
 from lowwater.state.slicing import Slicing
 from lowwater.state.store import ChunkStore
@@ -38,7 +38,7 @@ START, END = "window_start", "window_end"
 PANE = "__pane"
 
 
-class WindowAggregate(Kernel):
+class WindowAggregate(Reducing):
     """Aggregates rows per window and group."""
 
     rule: ClassVar[str] = (
@@ -68,15 +68,34 @@ class WindowAggregate(Kernel):
 
     def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
         """Reduce rows into their panes."""
-        window = self._window
-        if window.slide > window.range:  # rows between two windows are in none
-            chunk = chunk.filter(self._ticks % window.slide < window.range)
+        chunk = self._in_windows(chunk)
         if chunk.height:
             times = self._domain.array_of(chunk[self._time])
-            if self._slicing.observe(chunk.height, int(times.min()), int(times.max())):
-                self._partials.regroup(pl.col(PANE) // self._slicing.width)
+            self._observe(chunk.height, int(times.min()), int(times.max()))
             self._partials.put(chunk, pl.col(PANE) // self._slicing.width)
         return []
+
+    def _in_windows(self, chunk: Chunk) -> Chunk:
+        """Rows between two windows are in none."""
+        window = self._window
+        if window.slide <= window.range:
+            return chunk
+        return chunk.filter(self._ticks % window.slide < window.range)
+
+    def _observe(self, rows: int, low: int, high: int) -> None:
+        if self._slicing.observe(rows, low, high):
+            self._partials.regroup(pl.col(PANE) // self._slicing.width)
+
+    def reduced(self, chunk: Chunk) -> Chunk:
+        """Rows as partials by pane and group."""
+        return self._partials.reduced(self._in_windows(chunk))
+
+    def on_partials(self, partials: Chunk) -> None:
+        """Take partials of panes in."""
+        if partials.height:
+            panes = partials[PANE]
+            self._observe(partials.height, int(panes.min()), int(panes.max()))  # type: ignore[arg-type]
+            self._partials.put_partials(partials, pl.col(PANE) // self._slicing.width)
 
     # ---- answers ---------------------------------------------------------------------------
 
@@ -145,6 +164,13 @@ class WindowAggregate(Kernel):
     def _finish(self, partials: Chunk) -> Chunk:
         """Answers of windows from partials that carry the start of theirs."""
         merged = merge(partials, [START, *self._groups], self._aggregates)
+        return merged if self.in_part else self._shown(merged)
+
+    def finished(self, partials: Chunk) -> Chunk:
+        """Answers of windows from the partial answers of all copies."""
+        return self._shown(merge(partials, [START, *self._groups], self._aggregates))
+
+    def _shown(self, merged: Chunk) -> Chunk:
         merged = in_key_order(merged, [START, *self._groups])
         begin = self._domain.from_ticks(pl.col(START)).alias(START)
         end = self._domain.from_ticks(pl.col(START) + self._window.range).alias(END)

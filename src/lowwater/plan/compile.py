@@ -204,24 +204,26 @@ def _source(plan: _Compiler, node: nodes.SourceNode, _: tuple[int, ...]) -> int:
 
 
 def _stamp(plan: _Compiler, node: nodes.StampNode, inputs: tuple[int, ...]) -> int:
+    column = node.column
     return plan.add(
         "stamp",
-        node.column,
+        column,
         node,
         inputs,
-        lambda store, now: Stamp(store, node.column, now),
+        lambda store, now: Stamp(store, column, now),
         lambda _: [{}],
         Stamp,
     )
 
 
 def _filter(plan: _Compiler, node: nodes.FilterNode, inputs: tuple[int, ...]) -> int:
+    predicate = node.predicate.polars
     return plan.add(
         "filter",
         node.predicate.text,
         node,
         inputs,
-        lambda store, _: Select(store, node.predicate.polars),
+        lambda store, _: Select(store, predicate),
         _pass,
         Select,
     )
@@ -259,12 +261,13 @@ def _project(plan: _Compiler, node: nodes.ProjectNode, inputs: tuple[int, ...]) 
 def _apply(plan: _Compiler, node: nodes.ApplyNode, inputs: tuple[int, ...]) -> int:
     name = getattr(node.function, "__name__", "function")
     kept = frozenset(node.progress)
+    function, schema = node.function, dict(node.schema)
     return plan.add(
         "apply",
         name,
         node,
         inputs,
-        lambda store, _: Apply(store, node.function, node.schema, kept),
+        lambda store, _: Apply(store, function, schema, kept),
         lambda demands: [{a: d for a, d in demands.items() if a in kept}],
         Apply,
     )
@@ -303,6 +306,7 @@ def _union(plan: _Compiler, node: nodes.UnionNode, inputs: tuple[int, ...]) -> i
 
 def _window(plan: _Compiler, node: nodes.WindowAggregateNode, inputs: tuple[int, ...]) -> int:
     window, domain, attribute = node.window, node.domain, node.attribute
+    groups, aggregates = node.groups, node.aggregates
     if attribute != SEQUENCE:
         inputs = (plan.in_order_by(node.inputs[0], inputs[0], attribute),)
     wish = {attribute: Demand.grid(window.slide, window.range)}
@@ -316,9 +320,7 @@ def _window(plan: _Compiler, node: nodes.WindowAggregateNode, inputs: tuple[int,
         detail,
         node,
         inputs,
-        lambda store, _: WindowAggregate(
-            store, attribute, domain, window, node.groups, node.aggregates
-        ),
+        lambda store, _: WindowAggregate(store, attribute, domain, window, groups, aggregates),
         lambda _: [dict(wish)],
         WindowAggregate,
         node.groups,
@@ -329,14 +331,13 @@ def _window(plan: _Compiler, node: nodes.WindowAggregateNode, inputs: tuple[int,
 def _groups(plan: _Compiler, node: nodes.GroupAggregateNode, inputs: tuple[int, ...]) -> int:
     domain = next(iter(node.progressing_keys.values()))
     wish = {name: Demand.any_value() for name in node.progressing_keys}
+    groups, keys, aggregates = node.groups, dict(node.progressing_keys), node.aggregates
     return plan.add(
         "group",
         f"by {', '.join(node.groups)}: {', '.join(node.texts)}",
         node,
         inputs,
-        lambda store, _: GroupAggregate(
-            store, node.groups, node.progressing_keys, node.aggregates, _second(domain)
-        ),
+        lambda store, _: GroupAggregate(store, groups, keys, aggregates, _second(domain)),
         lambda _: [dict(wish)],
         GroupAggregate,
         node.groups,
@@ -352,8 +353,8 @@ def _join(plan: _Compiler, node: nodes.JoinNode, inputs: tuple[int, ...]) -> int
         node.times,
         node.on,
         node.right_names,
-        node.schema,
-        node.merged,
+        dict(node.schema),
+        dict(node.merged),
         residual,
         node.how,
     )
@@ -410,11 +411,12 @@ def _spell_reach(node: nodes.JoinNode) -> str:
 def _distinct(plan: _Compiler, node: nodes.DistinctNode, inputs: tuple[int, ...]) -> int:
     domain = node.inputs[0].progress[node.attribute].domain
     slice_ticks = _second(domain)
+    key, attribute = node.key, node.attribute
 
     def describe(demands: Demands) -> list[dict[str, Demand]]:
         own = Demand.grid(slice_ticks)
         wanted = dict(demands)
-        wanted[node.attribute] = demands.get(node.attribute, own) | own
+        wanted[attribute] = demands.get(attribute, own) | own
         return [wanted]
 
     return plan.add(
@@ -422,7 +424,7 @@ def _distinct(plan: _Compiler, node: nodes.DistinctNode, inputs: tuple[int, ...]
         ", ".join(node.key),
         node,
         inputs,
-        lambda store, _: Distinct(store, node.key, node.attribute, domain, slice_ticks),
+        lambda store, _: Distinct(store, key, attribute, domain, slice_ticks),
         describe,
         Distinct,
         node.key,

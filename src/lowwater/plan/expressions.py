@@ -1,4 +1,4 @@
-"""SQL text to polars expressions. The only module that knows the SQL parser.
+"""SQL text to polars expressions. Only this module and ``spark_sql`` know the SQL parser.
 
 Text is parsed and checked here, column by column, so that an error points at its place; what runs
 is the parser's own transpilation to the dialect polars reads. ``/`` is true division.
@@ -16,6 +16,7 @@ from sqlglot.errors import ParseError, TokenError
 
 from lowwater.errors import ExpressionError, OptionError, QueryError, unknown_name
 from lowwater.operators.rowwise import Derivation
+from lowwater.plan.spark_sql import translate
 from lowwater.stream.duration import nanoseconds
 from lowwater.stream.time_domain import TimeDomain
 
@@ -29,6 +30,18 @@ class Expression:
     text: str
     polars: pl.Expr
     dtype: pl.DataType
+
+    def spark(self, schema: Schema) -> str | None:
+        """The same as Spark SQL over columns of these types; None where Spark might differ.
+
+        Each column must have the Spark type that ``spark_sql.spark_type`` names for it.
+        """
+        if self.polars.meta.is_column():
+            tree: exp.Expr = exp.column(self.polars.meta.output_name(), quoted=True)
+        else:
+            tree = _parse(self.text)
+        _check_columns(tree, self.text, schema)
+        return translate(tree, schema, self.dtype)
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,8 @@ class Operator:
     detail: str
     inputs: tuple[int, ...]
     build: Build | None
-    """None for a source."""
+    """None for a source. Holds values only, never a node, so that it can be sent to another
+    process without the sources the query reads."""
     describe: Describe
     rule: str
     partition: tuple[str, ...] | None

@@ -14,7 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lowwater.progress.channel import Channel, MeasuredChannel, ProducerChannel, Ticks
+from lowwater.progress.channel import (
+    Channel,
+    MeasuredChannel,
+    ProducerChannel,
+    Ticks,
+    Verdict,
+)
 from lowwater.progress.contract import Contract, Jump, Punctuated, Within, WithinRows
 from lowwater.stream.element import BEGINNING
 from lowwater.stream.low_water_mark import LowWaterMark
@@ -97,6 +103,24 @@ class Tracker:
             trails[name] = (rows, verdict.after)
         self._marks.advance_all({name: self._channels[name].mark for name in trails})
         return judged
+
+    @property
+    def joining(self) -> int:
+        """The mark at which a channel nobody has announced would join now."""
+        return self.mark if self._channels else self._floor
+
+    def absorb(
+        self, runs: Iterable[tuple[Hashable, Ticks, Ticks]]
+    ) -> list[tuple[Hashable, Verdict, Ticks]]:
+        """Take in each channel's times of one batch, in ascending order; all joined at once."""
+        joining = self.joining
+        verdicts = []
+        for name, times, marks in runs:
+            if name not in self._channels:
+                self._admit(name, joining)
+            verdicts.append((name, self._channels[name].observe(times, marks), times))
+        self._marks.advance_all({name: self._channels[name].mark for name, _, _ in verdicts})
+        return verdicts
 
     def _mark_before(
         self,

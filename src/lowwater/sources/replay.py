@@ -38,6 +38,16 @@ class Replay:
         return self._arrival
 
     @property
+    def table(self) -> pl.DataFrame:
+        """The log itself."""
+        return self._table
+
+    @property
+    def times(self) -> NDArray[np.int64] | None:
+        """When each row arrives, in nanoseconds; None if the log does not say."""
+        return self._times
+
+    @property
     def rows(self) -> int:
         """How many rows the log has."""
         return self._table.height

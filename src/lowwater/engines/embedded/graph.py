@@ -12,7 +12,7 @@ from datetime import datetime
 import polars as pl
 
 from lowwater.engines.embedded.clock import Clock, stopwatch
-from lowwater.errors import LowwaterError, OperatorError
+from lowwater.engines.step import Where, step
 from lowwater.metrics import OperatorMetrics
 from lowwater.operators.kernel import Kernel
 from lowwater.plan.physical import Operator
@@ -95,6 +95,7 @@ class Stage:
     def __init__(self, operator: Operator, clock: Clock, totals: Totals):
         assert operator.build is not None
         self.operator = operator
+        self._where = Where.of(operator)
         self.store = MemoryStore()
         self.kernel: Kernel = operator.build(self.store, clock.now)
         self.inputs: list[Arc] = [Arc(self, port, totals) for port in range(len(operator.inputs))]
@@ -126,22 +127,11 @@ class Stage:
             self._emit(result)
 
     def _run(self, port: int, element: Element) -> Sequence[Element]:
-        try:
-            if isinstance(element, pl.DataFrame):
-                self.rows_in += element.height
-                return self.kernel.on_chunk(port, element)
-            if isinstance(element, End):
-                return self.kernel.on_end(port)
+        if isinstance(element, pl.DataFrame):
+            self.rows_in += element.height
+        elif not isinstance(element, End):
             self.promises_in += 1
-            if isinstance(element, GroupPunctuation):
-                return self.kernel.on_group_punctuation(port, element)
-            return self.kernel.on_punctuation(port, element)
-        except LowwaterError as error:
-            error.add_note(f"in {self.operator.title} ({self.operator.node.origin})")
-            raise
-        except Exception as error:
-            where = f"{self.operator.title} {self.operator.detail} ({self.operator.node.origin})"
-            raise OperatorError(where, error) from error
+        return step(self.kernel, port, element, self._where)
 
     def _emit(self, element: Element) -> None:
         if isinstance(element, pl.DataFrame):

@@ -1,0 +1,124 @@
+"""The operators of one stage in one bucket, run to the end of what a batch brought."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+
+from lowwater.engines.step import Where, step
+from lowwater.operators.kernel import Ask, Kernel
+from lowwater.plan.physical import Build
+from lowwater.state.store import ChunkStore
+from lowwater.stream.element import Element
+
+
+@dataclass(frozen=True)
+class Part:
+    """An operator as a worker needs it: no node, no source, nothing that is not its own."""
+
+    index: int
+    name: str
+    slot: str
+    """What its state is filed under: stays the same when row-wise operators come or go."""
+    where: Where
+    inputs: tuple[int, ...]
+    build: Build
+    in_part: bool = False
+
+
+@dataclass
+class Counts:
+    """What went through an operator in this batch."""
+
+    rows_in: int = 0
+    rows_out: int = 0
+    promises_in: int = 0
+    promises_out: int = 0
+
+
+@dataclass
+class Member:
+    """An operator at work."""
+
+    part: Part
+    kernel: Kernel
+    counts: Counts = field(default_factory=Counts)
+
+
+class Graph:
+    """Pushes elements through the operators and gathers what leaves the stage."""
+
+    def __init__(
+        self,
+        parts: Sequence[Part],
+        exports: Iterable[int],
+        store: Callable[[str], ChunkStore],
+        now: Callable[[], int],
+    ):
+        self.members: dict[int, Member] = {}
+        self._consumers: dict[int, list[tuple[int, int]]] = {}
+        self.left: dict[int, list[Element]] = {index: [] for index in exports}
+        for part in parts:
+            kernel = part.build(store(part.slot), now)
+            if part.in_part:
+                kernel.in_part = True  # type: ignore[attr-defined]
+            self.members[part.index] = Member(part, kernel)
+            for port, source in enumerate(part.inputs):
+                self._consumers.setdefault(source, []).append((part.index, port))
+
+    def push(self, producer: int, elements: Iterable[Element]) -> None:
+        """Let elements leave an operator (or a source) and follow them to the end."""
+        queue: deque[tuple[int, Element]] = deque((producer, element) for element in elements)
+        while queue:
+            origin, element = queue.popleft()
+            rows = element.height if isinstance(element, pl.DataFrame) else 0
+            if isinstance(element, pl.DataFrame) and not rows:
+                continue
+            if origin in self.left:
+                self.left[origin].append(element)
+            for index, port in self._consumers.get(origin, ()):
+                member = self.members[index]
+                results = step(member.kernel, port, element, member.part.where)
+                _count(member.counts, rows, results)
+                queue.extend((index, result) for result in results)
+
+    def asks(self) -> Iterator[tuple[int, str, int]]:
+        """The progress wanted from what enters the stage: (producer, attribute, mark)."""
+        for member in reversed(self.members.values()):
+            for ask in member.kernel.asks():
+                yield from self._backtrack(member, ask)
+
+    def _backtrack(self, member: Member, ask: Ask) -> Iterator[tuple[int, str, int]]:
+        index = member.part.inputs[ask.port]
+        if index not in self.members:
+            yield index, ask.attribute, ask.mark
+            return
+        before = self.members[index]
+        for wish in before.kernel.needs(ask.attribute, ask.mark):
+            yield from self._backtrack(before, wish)
+
+    def snapshot(self) -> dict[str, Any]:
+        """The numbers of all kernels."""
+        return {m.part.slot: m.kernel.snapshot() for m in self.members.values()}
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on from a snapshot; an operator that was not there before starts fresh."""
+        for member in self.members.values():
+            if member.part.slot in saved:
+                member.kernel.restore(saved[member.part.slot])
+
+
+def _count(counts: Counts, rows: int, results: Sequence[Element]) -> None:
+    if rows:
+        counts.rows_in += rows
+    else:
+        counts.promises_in += 1
+    for result in results:
+        if isinstance(result, pl.DataFrame):
+            counts.rows_out += result.height
+        else:
+            counts.promises_out += 1

@@ -1,0 +1,57 @@
+"""Marks left on the machine for the next batch: they spare work and never decide anything.
+
+Rows can be judged, filtered and reduced before they are sent if the marks that held before the
+batch are known where they are read. Every bucket knows them at the end of the batch before and
+leaves them here; who finds none sends rows as they are, and they are judged where they arrive. Both
+ways come to the same verdict. Files are named by run and batch and written by renaming, so what is
+read is always whole and always the batch's own.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from lowwater.engines.spark.message import pickled, unpickled
+
+KEPT = 3
+"""Batches for which hints are kept."""
+
+
+def _folder(run: str) -> Path:
+    return Path(tempfile.gettempdir()) / f"lowwater-hints-{os.getuid()}" / run
+
+
+def leave(run: str, batch: int, stage: int, marks: Any) -> None:
+    """Leave the marks that hold after a batch, unless somebody on this machine has."""
+    target = _folder(run) / f"{batch}-{stage}"
+    if target.exists():
+        return
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        unfinished = target.with_name(f".{target.name}-{os.getpid()}")
+        unfinished.write_bytes(pickled(marks))
+        unfinished.replace(target)
+        for old in range(max(0, batch - KEPT - 5), batch - KEPT):
+            (target.parent / f"{old}-{stage}").unlink(missing_ok=True)
+    except OSError:
+        return  # a full or read-only disk costs speed only
+
+
+def find(run: str, batch: int, stage: int) -> Any:
+    """The marks that held after a batch; None if this machine does not know."""
+    try:
+        return unpickled((_folder(run) / f"{batch}-{stage}").read_bytes())
+    except (OSError, EOFError):
+        return None
+
+
+def forget(run: str) -> None:
+    """Remove what a run left on this machine."""
+    folder = _folder(run)
+    for each in folder.glob("*") if folder.is_dir() else ():
+        each.unlink(missing_ok=True)
+    if folder.is_dir():
+        folder.rmdir()

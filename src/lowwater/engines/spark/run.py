@@ -1,0 +1,259 @@
+"""A run on Spark: one Structured Streaming query, watched until it ends."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import tempfile
+import threading
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from lowwater.engines.run import RunOptions
+from lowwater.engines.spark import asking
+from lowwater.engines.spark.build import METRICS, Built, build
+from lowwater.engines.spark.late import read_refused
+from lowwater.engines.spark.reports import Reports
+from lowwater.engines.spark.trouble import translate
+from lowwater.engines.spark.types import taken_back
+from lowwater.errors import OptionError, StreamError, StreamWarning, unknown_name
+from lowwater.metrics import RunMetrics
+from lowwater.plan.physical import PhysicalPlan
+from lowwater.progress.late import LateAccount
+from lowwater.progress.refusal import Refusals
+from lowwater.stream.duration import nanoseconds, spell
+
+POLL = 0.05
+"""Seconds between two looks at a query."""
+AVAILABLE_NOW = "available-now"
+
+
+def prepare_spark(plan: PhysicalPlan, options: RunOptions) -> SparkRun:
+    """Set a plan up as a query on Spark."""
+    return SparkRun(plan, options)
+
+
+class SparkRun:
+    """A query on Spark that is running, or has run."""
+
+    def __init__(self, plan: PhysicalPlan, options: RunOptions):
+        if options.charge != "nothing":
+            raise OptionError("charge= is for the virtual clock of the embedded engine")
+        self._plan, self._options = plan, options
+        self._folder = Path(tempfile.mkdtemp(prefix="lowwater-run-"))
+        kept = Path(str(options.checkpoint)) if options.checkpoint is not None else self._folder
+        self._checkpoint = kept / "checkpoint" if options.checkpoint is None else kept
+        self._late = str(options.late_sink or kept / "late")
+        self._results = kept / "results"
+        self._built = build(plan, options, self._late)
+        self._reports = Reports(plan, self._built.program)
+        self._trigger = self._chosen_trigger()
+        self._query: Any = None
+        self._error: BaseException | None = None
+        self._stopping = False
+        self._noted: set[str] = set()
+        self._thread = threading.Thread(target=self._watch, name="lowwater", daemon=True)
+
+    @property
+    def query(self) -> Any:
+        """Spark's own handle on the query."""
+        return self._query
+
+    # ---- starting and ending ---------------------------------------------------------------
+
+    def _chosen_trigger(self) -> dict[str, Any]:
+        given = self._options.trigger
+        logs_only = all(source.ordered for source in self._built.program.sources)
+        if given is None:
+            return {"availableNow": True} if logs_only or self._options.to_end else {}
+        if given == AVAILABLE_NOW:
+            return {"availableNow": True}
+        try:
+            return {"processingTime": spell(nanoseconds(given, "trigger"))}
+        except OptionError:
+            raise OptionError(
+                f"trigger= is a length of time such as '1 second', or {AVAILABLE_NOW!r},"
+                f" not {given!r}"
+            ) from None
+
+    def start(self) -> SparkRun:
+        """Run in the background."""
+        self._query = self._begin(self._built)
+        self._thread.start()
+        return self
+
+    def _begin(self, built: Built) -> Any:
+        writer = built.dataframe.writeStream.outputMode("append")
+        writer = writer.option("checkpointLocation", str(self._checkpoint))
+        if self._trigger:
+            writer = writer.trigger(**self._trigger)
+        sink = self._options.sink
+        try:
+            if sink is None:
+                return writer.format("parquet").option("path", str(self._results)).start()
+            if isinstance(sink, str | Path):
+                return writer.format("parquet").option("path", str(sink)).start()
+            return writer.foreachBatch(_handing(sink)).start()
+        except Exception as error:
+            raise translate(error) from None
+
+    def _watch(self) -> None:
+        try:
+            self._await_query()
+            if self._options.to_end and not self._stopping:
+                self._finish_sources()
+        except Exception as error:
+            self._error = translate(error)
+        with contextlib.suppress(Exception):
+            self._gather()
+
+    def _await_query(self) -> None:
+        finite = self._built.live and not self._reports.unending
+        while not self._query.awaitTermination(POLL):
+            self._gather()
+            if finite and self._reports.all_ended:
+                self._query.stop()
+                break
+        self._gather()
+
+    def _finish_sources(self) -> None:
+        """Say that nothing more comes, in a batch of its own, to sources that cannot say so."""
+        if all(source.ordered for source in self._built.program.sources):
+            return
+        closing = build(self._plan, self._options, self._late, end=True)
+        self._reports.begin_again()
+        self._query = self._begin(closing)
+        self._await_query()
+
+    def _gather(self) -> None:
+        """Take the reports of the batches since the last look."""
+        for progress in self._query.recentProgress:
+            metrics = progress.observedMetrics.get(METRICS)
+            if metrics is None:
+                continue
+            reports = [json.loads(each) for each in metrics["reports"]]
+            if self._reports.take(progress.batchId, reports):
+                self._pass_on(reports)
+
+    def _pass_on(self, reports: list[dict[str, Any]]) -> None:
+        """Bring what buckets on other machines wish for to where the clock looks."""
+        for each in reports:
+            folder = self._built.folder / "asks"
+            if "when" in each and not (folder / f"{each['stage']}-{each['bucket']}.json").exists():
+                asking.ask(str(folder), each["stage"], each["bucket"], 0, each["when"])
+
+    def run_here(self) -> SparkRun:
+        """Run until the end."""
+        self.start()
+        self._thread.join()
+        self._raise()
+        return self
+
+    @property
+    def exception(self) -> BaseException | None:
+        """The error that ended the run, if one did."""
+        return self._error
+
+    @property
+    def active(self) -> bool:
+        """Whether it is still running."""
+        return self._thread.is_alive()
+
+    def stop(self) -> None:
+        """End the run and wait for it."""
+        self._stopping = True
+        if self._query is not None:
+            self._query.stop()
+            self._thread.join()
+        self._raise()
+
+    def await_termination(self, timeout: float | None = None) -> bool:
+        """Wait for the end; true if it has come. An error of the run is raised here."""
+        self._thread.join(timeout)
+        self._raise()
+        return not self._thread.is_alive()
+
+    def process_all_available(self) -> None:
+        """Wait until everything that is there now has been worked on."""
+        try:
+            self._query.processAllAvailable()
+        except Exception as error:
+            raise translate(error) from None
+        self._gather()
+
+    def _raise(self) -> None:
+        for note in self._reports.notes:
+            if note not in self._noted:
+                self._noted.add(note)
+                warnings.warn(note, StreamWarning, stacklevel=3)
+        if self._error is not None:
+            raise self._error
+
+    # ---- looking ---------------------------------------------------------------------------
+
+    def results(self) -> pa.Table:
+        """The results so far, if they were kept (no ``sink=`` was given)."""
+        if not self.active:
+            self._raise()
+        if self._options.sink is not None:
+            raise OptionError(
+                "results went to the sink; they are kept only when sink= is not given"
+            )
+        schema = self._plan.schema
+        if not (self._results / "_spark_metadata").is_dir():
+            return pl.DataFrame(schema=schema).to_arrow()
+        found = pl.from_arrow(self._built.session.read.parquet(str(self._results)).toArrow())
+        assert isinstance(found, pl.DataFrame)
+        return taken_back(found, schema).to_arrow()
+
+    def late_rows(self, stream: str | None = None) -> pa.Table:
+        """The side output: rows of a stream that were not let in, and why."""
+        specs = {each.spec.name: each.spec for each in self._built.program.sources}
+        if stream is None:
+            if len(specs) > 1:
+                raise OptionError(f"several streams ran: say which of {', '.join(specs)}")
+            stream = next(iter(specs))
+        if stream not in specs:
+            raise OptionError(unknown_name("stream", stream, specs))
+        empty = Refusals(specs[stream], LateAccount(stream)).nothing()
+        found = read_refused(self._late, stream)
+        return (empty if found is None else pl.concat([empty, found], how="diagonal")).to_arrow()
+
+    def metrics(self) -> RunMetrics:
+        """What happened so far."""
+        if self._query is None:
+            raise StreamError("the run has not been started")
+        self._gather()
+        return self._reports.metrics()
+
+    def close(self) -> None:
+        """Remove what the run kept in temporary folders."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _handing(sink: Any) -> Callable[[DataFrame, int], None]:
+    """A function, or an object with ``write``, as Spark calls it for each batch."""
+    if not callable(sink) and not hasattr(sink, "write"):
+        raise OptionError(
+            f"sink= is a folder, a function of a pyarrow table, or an object with write and close,"
+            f" not {type(sink).__name__}"
+        )
+
+    def hand(batch: DataFrame, number: int) -> None:
+        del number
+        table = batch.toArrow()
+        if table.num_rows:
+            if callable(sink):
+                sink(table)
+            else:
+                frame = pl.from_arrow(table)
+                sink.write(frame)
+
+    return hand

@@ -1,0 +1,217 @@
+"""Spark sessions: one made for lowwater, or the user's own made ready; and lowwater on a cluster.
+
+A session of the user's own works too. :func:`spark_session` is for those who have none yet: it
+knows the settings that make small batches fast, and it is quiet.
+"""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from functools import cache
+from pathlib import Path
+
+from pyspark import SparkContext
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from lowwater.engines.spark import check_spark_version, jvm, require_spark
+from lowwater.errors import OptionError
+
+STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
+_STATES = "org.apache.spark.sql.execution.streaming.state"
+ROCKSDB = f"{_STATES}.RocksDBStateStoreProvider"
+"""The one state store of Spark's that can keep what Python gives it."""
+
+_HDFS_BACKED = f"{_STATES}.HDFSBackedStateStoreProvider"
+_CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing"
+
+Setting = str | int | float | bool
+
+
+def spark_session(
+    master: str | None = None, app_name: str = "lowwater", **settings: Setting
+) -> SparkSession:
+    """Make a session with what lowwater needs and recommends, or get the one that runs.
+
+    ``settings`` are Spark's own, ``**{"spark.driver.memory": "4g"}``; they win over everything said
+    here. Without ``master`` it is what Spark is configured for, else all cores of this machine.
+    """
+    require_spark()
+    wanted = {name: _as_text(value) for name, value in settings.items()}
+    if (master or "").startswith("sc://") or (master is None and "SPARK_REMOTE" in os.environ):
+        session = _remote(master, app_name, wanted)
+    elif SparkContext._active_spark_context is not None:
+        session = _running(master, wanted)
+    else:
+        session = _made(master or wanted.get("spark.master") or _usual_master(), app_name, wanted)
+    prepare_session(session)
+    return session
+
+
+def prepare_session(spark: SparkSession) -> None:
+    """Make a session of the user's ready for a query, or say which setting is in the way.
+
+    Sets what a query cannot do without where the user has set nothing. Spark Connect is fine too.
+    """
+    check_spark_version(spark.version, "this session's")
+    store = spark.conf.get(STATE_STORE, None)
+    if store is None:
+        spark.conf.set(STATE_STORE, ROCKSDB)
+    elif store == _HDFS_BACKED:
+        raise OptionError(
+            f"{STATE_STORE} is set to {store.rpartition('.')[2]}, which cannot keep the state of"
+            f" Python operators; use spark.conf.set({STATE_STORE!r}, {ROCKSDB!r})"
+        )
+    if _is_classic(spark) and _is_one_process(spark):
+        _check_workers(spark.sparkContext.pythonExec)
+
+
+def ship_package(spark: SparkSession) -> None:
+    """Give lowwater to the workers of a cluster, once a session; theirs need not have it.
+
+    What lowwater itself needs (Polars, PyArrow, ...) has to be there.
+    """
+    classic = _is_classic(spark)
+    if classic and _is_one_process(spark):
+        return
+    session = spark.sparkContext.applicationId if classic else spark.session_id  # type: ignore[attr-defined]
+    if session in _shipped:
+        return
+    if classic:
+        spark.sparkContext.addPyFile(str(package_archive()))
+    else:
+        spark.addArtifact(str(package_archive()), pyfile=True)
+    _shipped.add(session)
+
+
+_shipped: set[str] = set()
+
+
+@cache
+def package_archive() -> Path:
+    """The installed package as a zip: the same bytes for the same code."""
+    package = Path(__file__).resolve().parents[2]
+    folder = Path(tempfile.mkdtemp(prefix="lowwater-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    archive = folder / "lowwater.zip"
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as target:
+        for path in sorted(package.rglob("*")):
+            if path.is_file() and "__pycache__" not in path.parts:
+                entry = zipfile.ZipInfo(str(path.relative_to(package.parent)))
+                entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
+                target.writestr(entry, path.read_bytes())
+    digest = hashlib.sha256(archive.read_bytes()).hexdigest()[:12]
+    return archive.rename(folder / f"lowwater-{digest}.zip")
+
+
+def _made(master: str | None, app_name: str, wanted: dict[str, str]) -> SparkSession:
+    settings = _recommended(master) | wanted
+    builder = SparkSession.builder.appName(app_name).config(map={**settings})
+    if master:
+        builder = builder.master(master)
+    start = SparkContext._gateway is None and "PYSPARK_GATEWAY_PORT" not in os.environ
+    with jvm.environment(here=_is_here(master), start=start):
+        return builder.getOrCreate()
+
+
+def _running(master: str | None, wanted: dict[str, str]) -> SparkSession:
+    """The session that runs, with the settings that can still be made."""
+    session = SparkSession.builder.getOrCreate()
+    context = session.sparkContext
+    if master and master != context.master:
+        raise OptionError(
+            f"a session on {context.master} is running; stop it before one on {master} is made"
+        )
+    for name, value in wanted.items():
+        if value in (context.getConf().get(name), session.conf.get(name, None)):
+            continue
+        try:
+            session.conf.set(name, value)
+        except PySparkException as error:
+            raise OptionError(
+                f"{name} cannot be changed in a running session; stop that one first"
+            ) from error
+    return session
+
+
+def _remote(master: str | None, app_name: str, wanted: dict[str, str]) -> SparkSession:
+    builder = SparkSession.builder.appName(app_name).config(map={**wanted})
+    return (builder.remote(master) if master else builder).getOrCreate()
+
+
+def _recommended(master: str | None) -> dict[str, str]:
+    settings = {
+        STATE_STORE: ROCKSDB,
+        "spark.python.unix.domain.socket.enabled": "true",
+        # A batch for Python ends at this many rows or at 64 MB, which is Spark's own limit.
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "1000000",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    if _is_here(master):
+        settings["spark.sql.streaming.checkpointFileManagerClass"] = (
+            f"{_CHECKPOINTS}.FileSystemBasedCheckpointFileManager"
+        )
+        settings["spark.sql.shuffle.partitions"] = str(_cores(master or ""))
+    return settings
+
+
+def _usual_master() -> str | None:
+    """All cores of this machine, unless Spark is configured, and may be for something else."""
+    configured = ("PYSPARK_GATEWAY_PORT", "PYSPARK_SUBMIT_ARGS", "SPARK_CONF_DIR", "SPARK_HOME")
+    return None if any(name in os.environ for name in configured) else "local[*]"
+
+
+def _is_here(master: str | None) -> bool:
+    return master is not None and master.startswith("local")
+
+
+def _is_one_process(spark: SparkSession) -> bool:
+    master = spark.sparkContext.master or ""
+    return master.startswith("local") and not master.startswith("local-cluster")
+
+
+def _cores(master: str) -> int:
+    cluster = re.fullmatch(r"local-cluster\[\s*(\d+)\s*,\s*(\d+)\s*,.*\]", master)
+    if cluster:
+        return int(cluster[1]) * int(cluster[2])
+    some = re.match(r"local\[\s*(\d+|\*)", master)
+    if some and some[1] == "*":
+        return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    return int(some[1]) if some else 1
+
+
+def _is_classic(spark: SparkSession) -> bool:
+    return isinstance(spark, SparkSession)
+
+
+@cache
+def _check_workers(python: str) -> None:
+    """Workers on this machine must have lowwater; say so before a worker's import fails."""
+    found = shutil.which(python)
+    if found and Path(found).parent == Path(sys.executable).parent:
+        return
+    if python == jvm.worker_python():
+        return
+    probe = [found or python, "-c", "import lowwater, pandas, google.protobuf"]
+    if found:
+        tried = subprocess.run(probe, capture_output=True, text=True, check=False)
+        if tried.returncode == 0:
+            return
+    reason = tried.stderr.strip().rpartition("\n")[2] if found else "there is no such program"
+    raise OptionError(
+        f"Spark's workers would run {found or python}: {reason}."
+        f" Set PYSPARK_PYTHON={sys.executable} before the session is made"
+    )
+
+
+def _as_text(value: Setting) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,132 @@
+"""The source stage: rows of a streaming DataFrame, per partition, to messages.
+
+If this machine knows the marks that held before the batch, rows are judged here, go through the
+row-wise operators next to the source and are reduced for the aggregate they are on the way to.
+Otherwise they are sent as they are. Either way every bucket is told what they say about progress.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+
+from lowwater.engines.spark import hints
+from lowwater.engines.spark.message import Kind, Message, as_batch, packed, pickled
+from lowwater.engines.spark.outgoing import deliver, deliver_raw, to_all
+from lowwater.engines.spark.program import SourceProgram
+from lowwater.engines.spark.task import current_task
+from lowwater.engines.spark.trouble import carrying
+from lowwater.progress.batch_intake import BatchIntake
+from lowwater.stream.element import Chunk
+
+NOW = "__now"
+"""The column with the time of the batch, where the query goes by the clock."""
+ROWS_AT_ONCE = 2_000_000
+
+
+class SourceStage:
+    """Reads one source's part of a batch."""
+
+    def __init__(self, source: SourceProgram):
+        self._source = source
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """What Spark calls, once a partition and batch."""
+        with carrying():
+            yield from self._run(batches)
+
+    def _run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        task = current_task()
+        marks = hints.find(task.run, task.batch - 1, self._source.deliveries[0].stage)
+        reading = Reading(self._source, task.partition, marks)
+        for rows in _gathered(batches):
+            yield as_batch(reading.take(rows))
+        yield as_batch(reading.close())
+
+
+class Reading:
+    """One partition of one batch."""
+
+    def __init__(self, source: SourceProgram, partition: int, marks: Any):
+        self._source, self._partition = source, partition
+        self._intake = BatchIntake(source.spec, source.demands, source.announced)
+        saved = (marks or {}).get(source.index)
+        jump = source.spec.jump
+        self._judging = (
+            saved is not None and not source.clocked and (jump is None or jump.then == "warn")
+        )
+        if saved is not None:
+            self._intake.restore(saved)
+        self._standing = self._intake.standing()
+        self._digests: list[Chunk] = []
+        self._refused: list[Chunk] = []
+        self._at = 0
+        self._rows = 0
+
+    def take(self, rows: Chunk) -> Iterator[Message]:
+        """Messages for some rows."""
+        source = self._source
+        if source.clocked and rows.height:
+            self._at = int(rows[NOW].dt.epoch("us")[0]) * 1_000
+            rows = rows.drop(NOW)
+        self._rows += rows.height
+        rows = self._intake.conformed(rows, self._at)
+        found = self._intake.digest(rows)
+        if found is not None:
+            self._digests.append(found)
+        if not self._judging:
+            for delivery in source.deliveries:
+                yield from deliver_raw(source.index, rows, delivery, self._partition, self._at)
+            return
+        rows = self._intake.judge(rows, self._standing)
+        refused = self._intake.refused()
+        if refused is not None:
+            self._refused.append(refused)
+        for delivery in source.deliveries:
+            yield from deliver(rows, delivery, self._partition, self._at, reduce=True)
+
+    def close(self) -> Iterator[Message]:
+        """The progress of all rows, to every bucket; what was refused, to one."""
+        source = self._source
+        if not self._rows:
+            return
+        found = packed(pl.concat(self._digests)) if self._digests else b""
+        body = pickled((self._rows, found))
+        for delivery in source.deliveries:
+            yield from to_all(source.index, Kind.DIGEST, delivery, -1, self._at, body)
+        account = self._intake.account
+        if account.rows:
+            first = source.deliveries[0]
+            rows = packed(pl.concat(self._refused, how="diagonal")) if self._refused else b""
+            body = pickled(([account.lines(), []], rows))
+            yield Message(first.stage, first.ids[0], source.index, Kind.REFUSED, -1, self._at, body)
+
+
+def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[Chunk]:
+    """Spark's batches, put together to chunks worth working on."""
+    held: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        held.append(batch)
+        rows += batch.num_rows
+        if rows >= ROWS_AT_ONCE:
+            yield _frame(held)
+            held, rows = [], 0
+    if held:
+        yield _frame(held)
+
+
+def _frame(batches: list[pa.RecordBatch]) -> Chunk:
+    frame = pl.from_arrow(pa.Table.from_batches(batches))
+    assert isinstance(frame, pl.DataFrame)
+    zoned = [
+        pl.col(name).dt.convert_time_zone("UTC")
+        for name, dtype in frame.schema.items()
+        if isinstance(dtype, pl.Datetime) and dtype.time_zone not in (None, "UTC")
+    ]
+    return frame.with_columns(zoned) if zoned else frame

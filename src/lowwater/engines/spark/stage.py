@@ -1,0 +1,367 @@
+"""The stateful stage: the kernels of a stage in Spark's arbitrary-state operator, by bucket.
+
+All rows of the batch go in first, then its promises: that is always safe, because rows that come
+after a promise keep it. What the promises complete leaves in the same batch.
+
+Invariant: what a bucket does in a batch follows from its state and its messages alone, so a batch
+that is run again does the same again.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import polars as pl
+from pyspark.sql import Row
+from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
+
+from lowwater.engines.spark import asking, hints
+from lowwater.engines.spark.graph import Graph
+from lowwater.engines.spark.late import keep_refused
+from lowwater.engines.spark.message import Kind, Message, pickled, unpacked, unpickled
+from lowwater.engines.spark.outgoing import send
+from lowwater.engines.spark.program import SourceProgram, StageProgram
+from lowwater.engines.spark.store import SparkStore
+from lowwater.engines.spark.task import Task, current_task
+from lowwater.engines.spark.trouble import carrying
+from lowwater.errors import CheckpointError, StreamWarning
+from lowwater.operators.kernel import Reducing
+from lowwater.operators.union import Union
+from lowwater.progress.batch_intake import BatchIntake
+from lowwater.progress.contract import Heartbeat, OnDemand, Timer
+from lowwater.progress.late import LateAccount
+from lowwater.state.store import ChunkKey, MemoryStore
+from lowwater.stream.element import BEGINNING, Chunk, Element, End, GroupPunctuation
+
+CHUNK_KEY = "slot string, name string, slice bigint, sequence bigint"
+INDEX = "about string, body binary"
+
+
+class StageProcessor(StatefulProcessor):
+    """What Spark calls, once a bucket and batch."""
+
+    def __init__(self, program: StageProgram, last: int):
+        self._program, self._last = program, last
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Open the state."""
+        self._chunks = handle.getMapState("chunks", CHUNK_KEY, "body binary")
+        self._index = handle.getValueState("index", INDEX)
+
+    def handleInputRows(
+        self,
+        key: Any,
+        rows: Iterator[Row],
+        timerValues: Any,
+    ) -> Iterator[Row]:
+        """Work on all messages of a bucket."""
+        del timerValues
+        with carrying():
+            mine: list[Message] = []
+            for row in rows:
+                message = Message(*row)
+                if message.stage == self._program.number:
+                    mine.append(message)
+                else:
+                    yield _row(message)
+            if mine:
+                bucket = Bucket(self._program, self._last, int(key[0]), self._shelf())
+                saved = self._index.get()
+                bucket.open(saved[1] if saved is not None else None)
+                yield from map(_row, bucket.work(mine, current_task()))
+                self._index.update(bucket.saved())
+
+    def _shelf(self) -> _Shelf:
+        return _Shelf(self._chunks)
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+
+def _row(message: Message) -> Row:
+    return Row(**message._asdict())
+
+
+class _Shelf:
+    """Chunks in Spark's map state."""
+
+    def __init__(self, chunks: Any):
+        self._chunks = chunks
+
+    def read(self, slot: str, key: ChunkKey) -> bytes:
+        """The bytes of a chunk."""
+        value = self._chunks.getValue((slot, key.name, key.slice, key.sequence))
+        if value is None:
+            raise CheckpointError(f"the state of {slot} lacks a chunk it should have: {key}")
+        return bytes(value[0])
+
+    def write(self, slot: str, key: ChunkKey, body: bytes) -> None:
+        """Keep the bytes of a chunk."""
+        self._chunks.updateValue((slot, key.name, key.slice, key.sequence), (body,))
+
+    def erase(self, slot: str, key: ChunkKey) -> None:
+        """Drop a chunk."""
+        self._chunks.removeKey((slot, key.name, key.slice, key.sequence))
+
+
+class Bucket:
+    """One bucket of a stage in one batch."""
+
+    def __init__(self, program: StageProgram, last: int, bucket: int, shelf: Any):
+        self._program, self._last, self._id, self._shelf = program, last, bucket, shelf
+        self._now = 0
+        self._notes: list[str] = []
+        self._when: int | None = None
+
+    # ---- state -----------------------------------------------------------------------------
+
+    def open(self, body: bytes | None) -> None:
+        """Bring everything to where the batch before left it."""
+        program = self._program
+        saved: dict[str, Any] = unpickled(body) if body is not None else {}
+        self._check(saved)
+        stores = saved.get("stores", {})
+        self._stores: dict[str, SparkStore] = {
+            part.slot: SparkStore(part.slot, self._shelf, stores.get(part.slot))
+            for part in program.parts
+        }
+        self._graph = Graph(
+            program.parts, program.exports, self._stores.__getitem__, lambda: self._now
+        )
+        self._graph.restore(saved.get("kernels", {}))
+        self._intakes: dict[int, BatchIntake] = {}
+        self._accounts: dict[int, LateAccount] = {}
+        self._rows: dict[int, int] = {}
+        for source in program.sources:
+            name = source.spec.name
+            intake = BatchIntake(source.spec, source.demands, source.announced)
+            if name in saved.get("intakes", {}):
+                intake.restore(saved["intakes"][name])
+            self._intakes[source.index] = intake
+            self._accounts[source.index] = LateAccount(name)
+            self._rows[source.index] = 0
+        self._aligned = {
+            producer: Union(MemoryStore(), len(senders))
+            for producer, senders in program.exchanges.items()
+        }
+        for producer, union in self._aligned.items():
+            if producer in saved.get("aligned", {}):
+                union.restore(saved["aligned"][producer])
+        self._ended: set[int] = set(saved.get("ended", ()))
+
+    def _check(self, saved: dict[str, Any]) -> None:
+        if not saved:
+            return
+        before, now = list(saved["fingerprint"]), list(self._program.fingerprint)
+        if before != now:
+            gone = [line for line in before if line not in now]
+            new = [line for line in now if line not in before]
+            lines = [f"  was: {line}" for line in gone] + [f"  is:  {line}" for line in new]
+            raise CheckpointError(
+                "the checkpoint holds the state of another plan, which this one cannot read:\n"
+                + "\n".join(lines or ["  the same operators in another order"])
+                + "\nStart from a new checkpoint, or bring the query back to what it was."
+            )
+        if saved["probe"] != self._program.probe:
+            raise CheckpointError(
+                "the checkpoint was written with a version of polars that spreads keys differently;"
+                f" go on with polars {saved['polars']}, or start from a new checkpoint"
+            )
+
+    def saved(self) -> tuple[str, bytes]:
+        """What the next batch needs, for people and for us."""
+        body = {
+            "fingerprint": self._program.fingerprint,
+            "probe": self._program.probe,
+            "polars": pl.__version__,
+            "stores": {slot: store.save() for slot, store in self._stores.items()},
+            "kernels": self._graph.snapshot(),
+            "intakes": {i.spec.name: i.snapshot() for i in self._intakes.values()},
+            "aligned": {producer: each.snapshot() for producer, each in self._aligned.items()},
+            "ended": sorted(self._ended),
+        }
+        return json.dumps(self._about(), default=str), pickled(body)
+
+    # ---- one batch -------------------------------------------------------------------------
+
+    def work(self, messages: Iterable[Message], task: Task) -> Iterator[Message]:
+        """Run the batch and give what leaves."""
+        by_kind: dict[int, list[Message]] = {}
+        for message in messages:
+            by_kind.setdefault(message.kind, []).append(message)
+            self._now = max(self._now, message.at)
+        with warnings.catch_warnings(record=True) as noticed:
+            warnings.simplefilter("always")
+            refused = self._take_rows(by_kind)
+            self._take_promises(by_kind)
+            self._take_ticks(by_kind)
+        keep_refused(self._program.late_folder, self._program.number, task.batch, self._id, refused)
+        self._ask(task)
+        if self._intakes and not all(s.ordered for s in self._program.sources):
+            marks = {index: intake.snapshot() for index, intake in self._intakes.items()}
+            hints.leave(task.run, task.batch, self._program.number, marks)
+        for route in self._program.routes:
+            yield from send(
+                route, self._graph.left[route.producer], self._id, self._last, self._now
+            )
+        own = self._id == self._program.ids[0]  # all buckets notice the same
+        notes = [str(each.message) for each in noticed if own and each.category is StreamWarning]
+        yield self._report([*self._notes, *notes])
+
+    def _take_rows(self, by_kind: dict[int, list[Message]]) -> dict[str, list[Chunk]]:
+        refused: dict[str, list[Chunk]] = {}
+        standing = {index: intake.standing() for index, intake in self._intakes.items()}
+        leaps = {
+            source.index: self._absorb(source, by_kind.get(Kind.DIGEST, []))
+            for source in self._program.sources
+            if not source.ordered
+        }
+        for message in by_kind.get(Kind.RAW, []):
+            intake = self._intakes[message.port]
+            rows = intake.judge(unpacked(message.body), standing[message.port], leaps[message.port])
+            aside = intake.refused()
+            if aside is not None:
+                refused.setdefault(intake.spec.name, []).append(aside)
+            self._graph.push(message.port, [intake.seal(rows)])
+        for message in by_kind.get(Kind.REFUSED, []):
+            (lines, notes), body = unpickled(message.body)
+            self._notes += notes
+            account = self._accounts[message.port]
+            for line in lines:
+                total = line.mean_seconds * line.rows
+                account.add(line.channel, line.reason, line.rows, line.longest_seconds, total)
+            if body:
+                name = self._intakes[message.port].spec.name
+                refused.setdefault(name, []).append(unpacked(body))
+        for message in by_kind.get(Kind.PARTIALS, []):
+            kernel = self._graph.members[message.port].kernel
+            assert isinstance(kernel, Reducing)
+            partials = unpacked(message.body)
+            self._graph.members[message.port].counts.rows_in += partials.height
+            kernel.on_partials(partials)
+        for message in by_kind.get(Kind.ROWS, []):
+            self._graph.push(message.port, [unpacked(message.body)])
+        return refused
+
+    def _absorb(self, source: SourceProgram, digests: list[Message]) -> dict[str, Chunk]:
+        found, rows, at = [], 0, 0
+        for message in digests:
+            if message.port == source.index:
+                count, body = unpickled(message.body)
+                rows += count
+                at = message.at
+                if body:
+                    found.append(unpacked(body))
+        self._rows[source.index] += rows
+        together = pl.concat(found) if found else None
+        return self._intakes[source.index].absorb(together, at, rows)
+
+    def _take_promises(self, by_kind: dict[int, list[Message]]) -> None:
+        for source in self._program.sources:
+            if not source.ordered and self._rows[source.index]:
+                self._graph.push(source.index, self._intakes[source.index].told())
+        for message in sorted(by_kind.get(Kind.ELEMENTS, []), key=lambda m: m.port):
+            elements: list[Element] = unpickled(message.body)
+            union = self._aligned.get(message.port)
+            if union is None:
+                self._graph.push(message.port, elements)
+                if any(isinstance(each, End) for each in elements):
+                    self._ended.add(message.port)
+                continue
+            port = self._program.exchanges[message.port].index(message.sender)
+            for element in elements:
+                if isinstance(element, End):
+                    results = union.on_end(port)
+                elif isinstance(element, GroupPunctuation):
+                    results = union.on_group_punctuation(port, element)
+                else:
+                    assert not isinstance(element, pl.DataFrame)
+                    results = union.on_punctuation(port, element)
+                self._graph.push(message.port, results)
+
+    def _take_ticks(self, by_kind: dict[int, list[Message]]) -> None:
+        """Silent sources speak: enabling timestamps, heartbeats and timers go by the tick."""
+        ticks = by_kind.get(Kind.TICK, [])
+        if not ticks:
+            return
+        now = max(message.at for message in ticks)
+        for source in self._program.sources:
+            if source.ordered or source.index in self._ended:
+                continue
+            if any(message.body == b"end" for message in ticks):
+                self._ended.add(source.index)
+                self._graph.push(source.index, [End()])
+                continue
+            intake = self._intakes[source.index]
+            if isinstance(source.spec.punctuate, Timer):
+                self._graph.push(source.index, intake.promises())
+            quiet = not self._rows[source.index] or source.spec.stamp == "internal"
+            if isinstance(source.spec.idle, OnDemand | Heartbeat) and quiet:
+                for attribute in source.spec.contracts:
+                    self._graph.push(source.index, intake.enable(attribute, BEGINNING, now))
+
+    def _ask(self, task: Task) -> None:
+        """Tell the clock what is waited for."""
+        program = self._program
+        if program.ask_folder is None:
+            return
+        when: int | None = None
+        for producer, attribute, mark in self._graph.asks():
+            intake = self._intakes.get(producer)
+            if intake is None:  # it comes from another stage, where the clock has to be asked
+                due: int | None = self._now
+            elif not isinstance(intake.spec.idle, OnDemand) or producer in self._ended:
+                continue
+            else:
+                due = intake.when(attribute, mark, self._now)
+            if due is not None:
+                when = due if when is None else min(when, due)
+        self._when = when
+        asking.ask(program.ask_folder, program.number, self._id, task.batch, when)
+
+    # ---- what people are told --------------------------------------------------------------
+
+    def _about(self) -> dict[str, Any]:
+        return {
+            "stage": self._program.number,
+            "bucket": self._id,
+            "operators": {
+                member.part.where.title: {
+                    "marks": member.kernel.marks(),
+                    "rows": self._stores[member.part.slot].rows,
+                    "bytes": self._stores[member.part.slot].bytes,
+                }
+                for member in self._graph.members.values()
+            },
+            "streams": {
+                intake.spec.name: {name: intake.mark(name) for name in intake.spec.domains}
+                for intake in self._intakes.values()
+            },
+        }
+
+    def _report(self, notes: list[str]) -> Message:
+        about = self._about()
+        for member in self._graph.members.values():
+            about["operators"][member.part.where.title] |= vars(member.counts)
+        first = self._id == self._program.ids[0]
+        about["rows"] = {
+            intake.spec.name: self._rows[index] if first else 0
+            for index, intake in self._intakes.items()
+        }
+        lines = []
+        for index, intake in self._intakes.items():
+            both = [*intake.account.lines(), *self._accounts[index].lines()]
+            lines += [
+                (x.stream, str(x.channel), x.reason, x.rows, x.longest_seconds, x.mean_seconds)
+                for x in both
+            ]
+        about["late"] = lines
+        about["ended"] = [s.spec.name for s in self._program.sources if s.index in self._ended]
+        about["notes"] = notes
+        if self._program.ask_folder is not None:
+            about["when"] = self._when
+        body = json.dumps(about, default=str).encode()
+        return Message(self._last, self._program.ids[0], -1, Kind.REPORT, self._id, 0, body)

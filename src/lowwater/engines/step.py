@@ -1,0 +1,46 @@
+"""One step of any engine: hand an element to a kernel; what goes wrong names the operator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from lowwater.errors import LowwaterError, OperatorError
+from lowwater.operators.kernel import Kernel
+from lowwater.plan.physical import Operator
+from lowwater.stream.element import Element, End, GroupPunctuation
+
+
+@dataclass(frozen=True)
+class Where:
+    """An operator, as a person is told where something happened."""
+
+    title: str
+    detail: str
+    origin: str
+    """The user's own line."""
+
+    @classmethod
+    def of(cls, operator: Operator) -> Where:
+        """Where an operator of a plan is."""
+        return cls(operator.title, operator.detail, operator.node.origin)
+
+
+def step(kernel: Kernel, port: int, element: Element, where: Where) -> Sequence[Element]:
+    """What comes of one element."""
+    try:
+        if isinstance(element, pl.DataFrame):
+            return kernel.on_chunk(port, element)
+        if isinstance(element, End):
+            return kernel.on_end(port)
+        if isinstance(element, GroupPunctuation):
+            return kernel.on_group_punctuation(port, element)
+        return kernel.on_punctuation(port, element)
+    except LowwaterError as error:
+        error.add_note(f"in {where.title} ({where.origin})")
+        raise
+    except Exception as error:
+        named = f"{where.title} {where.detail} ({where.origin})"
+        raise OperatorError(named, error) from error

@@ -1,0 +1,343 @@
+"""How a plan is spread over machines: which operators run together, and where rows must go.
+
+Operators that can share one way of spreading rows are fused into a *stage*. A row goes to a bucket
+by the values of some columns, its *key*; all operators of the stage must be content with that: rows
+they have to bring together must have equal keys. So the key's columns, followed from where rows
+enter the stage to an operator's input, must be among the columns the operator partitions by.
+
+Where no key suits an aggregate, two things can be done. If only row-wise operators follow it, every
+bucket aggregates what it has and the partial answers, which close everywhere at the same promise,
+are put together afterwards without state (*combined*). Otherwise a new stage begins at it.
+
+Invariant: in every stage, two rows that any of its operators must bring together enter with equal
+keys, or the stage is single, or the operator is the combined one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from lowwater.plan import nodes
+from lowwater.plan.physical import Operator, PhysicalPlan
+from lowwater.stream.element import SEQUENCE
+
+Place = tuple[int, str]
+"""A column of the rows that enter a stage: (operator that gives them, column)."""
+Key = frozenset[Place]
+"""The same value seen in each of the inputs that carry it."""
+
+
+@dataclass(frozen=True)
+class Edge:
+    """Rows that enter a stage."""
+
+    producer: int
+    """A source, or an operator of an earlier stage."""
+    key: tuple[tuple[str, pl.DataType], ...] | None
+    """Columns to spread by and the type to compare them in; None: rows may go anywhere."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Operators that run together, one copy a bucket."""
+
+    number: int
+    operators: tuple[int, ...]
+    edges: tuple[Edge, ...]
+    exports: tuple[int, ...]
+    """Operators whose rows leave for a later stage, or are the result."""
+    single: bool
+    """Everything must be in one bucket."""
+    combined: int | None = None
+    """The aggregate whose partial answers are put together after the stage."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The stages of a plan, and what runs after the last one."""
+
+    stages: tuple[Stage, ...]
+    tail: tuple[int, ...]
+    """Row-wise operators that follow the combined aggregate."""
+
+    def spelled(self, stage: Stage) -> str:
+        """How rows are spread in a stage, in words."""
+        if stage.single:
+            return "one bucket"
+        columns = [
+            " or ".join(dict.fromkeys(edge.key[at][0] for edge in stage.edges if edge.key))
+            for at in range(len(stage.edges[0].key or ()))
+        ]
+        return f"by {', '.join(columns)}" if columns else "anywhere"
+
+
+@dataclass
+class _Open:
+    """A stage being put together."""
+
+    single: bool = False
+    groups: list[tuple[frozenset[int], set[Key]]] = field(default_factory=list)
+    """Inputs that must be spread alike, with the keys that suit all operators so far."""
+    stateful: list[int] = field(default_factory=list)
+    combined: int | None = None
+
+
+def lay_out(plan: PhysicalPlan, single: Iterable[int] = ()) -> Layout:
+    """Cut a plan into stages; the sources named in ``single`` need all their rows in one place."""
+    return _Planner(plan, frozenset(single)).layout()
+
+
+class _Planner:
+    def __init__(self, plan: PhysicalPlan, single: frozenset[int]):
+        self._plan = plan
+        self._single = single
+        self._stages: list[_Open] = []
+        self._stage: list[int | None] = []  # per operator; None while any stage would do
+        self._carried: list[Mapping[str, Key]] = []  # per operator: output column to its key
+
+    def layout(self) -> Layout:
+        for operator in self._plan.operators:
+            self._place(operator)
+        last = self._plan.result.index
+        if not self._stages:
+            self._stages.append(_Open())
+        if self._stage[last] is None:
+            self._stage[last] = len(self._stages) - 1
+        tail = self._after_combined()
+        return Layout(tuple(self._closed(number) for number in range(len(self._stages))), tail)
+
+    # ---- placing ---------------------------------------------------------------------------
+
+    def _place(self, operator: Operator) -> None:
+        inputs = [self._stage[index] for index in operator.inputs]
+        if operator.build is None:
+            self._stage.append(None)
+            names = operator.node.schema
+            self._carried.append({name: frozenset({(operator.index, name)}) for name in names})
+            return
+        known = {stage for stage in inputs if stage is not None}
+        if not operator.stateful:
+            stage = max(known) if known else None  # over several stages: in the last of them
+            self._stage.append(stage)
+            self._carried.append(_through(operator, self._inside(operator, stage)))
+            return
+        stage = max(known) if len(known) == 1 else self._new()
+        if not self._fuse(operator, stage):
+            stage = self._new() if known and len(known) == 1 else stage
+            if not self._fuse(operator, stage):
+                self._stages[stage].single = True
+        self._stages[stage].stateful.append(operator.index)
+        self._stage.append(stage)
+        self._carried.append(_through(operator, self._inside(operator, stage)))
+
+    def _new(self) -> int:
+        self._stages.append(_Open())
+        return len(self._stages) - 1
+
+    def _inside(self, operator: Operator, stage: int | None) -> list[Mapping[str, Key]]:
+        """The keys of each input's columns as the stage sees them."""
+        carried = []
+        for index in operator.inputs:
+            if stage is not None and self._stage[index] not in (None, stage):
+                schema = self._plan.operators[index].node.schema
+                carried.append({name: frozenset({(index, name)}) for name in schema})
+            else:
+                carried.append(self._carried[index])
+        return carried
+
+    def _fuse(self, operator: Operator, number: int) -> bool:
+        """Take an operator into a stage if a key suits it and all that are there."""
+        stage = self._stages[number]
+        feeds = frozenset(self._entries(operator.index, number))
+        if stage.single or self._single & feeds:
+            stage.single = stage.single or not stage.stateful
+            return stage.single
+        wanted = set(_wanted(operator, self._inside(operator, number)))
+        met = [group for group in stage.groups if group[0] & feeds]
+        for members, keys in met:
+            wanted = {key for key in wanted if _restricted(key, members) in keys}
+        wanted = {key for key in wanted if _covers(key, feeds) and self._type(key) is not None}
+        if not wanted:
+            return self._combine(operator, stage, feeds, met)
+        for group in met:
+            stage.groups.remove(group)
+        stage.groups.append((feeds.union(*(members for members, _ in met)), wanted))
+        return True
+
+    def _combine(
+        self,
+        operator: Operator,
+        stage: _Open,
+        feeds: frozenset[int],
+        met: list[tuple[frozenset[int], set[Key]]],
+    ) -> bool:
+        if operator.name not in ("window", "group") or not self._ends(operator.index):
+            return False
+        if isinstance(operator.node, nodes.WindowAggregateNode) and (
+            operator.node.attribute == SEQUENCE
+        ):
+            return False
+        stage.combined = operator.index
+        if not met:
+            stage.groups.append((feeds, set()))
+        return True
+
+    def _ends(self, index: int) -> bool:
+        """Whether only row-wise operators lie between an operator and the result."""
+        while index != self._plan.result.index:
+            consumers = self._plan.consumers(index)
+            if len(consumers) != 1:
+                return False
+            following = self._plan.operators[consumers[0][0]]
+            if following.stateful or len(following.inputs) != 1 or following.name == "stamp":
+                return False
+            index = following.index
+        return not self._plan.consumers(index)
+
+    def _entries(self, index: int, stage: int) -> list[int]:
+        """The operators through whose rows a stage feeds an operator."""
+        found: dict[int, None] = {}
+        for each in self._plan.operators[index].inputs:
+            operator = self._plan.operators[each]
+            if operator.build is None or self._stage[each] not in (None, stage):
+                found[each] = None
+            else:
+                found.update(dict.fromkeys(self._entries(each, stage)))
+        return list(found)
+
+    # ---- closing ---------------------------------------------------------------------------
+
+    def _after_combined(self) -> tuple[int, ...]:
+        combined = self._stages[-1].combined
+        if combined is None:
+            return ()
+        tail = []
+        while combined != self._plan.result.index:
+            combined = self._plan.consumers(combined)[0][0]
+            tail.append(combined)
+        return tuple(tail)
+
+    def _closed(self, number: int) -> Stage:
+        stage = self._stages[number]
+        exports = self._exports(number)
+        members: dict[int, None] = {}
+        entries: dict[int, None] = {}
+        for index in exports:
+            self._gather(index, number, members, entries)
+        return Stage(
+            number,
+            tuple(sorted(members)),
+            tuple(Edge(entry, self._key(stage, entry)) for entry in sorted(entries)),
+            exports,
+            stage.single or bool(self._single & entries.keys()),
+            stage.combined,
+        )
+
+    def _exports(self, number: int) -> tuple[int, ...]:
+        stage = self._stages[number]
+        if stage.combined is not None:
+            return (stage.combined,)
+        last = self._plan.result.index
+        leaving = {
+            index
+            for index, own in enumerate(self._stage)
+            if own == number
+            and any(
+                self._stage[consumer] not in (None, number)
+                for consumer, _ in self._plan.consumers(index)
+            )
+        }
+        if self._stage[last] == number:
+            leaving.add(last)
+        return tuple(sorted(leaving))
+
+    def _gather(
+        self, index: int, number: int, members: dict[int, None], entries: dict[int, None]
+    ) -> None:
+        operator = self._plan.operators[index]
+        if operator.build is None or self._stage[index] not in (None, number):
+            entries[index] = None
+            return
+        members[index] = None
+        for each in operator.inputs:
+            self._gather(each, number, members, entries)
+
+    def _key(self, stage: _Open, entry: int) -> tuple[tuple[str, pl.DataType], ...] | None:
+        for members, keys in stage.groups:
+            if entry in members and keys:
+                ordered = sorted(keys, key=sorted)
+                spread = []
+                for key in ordered:
+                    dtype = self._type(key)
+                    assert dtype is not None
+                    spread.append((next(name for at, name in key if at == entry), dtype))
+                return tuple(spread)
+        return None
+
+    def _type(self, key: Key) -> pl.DataType | None:
+        """The type in which a key's values are equal wherever they are; None if there is none."""
+        kinds = {self._plan.operators[at].node.schema[name] for at, name in key}
+        if all(kind.is_integer() for kind in kinds):
+            return pl.Int64()
+        if all(kind.is_numeric() and not kind.is_decimal() for kind in kinds):
+            return pl.Float64()
+        if all(kind == pl.String or isinstance(kind, pl.Categorical | pl.Enum) for kind in kinds):
+            return pl.String()
+        return kinds.pop() if len(kinds) == 1 else None
+
+
+def _restricted(key: Key, members: frozenset[int]) -> Key:
+    return frozenset(place for place in key if place[0] in members)
+
+
+def _covers(key: Key, feeds: frozenset[int]) -> bool:
+    return {at for at, _ in key} == feeds
+
+
+def _wanted(operator: Operator, carried: Sequence[Mapping[str, Key]]) -> list[Key]:
+    """The keys that bring together what an operator has to."""
+    node = operator.node
+    if operator.name == "join":
+        assert isinstance(node, nodes.JoinNode)
+        pairs = [(carried[0].get(a), carried[1].get(b)) for a, b in node.on]
+        return [left | right for left, right in pairs if left and right]
+    return [carried[0][name] for name in operator.partition or () if name in carried[0]]
+
+
+def _through(operator: Operator, carried: Sequence[Mapping[str, Key]]) -> dict[str, Key]:
+    """The keys of an operator's output columns: those it copies from its input."""
+    node = operator.node
+    if operator.name == "project":
+        assert isinstance(node, nodes.ProjectNode)
+        return {out: carried[0][name] for name, out in node.copied.items() if name in carried[0]}
+    if operator.name in ("union", "merge"):
+        same = set(carried[0]).intersection(*carried[1:])
+        return {name: frozenset().union(*(each[name] for each in carried)) for name in same}
+    if operator.name in ("window", "group"):
+        groups = operator.partition or ()
+        return {name: carried[0][name] for name in groups if name in carried[0]}
+    if operator.name == "join":
+        return _joined(operator, carried)
+    if operator.name == "apply":
+        return {}
+    return dict(carried[0])
+
+
+def _joined(operator: Operator, carried: Sequence[Mapping[str, Key]]) -> dict[str, Key]:
+    """Only columns matched on are known to agree with where a pair is; a row without a partner
+    has but those that are merged from both sides."""
+    node = operator.node
+    assert isinstance(node, nodes.JoinNode)
+    found: dict[str, Key] = {}
+    for left, right in node.on:
+        pair = carried[0].get(left), carried[1].get(right)
+        if not (pair[0] and pair[1]):
+            continue
+        both = pair[0] | pair[1]
+        for name in (left, node.right_names[right]):
+            if name in node.schema and (node.how == "inner" or name in node.merged):
+                found[name] = both
+    return found

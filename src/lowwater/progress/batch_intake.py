@@ -1,0 +1,182 @@
+"""The input operator for rows that come in batches without order.
+
+Within a batch no row is late by another one of it: which came first cannot be known, and guessing
+would make the verdict depend on how the batch was read. Rows are judged by the marks that held
+before the batch; the batch as a whole, as if in ascending order, then moves the marks. So every
+reader of the same batch comes to the same verdict, also when the batch is read again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from lowwater.progress.channel import Ticks
+from lowwater.progress.conform import conform
+from lowwater.progress.digest import ATTRIBUTE, TIME, digest
+from lowwater.progress.intake import Intake, Promises
+from lowwater.progress.refusal import Mask
+from lowwater.progress.spec import channel_name
+from lowwater.progress.tracker import Judgement
+from lowwater.stream.element import MARK, Chunk
+
+
+@dataclass(frozen=True)
+class Standing:
+    """The marks that held before a batch: per channel, and for channels nobody knows yet."""
+
+    known: dict[Hashable, int]
+    others: int
+
+    @property
+    def highest(self) -> int:
+        """No row at or above this can be late."""
+        return max((*self.known.values(), self.others))
+
+
+class BatchIntake(Intake):
+    """Lets batches of one source in and tells their progress."""
+
+    def standing(self) -> dict[str, Standing]:
+        """The marks rows of the coming batch are judged by, per attribute."""
+        return {
+            attribute: Standing(
+                {name: channel.mark for name, channel in tracker.channels.items()},
+                tracker.joining,
+            )
+            for attribute, tracker in self._trackers.items()
+        }
+
+    def conformed(self, chunk: Chunk, now: int) -> Chunk:
+        """A chunk with the declared types, stamped if the stream says so."""
+        return conform(self.spec, chunk, now)
+
+    def digest(self, chunk: Chunk) -> Chunk | None:
+        """What the rows of a conformed chunk say about progress; None if nothing."""
+        if self.spec.stamp != "external":
+            return None
+        pure = self._pure(chunk)
+        usable = self._usable_quietly(chunk, pure)
+        if not usable.all():
+            chunk, pure = chunk.filter(pl.Series(usable)), pure[usable]
+        return digest(self.spec, chunk, pl.Series(pure))
+
+    def _usable_quietly(self, chunk: Chunk, pure: Mask) -> Mask:
+        """Which rows have a time and a channel, without taking note of the others."""
+        usable = np.ones(chunk.height, dtype=bool)
+        for attribute, domain in self.spec.domains.items():
+            low, high = domain.valid
+            if not chunk[attribute].null_count():
+                times = domain.array_of(chunk[attribute])
+                if not len(times) or (times.min() >= low and times.max() < high):
+                    continue
+            ticks = domain.ticks_of(chunk[attribute])
+            fine = ((ticks >= low) & (ticks < high)).fill_null(False).to_numpy()
+            usable &= fine | pure
+        for name in self.spec.key_columns:
+            if chunk[name].null_count():
+                usable &= chunk[name].is_not_null().to_numpy()
+        return usable
+
+    def judge(
+        self, chunk: Chunk, standing: dict[str, Standing], leaps: dict[str, Chunk] | None = None
+    ) -> Chunk:
+        """The rows of a conformed chunk that keep every promise; the others are refused."""
+        if self.spec.stamp != "external":
+            return chunk
+        pure = self._pure(chunk)
+        keep = self._usable(chunk, pure) & ~pure
+        for attribute, held in standing.items():
+            times, _ = self._ticks(chunk, attribute, keep)
+            far = self._far(chunk, attribute, (leaps or {}).get(attribute))
+            if far is None and (not len(times) or int(times.min()) >= held.highest):
+                continue
+            met = self._met(chunk, held)
+            judged = Judgement(met, np.zeros(len(times), bool) if far is None else far, 0, 0)
+            self._refuse(chunk, attribute, times, judged, keep)
+        return chunk if keep.all() else chunk.filter(pl.Series(keep))
+
+    def _met(self, chunk: Chunk, held: Standing) -> Ticks:
+        keys = list(self.spec.key_columns)
+        if not keys:
+            mark = held.known.get(None, held.others)
+            return np.full(chunk.height, mark, dtype=np.int64)
+        names = [name if len(keys) > 1 else (name,) for name in held.known]
+        schema = {key: self.spec.row_schema[key] for key in keys} | {MARK: pl.Int64()}
+        rows = [(*name, mark) for name, mark in zip(names, held.known.values(), strict=True)]  # type: ignore[misc]
+        marks = pl.DataFrame(rows, schema=schema, orient="row")
+        met = chunk.select(keys).join(marks, on=keys, how="left", maintain_order="left")[MARK]
+        return met.fill_null(held.others).to_numpy()
+
+    def _far(self, chunk: Chunk, attribute: str, leaps: Chunk | None) -> Mask | None:
+        """Which rows are the leaps that were found; None if none were."""
+        if leaps is None or not leaps.height:
+            return None
+        keys = [*self.spec.key_columns, TIME]
+        times = self.spec.domains[attribute].ticks_of(chunk[attribute]).alias(TIME)
+        marked = leaps.select(keys).unique().with_columns(pl.lit(True).alias("__far"))
+        rows = chunk.select(self.spec.key_columns).with_columns(times)
+        found = rows.join(marked, on=keys, how="left", nulls_equal=True, maintain_order="left")
+        return found["__far"].fill_null(False).to_numpy()
+
+    def absorb(self, found: Chunk | None, now: int, rows: int) -> dict[str, Chunk]:
+        """Move the marks by the digest of a whole batch; the leaps found, per attribute."""
+        if self.spec.stamp != "external":
+            if rows:
+                for tracker in self._trackers.values():
+                    tracker.promise_all(now // 1_000)
+            return {}
+        leaps: dict[str, Chunk] = {}
+        if found is None or not found.height:
+            return leaps
+        for attribute, tracker in self._trackers.items():
+            part = found.filter(pl.col(ATTRIBUTE) == attribute).sort(TIME)
+            far = []
+            before = self._shown_mark(attribute)
+            verdicts = tracker.absorb(
+                (name, run[TIME].to_numpy(), run[MARK].to_numpy())
+                for name, run in _runs(part, list(self.spec.key_columns))
+            )
+            for name, verdict, times in verdicts:
+                if verdict.backward:
+                    self._refusals.backward(attribute, verdict.backward, before)
+                if verdict.strays:
+                    self._refusals.strays(attribute, verdict.strays)
+                far += [(name, int(times[at])) for at in verdict.leaps]
+                self._last_seen[name] = now
+            if far:
+                leaps[attribute] = self._leap_rows(far)
+        return leaps
+
+    def _leap_rows(self, far: list[tuple[Hashable, int]]) -> Chunk:
+        keys = self.spec.key_columns
+        schema = {key: self.spec.row_schema[key] for key in keys} | {TIME: pl.Int64()}
+        parts = [name if len(keys) > 1 else (name,) if keys else () for name, _ in far]
+        rows = [(*part, time) for part, (_, time) in zip(parts, far, strict=True)]  # type: ignore[misc]
+        return pl.DataFrame(rows, schema=schema, orient="row")
+
+    def refused(self) -> Chunk | None:
+        """The rows set aside since the last call; None if there are none."""
+        return self._refusals.collected()
+
+    def seal(self, rows: Chunk) -> Chunk:
+        """Number rows that were let in, if a window counts them."""
+        return self._number(rows)
+
+    def told(self) -> Promises:
+        """The promises that follow from what was taken in."""
+        promises = [] if self._held else self.promises()
+        return [*promises, *self._sequence_promise()]
+
+
+def _runs(found: Chunk, keys: list[str]) -> Iterator[tuple[Hashable, Chunk]]:
+    """The digest of each channel."""
+    if not keys:
+        if found.height:
+            yield None, found
+        return
+    for names, run in found.partition_by(keys, as_dict=True, maintain_order=True).items():
+        yield channel_name(names), run

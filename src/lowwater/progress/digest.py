@@ -1,0 +1,103 @@
+"""What a batch of rows without order says about progress, small and mergeable.
+
+An engine that reads a source in parallel sees the rows of a batch in no order it could rely on. A
+digest keeps, per channel, as many of its times as a channel needs to come to the same mark it would
+reach if it were shown all of them in ascending order: the greatest ones, and for the detection of
+rows dated far ahead the ends of every stretch without a leap. Digests of parts of a batch are put
+together by putting their rows together.
+
+Invariant: :meth:`BatchIntake.absorb` of a digest of all rows, of digests of any parts of them, and
+of all times themselves leave the same marks.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from lowwater.progress.contract import Contract, Punctuated, WithinRows
+from lowwater.progress.spec import StreamSpec
+from lowwater.stream.element import BEGINNING, END_OF_TIME, MARK, Chunk
+
+ATTRIBUTE, TIME = "__attribute", "__time"
+BIN = "__bin"
+
+
+def digest_schema(spec: StreamSpec) -> dict[str, pl.DataType]:
+    """The columns of a stream's digests."""
+    keys = {name: spec.row_schema[name] for name in spec.key_columns}
+    return {**keys, ATTRIBUTE: pl.String(), TIME: pl.Int64(), MARK: pl.Int64()}
+
+
+def digest(spec: StreamSpec, rows: Chunk, pure: pl.Series) -> Chunk:
+    """The digest of usable rows; ``pure`` tells which of them are nothing but a promise."""
+    columns = list(digest_schema(spec))
+    parts = [pl.DataFrame(schema=digest_schema(spec))]
+    bare = bool(pure.any())
+    for attribute, contract in spec.contracts.items():
+        if isinstance(contract, Punctuated):
+            part = _told(spec, rows, attribute, contract)
+        else:
+            timed = rows.filter(~pure) if bare else rows
+            part = _measured(spec, timed, attribute, contract)
+        parts.append(part.with_columns(pl.lit(attribute).alias(ATTRIBUTE)).select(columns))
+    return pl.concat(parts)
+
+
+def _told(spec: StreamSpec, rows: Chunk, attribute: str, contract: Punctuated) -> Chunk:
+    """The greatest mark and the newest time of each channel."""
+    domain = spec.domains[attribute]
+    low, high = domain.valid
+    mark = domain.to_ticks(pl.col(contract.column))
+    believed = pl.when((mark >= low) & (mark < high)).then(mark)
+    found = [
+        domain.to_ticks(pl.col(attribute)).max().fill_null(END_OF_TIME).alias(TIME),
+        believed.max().fill_null(BEGINNING).alias(MARK),
+    ]
+    keys = list(spec.key_columns)
+    if not keys:
+        return rows.select(found) if rows.height else rows.clear().select(found).clear()
+    return rows.group_by(keys).agg(found)
+
+
+def _measured(spec: StreamSpec, rows: Chunk, attribute: str, contract: Contract) -> Chunk:
+    keys = list(spec.key_columns)
+    domain = spec.domains[attribute]
+    held = contract.rows if isinstance(contract, WithinRows) else 0
+    times = rows.select(*keys, domain.to_ticks(pl.col(attribute)).alias(TIME))
+    newest = _newest(times, keys, held + 2)
+    if spec.jump is not None:
+        stretches = _stretches(times, keys, max(1, domain.ticks(spec.jump.over, "jump(...)")))
+        newest = pl.concat([newest, _below(stretches, newest, keys)])
+    return newest.with_columns(pl.lit(BEGINNING, dtype=pl.Int64).alias(MARK))
+
+
+def _newest(times: Chunk, keys: list[str], many: int) -> Chunk:
+    """The greatest times of each channel."""
+    if not keys:
+        return times.top_k(many, by=TIME)
+    return times.group_by(keys).agg(pl.col(TIME).top_k(many)).explode(TIME)
+
+
+def _stretches(times: Chunk, keys: list[str], jump: int) -> Chunk:
+    """Times between which there is a leap exactly where there is one between all times.
+
+    Within a bin as wide as a leap there can be none, so the ends of each bin will do.
+    """
+    column = times[TIME]
+    low, high = column.min(), column.max()
+    if low is not None and not keys and int(high) - int(low) <= jump:  # type: ignore[arg-type]
+        return pl.DataFrame({TIME: [low, high][: times.height]}, schema={TIME: pl.Int64()})
+    ends = times.group_by([*keys, (pl.col(TIME) // jump).alias(BIN)]).agg(
+        pl.col(TIME).min(), pl.col(TIME).max().alias("__high"), pl.len().alias("__rows")
+    )
+    again = ends.filter(pl.col("__rows") > 1).select(*keys, pl.col("__high").alias(TIME))
+    return pl.concat([ends.select(*keys, TIME), again])
+
+
+def _below(stretches: Chunk, newest: Chunk, keys: list[str]) -> Chunk:
+    """Those that are not among the greatest already: a time told twice would confirm itself."""
+    if not keys:
+        return stretches.filter(pl.col(TIME) < pl.lit(newest[TIME].min(), dtype=pl.Int64))
+    least = newest.group_by(keys).agg(pl.col(TIME).min().alias("__least"))
+    joined = stretches.join(least, on=keys, how="inner", nulls_equal=True)
+    return joined.filter(pl.col(TIME) < pl.col("__least")).drop("__least")
