@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lowwater.plan.layout import lay_out
 from lowwater.plan.nodes import SourceNode
 from lowwater.plan.physical import Operator, PhysicalPlan
 from lowwater.progress.contract import Every, Heartbeat, OnDemand, Timer
@@ -14,7 +15,23 @@ def explain(plan: PhysicalPlan) -> str:
     lines = [f"{'in-order' if plan.in_order else 'out-of-order'} plan"]
     shown: set[int] = set()
     _walk(plan, plan.result, "", "", lines, shown)
-    return "\n".join(lines)
+    return "\n".join([*lines, *_stages(plan)])
+
+
+def _stages(plan: PhysicalPlan) -> list[str]:
+    """Which operators run together when the plan is spread, and how rows get to them."""
+    layout = lay_out(plan)
+    lines = ["spread over machines"]
+    for stage in layout.stages:
+        titles = [plan.operators[index].title for index in stage.operators]
+        lines.append(f"    stage {stage.number}: {', '.join(titles) or 'rows are judged'}")
+        lines.append(f"        rows go to buckets: {layout.spelled(stage)}")
+        if stage.combined is not None:
+            title = plan.operators[stage.combined].title
+            lines.append(f"        {title} answers in part; the parts are put together after it")
+    if layout.tail:
+        lines.append(f"    then: {', '.join(plan.operators[index].title for index in layout.tail)}")
+    return lines
 
 
 def _walk(

@@ -67,10 +67,8 @@ class Layout:
         """How rows are spread in a stage, in words."""
         if stage.single:
             return "one bucket"
-        columns = [
-            " or ".join(dict.fromkeys(edge.key[at][0] for edge in stage.edges if edge.key))
-            for at in range(len(stage.edges[0].key or ()))
-        ]
+        keys = [[name for name, _ in edge.key] for edge in stage.edges if edge.key]
+        columns = [" or ".join(dict.fromkeys(names)) for names in zip(*keys, strict=False)]
         return f"by {', '.join(columns)}" if columns else "anywhere"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import shutil
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
@@ -20,6 +21,7 @@ from lowwater.engines.run import RunOptions
 from lowwater.engines.spark import clock_source, replay_source
 from lowwater.engines.spark.message import DDL, Kind, pickled
 from lowwater.engines.spark.program import Program, SourceProgram, make_program
+from lowwater.engines.spark.pushdown import Pushed, push_down
 from lowwater.engines.spark.replay_source import Log
 from lowwater.engines.spark.result import ResultStage
 from lowwater.engines.spark.session import prepare_session, ship_package, spark_session
@@ -77,10 +79,12 @@ def build(
         isinstance(each.node.spec.idle, OnDemand)  # type: ignore[attr-defined]
         for each in plan.sources
     )
+    pushed = push_down(plan, whole_rows=options.late_sink is not None)
+    plan = pushed.plan
     program = make_program(
         plan, buckets, live, late_folder, str(asks) if on_demand and not end else None
     )
-    messages = _sources(plan, options, spark, program, folder, live)
+    messages = _sources(pushed, options, spark, program, folder, live)
     clock = _clock(plan, spark, program, asks, on_demand, options.to_end, end)
     if clock is not None:
         messages.append(clock)
@@ -159,13 +163,14 @@ def _late_folder(given: object) -> str:
 
 
 def _sources(
-    plan: PhysicalPlan,
+    pushed: Pushed,
     options: RunOptions,
     spark: SparkSession,
     program: Program,
     folder: Path,
     live: bool,
 ) -> list[DataFrame]:
+    plan = pushed.plan
     replays = {
         each.index: each.node.source  # type: ignore[attr-defined]
         for each in plan.sources
@@ -179,15 +184,17 @@ def _sources(
         assert isinstance(operator.node, SourceNode)
         given = operator.node.source
         if isinstance(given, Frame):
-            frames.append(_frame(given.dataframe, source))
+            frames.append(_frame(given.dataframe, source, pushed.columns[source.index]))
         else:
             assert isinstance(given, Replay)
             frames.append(_replay(spark, given, source, cuts[source.index], folder, live))
     return frames
 
 
-def _frame(dataframe: DataFrame, source: SourceProgram) -> DataFrame:
-    columns = [F.col(f"`{name}`") for name in source.spec.schema]
+def _frame(
+    dataframe: DataFrame, source: SourceProgram, wanted: Sequence[tuple[str, str]]
+) -> DataFrame:
+    columns = [F.expr(text).alias(name) for name, text in wanted]
     if source.clocked:
         columns.append(F.current_timestamp().alias(NOW))
     return dataframe.select(*columns).mapInArrow(SourceStage(source), DDL)

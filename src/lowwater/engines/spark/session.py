@@ -85,10 +85,15 @@ def ship_package(spark: SparkSession) -> None:
     session = spark.sparkContext.applicationId if classic else spark.session_id  # type: ignore[attr-defined]
     if session in _shipped:
         return
+    archive = str(package_archive())
     if classic:
-        spark.sparkContext.addPyFile(str(package_archive()))
+        context = spark.sparkContext
+        context.addPyFile(archive)
+        # A stateful stage is set up by a worker next to the driver, which gets no files.
+        paths = [archive, context.environment.get("PYTHONPATH")]
+        context.environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
     else:
-        spark.addArtifact(str(package_archive()), pyfile=True)
+        spark.addArtifact(archive, pyfile=True)
     _shipped.add(session)
 
 

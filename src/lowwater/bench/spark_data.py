@@ -1,0 +1,63 @@
+"""Rows for the Spark benchmarks: Parquet files in the order in which both sides read them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+DISORDER = 2.0
+"""Seconds by which a row may be behind the rows before it."""
+BEGIN = 1_000_000.0
+"""The time of the first row, in seconds; no multiple of a minute."""
+ROW_GROUP = 100_000
+"""Rows of a row group, so that Spark can split a file over the cores."""
+
+
+@dataclass(frozen=True)
+class Flow:
+    """One source: how fast it is, what keys it has and how far it is behind or out of order."""
+
+    rate: float
+    """Rows a second."""
+    keys: Mapping[str, int]
+    """Key columns, with the number of their values."""
+    seed: int = 0
+    disorder: float = DISORDER
+    behind: float = 0.0
+    """Seconds by which its rows are older than when they arrive."""
+
+    def rows(self, first: int, count: int) -> pl.DataFrame:
+        """Some rows of the source, the same for the same numbers."""
+        rng = np.random.default_rng((self.seed, first))
+        arrived = np.arange(first, first + count) / self.rate
+        back = rng.uniform(0, self.disorder, count) if self.disorder else 0.0
+        micros = ((BEGIN + arrived - self.behind - back) * 1e6).astype(np.int64)
+        times = pl.Series("ts", micros).cast(pl.Datetime("us")).dt.replace_time_zone("UTC")
+        columns = {
+            name: rng.integers(0, size, count, dtype=np.int32) for name, size in self.keys.items()
+        }
+        return pl.DataFrame({"ts": times, **columns})
+
+    @property
+    def schema(self) -> str:
+        """The columns as Spark reads them."""
+        return ", ".join(["ts timestamp", *(f"{name} int" for name in self.keys)])
+
+
+def write_files(flow: Flow, folder: Path, files: int, rows_each: int) -> None:
+    """Write a flow as so many files, whose times of change say which comes first."""
+    folder.mkdir(parents=True)
+    for number in range(files):
+        path = folder / f"{number:06d}.parquet"
+        write_file(flow.rows(number * rows_each, rows_each), path)
+        os.utime(path, (1e9 + number, 1e9 + number))
+
+
+def write_file(rows: pl.DataFrame, path: Path) -> None:
+    """Write one file, as Spark would."""
+    rows.write_parquet(path, compression="snappy", row_group_size=ROW_GROUP)
