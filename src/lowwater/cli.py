@@ -106,6 +106,33 @@ def bench(
     suite.show(rows, _out)
 
 
+@app.command()
+def checkpoint(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The checkpoint of a run.")],
+) -> None:
+    """Show what a run on Spark holds: the marks and sizes of every operator, bucket by bucket."""
+    from rich.table import Table  # noqa: PLC0415
+
+    from lowwater.engines.spark import require_spark  # noqa: PLC0415
+
+    try:
+        require_spark()
+        from lowwater.engines.spark.checkpoint import look_into  # noqa: PLC0415
+
+        held = look_into(folder)
+    except LowwaterError as error:
+        raise _wrong_use(error) from error
+    table = Table(title=f"state in {folder}", title_justify="left")
+    for name in ("stage", "bucket", "operator or stream", "marks"):
+        table.add_column(name, overflow="fold")
+    for name in ("chunks", "rows", "bytes"):
+        table.add_column(name, justify="right")
+    for each in held:
+        sizes = (f"{number:,}" for number in (each.chunks, each.rows, each.bytes))
+        table.add_row(str(each.stage), str(each.bucket), each.what, each.marks, *sizes)
+    _out.print(table)
+
+
 def _wrong_use(error: LowwaterError) -> typer.Exit:
     """Say what was wrong with the command and end it."""
     _err.print(f"[bold red]error:[/bold red] {escape(str(error))}", highlight=False, soft_wrap=True)

@@ -210,7 +210,10 @@ CHOSEN = [
     *("CASE WHEN b THEN f32 ELSE 1e0 END", "CASE WHEN b THEN f32 ELSE 7 END"),
     *("CASE WHEN b THEN NULL ELSE s END", "CASE WHEN b THEN s WHEN c THEN 'c' ELSE u END"),
     *("CASE i8 WHEN 5 THEN 'five' WHEN 0 THEN '$0' END", "CASE i8 WHEN i32 THEN u ELSE s END"),
-    *("CASE f64 WHEN 0 THEN 'zero' WHEN g64 THEN 'g' ELSE s END", "CASE WHEN b THEN c ELSE TRUE END"),
+    *(
+        "CASE f64 WHEN 0 THEN 'zero' WHEN g64 THEN 'g' ELSE s END",
+        "CASE WHEN b THEN c ELSE TRUE END",
+    ),
     *("CASE WHEN b THEN t ELSE TIMESTAMP '2020-01-01' END", "CASE WHEN b THEN z END"),
     *("CASE WHEN b THEN d ELSE DATE '2020-01-01' END", "CASE WHEN i8 > 0 THEN b END"),
     *("coalesce(i8, 0)", "coalesce(i8, 300)", "coalesce(i8, i64)", "coalesce(f64, 0, 1)"),
@@ -224,7 +227,16 @@ CHOSEN = [
 ]
 COMPUTED = [
     *("i8 + 5", "i8 - 5", "i8 * 2", "i8 + 300", "i8 * -1", "-i8", "i8 + i16", "100 - i8"),
-    *("i16 + 1", "i16 * i16", "-i16", "i32 + 1", "i32 * j32", "i32 - j32", "-i32", "i32 + 2147483648"),
+    *(
+        "i16 + 1",
+        "i16 * i16",
+        "-i16",
+        "i32 + 1",
+        "i32 * j32",
+        "i32 - j32",
+        "-i32",
+        "i32 + 2147483648",
+    ),
     *("i64 + 1", "i64 - 1", "i64 + -1", "5 - i64", "-i64", "i64 * 3", "i64 * j64", "i64 + j64"),
     *("i64 - j64", "i64 + i8", "i64 * -1", "i64 + 9223372036854775807", "i64 + j64 * i8 - 5"),
     *("i8 + 2 * 3", "abs(i8)", "abs(i64)", "abs(f64)", "abs(f32)", "abs(i32 - j32)"),
@@ -320,69 +332,80 @@ def formed(form: str, *parts: Text) -> Text:
     return st.tuples(*parts).map(lambda found: form.format(*found))
 
 
-def choices(leaf: Text, truth: Text) -> Text:
-    """What may be made of values of one kind, whatever it is."""
-    return (
-        formed("CASE WHEN {} THEN {} ELSE {} END", truth, leaf, leaf)
-        | formed("CASE {} WHEN {} THEN {} END", leaf, leaf, leaf)
-        | formed("coalesce({}, {})", leaf, leaf)
-        | formed("nullif({}, {})", leaf, leaf)
-    )
-
-
-def grown(leaf: Text, depth: int, kind: str) -> Text:
-    if depth == 0:
-        return leaf
-    inner, truth = st.deferred(lambda: values(kind, depth - 1)), conditions(depth - 1)
-    ways = [leaf, choices(inner, truth)]
-    if kind in ("whole", "fraction"):
-        ways += [formed(f"({{}} {sign} {{}})", inner, inner) for sign in "+-*/%"]
-        ways += [formed("abs({})", inner), formed("-({})", inner)]
-    if kind in ("whole", "text", "naive", "zoned", "day"):
-        ways += [formed("greatest({}, {})", inner, inner), formed("least({}, {})", inner, inner)]
-    if kind in ("naive", "zoned"):
-        ways += [formed("({} {} {})", inner, chosen("+", "-"), chosen(*LENGTHS))]
-    if kind == "text":
-        ways += [formed("({} || {})", inner, inner)]
-    return st.one_of(ways)
-
-
-LEAVES = {
-    "whole": chosen(*INTEGERS, *WHOLE),
-    "fraction": chosen("f32", "f64", "g64", *INTEGERS, *WHOLE, *FRACTIONS),
-    "text": chosen("s", "u", "''", "'a'", "'\u00df'", "'a$'"),
-    "truth": chosen("b", "c", "TRUE"),
-    "naive": chosen("t", "v", "TIMESTAMP '2020-03-08 02:30:00'"),
-    "zoned": chosen("z", "y", "TIMESTAMPTZ '2020-03-08 07:30:00Z'"),
-    "day": chosen("d", "e", "DATE '2020-01-01'"),
+COLUMNS = {
+    "whole": INTEGERS,
+    "fraction": ["f32", "f64", "g64", *INTEGERS],
+    "text": ["s", "u"],
+    "truth": ["b", "c"],
+    "naive": ["t", "v"],
+    "zoned": ["z", "y"],
+    "day": ["d", "e"],
+}
+CONSTANTS = {
+    "whole": WHOLE,
+    "fraction": [*WHOLE, *FRACTIONS],
+    "text": ["''", "'a'", "'ß'", "'a$'"],
+    "truth": ["TRUE"],
+    "naive": ["TIMESTAMP '2020-03-08 02:30:00'"],
+    "zoned": ["TIMESTAMPTZ '2020-03-08 07:30:00Z'"],
+    "day": ["DATE '2020-01-01'"],
 }
 
 
 def values(kind: str, depth: int) -> Text:
-    return grown(LEAVES[kind], depth, kind)
+    """Texts that give values of one kind; constants stand beside columns, never alone."""
+    leaf = chosen(*COLUMNS[kind])
+    if depth == 0:
+        return leaf
+    one = st.deferred(lambda: values(kind, depth - 1))
+    other, truth = one | chosen(*CONSTANTS[kind]), conditions(depth - 1)
+    ways = [
+        leaf,
+        formed("CASE WHEN {} THEN {} ELSE {} END", truth, other, other),
+        formed("CASE {} WHEN {} THEN {} END", one, other, other),
+        formed("coalesce({}, {})", one, other),
+        formed("nullif({}, {})", one, other),
+    ]
+    if kind in ("whole", "fraction"):
+        ways += [formed(f"({{}} {sign} {{}})", one, other) for sign in "+-*/%"]
+        ways += [formed(f"({{}} {sign} {{}})", other, one) for sign in "+-*/%"]
+        ways += [formed("abs({})", one), formed("-({})", one)]
+    if kind in ("whole", "text", "naive", "zoned", "day"):
+        ways += [formed("greatest({}, {})", one, other), formed("least({}, {})", one, other)]
+    if kind in ("naive", "zoned"):
+        ways += [formed("({} {} {})", one, chosen("+", "-"), chosen(*LENGTHS))]
+    if kind == "text":
+        ways += [formed("({} || {})", one, other)]
+    return st.one_of(ways)
 
 
 def conditions(depth: int) -> Text:
+    """Texts that are true or false."""
     if depth <= 0:
         return chosen("b", "c", "i8 > 0", "f64 < g64", "s IS NULL")
-    sides = [(values(kind, depth - 1), values(kind, depth - 1)) for kind in LEAVES]
-    signs = chosen("=", "<>", "<", "<=", ">", ">=", "IS DISTINCT FROM", "IS NOT DISTINCT FROM")
     inner = st.deferred(lambda: conditions(depth - 1))
+    signs = chosen("=", "<>", "<", "<=", ">", ">=", "IS DISTINCT FROM", "IS NOT DISTINCT FROM")
     ways = [
-        *(formed("({} {} {})", left, signs, right) for left, right in sides),
-        *(formed("({} BETWEEN {} AND {})", left, right, left) for left, right in sides),
-        *(formed("({} IN ({}, {}))", left, right, left) for left, right in sides),
-        *(formed("({} IS NULL)", left) for left, _ in sides),
         formed("({} AND {})", inner, inner),
         formed("({} OR {})", inner, inner),
         formed("(NOT {})", inner),
         formed("({} LIKE '{}')", chosen("s", "u"), chosen("a%", "%b", "_", "%a%", "a_%")),
     ]
+    for kind in COLUMNS:
+        one, constant = values(kind, depth - 1), chosen(*CONSTANTS[kind])
+        ways += [
+            formed("({} {} {})", one, signs, one | constant),
+            formed("({} {} {})", constant, signs, one),
+            formed("({} BETWEEN {} AND {})", one, one | constant, one | constant),
+            formed("({} IN ({}, {}))", one, constant, constant),
+            formed("({} IN ({}, {}))", one, one, constant),
+            formed("({} IS NULL)", one),
+        ]
     return st.one_of(ways)
 
 
 def anything() -> Text:
-    return st.one_of(conditions(2), conditions(3), *(values(kind, 2) for kind in LEAVES))
+    return st.one_of(conditions(2), conditions(3), *(values(kind, 2) for kind in COLUMNS))
 
 
 def translatable(text: str) -> Expression | None:

@@ -137,7 +137,7 @@ class _Planner:
 
     def _inside(self, operator: Operator, stage: int | None) -> list[Mapping[str, Key]]:
         """The keys of each input's columns as the stage sees them."""
-        carried = []
+        carried: list[Mapping[str, Key]] = []
         for index in operator.inputs:
             if stage is not None and self._stage[index] not in (None, stage):
                 schema = self._plan.operators[index].node.schema
@@ -292,7 +292,8 @@ def _restricted(key: Key, members: frozenset[int]) -> Key:
 
 
 def _covers(key: Key, feeds: frozenset[int]) -> bool:
-    return {at for at, _ in key} == feeds
+    """Whether a key says where the rows of every input go, and one place for each."""
+    return {at for at, _ in key} == feeds and len(key) == len(feeds)
 
 
 def _wanted(operator: Operator, carried: Sequence[Mapping[str, Key]]) -> list[Key]:

@@ -7,7 +7,8 @@ puts every bucket into a shuffle partition of its own.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, reduce
+from operator import xor
 
 import polars as pl
 
@@ -63,8 +64,8 @@ def spread(chunk: Chunk, key: KeyColumns, count: int) -> list[tuple[int, Chunk]]
 
 
 def _hashed(key: KeyColumns) -> pl.Expr:
-    columns = [_comparable(pl.col(name), dtype) for name, dtype in key]
-    return columns[0].hash(7) if len(columns) == 1 else pl.struct(columns).hash(7)
+    columns = (_comparable(pl.col(name), dtype) for name, dtype in key)
+    return reduce(xor, (column.hash(seed) for seed, column in enumerate(columns, 7)))
 
 
 def _comparable(column: pl.Expr, dtype: pl.DataType) -> pl.Expr:

@@ -109,11 +109,13 @@ def _result(frame: DataFrame, program: Program, buckets: int) -> DataFrame:
 
 def _session(plan: PhysicalPlan, options: RunOptions) -> SparkSession:
     if options.session is not None:
-        return options.session
+        given: SparkSession = options.session
+        return given
     for each in plan.sources:
         source = each.node.source  # type: ignore[attr-defined]
         if isinstance(source, Frame):
-            return source.dataframe.sparkSession
+            own: SparkSession = source.dataframe.sparkSession
+            return own
     return SparkSession.getActiveSession() or spark_session()
 
 
@@ -211,7 +213,8 @@ def _replay(
     rows = folder / f"rows-{source.index}.arrow"
     given.table.write_ipc(rows)
     path = folder / f"log-{source.index}"
-    path.write_bytes(cloudpickle.dumps(Log(source, str(rows), given.times, cuts, live)))
+    log = Log(source, str(rows), given.times, cuts, live)
+    path.write_bytes(cloudpickle.dumps(log))  # type: ignore[no-untyped-call]
     return spark.readStream.format(replay_source.FORMAT).option("log", str(path)).load()
 
 
@@ -275,4 +278,5 @@ def _clock(
         "end": str(end).lower(),
     }.items():
         reader = reader.option(name, value)
-    return reader.load()
+    clock: DataFrame = reader.load()
+    return clock

@@ -20,7 +20,7 @@ from lowwater.engines.spark.message import DDL, Kind, Message, as_batch, unpickl
 FORMAT = "lowwater-clock"
 
 
-class ClockReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
+class ClockReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Runs on the driver's machine, once a trigger."""
 
     def __init__(self, options: dict[str, str]):
@@ -84,7 +84,7 @@ class ClockReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type:
         )
 
 
-class ClockSource(DataSource):  # type: ignore[misc]
+class ClockSource(DataSource):
     """What Spark knows the clock by."""
 
     @classmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +14,7 @@ from lowwater.operators.kernel import Ask, Kernel
 from lowwater.plan.physical import Build
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import Element
+from lowwater.stream.time_domain import ROWS, TimeDomain
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,15 @@ class Part:
     inputs: tuple[int, ...]
     build: Build
     in_part: bool = False
+    domains: Mapping[str, TimeDomain] = field(default_factory=dict)
+    """How its progressing attributes count."""
+
+    def shown(self, marks: Mapping[str, int]) -> dict[str, str]:
+        """Marks as a person reads them; ``ts[1]`` is the mark of ``ts`` on input 1."""
+        return {
+            name: str(self.domains.get(name.partition("[")[0], ROWS).show(mark))
+            for name, mark in marks.items()
+        }
 
 
 @dataclass

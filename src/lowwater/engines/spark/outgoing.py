@@ -10,7 +10,12 @@ from lowwater.engines.spark.buckets import spread
 from lowwater.engines.spark.message import Kind, Message, packed, pickled
 from lowwater.engines.spark.program import Delivery, Route, idle_kernel, reducing
 from lowwater.engines.step import step
+from lowwater.operators.kernel import Reducing
 from lowwater.stream.element import Chunk, Element
+
+SAMPLE = 16_384
+WORTH = 0.5
+"""Rows are reduced before they are sent if that leaves at most this share of them."""
 
 
 def deliver_raw(
@@ -36,11 +41,18 @@ def deliver(
         if not part.height:
             continue
         bucket = delivery.ids[number]
-        if reducer is not None and delivery.reducer is not None:
+        port, kind = delivery.end, Kind.ROWS
+        if reducer is not None and delivery.reducer is not None and _worth(reducer, part):
             port, kind, part = delivery.reducer.index, Kind.PARTIALS, reducer.reduced(part)
-        else:
-            port, kind = delivery.end, Kind.ROWS
         yield Message(delivery.stage, bucket, port, kind, -1, at, packed(part))
+
+
+def _worth(reducer: Reducing, rows: Chunk) -> bool:
+    """Whether reducing rows leaves clearly fewer of them, going by a piece of them."""
+    if rows.height <= SAMPLE:
+        return True
+    piece = rows.slice(rows.height // 2, SAMPLE)
+    return reducer.reduced(piece).height <= WORTH * piece.height
 
 
 def _spread(rows: Chunk, delivery: Delivery, partition: int) -> list[tuple[int, Chunk]]:

@@ -176,6 +176,11 @@ def _parts(plan: PhysicalPlan, layout: Layout) -> dict[int, Part]:
             operator.inputs,
             operator.build,
             operator.index in combined,
+            {
+                name: attribute.domain
+                for node in (operator.node, *operator.node.inputs)
+                for name, attribute in node.progress.items()
+            },
         )
     return parts
 

@@ -76,9 +76,11 @@ def _push_source(
         break
     else:
         read = None
-    kept = node.schema if read is None or whole_rows else {
-        name: dtype for name, dtype in node.spec.schema.items() if name in read | _told(node)
-    }
+    kept = (
+        node.schema
+        if read is None or whole_rows
+        else {name: dtype for name, dtype in node.spec.schema.items() if name in read | _told(node)}
+    )
     raw = [(name, f"`{name.replace('`', '``')}`") for name in node.spec.schema if name in kept]
     schema = {name: node.spec.schema[name] for name, _ in raw} | pushing.types
     narrowed = replace(node, spec=replace(node.spec, schema=schema))

@@ -2,8 +2,8 @@
 
 The reader lives on the driver's machine and knows the whole log. Played as fast as it can be, a log
 has an order, so the same intake as in the embedded engine judges its rows one by one, here, before
-they are handed out; what is handed out follows from the offsets alone. Played by the clock, rows are
-handed out as they are due and judged like those of any live source.
+they are handed out; what is handed out follows from the offsets alone. Played by the clock, rows
+are handed out as they are due and judged like those of any live source.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Share:
     judged: bool
 
 
-class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
+class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Plans batches on the driver's machine; reads shares anywhere."""
 
     def __init__(self, path: str):
@@ -249,7 +249,7 @@ def _grown(line: Any, before: Any) -> Any:
     )
 
 
-class ReplaySource(DataSource):  # type: ignore[misc]
+class ReplaySource(DataSource):
     """What Spark knows a replay by."""
 
     @classmethod

@@ -28,7 +28,7 @@ from lowwater.metrics import RunMetrics
 from lowwater.plan.physical import PhysicalPlan
 from lowwater.progress.late import LateAccount
 from lowwater.progress.refusal import Refusals
-from lowwater.stream.duration import nanoseconds, spell
+from lowwater.stream.duration import nanoseconds
 
 POLL = 0.05
 """Seconds between two looks at a query."""
@@ -76,7 +76,8 @@ class SparkRun:
         if given == AVAILABLE_NOW:
             return {"availableNow": True}
         try:
-            return {"processingTime": spell(nanoseconds(given, "trigger"))}
+            length = nanoseconds(given, "trigger")
+            return {"processingTime": f"{length // 1_000_000} milliseconds"}
         except OptionError:
             raise OptionError(
                 f"trigger= is a length of time such as '1 second', or {AVAILABLE_NOW!r},"

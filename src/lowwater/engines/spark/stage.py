@@ -16,7 +16,7 @@ from typing import Any
 
 import polars as pl
 from pyspark.sql import Row
-from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from lowwater.engines.spark import asking, hints
 from lowwater.engines.spark.graph import Graph
@@ -325,21 +325,35 @@ class Bucket:
     # ---- what people are told --------------------------------------------------------------
 
     def _about(self) -> dict[str, Any]:
+        operators = {}
+        for member in self._graph.members.values():
+            store, marks = self._stores[member.part.slot], member.kernel.marks()
+            operators[member.part.where.title] = {
+                "marks": marks,
+                "shown": member.part.shown(marks),
+                "chunks": store.chunks,
+                "rows": store.rows,
+                "bytes": store.bytes,
+            }
+        streams = {
+            intake.spec.name: {name: intake.mark(name) for name in intake.spec.domains}
+            for index, intake in self._intakes.items()
+        }
+        shown = {
+            intake.spec.name: {
+                name: str(domain.show(intake.mark(name)))
+                for name, domain in intake.spec.domains.items()
+            }
+            for source in self._program.sources
+            if not source.ordered
+            for intake in [self._intakes[source.index]]
+        }
         return {
             "stage": self._program.number,
             "bucket": self._id,
-            "operators": {
-                member.part.where.title: {
-                    "marks": member.kernel.marks(),
-                    "rows": self._stores[member.part.slot].rows,
-                    "bytes": self._stores[member.part.slot].bytes,
-                }
-                for member in self._graph.members.values()
-            },
-            "streams": {
-                intake.spec.name: {name: intake.mark(name) for name in intake.spec.domains}
-                for intake in self._intakes.values()
-            },
+            "operators": operators,
+            "streams": streams,
+            "streams_shown": shown,
         }
 
     def _report(self, notes: list[str]) -> Message:

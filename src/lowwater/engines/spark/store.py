@@ -60,6 +60,11 @@ class SparkStore:
         """Bytes held now."""
         return sum(size for _, size in self._sizes())
 
+    @property
+    def chunks(self) -> int:
+        """Chunks held now."""
+        return sum(1 for _ in self._sizes())
+
     def put(self, name: str, slice_: int, chunk: Chunk) -> ChunkKey:
         """Add a chunk to a slice, after the ones that are there."""
         self._sequence += 1

@@ -1,0 +1,146 @@
+"""Any query spread over any number of buckets equals the batch answer, and answers when one would.
+
+The layout's invariant is tested by running it: whatever rows must come together did come together
+if the answers are right for all keys, cuts and numbers of buckets.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.properties import test_graphs as small
+from tests.properties.test_graphs import Query
+from tests.support.local_spark import LocalSpark
+from tests.support.oracle import answer, multiset, table_rows
+from tests.support.streams import Sample, samples
+
+SHAPES = st.sampled_from(["out-of-order", "in-order"])
+
+
+def swapped(q: Query, _: Any) -> Query:
+    return Query(q.stream.select("ts", k="v", v="k"), f"SELECT ts, v AS k, k AS v FROM ({q.sql})")
+
+
+def renamed(q: Query, _: Any) -> Query:
+    return Query(
+        q.stream.select("ts", k="k", v="k"), f"SELECT ts, k, k AS v FROM ({q.sql})"
+    )
+
+
+def applied(q: Query, _: Any) -> Query:
+    def negated(chunk: pl.DataFrame) -> pl.DataFrame:
+        return chunk.with_columns(-pl.col("v"))
+
+    return Query(q.stream.apply(negated), f"SELECT ts, k, -v AS v FROM ({q.sql})")
+
+
+def by_key(q: Query, draw: Any) -> Query:
+    size = draw(st.integers(1, 12))
+    keys = draw(st.sampled_from(["v", "k, v"]))
+    counted = q.stream.window(size).group_by(*keys.split(", ")).agg(n="count(*)", most="max(k)")
+    return Query(
+        counted.select(ts="window_start", k="v", v="n + coalesce(most, 0)"),
+        f"""SELECT CAST(floor(ts / {size}.0) AS BIGINT) * {size} AS ts, v AS k,
+                   count(*) + coalesce(max(k), 0) AS v
+            FROM ({q.sql}) GROUP BY floor(ts / {size}.0), {keys}""",
+    )
+
+
+def counted(q: Query, draw: Any) -> Query:
+    size = draw(st.integers(1, 12))
+    answers = q.stream.window(size).agg(k="max(k)", v="sum(v)").where("v IS NOT NULL")
+    return Query(
+        answers.select(ts="window_end", k="k", v="v"),
+        f"""SELECT CAST(floor(ts / {size}.0) AS BIGINT) * {size} + {size} AS ts, max(k) AS k,
+                   CAST(sum(v) AS BIGINT) AS v
+            FROM ({q.sql}) GROUP BY floor(ts / {size}.0) HAVING sum(v) IS NOT NULL""",
+    )
+
+
+def by_time(q: Query, _: Any) -> Query:
+    return Query(
+        q.stream.group_by("ts").agg(k="min(k)", v="count(v)"),
+        f"SELECT ts, min(k) AS k, count(v) AS v FROM ({q.sql}) GROUP BY ts",
+    )
+
+
+def keys_only(q: Query, _: Any) -> Query:
+    return Query(
+        q.stream.distinct("ts", "v").select("ts", k="v", v="v"),
+        f"SELECT DISTINCT ts, v AS k, v FROM ({q.sql})",
+    )
+
+
+def crossed(q: Query, r: Query, draw: Any) -> Query:
+    band = draw(st.integers(0, 4))
+    pairs = q.stream.join(r.stream, on=[("k", "v")], within=band)
+    return Query(
+        pairs.select("ts", "k", v="v_right"),
+        f"""SELECT q.ts, q.k, r.v FROM ({q.sql}) q JOIN ({r.sql}) r
+            ON q.k = r.v AND r.ts BETWEEN q.ts - {band} AND q.ts + {band}""",
+    )
+
+
+def full_joined(q: Query, r: Query, draw: Any) -> Query:
+    width = draw(st.integers(1, 6))
+    pairs = q.stream.join(r.stream, on="k", within=lw_same(width), how="full")
+    return Query(
+        pairs.select(ts="coalesce(ts, ts_right)", k="k", v="coalesce(v_right, v)"),
+        f"""SELECT coalesce(q.ts, r.ts) AS ts, coalesce(q.k, r.k) AS k, coalesce(r.v, q.v) AS v
+            FROM ({q.sql}) q FULL JOIN ({r.sql}) r
+            ON q.k = r.k AND floor(q.ts / {width}.0) = floor(r.ts / {width}.0)""",
+    )
+
+
+def met(q: Query, r: Query, _: Any) -> Query:
+    pairs = q.stream.join(r.stream, on=["ts", "v"])
+    return Query(
+        pairs.select("ts", k="k_right", v="v"),
+        f"SELECT q.ts, r.k, q.v FROM ({q.sql}) q JOIN ({r.sql}) r ON q.ts = r.ts AND q.v = r.v",
+    )
+
+
+def paired(q: Query, r: Query, draw: Any) -> Query:
+    band = draw(st.integers(0, 4))
+    pairs = q.stream.join(r.stream, on="k", within=band)
+    return Query(
+        pairs.group_by("ts", "ts_right").agg(n="count(*)").select("ts", k="n", v="ts_right"),
+        f"""SELECT q.ts, count(*) AS k, r.ts AS v FROM ({q.sql}) q JOIN ({r.sql}) r
+            ON q.k = r.k AND r.ts BETWEEN q.ts - {band} AND q.ts + {band} GROUP BY q.ts, r.ts""",
+    )
+
+
+def lw_same(width: int) -> Any:
+    import lowwater as lw
+
+    return lw.same(width)
+
+
+ONE = [*small.ONE, swapped, renamed, applied, by_key, counted, by_time, keys_only]
+TWO = [*small.TWO, crossed, full_joined, met, paired]
+
+
+@st.composite
+def graphs(draw: Any, queries: list[Query], depth: int) -> Query:
+    """A query over the given ones, of at most so many levels; parts may be shared."""
+    if depth == 0:
+        return draw(st.sampled_from(queries))
+    below = draw(graphs(queries, depth - 1))
+    if draw(st.booleans()):
+        return draw(st.sampled_from(ONE))(below, draw)
+    other = draw(st.sampled_from([*queries, below]))
+    return draw(st.sampled_from(TWO))(below, other, draw)
+
+
+@given(st.data(), samples("a", most=10), samples("b", most=10), st.integers(1, 4))
+def test_any_graph_on_any_number_of_buckets_equals_batch(
+    data: Any, a: Sample, b: Sample, depth: int
+) -> None:
+    query = data.draw(graphs([small.base("a", a), small.base("b", b)], depth))
+    expected = answer(query.sql, {"a": a.kept, "b": b.kept})
+    run = LocalSpark(query.stream, data.draw, data.draw(SHAPES), data.draw(st.integers(1, 4)))
+    assert table_rows(run.results()) == expected
