@@ -49,7 +49,8 @@ class Partials:
 
     def reduced(self, rows: Chunk) -> Chunk:
         """Rows as partials, one per place and key; nothing is put."""
-        return self._merge(lift(rows, self._columns, self._aggregates))
+        lifted = lift(rows, self._columns, self._aggregates)
+        return self._merge(lifted) if lifted.height else lifted
 
     def put_partials(self, partials: Chunk, slice_: pl.Expr) -> None:
         """Add what :meth:`reduced` gave, here or elsewhere."""

@@ -1,4 +1,4 @@
-"""Looking into a checkpoint: marks and sizes of every operator, as Spark's state store holds them."""
+"""Looking into a checkpoint: marks and sizes of every operator, as they are in Spark's state."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from lowwater.engines.run import RunOptions
-from lowwater.engines.spark import asking
+from lowwater.engines.spark import asking, cache, hints
 from lowwater.engines.spark.build import METRICS, Built, build
 from lowwater.engines.spark.late import read_refused
 from lowwater.engines.spark.reports import Reports
@@ -114,6 +114,8 @@ class SparkRun:
             self._error = translate(error)
         with contextlib.suppress(Exception):
             self._gather()
+            for leavings in (hints, cache):
+                leavings.forget(str(self._query.runId))
 
     def _await_query(self) -> None:
         finite = self._built.live and not self._reports.unending

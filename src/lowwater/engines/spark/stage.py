@@ -19,12 +19,13 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from lowwater.engines.spark import asking, hints
+from lowwater.engines.spark.cache import ChunkCache
 from lowwater.engines.spark.graph import Graph
 from lowwater.engines.spark.late import keep_refused
 from lowwater.engines.spark.message import Kind, Message, pickled, unpacked, unpickled
 from lowwater.engines.spark.outgoing import send
 from lowwater.engines.spark.program import SourceProgram, StageProgram
-from lowwater.engines.spark.store import SparkStore
+from lowwater.engines.spark.store import Shelf, SparkStore
 from lowwater.engines.spark.task import Task, current_task
 from lowwater.engines.spark.trouble import carrying
 from lowwater.errors import CheckpointError, StreamWarning
@@ -68,14 +69,16 @@ class StageProcessor(StatefulProcessor):
                 else:
                     yield _row(message)
             if mine:
-                bucket = Bucket(self._program, self._last, int(key[0]), self._shelf())
+                task = current_task()
+                cache = ChunkCache(task.run, self._program.number, int(key[0]))
+                shelf = _Shelf(self._chunks)
+                bucket = Bucket(self._program, self._last, int(key[0]), shelf, cache)
                 saved = self._index.get()
+                if saved is None:
+                    cache.sweep()
                 bucket.open(saved[1] if saved is not None else None)
-                yield from map(_row, bucket.work(mine, current_task()))
+                yield from map(_row, bucket.work(mine, task))
                 self._index.update(bucket.saved())
-
-    def _shelf(self) -> _Shelf:
-        return _Shelf(self._chunks)
 
     def close(self) -> None:
         """Nothing to give back."""
@@ -110,8 +113,16 @@ class _Shelf:
 class Bucket:
     """One bucket of a stage in one batch."""
 
-    def __init__(self, program: StageProgram, last: int, bucket: int, shelf: Any):
-        self._program, self._last, self._id, self._shelf = program, last, bucket, shelf
+    def __init__(
+        self,
+        program: StageProgram,
+        last: int,
+        bucket: int,
+        shelf: Shelf,
+        cache: ChunkCache | None = None,
+    ):
+        self._program, self._last, self._id = program, last, bucket
+        self._shelf, self._cache = shelf, cache
         self._now = 0
         self._notes: list[str] = []
         self._when: int | None = None
@@ -125,7 +136,7 @@ class Bucket:
         self._check(saved)
         stores = saved.get("stores", {})
         self._stores: dict[str, SparkStore] = {
-            part.slot: SparkStore(part.slot, self._shelf, stores.get(part.slot))
+            part.slot: SparkStore(part.slot, self._shelf, stores.get(part.slot), self._cache)
             for part in program.parts
         }
         self._graph = Graph(

@@ -11,6 +11,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Any, Protocol
 
+from lowwater.engines.spark.cache import LEAST, LIMIT, ChunkCache
 from lowwater.engines.spark.message import packed, unpacked
 from lowwater.state.store import ChunkKey
 from lowwater.stream.element import Chunk
@@ -29,23 +30,25 @@ class Shelf(Protocol):
         """Drop a chunk."""
 
 
-Index = dict[str, dict[int, dict[int, tuple[int, int]]]]
-"""Name to slice to sequence to (rows, bytes)."""
+Entry = tuple[int, int, str]
+"""Rows, bytes, and the token of the copy on the machine that wrote it (none: empty)."""
+Index = dict[str, dict[int, dict[int, Entry]]]
+"""Name to slice to sequence to what is there."""
 
 
 class SparkStore:
     """The chunks of one operator in one bucket."""
 
-    def __init__(self, slot: str, shelf: Shelf, saved: Any = None):
-        self._slot, self._shelf = slot, shelf
+    def __init__(self, slot: str, shelf: Shelf, saved: Any = None, cache: ChunkCache | None = None):
+        self._slot, self._shelf, self._cache = slot, shelf, cache
         self._index: Index = saved["index"] if saved else {}
         self._sequence: int = saved["sequence"] if saved else 0
         self._order = {name: sorted(slices) for name, slices in self._index.items()}
         self._fresh: set[ChunkKey] = set()
-        self._gone: set[ChunkKey] = set()
+        self._gone: dict[ChunkKey, str] = {}
         self._chunks: dict[ChunkKey, Chunk] = {}
 
-    def _sizes(self) -> Iterator[tuple[int, int]]:
+    def _entries(self) -> Iterator[Entry]:
         for slices in self._index.values():
             for chunks in slices.values():
                 yield from chunks.values()
@@ -53,17 +56,17 @@ class SparkStore:
     @property
     def rows(self) -> int:
         """Rows held now."""
-        return sum(rows for rows, _ in self._sizes())
+        return sum(entry[0] for entry in self._entries())
 
     @property
     def bytes(self) -> int:
         """Bytes held now."""
-        return sum(size for _, size in self._sizes())
+        return sum(entry[1] for entry in self._entries())
 
     @property
     def chunks(self) -> int:
         """Chunks held now."""
-        return sum(1 for _ in self._sizes())
+        return sum(1 for _ in self._entries())
 
     def put(self, name: str, slice_: int, chunk: Chunk) -> ChunkKey:
         """Add a chunk to a slice, after the ones that are there."""
@@ -74,7 +77,7 @@ class SparkStore:
             slices[slice_] = {}
             order = self._order.setdefault(name, [])
             order.insert(bisect_left(order, slice_), slice_)
-        slices[slice_][self._sequence] = (chunk.height, int(chunk.estimated_size()))
+        slices[slice_][self._sequence] = (chunk.height, int(chunk.estimated_size()), "")
         self._chunks[key] = chunk
         self._fresh.add(key)
         return key
@@ -83,18 +86,26 @@ class SparkStore:
         """Read one chunk."""
         chunk = self._chunks.get(key)
         if chunk is None:
-            chunk = self._chunks[key] = unpacked(self._shelf.read(self._slot, key))
+            chunk = self._chunks[key] = self._fetched(key)
         return chunk
+
+    def _fetched(self, key: ChunkKey) -> Chunk:
+        token = self._index[key.name][key.slice][key.sequence][2]
+        if token and self._cache is not None:
+            chunk = self._cache.get(self._slot, key, token)
+            if chunk is not None:
+                return chunk
+        return unpacked(self._shelf.read(self._slot, key))
 
     def remove(self, key: ChunkKey) -> None:
         """Drop one chunk."""
         chunks = self._index[key.name][key.slice]
-        del chunks[key.sequence]
+        token = chunks.pop(key.sequence)[2]
         self._chunks.pop(key, None)
         if key in self._fresh:
             self._fresh.discard(key)
         else:
-            self._gone.add(key)
+            self._gone[key] = token
         if not chunks:
             del self._index[key.name][key.slice]
             order = self._order[key.name]
@@ -118,14 +129,24 @@ class SparkStore:
 
     def rows_in(self, name: str, slice_: int) -> int:
         """Rows held in one slice, known without reading it."""
-        return sum(rows for rows, _ in self._index.get(name, {}).get(slice_, {}).values())
+        return sum(entry[0] for entry in self._index.get(name, {}).get(slice_, {}).values())
 
     def save(self) -> dict[str, Any]:
         """Write what changed; the index as it is now."""
-        for key in self._gone:
+        for key, token in self._gone.items():
             self._shelf.erase(self._slot, key)
+            if token and self._cache is not None:
+                self._cache.drop(self._slot, key, token)
+        kept = sum(size for _, size, token in self._entries() if token)
         for key in sorted(self._fresh):
-            self._shelf.write(self._slot, key, packed(self._chunks[key]))
+            chunk = self._chunks[key]
+            self._shelf.write(self._slot, key, packed(chunk))
+            entries = self._index[key.name][key.slice]
+            rows, size, _ = entries[key.sequence]
+            cache = self._cache if LEAST <= size <= LIMIT - kept else None
+            if cache is not None and cache.put(self._slot, key, chunk):
+                entries[key.sequence] = (rows, size, cache.token)
+                kept += size
         self._fresh.clear()
         self._gone.clear()
         return {"index": self._index, "sequence": self._sequence}
