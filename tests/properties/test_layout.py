@@ -9,11 +9,15 @@ from __future__ import annotations
 from typing import Any
 
 import polars as pl
-from hypothesis import given
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
+
+import lowwater as lw
 
 from tests.properties import test_graphs as small
 from tests.properties.test_graphs import Query
+from tests.support.batches import dense, unordered
 from tests.support.local_spark import LocalSpark
 from tests.support.oracle import answer, multiset, table_rows
 from tests.support.streams import Sample, samples
@@ -87,7 +91,7 @@ def crossed(q: Query, r: Query, draw: Any) -> Query:
 
 def full_joined(q: Query, r: Query, draw: Any) -> Query:
     width = draw(st.integers(1, 6))
-    pairs = q.stream.join(r.stream, on="k", within=lw_same(width), how="full")
+    pairs = q.stream.join(r.stream, on="k", within=lw.same(width), how="full")
     return Query(
         pairs.select(ts="coalesce(ts, ts_right)", k="k", v="coalesce(v_right, v)"),
         f"""SELECT coalesce(q.ts, r.ts) AS ts, coalesce(q.k, r.k) AS k, coalesce(r.v, q.v) AS v
@@ -114,12 +118,6 @@ def paired(q: Query, r: Query, draw: Any) -> Query:
     )
 
 
-def lw_same(width: int) -> Any:
-    import lowwater as lw
-
-    return lw.same(width)
-
-
 ONE = [*small.ONE, swapped, renamed, applied, by_key, counted, by_time, keys_only]
 TWO = [*small.TWO, crossed, full_joined, met, paired]
 
@@ -136,11 +134,53 @@ def graphs(draw: Any, queries: list[Query], depth: int) -> Query:
     return draw(st.sampled_from(TWO))(below, other, draw)
 
 
+SEEDS = st.integers(0, 2**32)
+
+
+def check(query: Query, data: Any, *streams: Sample) -> None:
+    """A query on any number of buckets gives the batch answer and the right side outputs, and it
+    gives in each batch what it would give on one bucket."""
+    names = [each.stream._node.spec.name for each in streams]  # type: ignore[attr-defined]
+    expected = answer(query.sql, dict(zip(names, (each.kept for each in streams), strict=True)))
+    seed, shape = data.draw(SEEDS), data.draw(SHAPES)
+    runs = [LocalSpark(query.stream, seed, buckets, shape) for buckets in (1, 2 + seed % 3)]
+    for run in runs:
+        assert table_rows(run.results()) == expected
+        for source in run.program.sources:
+            whole = streams[names.index(source.spec.name)].late
+            late = run.late(source.spec.name)
+            found = whole.clear() if late is None else late.select(whole.columns)
+            assert multiset(found.rows()) == multiset(whole.rows())
+    one, many = ([table_rows(batch) for batch in run.answers] for run in runs)
+    assert one == many
+
+
 @given(st.data(), samples("a", most=10), samples("b", most=10), st.integers(1, 4))
-def test_any_graph_on_any_number_of_buckets_equals_batch(
+def test_any_graph_over_small_logs_equals_batch(
     data: Any, a: Sample, b: Sample, depth: int
 ) -> None:
-    query = data.draw(graphs([small.base("a", a), small.base("b", b)], depth))
-    expected = answer(query.sql, {"a": a.kept, "b": b.kept})
-    run = LocalSpark(query.stream, data.draw, data.draw(SHAPES), data.draw(st.integers(1, 4)))
-    assert table_rows(run.results()) == expected
+    check(data.draw(graphs([small.base("a", a), small.base("b", b)], depth)), data, a, b)
+
+
+@given(st.data(), dense("a"), dense("b"), st.integers(1, 3))
+def test_any_graph_over_dense_logs_equals_batch(data: Any, a: Sample, b: Sample, depth: int) -> None:
+    check(data.draw(graphs([small.base("a", a), small.base("b", b)], depth)), data, a, b)
+
+
+@given(st.data(), unordered("a"), unordered("b"), st.integers(1, 3))
+def test_any_graph_over_batches_without_order_equals_batch(
+    data: Any, a: Sample, b: Sample, depth: int
+) -> None:
+    check(data.draw(graphs([small.base("a", a), small.base("b", b)], depth)), data, a, b)
+
+
+@pytest.mark.parametrize("two", TWO, ids=lambda each: each.__name__)
+@settings(max_examples=4)
+@given(data=st.data(), a=dense("a"), b=unordered("b"))
+def test_every_operator_over_every_join_and_union(
+    two: Any, data: Any, a: Sample, b: Sample
+) -> None:
+    one, other = small.base("a", a), small.base("b", b)
+    for above in ONE:
+        right = data.draw(st.sampled_from([one, other, swapped(one, None), swapped(other, None)]))
+        check(above(two(one, right, data.draw), data.draw), data, a, b)

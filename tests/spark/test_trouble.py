@@ -213,7 +213,7 @@ class Failing(StatefulProcessor):
     def init(self, handle):
         """Keep nothing."""
 
-    def handleInputRows(self, key, rows, timerValues):  # noqa: N802, N803
+    def handleInputRows(self, key, rows, timerValues):
         """Fail."""
         with carrying():
             raise self._error

@@ -12,6 +12,8 @@ from typing import Any
 
 import polars as pl
 
+from lowwater.bench.spark_watch import cpu_seconds
+
 _STATES = "org.apache.spark.sql.execution.streaming.state"
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = f"{_STATES}.RocksDBStateStoreProvider"
@@ -58,6 +60,8 @@ class Ran:
     """From the start of the query to its end, everything included."""
     first: float
     """From the start of the query to the end of its first batch."""
+    cpu: float
+    """Processor seconds of all processes together."""
     results: pl.DataFrame = field(default_factory=pl.DataFrame)
 
     @property
@@ -108,13 +112,14 @@ def run_side(spark: Any, side: Side, sources: Sources, folder: Path, **trigger: 
     """Run a query over all files that are there and take down what happened."""
     spark.conf.set(PROVIDER, side.provider)
     folder.mkdir(parents=True)
-    begun = time.perf_counter()
+    begun, used = time.perf_counter(), cpu_seconds()
     query = start(side.query(sources), folder, **(trigger or {"availableNow": True}))
     query.awaitTermination()
     seconds = time.perf_counter() - begun
+    used = cpu_seconds() - used
     batches = [as_batch(each) for each in query.recentProgress]
     first = seconds - sum(b.trigger for b in batches[1:]) / 1e3
-    return Ran(side.name, batches, seconds, first, results_in(folder))
+    return Ran(side.name, batches, seconds, first, used, results_in(folder))
 
 
 def start(frame: Any, folder: Path, **trigger: Any) -> Any:

@@ -34,7 +34,7 @@ class Expression:
     def spark(self, schema: Schema) -> str | None:
         """The same as Spark SQL over columns of these types; None where Spark might differ.
 
-        Each column must have the Spark type that ``spark_sql.spark_type`` names for it.
+        Each column must have the Spark type that ``spark_values.spark_type`` names for it.
         """
         if self.polars.meta.is_column():
             tree: exp.Expr = exp.column(self.polars.meta.output_name(), quoted=True)

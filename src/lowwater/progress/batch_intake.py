@@ -118,7 +118,7 @@ class BatchIntake(Intake):
         keys = [*self.spec.key_columns, TIME]
         times = self.spec.domains[attribute].ticks_of(chunk[attribute]).alias(TIME)
         marked = leaps.select(keys).unique().with_columns(pl.lit(True).alias("__far"))
-        rows = chunk.select(self.spec.key_columns).with_columns(times)
+        rows = chunk.select(*self.spec.key_columns, times)
         found = rows.join(marked, on=keys, how="left", nulls_equal=True, maintain_order="left")
         return found["__far"].fill_null(False).to_numpy()
 

@@ -124,7 +124,15 @@ def _made(master: str | None, app_name: str, wanted: dict[str, str]) -> SparkSes
         builder = builder.master(master)
     start = SparkContext._gateway is None and "PYSPARK_GATEWAY_PORT" not in os.environ
     with jvm.environment(here=_is_here(master), start=start):
-        return builder.getOrCreate()
+        session = builder.getOrCreate()
+    atexit.register(_stop, session.sparkContext)
+    return session
+
+
+def _stop(context: SparkContext) -> None:
+    """Stop Spark before Python ends; workers whose JVM just disappears write tracebacks."""
+    if SparkContext._active_spark_context is context:
+        context.stop()
 
 
 def _running(master: str | None, wanted: dict[str, str]) -> SparkSession:

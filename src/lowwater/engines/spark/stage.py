@@ -162,6 +162,11 @@ class Bucket:
             if producer in saved.get("aligned", {}):
                 union.restore(saved["aligned"][producer])
         self._ended: set[int] = set(saved.get("ended", ()))
+        self._accountable = {  # of several stages that judge a source, one keeps what is refused
+            source.index
+            for source in program.sources
+            if source.deliveries[0].stage == program.number
+        }
 
     def _check(self, saved: dict[str, Any]) -> None:
         if not saved:
@@ -234,7 +239,7 @@ class Bucket:
             intake = self._intakes[message.port]
             rows = intake.judge(unpacked(message.body), standing[message.port], leaps[message.port])
             aside = intake.refused()
-            if aside is not None:
+            if aside is not None and message.port in self._accountable:
                 refused.setdefault(intake.spec.name, []).append(aside)
             self._graph.push(message.port, [intake.seal(rows)])
         for message in by_kind.get(Kind.REFUSED, []):
@@ -373,12 +378,13 @@ class Bucket:
             about["operators"][member.part.where.title] |= vars(member.counts)
         first = self._id == self._program.ids[0]
         about["rows"] = {
-            intake.spec.name: self._rows[index] if first else 0
+            intake.spec.name: self._rows[index] if first and index in self._accountable else 0
             for index, intake in self._intakes.items()
         }
         lines = []
         for index, intake in self._intakes.items():
-            both = [*intake.account.lines(), *self._accounts[index].lines()]
+            own = intake.account.lines() if index in self._accountable else []
+            both = [*own, *self._accounts[index].lines()]
             lines += [
                 (x.stream, str(x.channel), x.reason, x.rows, x.longest_seconds, x.mean_seconds)
                 for x in both

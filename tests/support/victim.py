@@ -1,0 +1,49 @@
+"""A run on Spark in a process of its own, to be killed and started again.
+
+Reads Parquet files one a batch, joins two streams, counts per minute and key, and ends when it has
+read all. Started again, it goes on from its checkpoint.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import lowwater as lw
+from lowwater.engines.spark.session import spark_session
+
+SCHEMA = "ts timestamp_ntz, k bigint, v double"
+
+
+def query(spark, data: Path) -> lw.Stream:
+    """Two streams joined by key and time, counted by key and minute, then over five minutes."""
+
+    def read(name: str) -> lw.Stream:
+        frame = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
+        return lw.stream(
+            frame.parquet(str(data / name)),
+            name=name,
+            time="ts",
+            progress=lw.within("5 seconds"),
+        )
+
+    pairs = read("left").join(read("right"), on=["k"], within="10 seconds")
+    return pairs.window("1 minute").group_by("k").agg(n="count(*)", top="max(v)")
+
+
+def main(folder: Path) -> None:
+    """Run to the end of what is there."""
+    spark = spark_session("local[2]", **{"spark.sql.shuffle.partitions": 2})
+    run = query(spark, folder / "data").run(
+        engine="spark",
+        sink=folder / "results",
+        late_sink=folder / "late",
+        checkpoint=folder / "checkpoint",
+        trigger="available-now",
+        session=spark,
+    )
+    run.await_termination()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
