@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test demo claims bench format clean
+.PHONY: help setup test soak demo claims bench format clean
 
 help: ## Show this list
 	@echo "lowwater: continuous queries over streams that arrive out of order"
@@ -35,10 +35,13 @@ test: setup ## Check style, types and layers, then run all tests and documentati
 	@echo "== layers: import-linter"
 	@report=$$($(BIN)/lint-imports --no-logo 2>&1) || { echo "$$report"; exit 1; }; echo "$$report" | tail -n 1
 	@echo "== tests: pytest"
-	@$(BIN)/python -m pytest -n 2
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup
 
-demo: setup ## Run the first query: three packet streams that do not keep step
-	@$(BIN)/python examples/first_query.py
+soak: setup ## Kill runs on Spark again and again (make soak ROUNDS=10)
+	@LOWWATER_SOAK=$(or $(ROUNDS),10) $(BIN)/python -m pytest tests/spark/test_kills.py -v
+
+demo: setup ## Three packet streams on Spark, in real time, next to Spark's own watermarks
+	@$(BIN)/python examples/packets_on_spark.py
 
 claims: setup ## Measure again what the papers claim (make claims ARGS=--quick for less)
 	@$(BIN)/lowwater claims $(ARGS)

@@ -23,7 +23,7 @@ from rich.table import Table
 
 import lowwater as lw
 
-SECONDS = 24
+SECONDS = int(os.environ.get("LOWWATER_DEMO_SECONDS", "24"))
 WINDOW = 2
 LINKS = {
     "Control": lw.Workload(rate=0.1, seconds=SECONDS, seed=6, keys=50),
