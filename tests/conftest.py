@@ -1,10 +1,19 @@
-"""Hypothesis profiles, chosen by LOWWATER_HYPOTHESIS=quick|thorough|noshrink."""
+"""Hypothesis profiles, chosen by LOWWATER_HYPOTHESIS=quick|thorough|noshrink; one Spark session."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import HealthCheck, Phase, settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROOT = Path(__file__).resolve().parents[1]
 
 settings.register_profile(
     "quick",
@@ -21,3 +30,13 @@ settings.register_profile(
     print_blob=False,
 )
 settings.load_profile(os.environ.get("LOWWATER_HYPOTHESIS", "quick"))
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """A quiet session on two cores; its workers can import the tests' modules."""
+    from lowwater.engines.spark.session import spark_session
+
+    session = spark_session(master="local[2]", **{"spark.executorEnv.PYTHONPATH": str(ROOT)})
+    yield session
+    session.stop()

@@ -1,45 +1,115 @@
 """lowwater: continuous queries over streams that arrive late, out of order, or out of step.
 
 >>> import lowwater as lw
+
+Names are loaded when they are first used: a worker of the Spark engine needs the kernels, and
+neither the planner nor the command.
 """
 
-from lowwater.api import Stream, stream
-from lowwater.engines.embedded.clock import VirtualClock, WallClock
-from lowwater.engines.run import Run
-from lowwater.errors import (
-    BadInput,
-    BrokenPromise,
-    ExpressionError,
-    LowwaterError,
-    OperatorError,
-    OptionError,
-    QueryError,
-    SinkError,
-    StreamError,
-    StreamWarning,
-)
-from lowwater.operators.aggregates import UserAggregate as aggregate
-from lowwater.plan.joining import same
-from lowwater.progress.contract import (
-    every,
-    heartbeat,
-    jump,
-    on_demand,
-    ordered,
-    punctuated,
-    timer,
-    within,
-    within_rows,
-)
-from lowwater.sources.generate import Workload
-from lowwater.sources.push import push
-from lowwater.sources.replay import replay
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lowwater.api import Stream, stream
+    from lowwater.engines.embedded.clock import VirtualClock, WallClock
+    from lowwater.engines.run import Run
+    from lowwater.errors import (
+        BadInput,
+        BrokenPromise,
+        CheckpointError,
+        ExpressionError,
+        LowwaterError,
+        OperatorError,
+        OptionError,
+        QueryError,
+        SinkError,
+        StreamError,
+        StreamWarning,
+    )
+    from lowwater.operators.aggregates import UserAggregate as aggregate
+    from lowwater.plan.joining import same
+    from lowwater.progress.contract import (
+        every,
+        heartbeat,
+        jump,
+        on_demand,
+        ordered,
+        punctuated,
+        timer,
+        within,
+        within_rows,
+    )
+    from lowwater.sources.generate import Workload
+    from lowwater.sources.push import push
+    from lowwater.sources.replay import replay
 
 __version__ = "0.1.0"
+
+_HOMES = {
+    "BadInput": ("lowwater.errors", "BadInput"),
+    "BrokenPromise": ("lowwater.errors", "BrokenPromise"),
+    "CheckpointError": ("lowwater.errors", "CheckpointError"),
+    "ExpressionError": ("lowwater.errors", "ExpressionError"),
+    "LowwaterError": ("lowwater.errors", "LowwaterError"),
+    "OperatorError": ("lowwater.errors", "OperatorError"),
+    "OptionError": ("lowwater.errors", "OptionError"),
+    "QueryError": ("lowwater.errors", "QueryError"),
+    "Run": ("lowwater.engines.run", "Run"),
+    "SinkError": ("lowwater.errors", "SinkError"),
+    "Stream": ("lowwater.api", "Stream"),
+    "StreamError": ("lowwater.errors", "StreamError"),
+    "StreamWarning": ("lowwater.errors", "StreamWarning"),
+    "VirtualClock": ("lowwater.engines.embedded.clock", "VirtualClock"),
+    "WallClock": ("lowwater.engines.embedded.clock", "WallClock"),
+    "Workload": ("lowwater.sources.generate", "Workload"),
+    "aggregate": ("lowwater.operators.aggregates", "UserAggregate"),
+    "every": ("lowwater.progress.contract", "every"),
+    "heartbeat": ("lowwater.progress.contract", "heartbeat"),
+    "jump": ("lowwater.progress.contract", "jump"),
+    "on_demand": ("lowwater.progress.contract", "on_demand"),
+    "ordered": ("lowwater.progress.contract", "ordered"),
+    "punctuated": ("lowwater.progress.contract", "punctuated"),
+    "push": ("lowwater.sources.push", "push"),
+    "replay": ("lowwater.sources.replay", "replay"),
+    "same": ("lowwater.plan.joining", "same"),
+    "stream": ("lowwater.api", "stream"),
+    "timer": ("lowwater.progress.contract", "timer"),
+    "within": ("lowwater.progress.contract", "within"),
+    "within_rows": ("lowwater.progress.contract", "within_rows"),
+}
+"""Public name to the module it is in, and what it is called there."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, inside = _HOMES[name]
+    value = getattr(import_module(module), inside)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})
+
+
+class _Package(ModuleType):
+    """Keeps ``lw.stream`` the function: loading the package of that name must not hide it."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not (name in _HOMES and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
+
 
 __all__ = [
     "BadInput",
     "BrokenPromise",
+    "CheckpointError",
     "ExpressionError",
     "LowwaterError",
     "OperatorError",

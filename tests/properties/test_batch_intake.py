@@ -9,10 +9,11 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import combinations_with_replacement, pairwise
 from typing import Any
 
 import polars as pl
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -67,6 +68,11 @@ def marks(taker: BatchIntake) -> dict[str, Any]:
     }
 
 
+def leaps(found: dict[str, pl.DataFrame]) -> dict[str, set[Any]]:
+    """The rows dated far ahead that were found."""
+    return {name: set(rows.rows()) for name, rows in found.items()}
+
+
 def all_times(spec: StreamSpec, frame: pl.DataFrame) -> pl.DataFrame:
     """The digest that keeps everything: each row's own time, and its mark."""
     keyed = [pl.col(name) for name in spec.key_columns]
@@ -101,10 +107,23 @@ def test_a_digest_moves_marks_as_all_rows_and_as_digests_of_parts_do(
     for batch in map(table, given_batches):
         if data.draw(st.booleans()):
             parted = reborn(parted)
-        absorb(whole, [whole.digest(batch)], batch.height)
-        absorb(parted, [parted.digest(part) for part in cut(data, batch)], batch.height)
-        absorb(full, [all_times(spec, batch)], batch.height)
+        one = absorb(whole, [whole.digest(batch)], batch.height)
+        two = absorb(parted, [parted.digest(part) for part in cut(data, batch)], batch.height)
+        all_ = absorb(full, [all_times(spec, batch)], batch.height)
         assert marks(parted) == marks(whole) == marks(full)
+        assert leaps(two) == leaps(one) == leaps(all_)
+
+
+@pytest.mark.parametrize("contract", [lw.ordered(), lw.within(2), lw.within_rows(1)], ids=str)
+def test_the_digest_of_any_few_times_moves_the_mark_as_they_do(contract: Any) -> None:
+    spec = spec_of(progress=contract, jump=lw.jump(1))
+    for count in range(6):
+        for times in combinations_with_replacement([0, 2, 3, 300, 302], count):
+            batch = table([(time, "a", None) for time in times])
+            small, full = intake(spec), intake(spec)
+            absorb(small, [small.digest(batch)], count)
+            absorb(full, [all_times(spec, batch)], count)
+            assert (times, marks(small)) == (times, marks(full))
 
 
 @given(batches, contracts, keys, st.booleans(), st.data())

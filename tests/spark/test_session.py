@@ -241,12 +241,21 @@ def test_java_is_started_without_what_it_would_complain_about(monkeypatch, tmp_p
     java = fake_java(tmp_path / "a home", version)
     java.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "a home"))
+    monkeypatch.setattr(jvm, "_cache", lambda: tmp_path / "cache")
     opens = "--add-opens=java.base/sun.security.action=ALL-UNNAMED"
     asked = ["-cp", "a b", "--add-modules=jdk.incubator.vector", opens, "Main", ""]
     started = subprocess.run(
         [jvm._java_home() / "bin" / "java", *asked], capture_output=True, text=True, check=True
     )
     assert started.stdout.split("\n") == ["-cp", "a b", *([] if gone else [opens]), "Main", "", ""]
+
+
+def test_cache_that_cannot_be_written_is_replaced_by_a_temporary_one(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert jvm._cache.__wrapped__() == tmp_path / "cache" / "lowwater"
+    monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null")
+    monkeypatch.setattr(jvm.tempfile, "mkdtemp", lambda prefix: str(tmp_path / prefix))
+    assert jvm._cache.__wrapped__() == tmp_path / "lowwater-"
 
 
 def test_environment_is_put_back(monkeypatch):

@@ -29,7 +29,8 @@ from lowwater.engines.spark import store as spark_store
 from lowwater.engines.spark.buckets import spark_hash
 from lowwater.engines.spark.late import read_refused
 from lowwater.engines.spark.message import Kind, Message, as_batch
-from lowwater.engines.spark.program import Program, SourceProgram, make_program
+from lowwater.engines.spark.planning import make_program
+from lowwater.engines.spark.program import Program, SourceProgram
 from lowwater.engines.spark.replay_source import Log, ReplayReader
 from lowwater.engines.spark.result import ResultStage
 from lowwater.engines.spark.source_stage import Reading

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from lowwater.errors import LowwaterError, OperatorError
 from lowwater.operators.kernel import Kernel
-from lowwater.plan.physical import Operator
 from lowwater.stream.element import Element, End, GroupPunctuation
+
+if TYPE_CHECKING:  # workers take steps and do no planning
+    from lowwater.plan.physical import Operator
 
 
 @dataclass(frozen=True)

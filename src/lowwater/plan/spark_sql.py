@@ -4,7 +4,8 @@ What is translated is the text polars reads, node by node, and only nodes listed
 that might differ is not translated at all and runs in a stage of ours. What the texts keep to:
 
 - Nothing raises, in ANSI mode or out of it: integers wrap as in polars, casts only widen.
-- No type, zone or escape is left to the session: numbers of no type get the one polars gave them.
+- No type, zone or escape is left to the session: numbers of no type get the one polars gave them,
+  and strings are compared byte by byte, whatever the column's collation.
 - Spark's file readers skip rows by statistics that know neither NaN nor -0.0, so a comparison of
   floating-point columns adds a zero, which keeps it from them.
 - Where polars depends on the number of rows (``x / 3``, ``x + 0`` in floating point) there is
@@ -36,8 +37,8 @@ from lowwater.plan.spark_values import (
     fitted,
     holds,
     is_constant,
-    literal,
     known,
+    literal,
     shifted_moment,
     spark_type,
     typed,
@@ -128,7 +129,8 @@ class _Translation:
         dtype = self._schema[tree.name]
         if spark_type(dtype) is None:
             raise MightDiffer
-        return Typed(self._quoted(tree.name), dtype)
+        text = self._quoted(tree.name)
+        return Typed(f"({text} COLLATE UTF8_BINARY)" if dtype == pl.String() else text, dtype)
 
     def _inner(self, tree: exp.Paren) -> Operand:
         return self.read(tree.this)

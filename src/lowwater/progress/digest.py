@@ -12,6 +12,7 @@ of all times themselves leave the same marks.
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 
 from lowwater.progress.contract import Contract, Punctuated, WithinRows
@@ -72,10 +73,32 @@ def _measured(spec: StreamSpec, rows: Chunk, attribute: str, contract: Contract)
 
 
 def _newest(times: Chunk, keys: list[str], many: int) -> Chunk:
-    """The greatest times of each channel."""
+    """The greatest times of each channel; the least of them twice if there are several of it."""
     if not keys:
-        return times.top_k(many, by=TIME)
-    return times.group_by(keys).agg(pl.col(TIME).top_k(many)).explode(TIME)
+        return _newest_of_one(times, many)
+    top = pl.col(TIME).top_k(many)
+    least = top.min()
+    tied = ((pl.col(TIME) == least).sum() > (top == least).sum()).alias("__tied")
+    found = times.group_by(keys).agg(top, least.alias("__least"), tied)
+    again = found.filter("__tied").select(*keys, pl.col("__least").alias(TIME))
+    return pl.concat([found.select(*keys, TIME).explode(TIME), again])
+
+
+def _newest_of_one(times: Chunk, many: int) -> Chunk:
+    ticks = times[TIME].to_numpy()
+    many = min(many, len(ticks))
+    if not many:
+        return times
+    if many <= 2:  # the usual case, without sorting anything
+        first = ticks.max()
+        below = ticks[ticks < first]
+        second = first if len(ticks) - len(below) > 1 or not len(below) else below.max()
+        top = np.array([first, second][:many])
+    else:
+        top = np.partition(ticks, len(ticks) - many)[len(ticks) - many :]
+    least = top.min()
+    tied = int((ticks == least).sum()) > int((top == least).sum())
+    return pl.DataFrame({TIME: [*top.tolist(), *[int(least)] * tied]}, schema={TIME: pl.Int64()})
 
 
 def _stretches(times: Chunk, keys: list[str], jump: int) -> Chunk:

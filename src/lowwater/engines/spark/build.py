@@ -20,7 +20,8 @@ from pyspark.sql import functions as F
 from lowwater.engines.run import RunOptions
 from lowwater.engines.spark import clock_source, replay_source
 from lowwater.engines.spark.message import DDL, Kind, pickled
-from lowwater.engines.spark.program import Program, SourceProgram, make_program
+from lowwater.engines.spark.planning import make_program
+from lowwater.engines.spark.program import Program, SourceProgram
 from lowwater.engines.spark.pushdown import Pushed, push_down
 from lowwater.engines.spark.replay_source import Log
 from lowwater.engines.spark.result import ResultStage

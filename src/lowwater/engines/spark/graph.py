@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from lowwater.engines.step import Where, step
 from lowwater.operators.kernel import Ask, Kernel
-from lowwater.plan.physical import Build
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import Element
 from lowwater.stream.time_domain import ROWS, TimeDomain
+
+if TYPE_CHECKING:  # workers run operators and do no planning
+    from lowwater.plan.physical import Build
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from enum import IntEnum
 from typing import Any, NamedTuple
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 
@@ -73,10 +74,25 @@ SCHEMA = pa.schema(
 
 
 def as_batch(messages: Iterable[Message]) -> pa.RecordBatch:
-    """Messages as Spark takes them."""
-    columns = list(zip(*messages, strict=True)) or [()] * len(SCHEMA)
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
+    """Messages as Spark takes them (made from arrays: lists would load pandas in every worker)."""
+    sent = list(messages)
+    arrays = []
+    for at, field in enumerate(SCHEMA):
+        if field.name == "body":
+            arrays.append(_bodies([message.body for message in sent]))
+        else:
+            width = np.int64 if field.type == pa.int64() else np.int32
+            numbers = np.fromiter((each[at] for each in sent), width, len(sent))
+            buffers = [None, pa.py_buffer(numbers.tobytes())]
+            arrays.append(pa.Array.from_buffers(field.type, len(sent), buffers))
     return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+
+
+def _bodies(bodies: list[bytes]) -> pa.Array:
+    ends = np.zeros(len(bodies) + 1, np.int32)
+    np.cumsum([len(body) for body in bodies], out=ends[1:])
+    buffers = [None, pa.py_buffer(ends.tobytes()), pa.py_buffer(b"".join(bodies))]
+    return pa.Array.from_buffers(pa.binary(), len(bodies), buffers)
 
 
 def packed(chunk: Chunk) -> bytes:

@@ -1,32 +1,22 @@
 """A plan as Spark's workers need it: plain values that can be sent anywhere.
 
-Built once, on the driver, from the plan and its layout. Nothing here holds a node, a source, a
-session or a DataFrame.
+Nothing here holds a node, a source, a session or a DataFrame, and nothing of planning is loaded
+where these are used.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 
 import polars as pl
 
-from lowwater.engines.spark.buckets import KeyColumns, bucket_ids, hash_probe
+from lowwater.engines.spark.buckets import KeyColumns, hash_probe
 from lowwater.engines.spark.graph import Part
-from lowwater.engines.step import Where
 from lowwater.operators.kernel import Kernel, Reducing
-from lowwater.plan import nodes
-from lowwater.plan.layout import Edge, Layout, Stage, lay_out
-from lowwater.plan.physical import Operator, PhysicalPlan
-from lowwater.progress.contract import Heartbeat, OnDemand, Timer
 from lowwater.progress.describe import Demand
 from lowwater.progress.spec import StreamSpec
-from lowwater.sources.replay import Replay
 from lowwater.state.store import MemoryStore
-from lowwater.stream.element import SEQUENCE
-
-STATE_FORMAT = 1
 
 
 @dataclass(frozen=True)
@@ -96,223 +86,11 @@ class Program:
     combined: Part | None
     tail: tuple[Part, ...]
     schema: Mapping[str, pl.DataType]
-    layout: Layout
 
     @property
     def end(self) -> int:
         """The stage number of what leaves the last stage."""
         return len(self.stages)
-
-
-def make_program(
-    plan: PhysicalPlan,
-    buckets: int,
-    live: bool,
-    late_folder: str | None = None,
-    ask_folder: str | None = None,
-) -> Program:
-    """Prepare a plan; ``live`` replays are played by the clock and judged like any other source."""
-    ordered = {
-        each.index: isinstance(each.node.source, Replay) and not live  # type: ignore[attr-defined]
-        for each in plan.sources
-    }
-    counted = [
-        each.index
-        for each in plan.sources
-        if SEQUENCE in plan.demands[each.index] and not ordered[each.index]
-    ]
-    layout = lay_out(plan, counted)
-    parts = _parts(plan, layout)
-    ids = [bucket_ids(1 if stage.single else buckets) for stage in layout.stages]
-    sources = tuple(
-        _source(plan, layout, parts, ids, operator, ordered[operator.index])
-        for operator in plan.sources
-    )
-    stages = tuple(
-        StageProgram(
-            stage.number,
-            tuple(parts[index] for index in stage.operators),
-            stage.exports,
-            ids[stage.number],
-            tuple(s for s in sources if any(s.index == e.producer for e in stage.edges)),
-            {
-                edge.producer: ids[_maker(layout, edge)]
-                for edge in stage.edges
-                if plan.operators[edge.producer].build is not None
-            },
-            _routes(plan, layout, ids, stage),
-            _fingerprint(plan, stage, len(ids[stage.number])),
-            late_folder=late_folder,
-            ask_folder=ask_folder,
-        )
-        for stage in layout.stages
-    )
-    combined = layout.stages[-1].combined
-    return Program(
-        sources,
-        stages,
-        None if combined is None else parts[combined],
-        tuple(parts[index] for index in layout.tail),
-        dict(plan.schema),
-        layout,
-    )
-
-
-def _parts(plan: PhysicalPlan, layout: Layout) -> dict[int, Part]:
-    combined = {stage.combined for stage in layout.stages}
-    seen: Counter[str] = Counter()
-    parts = {}
-    for operator in plan.operators:
-        if operator.build is None:
-            continue
-        kind = operator.name if operator.stateful else f"{operator.name}~"
-        slot = f"{kind}{seen[kind]}"
-        seen[kind] += 1
-        parts[operator.index] = Part(
-            operator.index,
-            operator.name,
-            slot,
-            Where.of(operator),
-            operator.inputs,
-            operator.build,
-            operator.index in combined,
-            {
-                name: attribute.domain
-                for node in (operator.node, *operator.node.inputs)
-                for name, attribute in node.progress.items()
-            },
-        )
-    return parts
-
-
-def _maker(layout: Layout, edge: Edge) -> int:
-    return next(stage.number for stage in layout.stages if edge.producer in stage.operators)
-
-
-def _source(
-    plan: PhysicalPlan,
-    layout: Layout,
-    parts: Mapping[int, Part],
-    ids: list[tuple[int, ...]],
-    operator: Operator,
-    ordered: bool,
-) -> SourceProgram:
-    node = operator.node
-    assert isinstance(node, nodes.SourceNode)
-    announced = node.spec.channels
-    if not announced and node.spec.key_columns:
-        announced = node.source.channels(node.spec.key_columns)
-    deliveries = []
-    for stage in layout.stages:
-        for edge in stage.edges:
-            if edge.producer == operator.index:
-                prefix = _prefix(plan, stage, operator.index)
-                end = prefix[-1] if prefix else operator.index
-                reducer = _reducer(plan, stage, parts, end)
-                deliveries.append(
-                    Delivery(
-                        stage.number,
-                        ids[stage.number],
-                        edge.key,
-                        tuple(parts[index] for index in prefix),
-                        end,
-                        reducer,
-                    )
-                )
-    latent = any(each.name == "stamp" for each in plan.operators)
-    return SourceProgram(
-        operator.index,
-        node.spec,
-        plan.demands[operator.index],
-        tuple(announced),
-        ordered,
-        tuple(deliveries),
-        latent
-        or node.spec.stamp != "external"
-        or isinstance(node.spec.idle, OnDemand | Heartbeat)
-        or isinstance(node.spec.punctuate, Timer),
-    )
-
-
-def _only_reader(plan: PhysicalPlan, stage: Stage, index: int) -> Operator | None:
-    """The one operator of a stage that reads another's rows, if there is exactly one."""
-    inside = [at for at, _ in plan.consumers(index) if at in stage.operators]
-    if len(inside) != 1 or index in stage.exports:
-        return None
-    return plan.operators[inside[0]]
-
-
-def _prefix(plan: PhysicalPlan, stage: Stage, index: int) -> list[int]:
-    """The row-wise operators that alone read a source's rows, one after another."""
-    found: list[int] = []
-    if SEQUENCE in plan.demands[index]:
-        return found
-    while (reader := _only_reader(plan, stage, index)) is not None:
-        if reader.name not in ("filter", "project", "apply"):
-            break
-        index = reader.index
-        found.append(index)
-    return found
-
-
-def _reducer(
-    plan: PhysicalPlan, stage: Stage, parts: Mapping[int, Part], index: int
-) -> Part | None:
-    """The aggregate rows are on their way to with nothing but unions in between."""
-    while (reader := _only_reader(plan, stage, index)) is not None:
-        if reader.name in ("window", "group"):
-            numbered = getattr(reader.node, "attribute", None) == SEQUENCE
-            return None if numbered else parts[reader.index]
-        if reader.name != "union":
-            return None
-        index = reader.index
-    return None
-
-
-def _routes(
-    plan: PhysicalPlan, layout: Layout, ids: list[tuple[int, ...]], stage: Stage
-) -> tuple[Route, ...]:
-    routes = [
-        Route(edge.producer, later.number, ids[later.number], edge.key)
-        for later in layout.stages
-        for edge in later.edges
-        if edge.producer in stage.exports
-    ]
-    if stage is layout.stages[-1]:
-        groups: KeyColumns = ()
-        if stage.combined is not None:
-            node = plan.operators[stage.combined].node
-            names = getattr(node, "groups", ())
-            groups = [(name, node.schema[name]) for name in names]
-        target = ids[-1] if groups else bucket_ids(1)
-        routes.append(Route(stage.exports[-1], len(layout.stages), target, groups))
-    return tuple(routes)
-
-
-def _fingerprint(plan: PhysicalPlan, stage: Stage, buckets: int) -> tuple[str, ...]:
-    """What must not change if a stage is to go on with its state."""
-    lines = [f"state format {STATE_FORMAT}", f"{buckets} buckets"]
-    for edge in stage.edges:
-        operator = plan.operators[edge.producer]
-        by = ", ".join(f"{name} as {dtype}" for name, dtype in edge.key or ())
-        if isinstance(operator.node, nodes.SourceNode) and operator.build is None:
-            spec = operator.node.spec
-            promises = ", ".join(
-                f"{name} {type(each).__name__.lower()}" for name, each in spec.contracts.items()
-            )
-            per = f" per {', '.join(spec.key_columns)}" if spec.key_columns else ""
-            lines.append(f"stream {spec.name}: {promises}{per}, spread by {by or 'nothing'}")
-        else:
-            lines.append(f"{operator.name} of an earlier stage, spread by {by or 'nothing'}")
-    for index in stage.operators:
-        operator = plan.operators[index]
-        if operator.stateful:
-            rows = [
-                ", ".join(f"{name} {dtype}" for name, dtype in each.schema.items())
-                for each in operator.node.inputs
-            ]
-            lines.append(f"{operator.name} {operator.detail} over {' and '.join(rows)}")
-    return tuple(lines)
 
 
 def idle_kernel(part: Part) -> Kernel:

@@ -103,7 +103,7 @@ class SparkRun:
                 return writer.format("parquet").option("path", str(sink)).start()
             return writer.foreachBatch(_handing(sink)).start()
         except Exception as error:
-            raise translate(error) from None
+            raise translate(error)  # noqa: B904 (its cause is set)
 
     def _watch(self) -> None:
         try:
@@ -188,7 +188,7 @@ class SparkRun:
         try:
             self._query.processAllAvailable()
         except Exception as error:
-            raise translate(error) from None
+            raise translate(error)  # noqa: B904 (its cause is set)
         self._gather()
 
     def _raise(self) -> None:

@@ -77,7 +77,8 @@ def prepare_session(spark: SparkSession) -> None:
 def ship_package(spark: SparkSession) -> None:
     """Give lowwater to the workers of a cluster, once a session; theirs need not have it.
 
-    What lowwater itself needs (Polars, PyArrow, ...) has to be there.
+    What lowwater itself needs (Polars, PyArrow, ...) has to be there. So has lowwater where a Spark
+    Connect server runs: a stateful stage is set up next to it, by a worker that gets no artifacts.
     """
     classic = _is_classic(spark)
     if classic and _is_one_process(spark):

@@ -1,0 +1,227 @@
+"""The streams all engines are compared on: small logs from a seed, and the rows that are on time.
+
+They are out of order within what they promise, out of step with each other, and full of nulls,
+duplicates and types.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from functools import cache
+from typing import Any
+
+import polars as pl
+
+import lowwater as lw
+
+START = datetime(2024, 2, 29, 23, 58)
+WIDE = {
+    "ts": pl.Datetime("us"),
+    "id": pl.Int64,
+    "k": pl.Int32,
+    "other": pl.Int32,
+    "s": pl.String,
+    "f": pl.Float64,
+    "small": pl.Int8,
+    "day": pl.Date,
+    "flag": pl.Boolean,
+    "v": pl.Int64,
+}
+
+
+@dataclass(frozen=True)
+class World:
+    """All streams, and the tables the oracle asks under the same names."""
+
+    events: lw.Stream
+    """Datetimes, at most 5 seconds back."""
+    delayed: lw.Stream
+    """The same columns, 20 seconds behind; three channels that do not keep step."""
+    shuffled: lw.Stream
+    """The same columns, displaced by at most 8 rows."""
+    ticks: lw.Stream
+    """Whole seconds, in order, in groups."""
+    spans: lw.Stream
+    """Two progressing columns."""
+    told: lw.Stream
+    """The producer sends promises, some of them bare."""
+    gap: lw.Stream
+    """In order, with a silence of three days in the middle."""
+    days: lw.Stream
+    """Dates."""
+    floats: lw.Stream
+    """Seconds as floating-point numbers, with arrival times."""
+    millis: lw.Stream
+    """Milliseconds as whole numbers of 32 bits."""
+    zoned: lw.Stream
+    """Milliseconds in a time zone."""
+    unstamped: lw.Stream
+    """No time of its own: stamped when it comes in."""
+    latent: lw.Stream
+    """No time of its own: stamped where one is needed."""
+    tables: dict[str, pl.DataFrame]
+
+
+def _wide(seed: int, rows: int, step: float, back: float, skew: float) -> pl.DataFrame:
+    """Rows that are never more than ``back`` seconds behind one before them; some come twice."""
+    chance = random.Random(seed)
+    clock, found = 0.0, []
+    for number in range(rows):
+        clock += chance.expovariate(1 / step)
+        time = START + timedelta(seconds=int(clock - chance.uniform(0, back) - skew))
+        found.append(
+            (
+                time,
+                number,
+                chance.choice([None, 0, 1, 1, 2, 3]),
+                chance.choice([None, 0, 1, 2, 2]),
+                chance.choice(["", "a", "a", "é", "long name", None]),
+                chance.choice([None, 0.0, -0.0, 1.5, -2.25, 1e9]),
+                chance.choice([None, -128, 0, 127]),
+                chance.choice([None, date(1969, 12, 31), date(2024, 2, 29)]),
+                chance.choice([None, True, False]),
+                chance.choice([None, 0, 1, 2, 3, -4, 10**12]),
+            )
+        )
+        if chance.random() < 0.15:
+            found.append(found[-1])
+    return pl.DataFrame(found, schema=WIDE, orient="row")
+
+
+def _channels(seed: int) -> pl.DataFrame:
+    """Three channels, each in order, one of them far behind the others."""
+    chance = random.Random(seed)
+    parts = []
+    for number, (name, skew) in enumerate([("a", 0), ("é", 3), ("long name", 30)]):
+        part = _wide(seed + number, 40, 1.2, 0, 20 + skew)
+        parts.append(part.with_columns(s=pl.lit(name)).rows())
+    merged = []
+    while any(parts):
+        part = chance.choice([each for each in parts if each])
+        merged.append(part.pop(0))
+    return pl.DataFrame(merged, schema=WIDE, orient="row")
+
+
+def _displaced(seed: int, places: int) -> pl.DataFrame:
+    """Rows change places in blocks of one more than this."""
+    chance = random.Random(seed)
+    table = _wide(seed, 100, 1.0, 0, 5)
+    order: list[int] = []
+    for first in range(0, table.height, places + 1):
+        block = list(range(first, min(first + places + 1, table.height)))
+        chance.shuffle(block)
+        order += block
+    return table[order]
+
+
+def _numbers(seed: int, rows: int, repeated: int = 3) -> pl.DataFrame:
+    chance = random.Random(seed)
+    found = [(at // repeated, at % 4, chance.choice("xyz"), chance.randint(-9, 9)) for at in range(rows)]
+    return pl.DataFrame(found, schema={"ts": pl.Int64, "k": pl.Int64, "g": pl.String, "v": pl.Int64}, orient="row")
+
+
+def _spans(seed: int) -> pl.DataFrame:
+    chance = random.Random(seed)
+    found = [(at // 2, at // 2 - chance.randint(0, 25), chance.randint(0, 3)) for at in range(160)]
+    return pl.DataFrame(found, schema={"last": pl.Int64, "first": pl.Int64, "k": pl.Int64}, orient="row")
+
+
+def _told(seed: int) -> pl.DataFrame:
+    """Times in some disorder; now and then the least time still to come, with a row or without."""
+    chance = random.Random(seed)
+    times = [at // 2 + chance.randint(0, 12) for at in range(120)]
+    found: list[tuple[int | None, int | None, int]] = []
+    for at, time in enumerate(times):
+        least = min(times[at + 1 :], default=None)
+        mark = least if chance.random() < 0.3 else None
+        if mark is not None and chance.random() < 0.5:
+            found += [(time, None, at % 3), (None, mark, at % 3)]
+        else:
+            found.append((time, mark, at % 3))
+    return pl.DataFrame(found, schema={"ts": pl.Int64, "mark": pl.Int64, "k": pl.Int64}, orient="row")
+
+
+def _arriving(seed: int) -> pl.DataFrame:
+    chance = random.Random(seed)
+    return pl.DataFrame(
+        {
+            "at": [at * 0.25 for at in range(120)],
+            "sec": [at * 0.25 - chance.randint(0, 8) / 4 for at in range(120)],
+            "k": [chance.randint(0, 2) for _ in range(120)],
+        }
+    )
+
+
+@cache
+def world() -> World:
+    """The streams; the same ones every time."""
+    wide = {
+        "events": _wide(1, 150, 0.5, 4.9, 0),
+        "delayed": _channels(2),
+        "shuffled": _displaced(5, 8),
+    }
+    ticks = _numbers(6, 180)
+    told = _told(8)
+    gap = _numbers(9, 90).with_columns(
+        ts=pl.when(pl.col("ts") < 15).then("ts").otherwise(pl.col("ts") + 3 * 86_400)
+    )
+    days = pl.DataFrame(
+        {"day": [date(2024, 1, 1) + timedelta(days=at // 4) for at in range(80)], "k": [at % 3 for at in range(80)]}
+    )
+    floats = _arriving(10)
+    millis = pl.DataFrame(
+        {"ts": [at * 250 for at in range(100)], "k": [at % 3 for at in range(100)]},
+        schema={"ts": pl.Int32, "k": pl.UInt8},
+    )
+    zoned = pl.DataFrame(
+        {
+            "ts": pl.Series(
+                [datetime(2024, 3, 31, 0, 30, tzinfo=UTC) + timedelta(minutes=at) for at in range(90)]
+            ).dt.cast_time_unit("ms").dt.convert_time_zone("Europe/Berlin"),
+            "k": [at % 3 for at in range(90)],
+        }
+    )
+    plain = floats.select("at", "k")
+    return World(
+        events=_stream("events", wide["events"], progress=lw.within("5 seconds")),
+        delayed=_stream("delayed", wide["delayed"], channel="s"),
+        shuffled=_stream("shuffled", wide["shuffled"], progress=lw.within_rows(8)),
+        ticks=_stream("ticks", ticks, groups="g"),
+        spans=_stream(
+            "spans",
+            _spans(7),
+            time="last",
+            progress={"last": lw.ordered(), "first": lw.within("26 seconds")},
+        ),
+        told=_stream("told", told, progress=lw.punctuated("mark")),
+        gap=_stream("gap", gap, jump=lw.jump("1 day")),
+        days=_stream("days", days, time="day"),
+        floats=_stream(
+            "floats", lw.replay(floats, arrival="at"), time="sec", progress=lw.within("3 seconds")
+        ),
+        millis=_stream("millis", millis, unit="ms", punctuate=lw.every("3 seconds")),
+        zoned=_stream("zoned", zoned),
+        unstamped=_stream(
+            "unstamped", lw.replay(plain, arrival="at"), time="seen", stamp="internal"
+        ),
+        latent=_stream("latent", lw.replay(plain, arrival="at"), time="seen", stamp="latent"),
+        tables={
+            **wide,
+            "ticks": ticks,
+            "spans": _spans(7),
+            "told": told.filter(pl.col("ts").is_not_null()),
+            "gap": gap,
+            "days": days,
+            "floats": floats,
+            "millis": millis,
+            "zoned": zoned,
+            "unstamped": plain,
+            "latent": plain,
+        },
+    )
+
+
+def _stream(name: str, source: Any, **options: Any) -> lw.Stream:
+    return lw.stream(source, **{"name": name, "time": "ts"} | options)

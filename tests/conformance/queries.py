@@ -1,0 +1,599 @@
+"""The queries every engine must answer alike, each with the SQL text that means the same.
+
+To add one, write a function of the world that gives a stream, above it the SQL; all engines run it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import polars as pl
+
+import lowwater as lw
+from lowwater.plan.compile import PlanShape
+from tests.conformance.logs import World
+
+SECOND = 1_000_000
+
+
+@dataclass(frozen=True)
+class Case:
+    """A query, and what it means."""
+
+    name: str
+    build: Callable[[World], lw.Stream]
+    sql: str
+    shapes: tuple[PlanShape, ...] = ("out-of-order",)
+    """The plans Spark runs; the embedded engine runs both."""
+    buckets: int = 2
+    chunk_rows: int = 70
+
+
+CASES: list[Case] = []
+
+
+def case(
+    sql: str,
+    shapes: tuple[PlanShape, ...] = ("out-of-order",),
+    buckets: int = 2,
+    chunk_rows: int = 70,
+) -> Callable[[Callable[[World], lw.Stream]], Callable[[World], lw.Stream]]:
+    """Put a query on the list."""
+
+    def listed(build: Callable[[World], lw.Stream]) -> Callable[[World], lw.Stream]:
+        CASES.append(Case(build.__name__, build, sql, shapes, buckets, chunk_rows))
+        return build
+
+    return listed
+
+
+BOTH: tuple[PlanShape, ...] = ("out-of-order", "in-order")
+
+
+def windows(
+    source: str, size: int, slide: int | None = None, time: str = "ts", unit: int = 1
+) -> str:
+    """The rows of a table, each once for every window it is in, with ``ws`` and ``we``.
+
+    ``unit`` is the number of ticks in a second of a Datetime; 1 for whole numbers.
+    """
+    whole = unit == 1
+    ticks = time if whole else f"epoch_us({time})"
+    step, length = (slide or size) * unit, size * unit
+    show = "({})" if whole else "make_timestamp({})"
+    below = f"({{}} - (({{}}) % {step} + {step}) % {step})"
+    first, last = (below.format(*[f"({at})"] * 2) for at in (f"{ticks} - {length}", ticks))
+    return f"""(SELECT {show.format("start")} AS ws, {show.format(f"start + {length}")} AS we, *
+        FROM (SELECT unnest(generate_series({first} + {step}, {last}, {step})) AS start, *
+              FROM {source}))"""
+
+
+moments = partial(windows, unit=SECOND)
+
+# ---- row by row ----------------------------------------------------------------------------
+
+
+@case("SELECT * FROM events")
+def a_source_alone(w: World) -> lw.Stream:
+    return w.events
+
+
+@case("""SELECT ts, k, upper(s), v * 2, f / 2, CASE WHEN flag THEN 'yes' ELSE 'no' END, day
+         FROM events WHERE (v > 1 OR s = 'é') AND k IS NOT NULL""")
+def where_and_select(w: World) -> lw.Stream:
+    return w.events.where("(v > 1 OR s = 'é') AND k IS NOT NULL").select(
+        "ts",
+        "k",
+        loud="upper(s)",
+        twice="v * 2",
+        half="f / 2",
+        word="CASE WHEN flag THEN 'yes' ELSE 'no' END",
+        day="day",
+    )
+
+
+@case("SELECT *, coalesce(v, -1) + k, ts + INTERVAL 90 SECOND FROM delayed", buckets=3)
+def map_beside_all_columns(w: World) -> lw.Stream:
+    return w.delayed.map(n="coalesce(v, -1) + k", later="ts + INTERVAL '90' SECOND")
+
+
+def _signed(chunk: pl.DataFrame) -> pl.DataFrame:
+    return chunk.select("ts", sign=pl.col("v").sign(), text=pl.col("id").cast(pl.String))
+
+
+@case("SELECT ts, CAST(sign(v) AS BIGINT), CAST(id AS VARCHAR) FROM events")
+def apply_with_other_columns(w: World) -> lw.Stream:
+    schema = {"ts": pl.Datetime("us"), "sign": pl.Int64, "text": pl.String}
+    return w.events.apply(_signed, schema)
+
+
+@case("SELECT * FROM events UNION ALL SELECT * FROM delayed UNION ALL SELECT * FROM shuffled")
+def union_of_three(w: World) -> lw.Stream:
+    return w.events.union(w.delayed, w.shuffled)
+
+
+# ---- windows -------------------------------------------------------------------------------
+
+
+@case(
+    f"""SELECT ws, we, count(*), count(v), sum(v), avg(v), min(f), max(day), min(s)
+        FROM {moments("events", 10)} GROUP BY ALL""",
+    BOTH,
+)
+def tumbling_over_everything(w: World) -> lw.Stream:
+    return w.events.window("10 seconds").agg(
+        n="count(*)",
+        some="count(v)",
+        total="sum(v)",
+        mean="avg(v)",
+        least="min(f)",
+        latest="max(day)",
+        word="min(s)",
+    )
+
+
+@case(
+    f"""SELECT ws, we, k, s, count(*), count(f), sum(v), sum(small), avg(f), min(v), max(v + k),
+               stddev(f), count(DISTINCT s), count(DISTINCT v),
+               first(v ORDER BY ts, v) FILTER (v IS NOT NULL),
+               last(v ORDER BY ts, v) FILTER (v IS NOT NULL)
+        FROM {moments("delayed", 20)} GROUP BY ALL""",
+    buckets=3,
+)
+def every_aggregate_by_two_keys(w: World) -> lw.Stream:
+    return (
+        w.delayed.window("20 seconds")
+        .group_by("k", "s")
+        .agg(
+            n="count(*)",
+            some="count(f)",
+            total="sum(v)",
+            little="sum(small)",
+            mean="avg(f)",
+            least="min(v)",
+            most="max(v + k)",
+            spread="stddev(f)",
+            words="count(DISTINCT s)",
+            kinds="count(DISTINCT v)",
+            first="first(v)",
+            last="last(v)",
+        )
+    )
+
+
+@case(
+    f"""SELECT ws, we, count(DISTINCT k), stddev(small), first(v ORDER BY ts, v) FILTER (v IS NOT NULL),
+               last(v ORDER BY ts, v) FILTER (v IS NOT NULL)
+        FROM {moments("(SELECT * FROM events UNION ALL SELECT * FROM delayed)", 15, 5)} GROUP BY ALL"""
+)
+def sliding_over_a_union(w: World) -> lw.Stream:
+    return (
+        w.events.union(w.delayed)
+        .window("15 seconds", slide="5 seconds")
+        .agg(keys="count(DISTINCT k)", spread="stddev(small)", first="first(v)", last="last(v)")
+    )
+
+
+@case(
+    f"SELECT ws, we, flag, day, count(*) FROM {moments('shuffled', 12, 4)} GROUP BY ALL",
+    BOTH,
+)
+def sliding_by_a_bool_and_a_date(w: World) -> lw.Stream:
+    return w.shuffled.window("12 seconds", slide="4 seconds").group_by("flag", "day").agg(n="count(*)")
+
+
+@case(f"SELECT ws, we, f, max(id) FROM {moments('events', 3, 10)} GROUP BY ALL")
+def hopping_with_gaps_by_a_float(w: World) -> lw.Stream:
+    return w.events.window("3 seconds", slide="10 seconds").group_by("f").agg(most="max(id)")
+
+
+@case(f"SELECT ws, we, count(*) FROM {windows('ticks', 1, 7)} GROUP BY ALL", chunk_rows=50)
+def hopping_with_gaps_over_everything(w: World) -> lw.Stream:
+    return w.ticks.window(1, slide=7).agg(n="count(*)")
+
+
+NUMBERED = "(SELECT row_number() OVER () - 1 AS seq, * FROM {})"
+
+
+@case(
+    f"""SELECT ws, we, count(*), sum(v) FROM {windows(NUMBERED.format("events"), 20, 10, "seq")}
+        WHERE v > 0 GROUP BY ALL"""
+)
+def windows_of_rows(w: World) -> lw.Stream:
+    return w.events.where("v > 0").window(rows=20, slide_rows=10).agg(n="count(*)", total="sum(v)")
+
+
+@case(
+    f"""SELECT ws, we, k, max(v) FROM {windows(NUMBERED.format("ticks"), 30, None, "seq")}
+        GROUP BY ALL"""
+)
+def windows_of_rows_by_key(w: World) -> lw.Stream:
+    return w.ticks.window(rows=30).group_by("k").agg(most="max(v)")
+
+
+LARGEST_GAP = lw.aggregate(
+    init=lambda: (None, None),
+    add=lambda state, rows: _wider(state, (rows["v"].min(), rows["v"].max())),
+    merge=lambda one, two: _wider(one, two),
+    finish=lambda state: None if state[0] is None else state[1] - state[0],
+    columns=("v",),
+    returns=pl.Int64,
+)
+
+
+def _wider(one: tuple, two: tuple) -> tuple:  # type: ignore[type-arg]
+    return tuple(
+        pick((each for each in pair if each is not None), default=None)
+        for pick, pair in zip((min, max), zip(one, two, strict=True), strict=True)
+    )
+
+
+@case(f"SELECT ws, we, k, max(v) - min(v), count(*) FROM {moments('events', 10)} GROUP BY ALL")
+def a_user_aggregate_by_key(w: World) -> lw.Stream:
+    return w.events.window("10 seconds").group_by("k").agg(spread=LARGEST_GAP, n="count(*)")
+
+
+@case(
+    f"SELECT ws, max(v) - min(v) FROM {moments('delayed', 30, 10)} GROUP BY ALL",
+    buckets=3,
+)
+def a_user_aggregate_over_everything(w: World) -> lw.Stream:
+    return w.delayed.window("30 seconds", slide="10 seconds").agg(spread=LARGEST_GAP).select(
+        "window_start", "spread"
+    )
+
+
+@case(f"SELECT ws, we, k, count(*) FROM {windows('spans', 10, None, 'first')} GROUP BY ALL")
+def windows_on_a_second_attribute(w: World) -> lw.Stream:
+    return w.spans.window("10 seconds", on="first").group_by("k").agg(n="count(*)")
+
+
+COUNTED = f"""(SELECT ws AS ts, k, s, count(*) AS n FROM {moments("events", 5)} GROUP BY ALL)"""
+
+
+@case(f"SELECT ws, we, k, sum(n), max(n) FROM {moments(COUNTED, 20)} GROUP BY ALL", BOTH)
+def windows_over_windows_by_the_same_key(w: World) -> lw.Stream:
+    counted = w.events.window("5 seconds").group_by("k", "s").agg(n="count(*)")
+    again = counted.select("k", "s", "n", ts="window_start").window("20 seconds")
+    return again.group_by("k").agg(total="sum(n)", most="max(n)")
+
+
+@case(
+    f"""SELECT ws, we, n, count(*) FROM {moments(COUNTED.replace("k, s,", "k,"), 20)} GROUP BY ALL""",
+    buckets=3,
+)
+def windows_over_windows_by_another_key(w: World) -> lw.Stream:
+    counted = w.events.window("5 seconds").group_by("k").agg(n="count(*)")
+    return (
+        counted.select("n", ts="window_start")
+        .window("20 seconds")
+        .group_by("n")
+        .agg(times="count(*)")
+    )
+
+
+@case(
+    f"""SELECT we, sum(n) FROM {moments(COUNTED, 30)} GROUP BY ALL HAVING sum(n) > 3""",
+)
+def windows_over_windows_over_everything(w: World) -> lw.Stream:
+    counted = w.events.window("5 seconds").group_by("k", "s").agg(n="count(*)")
+    return (
+        counted.window("30 seconds", on="window_start")
+        .agg(total="sum(n)")
+        .where("total > 3")
+        .select("window_end", "total")
+    )
+
+
+# ---- groups that end by progress, distinct, order ------------------------------------------
+
+
+@case("SELECT ts, k, count(*), max(v) FROM events GROUP BY ALL", BOTH)
+def grouped_by_time_and_key(w: World) -> lw.Stream:
+    return w.events.group_by("ts", "k").agg(n="count(*)", most="max(v)")
+
+
+@case("SELECT ts, sum(v), avg(f) FROM delayed GROUP BY ALL")
+def grouped_by_time_alone(w: World) -> lw.Stream:
+    return w.delayed.group_by("ts").agg(total="sum(v)", mean="avg(f)")
+
+
+@case("SELECT DISTINCT * FROM events")
+def distinct_rows(w: World) -> lw.Stream:
+    return w.events.distinct()
+
+
+@case("SELECT DISTINCT ts, k, s FROM shuffled", buckets=3)
+def distinct_keys(w: World) -> lw.Stream:
+    return w.shuffled.distinct("ts", "k", "s")
+
+
+@case(
+    f"""SELECT ws, we, count(*) FROM {moments("(SELECT DISTINCT ts, s FROM delayed)", 10)}
+        GROUP BY ALL"""
+)
+def distinct_then_window(w: World) -> lw.Stream:
+    return w.delayed.distinct("ts", "s").window("10 seconds").agg(n="count(*)")
+
+
+@case("SELECT * FROM events UNION ALL SELECT * FROM delayed", BOTH)
+def a_union_in_order(w: World) -> lw.Stream:
+    return w.events.union(w.delayed).order_by()
+
+
+@case(f"SELECT ws, we, k, count(*) FROM {moments('shuffled', 10)} GROUP BY ALL")
+def order_then_window(w: World) -> lw.Stream:
+    return w.shuffled.order_by().window("10 seconds").group_by("k").agg(n="count(*)")
+
+
+# ---- joins ---------------------------------------------------------------------------------
+
+NEAR = "b.ts BETWEEN a.ts - INTERVAL {} SECOND AND a.ts + INTERVAL {} SECOND"
+
+
+@case(
+    f"""SELECT a.ts, a.k, a.id, b.ts, b.id FROM events a JOIN delayed b
+        ON a.k = b.k AND {NEAR.format(2, 2)}""",
+    BOTH,
+)
+def inner_band_join(w: World) -> lw.Stream:
+    pairs = w.events.join(w.delayed, on="k", within="2 seconds")
+    return pairs.select("ts", "k", "id", "ts_right", "id_right")
+
+
+@case(
+    f"""SELECT a.ts, a.k, a.s, a.id, b.id FROM events a LEFT JOIN shuffled b
+        ON a.k = b.k AND a.s = b.s AND {NEAR.format(3, 3)} AND a.v >= b.v""",
+    BOTH,
+    buckets=3,
+)
+def left_band_join_with_a_condition(w: World) -> lw.Stream:
+    pairs = w.events.join(
+        w.shuffled, on=["k", "s"], within="3 seconds", how="left", where="v >= v_right"
+    )
+    return pairs.select("ts", "k", "s", "id", "id_right")
+
+
+@case(
+    f"""SELECT a.id, a.ts, b.* FROM events a RIGHT JOIN delayed b
+        ON a.day = b.day AND a.flag = b.flag AND {NEAR.format(0, 6)}"""
+)
+def right_band_join_by_a_date_and_a_bool(w: World) -> lw.Stream:
+    pairs = w.events.select("id", "ts", "day", "flag").join(
+        w.delayed, on=["day", "flag"], within=("0 seconds", "6 seconds"), how="right"
+    )
+    return pairs.select(
+        "id",
+        "ts",
+        *(f"{name}_right" if name in ("ts", "id") else name for name in w.delayed.columns),
+    )
+
+
+@case(
+    f"""SELECT a.ts, coalesce(a.s, b.s), a.id, b.ts, b.id FROM events a FULL JOIN delayed b
+        ON a.s = b.s AND {NEAR.format(1, 4)}""",
+    BOTH,
+)
+def full_band_join_by_text(w: World) -> lw.Stream:
+    pairs = w.events.join(w.delayed, on="s", within=("1 second", "4 seconds"), how="full")
+    return pairs.select("ts", "s", "id", "ts_right", "id_right")
+
+
+@case(
+    """SELECT a.ts, a.v, b.ts, b.v FROM ticks a JOIN gap b
+       ON b.ts BETWEEN a.ts AND a.ts + 1 AND a.v < b.v"""
+)
+def join_without_a_key(w: World) -> lw.Stream:
+    pairs = w.ticks.join(w.gap, within=(0, 1), where="v < v_right")
+    return pairs.select("ts", "v", "ts_right", "v_right")
+
+
+@case(
+    """SELECT a.ts, a.k, b.ts FROM ticks a JOIN told b
+       ON a.k = b.k AND b.ts BETWEEN a.ts + 2 AND a.ts + 5"""
+)
+def join_of_a_band_that_lies_ahead(w: World) -> lw.Stream:
+    return w.ticks.join(w.told, on="k", within=(-2, 5)).select("ts", "k", "ts_right")
+
+
+@case(
+    """SELECT coalesce(a.ts, b.ts), coalesce(a.k, b.k), a.id, b.id
+       FROM events a FULL JOIN shuffled b ON a.ts = b.ts AND a.k = b.k"""
+)
+def full_join_on_time_itself(w: World) -> lw.Stream:
+    pairs = w.events.join(w.shuffled, on=["ts", "k"], how="full")
+    return pairs.select("ts", "k", "id", "id_right")
+
+
+@case(
+    """SELECT a.id, a.k, b.id, b.other FROM events a LEFT JOIN delayed b
+       ON a.k = b.other AND epoch_us(a.ts) // 5000000 = epoch_us(b.ts) // 5000000""",
+    buckets=3,
+)
+def window_join_of_different_columns(w: World) -> lw.Stream:
+    pairs = w.events.join(w.delayed, on=[("k", "other")], within=lw.same("5 seconds"), how="left")
+    return pairs.select("id", "k", "id_right", "other_right")
+
+
+PAIRED = f"""(SELECT a.ts, a.k, a.s, a.v, b.ts AS tr, b.s AS sr FROM events a JOIN delayed b
+              ON a.k = b.k AND {NEAR.format(2, 3)})"""
+
+
+def _paired(w: World) -> lw.Stream:
+    return w.events.join(w.delayed, on="k", within=("2 seconds", "3 seconds"))
+
+
+@case(f"SELECT ws, we, k, count(*), max(v) FROM {moments(PAIRED, 10)} GROUP BY ALL")
+def join_then_window_by_its_key(w: World) -> lw.Stream:
+    return _paired(w).window("10 seconds").group_by("k").agg(n="count(*)", most="max(v)")
+
+
+@case(f"SELECT ws, we, sr, count(*) FROM {moments(PAIRED, 10, time='tr')} GROUP BY ALL", BOTH)
+def join_then_window_by_another_key(w: World) -> lw.Stream:
+    return _paired(w).window("10 seconds", on="ts_right").group_by("s_right").agg(n="count(*)")
+
+
+@case(f"SELECT ws, we, count(*), sum(v) FROM {moments(PAIRED, 10, 5)} GROUP BY ALL", buckets=3)
+def join_then_window_over_everything(w: World) -> lw.Stream:
+    return _paired(w).window("10 seconds", slide="5 seconds").agg(n="count(*)", total="sum(v)")
+
+
+@case(f"SELECT ts, tr, count(*) FROM {PAIRED} GROUP BY ALL")
+def join_then_group_by_both_times(w: World) -> lw.Stream:
+    return _paired(w).group_by("ts", "ts_right").agg(n="count(*)")
+
+
+@case(
+    f"""SELECT ws, we, count(*) FROM {moments('''(SELECT coalesce(a.ts, b.ts) AS t
+        FROM events a FULL JOIN delayed b ON a.other = b.other
+        AND b.ts BETWEEN a.ts - INTERVAL 1 SECOND AND a.ts + INTERVAL 1 SECOND)''', 10, time="t")}
+        GROUP BY ALL"""
+)
+def full_join_then_window_on_either_time(w: World) -> lw.Stream:
+    pairs = w.events.join(w.delayed, on="other", within="1 second", how="full")
+    return pairs.map(t="coalesce(ts, ts_right)").window("10 seconds", on="t").agg(n="count(*)")
+
+
+@case(
+    f"""SELECT a.id, b.id, c.id FROM events a JOIN delayed b ON a.k = b.k AND {NEAR.format(1, 1)}
+        JOIN shuffled c ON a.k = c.k AND c.ts BETWEEN a.ts - INTERVAL 1 SECOND AND a.ts"""
+)
+def join_of_joins_by_one_key(w: World) -> lw.Stream:
+    pairs = w.events.join(w.delayed, on="k", within="1 second").select(
+        "ts", "k", one="id", two="id_right"
+    )
+    return pairs.join(w.shuffled, on="k", within=("1 second", "0 seconds")).select("one", "two", "id")
+
+
+@case(
+    f"""SELECT a.id, b.id, c.id FROM events a JOIN delayed b ON a.k = b.k AND {NEAR.format(1, 1)}
+        JOIN shuffled c ON b.s = c.s AND c.ts BETWEEN b.ts - INTERVAL 1 SECOND AND b.ts""",
+    buckets=3,
+)
+def join_of_joins_by_two_keys(w: World) -> lw.Stream:
+    pairs = w.events.join(w.delayed, on="k", within="1 second").select(
+        ts="ts_right", s="s_right", one="id", two="id_right"
+    )
+    return pairs.join(w.shuffled, on="s", within=("1 second", "0 seconds")).select("one", "two", "id")
+
+
+@case(f"SELECT a.id, b.id FROM events a JOIN events b ON a.k = b.k AND {NEAR.format(0, 2)}")
+def a_stream_joined_with_itself(w: World) -> lw.Stream:
+    pairs = w.events.join(w.events, on="k", within=("0 seconds", "2 seconds"))
+    return pairs.select("id", "id_right")
+
+
+@case(
+    f"""SELECT a.id, b.id FROM events a JOIN events b ON a.k = b.other AND {NEAR.format(2, 0)}""",
+    buckets=3,
+)
+def a_stream_joined_with_itself_by_different_columns(w: World) -> lw.Stream:
+    pairs = w.events.join(w.events, on=[("k", "other")], within=("2 seconds", "0 seconds"))
+    return pairs.select("id", "id_right")
+
+
+# ---- unions of what was computed -----------------------------------------------------------
+
+
+@case(
+    f"""SELECT ws, k, count(*) FROM {moments('''(SELECT ts, k FROM events
+        UNION ALL SELECT ts, other AS k FROM events)''', 10)} GROUP BY ALL""",
+    buckets=3,
+)
+def a_stream_and_its_columns_exchanged(w: World) -> lw.Stream:
+    both = w.events.select("ts", "k").union(w.events.select("ts", k="other"))
+    return both.window("10 seconds").group_by("k").agg(n="count(*)").select("window_start", "k", "n")
+
+
+@case(
+    f"""SELECT ws, k, count(*) FROM {moments("events", 10)} GROUP BY ALL
+        UNION ALL SELECT ws, k, count(*) FROM {moments("delayed", 20)} GROUP BY ALL"""
+)
+def a_union_of_aggregated_streams(w: World) -> lw.Stream:
+    one = w.events.window("10 seconds").group_by("k").agg(n="count(*)")
+    two = w.delayed.window("20 seconds").group_by("k").agg(n="count(*)")
+    return one.union(two).select("window_start", "k", "n")
+
+
+@case(
+    f"""SELECT a.ws, a.k, a.n, b.n FROM
+        (SELECT ws, k, count(*) AS n FROM {moments("events", 10)} GROUP BY ALL) a LEFT JOIN
+        (SELECT ws, k, count(*) AS n FROM {moments("delayed", 10)} GROUP BY ALL) b
+        ON a.ws = b.ws AND a.k = b.k""",
+    BOTH,
+)
+def aggregated_streams_joined(w: World) -> lw.Stream:
+    one, two = (
+        each.window("10 seconds").group_by("k").agg(n="count(*)").select("window_start", "k", "n")
+        for each in (w.events, w.delayed)
+    )
+    return one.join(two, on=["window_start", "k"], how="left")
+
+
+# ---- contracts and clocks ------------------------------------------------------------------
+
+
+@case(f"SELECT ws, we, g, sum(v) FROM {windows('ticks', 10)} GROUP BY ALL")
+def answered_group_by_group(w: World) -> lw.Stream:
+    return w.ticks.window(10).group_by("g").agg(total="sum(v)")
+
+
+@case(f"SELECT ws, we, k, count(*) FROM {windows('told', 10)} GROUP BY ALL", BOTH)
+def told_by_the_producer(w: World) -> lw.Stream:
+    return w.told.window(10).group_by("k").agg(n="count(*)")
+
+
+@case(f"SELECT ws, we, count(*) FROM {windows('gap', 10)} GROUP BY ALL", chunk_rows=30)
+def a_gap_of_days(w: World) -> lw.Stream:
+    return w.gap.window(10).agg(n="count(*)")
+
+
+@case(
+    f"""SELECT ws, we, count(*) FROM {moments("(SELECT CAST(day AS TIMESTAMP) AS ts FROM days)",
+        7 * 86_400)} GROUP BY ALL""",
+    chunk_rows=30,
+)
+def windows_of_a_week_over_dates(w: World) -> lw.Stream:
+    return w.days.window("7 days").agg(n="count(*)")
+
+
+@case(
+    f"""SELECT ws, we, k, count(*) FROM {moments('''(SELECT
+        make_timestamp(CAST(sec * 1000000 AS BIGINT)) AS ts, k FROM floats)''', 5)} GROUP BY ALL""",
+    chunk_rows=40,
+)
+def floating_point_seconds_with_arrival_times(w: World) -> lw.Stream:
+    return w.floats.window("5 seconds").group_by("k").agg(n="count(*)")
+
+
+@case(f"SELECT ws, we, k, sum(k) FROM {windows('millis', 2000, 500)} GROUP BY ALL", chunk_rows=40)
+def whole_milliseconds(w: World) -> lw.Stream:
+    sliding = w.millis.window("2 seconds", slide="500 ms")
+    return sliding.group_by("k").agg(total="sum(k)")
+
+
+@case(
+    f"""SELECT ws, we, k, max(make_timestamp(epoch_us(ts))) FROM {moments("zoned", 600)}
+        GROUP BY ALL""",
+    chunk_rows=40,
+)
+def times_in_a_zone(w: World) -> lw.Stream:
+    return w.zoned.window("10 minutes").group_by("k").agg(latest="max(ts)")
+
+
+@case("SELECT k, count(*) FROM unstamped GROUP BY k", chunk_rows=40)
+def stamped_on_entry(w: World) -> lw.Stream:
+    return w.unstamped.window("1 hour").group_by("k").agg(n="count(*)").select("k", "n")
+
+
+@case("SELECT k, count(*) FROM latent GROUP BY k", chunk_rows=40)
+def stamped_where_a_time_is_needed(w: World) -> lw.Stream:
+    return w.latent.window("1 hour").group_by("k").agg(n="count(*)").select("k", "n")
+
+
+@case("SELECT count(*) * 2 FROM latent", chunk_rows=40)
+def stamped_over_everything(w: World) -> lw.Stream:
+    both = w.latent.select("k").union(w.latent.select(k="k + 1"))
+    return both.window("1 hour").agg(n="count(*)").select("n")

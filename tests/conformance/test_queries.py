@@ -1,0 +1,54 @@
+"""Every query of the list on every engine: the answers of the oracle, the columns as declared."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any
+
+import polars as pl
+import pytest
+
+from tests.conformance.engines import Engine
+from tests.conformance.logs import world
+from tests.conformance.queries import CASES, Case
+from tests.support.oracle import answer, table_rows
+
+SHAPES = ("out-of-order", "in-order")
+NAMED = [pytest.param(case, id=case.name) for case in CASES]
+
+
+@cache
+def expected(case: Case) -> Counter[tuple[Any, ...]]:
+    return answer(case.sql, world().tables)
+
+
+def in_utc(rows: Counter[tuple[Any, ...]]) -> Counter[tuple[Any, ...]]:
+    """The oracle tells no zones."""
+    found: Counter[tuple[Any, ...]] = Counter()
+    for row, count in rows.items():
+        found[tuple(map(_naive, row))] += count
+    return found
+
+
+def _naive(value: Any) -> Any:
+    zoned = isinstance(value, datetime) and value.tzinfo is not None
+    return value.astimezone(UTC).replace(tzinfo=None) if zoned else value
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("case", NAMED)
+def test_answers_are_those_of_the_oracle(case: Case, shape: Any, engine: Engine) -> None:
+    if engine.name == "spark" and shape not in case.shapes:
+        pytest.skip("the out-of-order plan of this query is run on Spark")
+    query = case.build(world())
+    found = engine.collect(query, plan=shape, chunk_rows=case.chunk_rows, buckets=case.buckets)
+    frame = pl.DataFrame(found)
+    assert dict(frame.schema) == dict(query.schema)
+    assert in_utc(table_rows(frame)) == expected(case)
+
+
+def test_every_query_has_an_answer() -> None:
+    """A query that gives nothing would prove nothing."""
+    assert [case.name for case in CASES if len(expected(case)) < 2] == ["stamped_over_everything"]
