@@ -112,7 +112,7 @@ def write_log(folder: Path) -> None:
     parts = numbered.partition_by("half", as_dict=True, maintain_order=True)
     for (half,), rows in parts.items():
         path = folder / f"{half:04d}.parquet"
-        rows.select("ts", "link").write_parquet(path)
+        rows.select(pl.col("ts").dt.replace_time_zone("UTC"), "link").write_parquet(path)
         os.utime(path, (1_700_000_000 + half, 1_700_000_000 + half))  # Spark reads oldest first
 
 
@@ -121,7 +121,7 @@ def plain_spark(session: Any, log: Path, folder: Path, delay: str, per_link: boo
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
     def read() -> Any:
-        reader = session.readStream.schema("ts timestamp_ntz, link string")
+        reader = session.readStream.schema("ts timestamp, link string")
         return reader.option("maxFilesPerTrigger", 1).parquet(str(log))
 
     if per_link:

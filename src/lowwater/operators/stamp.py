@@ -23,9 +23,13 @@ class Stamp(Kernel):
 
     def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
         """Stamp rows; a clock never goes back, so the stamp is a promise too."""
-        micros = self._now() // 1_000
-        stamp = pl.lit(micros, dtype=pl.Int64).cast(pl.Datetime("us")).alias(self._column)
-        return [chunk.with_columns(stamp), Punctuation.linear(self._column, micros)]
+        now = self._now()
+        stamp = pl.lit(now // 1_000, dtype=pl.Int64).cast(pl.Datetime("us")).alias(self._column)
+        return [chunk.with_columns(stamp), self.told(now)]
+
+    def told(self, now: int) -> Punctuation:
+        """The promise that no row will be stamped earlier than this."""
+        return Punctuation.linear(self._column, now // 1_000)
 
     def on_punctuation(self, port: int, promise: Punctuation) -> Sequence[Element]:
         """Latent streams make no promises."""

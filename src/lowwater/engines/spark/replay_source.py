@@ -227,7 +227,7 @@ class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 rows = rows.with_columns(stamp.alias(NOW))
             yield from reading.take(rows)
             yield from reading.close()
-        if share.elements:
+        if share.elements or (source.spec.stamp == "latent" and share.number == 0):
             body = pickled(list(share.elements))
             for delivery in source.deliveries:
                 yield from to_all(source.index, Kind.ELEMENTS, delivery, -1, share.at, body)

@@ -165,8 +165,10 @@ def _recommended(master: str | None) -> dict[str, str]:
     settings = {
         STATE_STORE: ROCKSDB,
         "spark.python.unix.domain.socket.enabled": "true",
-        # A batch for Python ends at this many rows or at 64 MB, which is Spark's own limit.
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "1000000",
+        # A batch for Python ends at this many rows. A limit in bytes would be looked at after every
+        # row, which costs more than the row.
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
+        "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }

@@ -20,7 +20,7 @@ from lowwater.engines.spark.program import SourceProgram
 from lowwater.engines.spark.task import current_task
 from lowwater.engines.spark.trouble import carrying
 from lowwater.progress.batch_intake import BatchIntake
-from lowwater.stream.element import Chunk
+from lowwater.stream.element import SEQUENCE, Chunk
 
 NOW = "__now"
 """The column with the time of the batch, where the query goes by the clock."""
@@ -56,7 +56,10 @@ class Reading:
         saved = (marks or {}).get(source.index)
         jump = source.spec.jump
         self._judging = (
-            saved is not None and not source.clocked and (jump is None or jump.then == "warn")
+            saved is not None
+            and not source.clocked
+            and SEQUENCE not in source.demands  # rows are numbered where they all meet
+            and (jump is None or jump.then == "warn")
         )
         if saved is not None:
             self._intake.restore(saved)

@@ -30,6 +30,7 @@ from lowwater.engines.spark.task import Task, current_task
 from lowwater.engines.spark.trouble import carrying
 from lowwater.errors import CheckpointError, StreamWarning
 from lowwater.operators.kernel import Reducing
+from lowwater.operators.stamp import Stamp
 from lowwater.operators.union import Union
 from lowwater.progress.batch_intake import BatchIntake
 from lowwater.progress.contract import Heartbeat, OnDemand, Timer
@@ -279,6 +280,7 @@ class Bucket:
         for source in self._program.sources:
             if not source.ordered and self._rows[source.index]:
                 self._graph.push(source.index, self._intakes[source.index].told())
+        self._stamp(by_kind)
         for message in sorted(by_kind.get(Kind.ELEMENTS, []), key=lambda m: m.port):
             elements: list[Element] = unpickled(message.body)
             union = self._aligned.get(message.port)
@@ -297,6 +299,15 @@ class Bucket:
                     assert not isinstance(element, pl.DataFrame)
                     results = union.on_punctuation(port, element)
                 self._graph.push(message.port, results)
+
+    def _stamp(self, by_kind: dict[int, list[Message]]) -> None:
+        """Latent rows anywhere in the batch move the time in every bucket alike."""
+        latent = {s.index for s in self._program.sources if s.spec.stamp == "latent"}
+        spoken = [*by_kind.get(Kind.DIGEST, []), *by_kind.get(Kind.ELEMENTS, [])]
+        times = [message.at for message in spoken if message.port in latent]
+        for index, member in self._graph.members.items() if times else ():
+            if isinstance(member.kernel, Stamp):
+                self._graph.push(index, [member.kernel.told(max(times))])
 
     def _take_ticks(self, by_kind: dict[int, list[Message]]) -> None:
         """Silent sources speak: enabling timestamps, heartbeats and timers go by the tick."""
