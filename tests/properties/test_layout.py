@@ -18,7 +18,7 @@ import lowwater as lw
 from tests.properties import test_graphs as small
 from tests.properties.test_graphs import Query
 from tests.support.batches import dense, unordered
-from tests.support.local_spark import LocalSpark
+from tests.support.local_spark import BATCH_SECONDS, LocalSpark
 from tests.support.oracle import answer, multiset, table_rows
 from tests.support.streams import Sample, samples
 
@@ -184,3 +184,79 @@ def test_every_operator_over_every_join_and_union(
     for above in ONE:
         right = data.draw(st.sampled_from([one, other, swapped(one, None), swapped(other, None)]))
         check(above(two(one, right, data.draw), data.draw), data, a, b)
+
+
+@given(unordered("a"), st.integers(1, 9), SEEDS)
+def test_windows_of_rows_count_every_row_of_a_batch_once(a: Sample, size: int, seed: int) -> None:
+    """Which row of a batch is which is not defined; that each has a number of its own is."""
+    query = a.stream.window(rows=size).agg(n="count(*)", total="sum(v)")
+    found = LocalSpark(query, seed, buckets=3).results()
+    rows = a.kept.height
+    assert sorted(found["window_start"]) == list(range(0, rows, size))
+    assert sorted(found["n"], reverse=True)[: rows // size] == [size] * (rows // size)
+    assert found["n"].sum() == rows
+    assert found["total"].sum() == a.kept["v"].sum()
+
+
+@pytest.mark.parametrize("stamp", ["internal", "latent"])
+@pytest.mark.parametrize("keys", [[], ["k"]], ids=["over everything", "by key"])
+@given(tables=st.tuples(unordered("a"), unordered("b")), joined=st.booleans(), seed=SEEDS)
+def test_rows_stamped_by_the_clock_are_in_one_window_each(
+    stamp: Any, keys: list[str], tables: tuple[Sample, Sample], joined: bool, seed: int
+) -> None:
+    """Whatever the clock says, a window is answered once, with all its rows."""
+    one, two = (
+        lw.stream(
+            each.stream._node.source,  # type: ignore[attr-defined]
+            name=each.stream._node.spec.name,  # type: ignore[attr-defined]
+            time="seen",
+            stamp=stamp,
+        )
+        for each in tables
+    )
+    pairs = one.join(two, on="k", within=BATCH_SECONDS)
+    stream = pairs if joined else one.union(two)
+    counted = stream.window(2 * BATCH_SECONDS).group_by(*keys).agg(n="count(*)")
+    runs = [LocalSpark(counted, seed, buckets) for buckets in (1, 3)]
+    single, many = (table_rows(run.results()) for run in runs)
+    assert single == many
+    assert len({row[:-1] for row in many}) == len(many)
+    rows = sum(each.stream._node.source.table.height for each in tables)  # type: ignore[attr-defined]
+    assert joined or sum(row[-1] for row in many) == rows
+
+
+IDLE = {
+    "on demand": {"idle": lw.on_demand(skew=5)},
+    "heartbeat": {"idle": lw.heartbeat(BATCH_SECONDS, skew=900)},
+    "timer": {"punctuate": lw.timer(BATCH_SECONDS)},
+}
+
+
+@pytest.mark.parametrize("idle", IDLE)
+@given(tables=st.tuples(unordered("a"), unordered("b")), keyed=st.booleans(), seed=SEEDS)
+def test_silent_streams_speak_and_no_row_is_lost_or_counted_twice(
+    idle: str, tables: tuple[Sample, Sample], keyed: bool, seed: int
+) -> None:
+    """A row is in the answer or in the side output, whenever the clock ticks."""
+    one, two = (
+        lw.stream(
+            each.stream._node.source,  # type: ignore[attr-defined]
+            name=each.stream._node.spec.name,  # type: ignore[attr-defined]
+            time="ts",
+            progress=lw.within(4),
+            jump=None,
+            **IDLE[idle],
+        )
+        for each in tables
+    )
+    counted = one.union(two).window(5).group_by(*(["k"] if keyed else [])).agg(n="count(*)")
+    runs = [LocalSpark(counted, seed, buckets) for buckets in (1, 3)]
+    single, many = (table_rows(run.results()) for run in runs)
+    assert single == many
+    assert set(many.values()) <= {1}
+    assert len({row[:-1] for row in many}) == len(many)
+    sides = [run.late(name) for run in runs for name in ("a", "b")]
+    late = [0 if side is None else side.height for side in sides]
+    assert late[:2] == late[2:]
+    rows = sum(each.stream._node.source.table.height for each in tables)  # type: ignore[attr-defined]
+    assert sum(row[-1] for row in many) + sum(late[:2]) == rows

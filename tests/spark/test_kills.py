@@ -48,12 +48,12 @@ def _oracle(data: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
             newest = rows["ts"].max() - pl.Series([5_000_000]).cast(pl.Duration("us"))[0]
             mark = newest if mark is None else max(mark, newest)
         sides[name] = pl.concat(kept)
-    pairs = sides["left"].join(sides["right"], on="k", suffix="_right").filter(
-        (pl.col("ts") - pl.col("ts_right")).abs() <= pl.duration(seconds=10)
+    pairs = (
+        sides["left"]
+        .join(sides["right"], on="k", suffix="_right")
+        .filter((pl.col("ts") - pl.col("ts_right")).abs() <= pl.duration(seconds=10))
     )
     start = pl.col("ts").dt.truncate("1m").alias("window_start")
-    counted = pairs.group_by(start, "k").agg(
-        n=pl.len().cast(pl.Int64), top=pl.col("v").max()
-    )
+    counted = pairs.group_by(start, "k").agg(n=pl.len().cast(pl.Int64), top=pl.col("v").max())
     counted = counted.with_columns(window_end=pl.col("window_start") + pl.duration(minutes=1))
     return counted, pl.concat(refused)

@@ -115,7 +115,7 @@ def test_master_is_this_machine_unless_spark_is_configured(monkeypatch):
 def test_session_has_what_is_recommended(spark):
     assert spark.conf.get(STATE_STORE) == ROCKSDB
     assert spark.conf.get("spark.sql.shuffle.partitions") == "2"
-    assert spark.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch") == "1000000"
+    assert spark.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch") == "100000"
     made = spark.sparkContext.getConf()
     assert made.get("spark.ui.enabled") == "false"
     assert made.get("spark.driver.host") in ("127.0.0.1", "localhost")

@@ -33,7 +33,7 @@ from lowwater.engines.spark.planning import make_program
 from lowwater.engines.spark.program import Program, SourceProgram
 from lowwater.engines.spark.replay_source import Log, ReplayReader
 from lowwater.engines.spark.result import ResultStage
-from lowwater.engines.spark.source_stage import Reading
+from lowwater.engines.spark.source_stage import NOW, Reading
 from lowwater.engines.spark.stage import Bucket
 from lowwater.engines.spark.task import Task
 from lowwater.engines.spark.types import spark_type, taken_back
@@ -58,6 +58,14 @@ SMALL = (
     (spark_store, "LEAST", 0),
 )
 """Thresholds that decide only what things cost, so that small streams go where large ones would."""
+
+
+BATCH_SECONDS = 1_000
+
+
+def clock(batch: int) -> int:
+    """The time of day of a batch, in nanoseconds."""
+    return (batch + 1) * BATCH_SECONDS * 1_000_000_000
 
 
 class Unordered:
@@ -136,6 +144,7 @@ class LocalSpark:
         self._run = f"test-{uuid.uuid4()}"
         self._state: State = {}
         self._batch = 0
+        self._ticking = False
         self.answers: list[pl.DataFrame] = []
         self._refused: dict[str, pl.DataFrame | None] = {}
         self._feeds: list[_ReplayFeed | _UnorderedFeed] = [
@@ -179,6 +188,9 @@ class LocalSpark:
         while not all(feed.ended for feed in self._feeds):
             for feed in self._feeds:
                 feed.advance()
+            self._ticking = self._schedule.random() < 0.5 and any(
+                source.spec.idle or source.spec.punctuate for source in self.program.sources
+            )
             self._run_batch(self._read)
         if not all(source.ordered for source in self.program.sources):
             self._run_batch(self._closing)
@@ -188,12 +200,17 @@ class LocalSpark:
     def _read(self) -> Iterator[Message]:
         for feed in self._feeds:
             yield from feed.messages(self._batch)
+        if self._ticking:
+            yield from self._tick(b"")
 
     def _closing(self) -> Iterator[Message]:
         """The clock's last tick: sources that cannot say so have ended."""
+        return self._tick(b"end")
+
+    def _tick(self, body: bytes) -> Iterator[Message]:
         for stage in self.program.stages:
             for bucket in stage.ids if stage.sources else ():
-                yield Message(stage.number, bucket, -1, Kind.TICK, -1, 1, b"end")
+                yield Message(stage.number, bucket, -1, Kind.TICK, -1, clock(self._batch), body)
 
     def _run_batch(self, read: Callable[[], Iterable[Message]]) -> None:
         if self._chance.random() < 0.25:  # a try that fails after all its work was done
@@ -335,7 +352,7 @@ class _UnorderedFeed:
 
     def messages(self, batch: int) -> Iterator[Message]:
         stage = self._source.deliveries[0].stage
-        for number, rows in enumerate(self._parts()):
+        for number, rows in enumerate(self._parts(batch)):
             known = self._chance.random() < 0.7
             marks = hints.find(self._run, batch - 1, stage) if known else None
             reading = Reading(self._source, number, marks)
@@ -343,11 +360,15 @@ class _UnorderedFeed:
                 yield from reading.take(part)
             yield from reading.close()
 
-    def _parts(self) -> list[pl.DataFrame]:
+    def _parts(self, batch: int) -> list[pl.DataFrame]:
         """The rows of the batch in some order, as some tasks read them."""
         order = list(range(self._rows.height))
         self._chance.shuffle(order)
-        return self._cut(self._rows[order], 2)
+        rows = self._rows[order]
+        if self._source.clocked:
+            now = pl.lit(clock(batch) // 1_000, dtype=pl.Int64).cast(pl.Datetime("us", "UTC"))
+            rows = rows.with_columns(now.alias(NOW))
+        return self._cut(rows, 2)
 
     def _cut(self, rows: pl.DataFrame, most: int) -> list[pl.DataFrame]:
         cuts = [self._chance.randint(0, rows.height) for _ in range(self._chance.randint(0, most))]

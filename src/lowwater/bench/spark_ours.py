@@ -1,26 +1,45 @@
-"""The same queries as :mod:`lowwater.bench.spark_plain`, as ours are written."""
+"""The queries of :mod:`lowwater.bench.spark_plain`, as ours are written."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from lowwater.api import stream
+from lowwater.api import Stream, stream
 from lowwater.bench.spark_plain import KEY
-from lowwater.progress.contract import within
+from lowwater.progress.contract import Contract, Idle, ordered, within
 
 
 def tumbling(sources: list[Any], buckets: int | None = None) -> Any:
     """Count a minute by two columns."""
-    rows = stream(sources[0], name="rows", time="ts", progress=within("2 seconds"))
-    counted = rows.window("1 minute").group_by("ip", "port").agg(n="count(*)")
-    return counted.to_spark(buckets=buckets)
+    (rows,) = _streams(sources, within("2 seconds"))
+    counts = rows.window("1 minute").group_by("ip", "port").agg(n="count(*)")
+    return counts.to_spark(buckets=buckets)
 
 
-def band_join(sources: list[Any]) -> Any:
-    """Join rows at most a minute apart, count the pairs a minute."""
-    left, right = (
-        stream(each, name=name, time="ts", progress=within("2 seconds"))
-        for name, each in zip(("left", "right"), sources, strict=True)
-    )
-    pairs = left.join(right, on=list(KEY), within="60 seconds")
-    return pairs.window("1 minute").agg(n="count(*)").to_spark()
+def union(
+    sources: list[Any], length: str, slide: str | None = None, idle: Idle | None = None
+) -> Any:
+    """Count over a union of sources that are in order, each on its own."""
+    first, *others = _streams(sources, ordered(), idle)
+    counts = first.union(*others).window(length, slide).group_by("key").agg(n="count(*)")
+    return counts.to_spark()
+
+
+def band_join(sources: list[Any], band: int, length: str, disorder: str) -> Any:
+    """Join rows at most so many seconds apart, count the pairs a window."""
+    left, right = _streams(sources, within(disorder))
+    pairs = left.join(right, on=list(KEY), within=f"{band} seconds")
+    return pairs.window(length).agg(n="count(*)").to_spark()
+
+
+def windowed(sources: list[Any], length: str, disorder: str) -> Any:
+    """Count a window and key."""
+    (rows,) = _streams(sources, within(disorder))
+    return rows.window(length).group_by("key").agg(n="count(*)").to_spark()
+
+
+def _streams(sources: list[Any], progress: Contract, idle: Idle | None = None) -> list[Stream]:
+    return [
+        stream(each, name=f"source{number}", time="ts", progress=progress, idle=idle)
+        for number, each in enumerate(sources)
+    ]

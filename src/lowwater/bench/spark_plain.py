@@ -5,31 +5,46 @@ from __future__ import annotations
 from typing import Any
 
 KEY = ("a", "b", "c", "d")
+"""The columns on which rows are joined."""
 
 
 def tumbling(sources: list[Any]) -> Any:
     """Count a minute by two columns."""
+    return counted(sources[0].withWatermark("ts", "2 seconds"), "1 minute", "ip", "port")
+
+
+def one_watermark(sources: list[Any], delay: str, length: str, *slide: str) -> Any:
+    """Count over a union, with a watermark that allows for the slowest source."""
+    first, *others = sources
+    for other in others:
+        first = first.unionAll(other)
+    return counted(first.withWatermark("ts", delay), length, "key", slide=slide)
+
+
+def watermark_each(sources: list[Any], delay: str, length: str, *slide: str) -> Any:
+    """Count over a union of sources that have a watermark each; Spark goes by the least."""
+    first, *others = (each.withWatermark("ts", delay) for each in sources)
+    for other in others:
+        first = first.unionAll(other)
+    return counted(first, length, "key", slide=slide)
+
+
+def band_join(sources: list[Any], band: int, length: str, delay: str) -> Any:
+    """Join rows at most so many seconds apart, count the pairs a window."""
     from pyspark.sql import functions as F  # noqa: PLC0415
 
-    rows = sources[0].withWatermark("ts", "2 seconds")
-    counted = rows.groupBy(F.window("ts", "1 minute"), "ip", "port").agg(F.count("*").alias("n"))
-    return counted.select(*_edges(), "ip", "port", "n")
-
-
-def band_join(sources: list[Any]) -> Any:
-    """Join rows at most a minute apart, count the pairs a minute."""
-    from pyspark.sql import functions as F  # noqa: PLC0415
-
-    left, right = (each.withWatermark("ts", "2 seconds") for each in sources)
+    left, right = (each.withWatermark("ts", delay) for each in sources)
     right = right.select(F.col("ts").alias("ts_right"), *(F.col(c).alias(f"{c}2") for c in KEY))
     same = [F.col(c) == F.col(f"{c}2") for c in KEY]
-    near = F.expr("ts_right BETWEEN ts - INTERVAL 60 SECONDS AND ts + INTERVAL 60 SECONDS")
-    pairs = left.join(right, [*same, near])
-    counted = pairs.groupBy(F.window("ts", "1 minute")).agg(F.count("*").alias("n"))
-    return counted.select(*_edges(), "n")
+    reach = f"INTERVAL {band} SECONDS"
+    near = F.expr(f"ts_right BETWEEN ts - {reach} AND ts + {reach}")
+    return counted(left.join(right, [*same, near]), length)
 
 
-def _edges() -> list[Any]:
+def counted(rows: Any, length: str, *groups: str, slide: tuple[str, ...] = ()) -> Any:
+    """Rows a window and group."""
     from pyspark.sql import functions as F  # noqa: PLC0415
 
-    return [F.col("window.start").alias("window_start"), F.col("window.end").alias("window_end")]
+    counts = rows.groupBy(F.window("ts", length, *slide), *groups).agg(F.count("*").alias("n"))
+    start, end = F.col("window.start"), F.col("window.end")
+    return counts.select(start.alias("window_start"), end.alias("window_end"), *groups, "n")

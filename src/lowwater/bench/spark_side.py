@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -18,9 +19,16 @@ _STATES = "org.apache.spark.sql.execution.streaming.state"
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = f"{_STATES}.RocksDBStateStoreProvider"
 HDFS = f"{_STATES}.HDFSBackedStateStoreProvider"
+SETTINGS = {
+    "spark.driver.memory": "4g",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.streaming.numRecentProgressUpdates": "10000",
+}
+"""What both sides get on top of the settings of :func:`lowwater.engines.spark.session`."""
 
-Sources = list[Any]
-"""Streaming DataFrames."""
+Query = Callable[[list[Any]], Any]
+"""From streaming DataFrames to one."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +37,18 @@ class Side:
 
     name: str
     provider: str
-    query: Callable[[Sources], Any]
+    query: Query
+
+
+def ours(query: Query) -> Side:
+    """Our side; it always keeps state in RocksDB."""
+    return Side("ours", ROCKSDB, query)
+
+
+def plain(query: Query, form: str = "") -> list[Side]:
+    """Plain Spark, with each of its state stores."""
+    label = f"spark {form}".strip()
+    return [Side(f"{label}, HDFS", HDFS, query), Side(f"{label}, RocksDB", ROCKSDB, query)]
 
 
 @dataclass(frozen=True)
@@ -37,10 +56,13 @@ class Batch:
     """One micro-batch, as Spark reports it."""
 
     number: int
+    began: float
+    """Seconds since 1970."""
     rows: int
     millis: dict[str, int]
     spark_state_rows: int
     spark_state_bytes: int
+    """What Spark says its state takes in memory; of the newest version, where it tells."""
     state_rows: int
     state_bytes: int
 
@@ -48,6 +70,11 @@ class Batch:
     def trigger(self) -> int:
         """Milliseconds the whole batch took."""
         return self.millis["triggerExecution"]
+
+    @property
+    def ended(self) -> float:
+        """Seconds since 1970."""
+        return self.began + self.trigger / 1e3
 
 
 @dataclass
@@ -58,11 +85,9 @@ class Ran:
     batches: list[Batch]
     seconds: float
     """From the start of the query to its end, everything included."""
-    first: float
-    """From the start of the query to the end of its first batch."""
     cpu: float
     """Processor seconds of all processes together."""
-    results: pl.DataFrame = field(default_factory=pl.DataFrame)
+    results: pl.DataFrame = field(default_factory=pl.DataFrame, repr=False)
 
     @property
     def full(self) -> list[Batch]:
@@ -70,36 +95,54 @@ class Ran:
         return [batch for batch in self.batches if batch.rows]
 
     @property
+    def rows(self) -> int:
+        """Rows of all batches."""
+        return sum(batch.rows for batch in self.batches)
+
+    @property
+    def first(self) -> float:
+        """Seconds from the start of the query to the end of its first batch."""
+        return self.seconds - sum(batch.trigger for batch in self.batches[1:]) / 1e3
+
+    @property
     def steady_speed(self) -> float:
         """Rows a second after the first batch."""
         later = self.full[1:]
-        return sum(b.rows for b in later) / (sum(b.trigger for b in later) / 1e3)
+        return sum(batch.rows for batch in later) / self._later()
 
     @property
     def cold_speed(self) -> float:
         """Rows a second, start-up and first batch included."""
-        later = sum(b.trigger for b in self.full[1:]) / 1e3
-        return sum(b.rows for b in self.full) / (self.first + later)
+        return self.rows / (self.first + self._later())
 
-    @property
-    def middle_millis(self) -> float:
-        """The median batch after the first quarter."""
-        return median(b.trigger for b in self.full[len(self.full) // 4 :])
+    def _later(self) -> float:
+        return sum(batch.trigger for batch in self.full[1:]) / 1e3
+
+    def middle_millis(self, skip: int) -> float:
+        """The median time of a batch, after so many."""
+        return median(batch.trigger for batch in self.full[skip:])
 
     @property
     def state_bytes(self) -> int:
-        """The most bytes of operator state, as the operators count them."""
-        return max(batch.state_bytes for batch in self.batches)
+        """The most bytes of state after a batch: as our operators count them, or as Spark does."""
+        return max(batch.state_bytes or batch.spark_state_bytes for batch in self.batches)
+
+    @property
+    def state_rows(self) -> int:
+        """The most rows of state after a batch, counted the same way."""
+        return max(batch.state_rows or batch.spark_state_rows for batch in self.batches)
 
     @property
     def spark_state_bytes(self) -> int:
         """The most bytes of state by Spark's count."""
         return max(batch.spark_state_bytes for batch in self.batches)
 
-    @property
-    def spark_state_rows(self) -> int:
-        """The most entries of state by Spark's count."""
-        return max(batch.spark_state_rows for batch in self.batches)
+
+def session() -> Any:
+    """The session in which all sides run."""
+    from lowwater.engines.spark.session import spark_session  # noqa: PLC0415
+
+    return spark_session("local[2]", "lowwater bench", **SETTINGS)
 
 
 def read_files(spark: Any, folder: Path, schema: str, files: int = 1) -> Any:
@@ -108,47 +151,59 @@ def read_files(spark: Any, folder: Path, schema: str, files: int = 1) -> Any:
     return reader.parquet(str(folder))
 
 
-def run_side(spark: Any, side: Side, sources: Sources, folder: Path, **trigger: Any) -> Ran:
+def run_side(spark: Any, side: Side, sources: list[Any], folder: Path) -> Ran:
     """Run a query over all files that are there and take down what happened."""
-    spark.conf.set(PROVIDER, side.provider)
     folder.mkdir(parents=True)
     begun, used = time.perf_counter(), cpu_seconds()
-    query = start(side.query(sources), folder, **(trigger or {"availableNow": True}))
+    query = start(spark, side, sources, folder, availableNow=True)
     query.awaitTermination()
-    seconds = time.perf_counter() - begun
-    used = cpu_seconds() - used
-    batches = [as_batch(each) for each in query.recentProgress]
-    first = seconds - sum(b.trigger for b in batches[1:]) / 1e3
-    return Ran(side.name, batches, seconds, first, used, results_in(folder))
+    seconds, used = time.perf_counter() - begun, cpu_seconds() - used
+    return Ran(side.name, batches_of(query), seconds, used, results_in(folder))
 
 
-def start(frame: Any, folder: Path, **trigger: Any) -> Any:
+def start(spark: Any, side: Side, sources: list[Any], folder: Path, **trigger: Any) -> Any:
     """Start a query into Parquet files."""
-    writer = frame.writeStream.format("parquet").outputMode("append")
+    spark.conf.set(PROVIDER, side.provider)
+    writer = side.query(sources).writeStream.format("parquet").outputMode("append")
     writer = writer.option("checkpointLocation", str(folder / "checkpoint"))
-    return writer.trigger(**trigger).start(str(folder / "out"))
+    if trigger:
+        writer = writer.trigger(**trigger)
+    return writer.start(str(folder / "out"))
 
 
 def results_in(folder: Path) -> pl.DataFrame:
-    """The rows a query wrote."""
-    files = sorted((folder / "out").glob("*.parquet"))
-    frames = [pl.read_parquet(file) for file in files]
+    """The rows a query wrote, with the time at which their file was complete."""
+    frames = []
+    for file in (folder / "out").glob("*.parquet"):
+        written = pl.lit(file.stat().st_mtime).alias("written")
+        frames.append(pl.read_parquet(file).with_columns(written))
     held = [frame for frame in frames if frame.height]
     return pl.concat(held) if held else pl.DataFrame()
+
+
+def batches_of(query: Any) -> list[Batch]:
+    """All batches of a query, as far as Spark remembers them."""
+    return [as_batch(each) for each in query.recentProgress if "addBatch" in each.durationMs]
 
 
 def as_batch(progress: Any) -> Batch:
     """A batch from Spark's report of it."""
     operators = progress.stateOperators
-    reports = progress.observedMetrics.get("lowwater")
-    held = [json.loads(each) for each in reports["reports"]] if reports else []
-    about = [each for report in held for each in report["operators"].values()]
+    observed = progress.observedMetrics.get("lowwater")
+    reports = [json.loads(each) for each in observed["reports"]] if observed else []
+    about = [each for report in reports for each in report["operators"].values()]
     return Batch(
         progress.batchId,
+        datetime.fromisoformat(progress.timestamp).timestamp(),
         progress.numInputRows,
         dict(progress.durationMs),
         sum(each.numRowsTotal for each in operators),
-        sum(each.memoryUsedBytes for each in operators),
+        sum(_state_bytes(each) for each in operators),
         sum(each["rows"] for each in about),
         sum(each["bytes"] for each in about),
     )
+
+
+def _state_bytes(operator: Any) -> int:
+    newest: Any = operator.customMetrics.get("stateOnCurrentVersionSizeBytes")
+    return int(operator.memoryUsedBytes if newest is None else newest)

@@ -1,0 +1,177 @@
+"""Sides that take turns on the same files, what they answered, and the figures that come of it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from rich.console import Console
+
+from lowwater.bench.spark_data import Flow, write_files
+from lowwater.bench.spark_side import Ran, Side, read_files, run_side, session
+
+Row = dict[str, Any]
+
+_console = Console(stderr=True)
+
+
+def scale() -> float:
+    """By how much everything is made smaller: ``LOWWATER_BENCH_SCALE``, 1 if it is not set."""
+    return float(os.environ.get("LOWWATER_BENCH_SCALE") or 1)
+
+
+def scaled(number: float, least: int = 1) -> int:
+    """A number of rows or keys, made smaller."""
+    return max(least, round(number * scale()))
+
+
+def say(text: str) -> None:
+    """Tell people how far it is."""
+    _console.print(text, style="dim", highlight=False)
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """What two sides answered, side by side."""
+
+    same: bool
+    """Whether all windows that both answered have the same rows."""
+    both: int
+    """Windows both answered."""
+    only_ours: int
+    only_theirs: int
+
+
+def agreement(ours: pl.DataFrame, theirs: pl.DataFrame) -> Agreement:
+    """Compare results window by window; the last ones may be open on one side."""
+    if ours.is_empty() or theirs.is_empty():
+        return Agreement(False, 0, _windows(ours), _windows(theirs))
+    columns = sorted(name for name in ours.columns if name != "written")
+    common = ours.join(theirs, on="window_start", how="semi")
+    others = theirs.join(ours, on="window_start", how="semi")
+    both = _windows(common)
+    left, right = (each.select(columns).sort(columns) for each in (common, others))
+    same = both > 0 and left.equals(right)
+    return Agreement(same, both, _windows(ours) - both, _windows(theirs) - both)
+
+
+def _windows(results: pl.DataFrame) -> int:
+    return 0 if results.is_empty() else results["window_start"].n_unique()
+
+
+@contextmanager
+def workspace() -> Iterator[Path]:
+    """A folder for files that nobody needs afterwards."""
+    folder = Path(tempfile.mkdtemp(prefix="lowwater-bench-"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+class Bench:
+    """Files of some sources, and sides that are run over them."""
+
+    def __init__(self, folder: Path, flows: Sequence[Flow], files: int, rows_each: int):
+        self._spark = session()
+        self._folder, self._flows, self._files = folder, flows, files
+        self._runs = 0
+        self._label = f"{files} batches of {rows_each * len(flows):,} rows"
+        for number, flow in enumerate(flows):
+            write_files(flow, folder / f"source{number}", files, rows_each)
+
+    def run(self, side: Side) -> Ran:
+        """One side, once."""
+        self._runs += 1
+        sources = [
+            read_files(self._spark, self._folder / f"source{number}", flow.schema)
+            for number, flow in enumerate(self._flows)
+        ]
+        place = self._folder / f"run{self._runs}"
+        ran = run_side(self._spark, side, sources, place)
+        shutil.rmtree(place, ignore_errors=True)
+        say(
+            f"  {side.name}: {ran.steady_speed:,.0f} rows/s after the first batch of"
+            f" {ran.first:.1f} s; {ran.cpu:.0f} s of processor; {self._label}"
+        )
+        return ran
+
+    def turns(self, ours: Side, theirs: Iterable[Side], rounds: int = 2) -> dict[str, list[Ran]]:
+        """Every side once, then ours and the best of theirs in turn; runs by the side's name."""
+        theirs = list(theirs)
+        runs: dict[str, list[Ran]] = {side.name: [] for side in (ours, *theirs)}
+        for side in (ours, *theirs):
+            runs[side.name].append(self.run(side))
+        best = max(theirs, key=lambda side: runs[side.name][0].steady_speed)
+        for _ in range(rounds - 1):
+            for side in (ours, best):
+                runs[side.name].append(self.run(side))
+        return runs
+
+
+def fastest(runs: Iterable[Ran]) -> Ran:
+    """The run with the most rows a second after its first batch."""
+    return max(runs, key=lambda ran: ran.steady_speed)
+
+
+def speed_rows(
+    name: str, what: str, target: float, runs: Mapping[str, Sequence[Ran]]
+) -> Iterator[Row]:
+    """Our best run beside each of theirs, fastest first; then both with the start included."""
+    ours = fastest(runs["ours"])
+    theirs = sorted(
+        (fastest(each) for side, each in runs.items() if side != "ours"),
+        key=lambda ran: -ran.steady_speed,
+    )
+    for number, other in enumerate(theirs):
+        label = name if not number else f"{name}, other"
+        speeds = ours.steady_speed, other.steady_speed
+        yield _beside(label, what, "rows/s", (ours, other), speeds) | {
+            "target": None if number else target,
+            "all_speeds": {side: [r.steady_speed for r in each] for side, each in runs.items()},
+            **_answers(ours, other),
+        }
+    pair = ours, theirs[0]
+    yield _beside(f"{name}, start included", what, "rows/s", pair, [r.cold_speed for r in pair]) | {
+        "first_batch_seconds": {side: [r.first for r in each] for side, each in runs.items()}
+    }
+    yield _beside(f"{name}, processor", what, "s", pair, [r.cpu for r in pair])
+    yield _beside(f"{name}, state", what, "bytes", pair, [r.state_bytes for r in pair]) | {
+        "state_rows": [r.state_rows for r in pair],
+        "spark_counts_for_ours": ours.spark_state_bytes,
+    }
+
+
+def _beside(name: str, what: str, unit: str, pair: tuple[Ran, Ran], values: Sequence[float]) -> Row:
+    return figure(name, what, unit, values[0], pair[1].side, values[1], pair[0].rows)
+
+
+def _answers(ours: Ran, theirs: Ran) -> Row:
+    found = agreement(ours.results, theirs.results)
+    return {
+        "same_results": found.same,
+        "windows_both": found.both,
+        "windows_only_ours": found.only_ours,
+        "windows_only_peer": found.only_theirs,
+    }
+
+
+def figure(name: str, what: str, unit: str, ours: float, peer: str, value: float, rows: int) -> Row:
+    """One line of figures."""
+    return {
+        "name": name,
+        "what": what,
+        "rows": rows,
+        "unit": unit,
+        "ours": ours,
+        "peer": peer,
+        "peer_value": value,
+        "ratio": ours / value if value else float("nan"),
+    }
