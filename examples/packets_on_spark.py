@@ -139,7 +139,8 @@ def plain_spark(session: Any, log: Path, folder: Path, delay: str, per_link: boo
         .start()
     )
     query.awaitTermination()
-    return pl.from_arrow(session.read.parquet(str(folder)).toArrow())
+    found = pl.from_arrow(session.read.parquet(str(folder)).toArrow())
+    return found.with_columns(pl.col("window_start").dt.replace_time_zone(None))
 
 
 def judge(name: str, answers: pl.DataFrame, column: str) -> tuple[str, int, int, int]:

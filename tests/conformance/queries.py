@@ -26,7 +26,7 @@ class Case:
     build: Callable[[World], lw.Stream]
     sql: str
     shapes: tuple[PlanShape, ...] = ("out-of-order",)
-    """The plans Spark runs; the embedded engine runs both."""
+    """The plans all engines run."""
     buckets: int = 2
     chunk_rows: int = 70
 

@@ -10,13 +10,14 @@ from typing import Any
 import polars as pl
 import pytest
 
+from lowwater.plan.compile import PlanShape
 from tests.conformance.engines import Engine
 from tests.conformance.logs import world
 from tests.conformance.queries import CASES, Case
 from tests.support.oracle import answer, table_rows
 
-SHAPES = ("out-of-order", "in-order")
 NAMED = [pytest.param(case, id=case.name) for case in CASES]
+PLANS = [pytest.param(case, shape, id=f"{case.name}-{shape}") for case in CASES for shape in case.shapes]
 
 
 @cache
@@ -37,16 +38,20 @@ def _naive(value: Any) -> Any:
     return value.astimezone(UTC).replace(tzinfo=None) if zoned else value
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("case", NAMED)
-def test_answers_are_those_of_the_oracle(case: Case, shape: Any, engine: Engine) -> None:
-    if engine.name == "spark" and shape not in case.shapes:
-        pytest.skip("the out-of-order plan of this query is run on Spark")
+@pytest.mark.parametrize(("case", "shape"), PLANS)
+def test_answers_are_those_of_the_oracle(case: Case, shape: PlanShape, engine: Engine) -> None:
     query = case.build(world())
     found = engine.collect(query, plan=shape, chunk_rows=case.chunk_rows, buckets=case.buckets)
     frame = pl.DataFrame(found)
-    assert dict(frame.schema) == dict(query.schema)
+    assert dict(frame.schema) == query.schema
     assert in_utc(table_rows(frame)) == expected(case)
+
+
+@pytest.mark.parametrize("case", NAMED)
+def test_the_in_order_plan_gives_the_same_answers_row_by_row(case: Case) -> None:
+    query = case.build(world())
+    found = query.collect(plan="in-order", chunk_rows=1)
+    assert in_utc(table_rows(found)) == expected(case)
 
 
 def test_every_query_has_an_answer() -> None:

@@ -121,8 +121,8 @@ class SparkRun:
         finite = self._built.live and not self._reports.unending
         while not self._query.awaitTermination(POLL):
             self._gather()
-            if finite and self._reports.all_ended:
-                self._query.stop()
+            if finite and self._reports.all_ended and not self._query.status["isTriggerActive"]:
+                self._query.stop()  # between two batches: nothing has to be torn down
                 break
         self._gather()
 
