@@ -1,6 +1,7 @@
-"""The command line: run the papers' claims, run benchmarks.
+"""The command line: run the papers' claims, run benchmarks, look into a checkpoint.
 
-Results for people go through a rich console; the last line of ``claims`` is JSON for programs.
+Results for people go through a rich console; the last line of ``claims`` and ``bench`` is JSON for
+programs.
 """
 
 from __future__ import annotations
@@ -104,6 +105,7 @@ def bench(
     if json_file is not None:
         json_file.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
     suite.show(rows, _out)
+    typer.echo(json.dumps({"rows": rows}))
 
 
 @app.command()

@@ -178,7 +178,6 @@ def sliding_over_a_union(w: World) -> lw.Stream:
 
 @case(
     f"SELECT ws, we, flag, day, count(*) FROM {moments('shuffled', 12, 4)} GROUP BY ALL",
-    BOTH,
 )
 def sliding_by_a_bool_and_a_date(w: World) -> lw.Stream:
     return w.shuffled.window("12 seconds", slide="4 seconds").group_by("flag", "day").agg(n="count(*)")
@@ -290,7 +289,7 @@ def windows_over_windows_over_everything(w: World) -> lw.Stream:
 # ---- groups that end by progress, distinct, order ------------------------------------------
 
 
-@case("SELECT ts, k, count(*), max(v) FROM events GROUP BY ALL", BOTH)
+@case("SELECT ts, k, count(*), max(v) FROM events GROUP BY ALL")
 def grouped_by_time_and_key(w: World) -> lw.Stream:
     return w.events.group_by("ts", "k").agg(n="count(*)", most="max(v)")
 
@@ -336,7 +335,6 @@ NEAR = "b.ts BETWEEN a.ts - INTERVAL {} SECOND AND a.ts + INTERVAL {} SECOND"
 @case(
     f"""SELECT a.ts, a.k, a.id, b.ts, b.id FROM events a JOIN delayed b
         ON a.k = b.k AND {NEAR.format(2, 2)}""",
-    BOTH,
 )
 def inner_band_join(w: World) -> lw.Stream:
     pairs = w.events.join(w.delayed, on="k", within="2 seconds")
@@ -374,7 +372,6 @@ def right_band_join_by_a_date_and_a_bool(w: World) -> lw.Stream:
 @case(
     f"""SELECT a.ts, coalesce(a.s, b.s), a.id, b.ts, b.id FROM events a FULL JOIN delayed b
         ON a.s = b.s AND {NEAR.format(1, 4)}""",
-    BOTH,
 )
 def full_band_join_by_text(w: World) -> lw.Stream:
     pairs = w.events.join(w.delayed, on="s", within=("1 second", "4 seconds"), how="full")
@@ -522,7 +519,6 @@ def a_union_of_aggregated_streams(w: World) -> lw.Stream:
         (SELECT ws, k, count(*) AS n FROM {moments("events", 10)} GROUP BY ALL) a LEFT JOIN
         (SELECT ws, k, count(*) AS n FROM {moments("delayed", 10)} GROUP BY ALL) b
         ON a.ws = b.ws AND a.k = b.k""",
-    BOTH,
 )
 def aggregated_streams_joined(w: World) -> lw.Stream:
     one, two = (

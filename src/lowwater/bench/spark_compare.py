@@ -34,7 +34,7 @@ def scaled(number: float, least: int = 1) -> int:
 
 def say(text: str) -> None:
     """Tell people how far it is."""
-    _console.print(text, style="dim", highlight=False)
+    _console.print(text, style="dim", highlight=False, soft_wrap=True)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from statistics import median
 from typing import Any
+from urllib.parse import unquote, urlparse
 
 import polars as pl
 
@@ -168,17 +169,30 @@ def start(spark: Any, side: Side, sources: list[Any], folder: Path, **trigger: A
     writer = writer.option("checkpointLocation", str(folder / "checkpoint"))
     if trigger:
         writer = writer.trigger(**trigger)
-    return writer.start(str(folder / "out"))
+    try:
+        return writer.start(str(folder / "out"))
+    finally:
+        spark.conf.set(PROVIDER, ROCKSDB)  # a query keeps the settings it was started with
 
 
 def results_in(folder: Path) -> pl.DataFrame:
     """The rows a query wrote, with the time at which their file was complete."""
     frames = []
-    for file in (folder / "out").glob("*.parquet"):
+    for file in committed(folder / "out" / "_spark_metadata"):
         written = pl.lit(file.stat().st_mtime).alias("written")
         frames.append(pl.read_parquet(file).with_columns(written))
     held = [frame for frame in frames if frame.height]
     return pl.concat(held) if held else pl.DataFrame()
+
+
+def committed(log: Path) -> list[Path]:
+    """The files that a sink's log names; there may be others, of a batch that was cut off."""
+    found = set()
+    for file in log.glob("[0-9]*"):
+        for line in file.read_text(encoding="utf-8").splitlines():
+            if line.startswith("{"):
+                found.add(Path(unquote(urlparse(json.loads(line)["path"]).path)))
+    return sorted(found)
 
 
 def batches_of(query: Any) -> list[Batch]:

@@ -16,7 +16,12 @@ OLDEST_SPARK = (4, 3)
 
 INSTALL = "pip install 'lowwater[spark]'"
 
-_MODULES = {"pyspark": "pyspark", "pandas": "pandas", "google.protobuf": "protobuf"}
+_MODULES = {
+    "pyspark": "pyspark",
+    "pandas": "pandas",
+    "google.protobuf": "protobuf",
+    "cloudpickle": "cloudpickle",
+}
 """What is imported, and the package it comes in."""
 
 

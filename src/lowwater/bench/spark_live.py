@@ -1,0 +1,191 @@
+"""W4: two live sources on Spark, one of them nearly silent, counted by seconds.
+
+A thread drops the same kind of files into two folders, stamped with the time of day. What counts is
+how long after its end a window's answer is in the sink.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from functools import partial
+from itertools import count
+from pathlib import Path
+from statistics import median, quantiles
+from typing import Any
+
+import polars as pl
+
+from lowwater.bench import spark_ours, spark_plain
+from lowwater.bench.spark_compare import Row, figure, say, scale, workspace
+from lowwater.bench.spark_data import write_file
+from lowwater.bench.spark_side import (
+    HDFS,
+    ROCKSDB,
+    Batch,
+    Side,
+    batches_of,
+    read_files,
+    results_in,
+    session,
+    start,
+)
+from lowwater.progress.contract import on_demand
+
+SECONDS = 45.0
+SLOW = 20.0
+"""Seconds between two rows of the slow source."""
+EVERY = 0.1
+"""Seconds between two files of the fast source."""
+ROWS = 5
+"""Rows of one of its files: 50 a second."""
+SKEW = "500 milliseconds"
+"""How much older than the clock a row may be when it is read."""
+SCHEMA = "ts timestamp, key int"
+
+
+class Feeder:
+    """Drops files until it is told to stop."""
+
+    def __init__(self, folder: Path):
+        self.fast, self.slow = folder / "fast", folder / "slow"
+        self.rows: list[float] = []
+        self._done = threading.Event()
+        self._numbers = count()
+        self._thread = threading.Thread(target=self._feed, daemon=True)
+        for each in (self.fast, self.slow):
+            each.mkdir(parents=True)
+
+    def __enter__(self) -> Feeder:
+        """Begin; each source has a row before the query starts."""
+        self._drop(self.slow, 1)
+        self._drop(self.fast, ROWS)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop."""
+        self._done.set()
+        self._thread.join()
+
+    def _feed(self) -> None:
+        begun, slow = time.monotonic(), 1
+        for tick in count(1):
+            if self._done.wait(max(0.0, begun + tick * EVERY - time.monotonic())):
+                return
+            self._drop(self.fast, ROWS)
+            if time.monotonic() - begun >= slow * SLOW:
+                slow += 1
+                self._drop(self.slow, 1)
+
+    def _drop(self, folder: Path, rows: int) -> None:
+        """Write a file next to the folder and move it in, so that it is never seen half done."""
+        now = time.time()
+        self.rows += [now] * rows
+        number = next(self._numbers)
+        unfinished = folder.with_name(f".{number}")
+        write_file(stamped(now, rows), unfinished)
+        unfinished.rename(folder / f"{number:06d}.parquet")
+
+
+def stamped(now: float, rows: int) -> pl.DataFrame:
+    """Rows that happen now."""
+    times = pl.Series("ts", [int(now * 1e6)] * rows).cast(pl.Datetime("us", "UTC"))
+    return pl.DataFrame({"ts": times, "key": pl.Series([0] * rows, dtype=pl.Int32)})
+
+
+def run_w4() -> Iterator[Row]:
+    """How long windows wait for a source that says next to nothing."""
+    sides = [
+        Side("ours", ROCKSDB, _ours),
+        Side("spark a watermark each", HDFS, partial(_plain, spark_plain.watermark_each)),
+        Side("spark one watermark", HDFS, partial(_plain, spark_plain.one_watermark)),
+    ]
+    seconds = max(25.0, SECONDS * min(1.0, scale()))
+    found = {side.name: _live(side, seconds) for side in sides}
+    ours = found.pop("ours")
+    for name, theirs in found.items():
+        yield from _rows(name, ours, theirs)
+
+
+def _ours(sources: list[Any]) -> Any:
+    return spark_ours.union(sources, "1 second", idle=on_demand(SKEW))
+
+
+def _plain(form: Any, sources: list[Any]) -> Any:
+    return form(sources, SKEW, "1 second")
+
+
+class Lived:
+    """One side's run: waits in seconds, and what became of the windows."""
+
+    def __init__(self, results: pl.DataFrame, batches: list[Batch], rows: list[float], end: float):
+        self.batches = batches
+        answered: dict[int, tuple[int, float]] = {}
+        if results.height:
+            second = pl.col("window_start").dt.epoch("s")
+            for begin, n, written in results.select(second, "n", "written").iter_rows():
+                answered[begin] = (n, written)
+        truth = counted(rows)
+        begun = batches[1].ended if len(batches) > 1 else end
+        due = [each for each in truth if begun <= each + 1 <= end]
+        self.waits = [answered[each][1] - each - 1 for each in due if each in answered]
+        self.missing = sum(each not in answered for each in due)
+        self.wrong = sum(n != truth.get(begin) for begin, (n, _) in answered.items())
+
+    @property
+    def millis(self) -> float:
+        """The median batch."""
+        return median(each.trigger for each in self.batches[len(self.batches) // 4 :])
+
+
+def counted(rows: list[float]) -> dict[int, int]:
+    """The right answer: rows of each second."""
+    totals: dict[int, int] = {}
+    for each in rows:
+        second = int(int(each * 1e6) // 1_000_000)
+        totals[second] = totals.get(second, 0) + 1
+    return totals
+
+
+def _live(side: Side, seconds: float) -> Lived:
+    spark = session()
+    with workspace() as folder, Feeder(folder) as feeder:
+        sources = [read_files(spark, each, SCHEMA, 1_000) for each in (feeder.fast, feeder.slow)]
+        query = start(spark, side, sources, folder / "run")
+        while len(query.recentProgress) < 3 and query.isActive:
+            time.sleep(0.1)
+        time.sleep(seconds)
+        end = time.time() - 3.0  # windows that end later had no fair chance
+        query.stop()
+        if query.exception() is not None:
+            raise query.exception()
+        lived = Lived(results_in(folder / "run"), batches_of(query), feeder.rows, end)
+    middle = median(lived.waits) if lived.waits else float("nan")
+    say(
+        f"  {side.name}: {middle:.2f} s in the middle of {len(lived.waits)} windows,"
+        f" {lived.missing} not answered, {lived.wrong} wrong; a batch {lived.millis:.0f} ms"
+    )
+    return lived
+
+
+def _rows(name: str, ours: Lived, theirs: Lived) -> Iterator[Row]:
+    what = "live: 50 and 0.05 rows/s, 1 s windows, end of window to answer"
+    about = {
+        "windows": [len(ours.waits), len(theirs.waits)],
+        "not_answered": [ours.missing, theirs.missing],
+        "wrong": [ours.wrong, theirs.wrong],
+        "batch_ms": [ours.millis, theirs.millis],
+        "ours_in_batches_after_skew": (_at(ours, 50) * 1e3 - 500) / ours.millis,
+    }
+    for share in (50, 95, 100):
+        label = "longest" if share == 100 else f"p{share}"
+        a, b = _at(ours, share) * 1e3, _at(theirs, share) * 1e3
+        yield figure(f"W4 {label}", what, "ms", a, name, b, len(ours.waits)) | about
+
+
+def _at(lived: Lived, share: int) -> float:
+    if len(lived.waits) < 2:
+        return float("nan")
+    return max(lived.waits) if share == 100 else quantiles(lived.waits, n=100)[share - 1]

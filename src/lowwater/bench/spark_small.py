@@ -1,0 +1,136 @@
+"""Small batches on Spark: how long one takes, and how long a complete window waits for its answer.
+
+A window is complete with the first row that shows that no other can fall into it. The wait is
+counted from the start of the batch that brings this row to the end of the batch that brings the
+answer into the sink.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from statistics import median
+
+import polars as pl
+
+from lowwater.bench import spark_ours, spark_plain
+from lowwater.bench.spark_compare import Bench, Row, agreement, figure, say, workspace
+from lowwater.bench.spark_data import Flow
+from lowwater.bench.spark_side import Batch, Query, Ran, ours, plain
+
+ROWS = 1_000
+"""Rows of a batch, all sources together."""
+BATCHES = 80
+WARM = 20
+"""Batches that are not counted."""
+DISORDER = 0.25
+WINDOW = 10
+BAND = 2
+
+
+@dataclass(frozen=True)
+class Wait:
+    """How long one window waited."""
+
+    batches: int
+    millis: float
+
+
+def waits(results: pl.DataFrame, batches: Sequence[Batch], complete: dict[int, int]) -> list[Wait]:
+    """The wait of each window, by its end in seconds; ``complete`` says with which batch."""
+    found = []
+    ends = results.group_by("window_end").agg(pl.col("written").min())
+    for end, written in ends.select(pl.col("window_end").dt.epoch("s"), "written").iter_rows():
+        if end not in complete:
+            continue
+        first = batches[complete[end]]
+        last = next((each for each in batches if each.ended >= written), batches[-1])
+        if first.number >= WARM:
+            found.append(Wait(last.number - first.number, (last.ended - first.began) * 1e3))
+    return found
+
+
+def completed(flows: Sequence[Flow], rows_each: int, files: int, reach: float) -> dict[int, int]:
+    """With which batch each window is complete: when all sources have passed its end by enough."""
+    passed = []
+    for number in range(files):
+        newest = [_newest(flow.rows(number * rows_each, rows_each)) for flow in flows]
+        passed.append(min(newest) - DISORDER - reach)
+    first = int(min(passed)) // WINDOW * WINDOW
+    ends = range(first, int(max(passed)) + 1, WINDOW)
+    return {
+        end: next(number for number, mark in enumerate(passed) if mark >= end)
+        for end in ends
+        if end > min(passed)
+    }
+
+
+def _newest(rows: pl.DataFrame) -> float:
+    return int(rows["ts"].dt.epoch("us").max()) / 1e6  # type: ignore[arg-type]
+
+
+def run_small() -> Iterator[Row]:
+    """A window count, and a join before one, by batches of a thousand rows."""
+    length, disorder = f"{WINDOW} seconds", f"{int(DISORDER * 1000)} milliseconds"
+    yield from _case(
+        "count",
+        [Flow(ROWS, {"key": 100}, 3, DISORDER)],
+        partial(spark_ours.windowed, length=length, disorder=disorder),
+        partial(_plain_count, length, disorder),
+        0.0,
+    )
+    keys = {"a": 5, "b": 5, "c": 10, "d": 4}
+    yield from _case(
+        "join, count",
+        [Flow(ROWS / 2, keys, seed, DISORDER) for seed in (4, 5)],
+        partial(spark_ours.band_join, band=BAND, length=length, disorder=disorder),
+        partial(spark_plain.band_join, band=BAND, length=length, delay=disorder),
+        BAND,
+    )
+
+
+def _plain_count(length: str, delay: str, sources: list[object]) -> object:
+    return spark_plain.watermark_each(sources, delay, length)
+
+
+def _case(name: str, flows: list[Flow], mine: Query, theirs: Query, reach: float) -> Iterator[Row]:
+    say(f"small batches: {name}")
+    each = ROWS // len(flows)
+    complete = completed(flows, each, BATCHES, reach)
+    with workspace() as folder:
+        runs = Bench(folder, flows, BATCHES, each).turns(ours(mine), plain(theirs))
+    us = min(runs.pop("ours"), key=_millis)
+    them = min((ran for each in runs.values() for ran in each), key=_millis)
+    same = agreement(us.results, them.results)
+    what = f"batches of {ROWS:,} rows: {name}"
+    about = {"same_results": same.same, "windows_only_ours": same.only_ours}
+    yield _beside(f"small {name}: batch", what, "ms", us, them, _millis(us), _millis(them)) | {
+        "target": 1.6, **about, "millis": [_middle(us), _middle(them)],
+    }  # fmt: skip
+    ours_wait, their_wait = (waits(ran.results, ran.batches, complete) for ran in (us, them))
+    for label, unit in (("wait", "ms"), ("wait in batches", "batches")):
+        a, b = (_typical(each, unit) for each in (ours_wait, their_wait))
+        yield _beside(f"small {name}: {label}", what, unit, us, them, a, b) | {
+            "target": 1.0, "windows": [len(ours_wait), len(their_wait)],
+        }  # fmt: skip
+
+
+def _beside(name: str, what: str, unit: str, us: Ran, them: Ran, a: float, b: float) -> Row:
+    return figure(name, what, unit, a, them.side, b, us.rows)
+
+
+def _typical(found: list[Wait], unit: str) -> float:
+    if not found:
+        return float("nan")
+    return median(each.millis if unit == "ms" else each.batches + 1 for each in found)
+
+
+def _millis(ran: Ran) -> float:
+    return ran.middle_millis(WARM)
+
+
+def _middle(ran: Ran) -> dict[str, float]:
+    """The median of each part of a batch."""
+    later = ran.full[WARM:]
+    return {name: median(each.millis.get(name, 0) for each in later) for name in later[0].millis}
