@@ -118,14 +118,18 @@ def _displaced(seed: int, places: int) -> pl.DataFrame:
 
 def _numbers(seed: int, rows: int, repeated: int = 3) -> pl.DataFrame:
     chance = random.Random(seed)
-    found = [(at // repeated, at % 4, chance.choice("xyz"), chance.randint(-9, 9)) for at in range(rows)]
-    return pl.DataFrame(found, schema={"ts": pl.Int64, "k": pl.Int64, "g": pl.String, "v": pl.Int64}, orient="row")
+    found = [
+        (at // repeated, at % 4, chance.choice("xyz"), chance.randint(-9, 9)) for at in range(rows)
+    ]
+    schema = {"ts": pl.Int64, "k": pl.Int64, "g": pl.String, "v": pl.Int64}
+    return pl.DataFrame(found, schema=schema, orient="row")
 
 
 def _spans(seed: int) -> pl.DataFrame:
     chance = random.Random(seed)
     found = [(at // 2, at // 2 - chance.randint(0, 25), chance.randint(0, 3)) for at in range(160)]
-    return pl.DataFrame(found, schema={"last": pl.Int64, "first": pl.Int64, "k": pl.Int64}, orient="row")
+    schema = {"last": pl.Int64, "first": pl.Int64, "k": pl.Int64}
+    return pl.DataFrame(found, schema=schema, orient="row")
 
 
 def _told(seed: int) -> pl.DataFrame:
@@ -140,7 +144,8 @@ def _told(seed: int) -> pl.DataFrame:
             found += [(time, None, at % 3), (None, mark, at % 3)]
         else:
             found.append((time, mark, at % 3))
-    return pl.DataFrame(found, schema={"ts": pl.Int64, "mark": pl.Int64, "k": pl.Int64}, orient="row")
+    schema = {"ts": pl.Int64, "mark": pl.Int64, "k": pl.Int64}
+    return pl.DataFrame(found, schema=schema, orient="row")
 
 
 def _arriving(seed: int) -> pl.DataFrame:
@@ -168,21 +173,23 @@ def world() -> World:
         ts=pl.when(pl.col("ts") < 15).then("ts").otherwise(pl.col("ts") + 3 * 86_400)
     )
     days = pl.DataFrame(
-        {"day": [date(2024, 1, 1) + timedelta(days=at // 4) for at in range(80)], "k": [at % 3 for at in range(80)]}
+        {
+            "day": [date(2024, 1, 1) + timedelta(days=at // 4) for at in range(80)],
+            "k": [at % 3 for at in range(80)],
+        }
     )
     floats = _arriving(10)
     millis = pl.DataFrame(
         {"ts": [at * 250 for at in range(100)], "k": [at % 3 for at in range(100)]},
         schema={"ts": pl.Int32, "k": pl.UInt8},
     )
+    summer = datetime(2024, 3, 31, 0, 30, tzinfo=UTC)  # half an hour before clocks go forward
     zoned = pl.DataFrame(
         {
-            "ts": pl.Series(
-                [datetime(2024, 3, 31, 0, 30, tzinfo=UTC) + timedelta(minutes=at) for at in range(90)]
-            ).dt.cast_time_unit("ms").dt.convert_time_zone("Europe/Berlin"),
+            "ts": [summer + timedelta(minutes=at) for at in range(90)],
             "k": [at % 3 for at in range(90)],
         }
-    )
+    ).with_columns(pl.col("ts").dt.cast_time_unit("ms").dt.convert_time_zone("Europe/Berlin"))
     plain = floats.select("at", "k")
     return World(
         events=_stream("events", wide["events"], progress=lw.within("5 seconds")),

@@ -164,9 +164,11 @@ def every_aggregate_by_two_keys(w: World) -> lw.Stream:
 
 
 @case(
-    f"""SELECT ws, we, count(DISTINCT k), stddev(small), first(v ORDER BY ts, v) FILTER (v IS NOT NULL),
+    f"""SELECT ws, we, count(DISTINCT k), stddev(small),
+               first(v ORDER BY ts, v) FILTER (v IS NOT NULL),
                last(v ORDER BY ts, v) FILTER (v IS NOT NULL)
-        FROM {moments("(SELECT * FROM events UNION ALL SELECT * FROM delayed)", 15, 5)} GROUP BY ALL"""
+        FROM {moments("(SELECT * FROM events UNION ALL SELECT * FROM delayed)", 15, 5)}
+        GROUP BY ALL"""
 )
 def sliding_over_a_union(w: World) -> lw.Stream:
     return (
@@ -180,7 +182,8 @@ def sliding_over_a_union(w: World) -> lw.Stream:
     f"SELECT ws, we, flag, day, count(*) FROM {moments('shuffled', 12, 4)} GROUP BY ALL",
 )
 def sliding_by_a_bool_and_a_date(w: World) -> lw.Stream:
-    return w.shuffled.window("12 seconds", slide="4 seconds").group_by("flag", "day").agg(n="count(*)")
+    sliding = w.shuffled.window("12 seconds", slide="4 seconds")
+    return sliding.group_by("flag", "day").agg(n="count(*)")
 
 
 @case(f"SELECT ws, we, f, max(id) FROM {moments('events', 3, 10)} GROUP BY ALL")
@@ -212,26 +215,27 @@ def windows_of_rows_by_key(w: World) -> lw.Stream:
     return w.ticks.window(rows=30).group_by("k").agg(most="max(v)")
 
 
-LARGEST_GAP = lw.aggregate(
+Span = tuple[int | None, int | None]
+
+
+def _wider(one: Span, two: Span) -> Span:
+    low, high = ([each for each in pair if each is not None] for pair in zip(one, two, strict=True))
+    return min(low, default=None), max(high, default=None)
+
+
+SPREAD = lw.aggregate(
     init=lambda: (None, None),
-    add=lambda state, rows: _wider(state, (rows["v"].min(), rows["v"].max())),
-    merge=lambda one, two: _wider(one, two),
-    finish=lambda state: None if state[0] is None else state[1] - state[0],
+    add=lambda span, rows: _wider(span, (rows["v"].min(), rows["v"].max())),
+    merge=_wider,
+    finish=lambda span: None if span[0] is None else span[1] - span[0],
     columns=("v",),
     returns=pl.Int64,
 )
 
 
-def _wider(one: tuple, two: tuple) -> tuple:  # type: ignore[type-arg]
-    return tuple(
-        pick((each for each in pair if each is not None), default=None)
-        for pick, pair in zip((min, max), zip(one, two, strict=True), strict=True)
-    )
-
-
 @case(f"SELECT ws, we, k, max(v) - min(v), count(*) FROM {moments('events', 10)} GROUP BY ALL")
 def a_user_aggregate_by_key(w: World) -> lw.Stream:
-    return w.events.window("10 seconds").group_by("k").agg(spread=LARGEST_GAP, n="count(*)")
+    return w.events.window("10 seconds").group_by("k").agg(spread=SPREAD, n="count(*)")
 
 
 @case(
@@ -239,8 +243,10 @@ def a_user_aggregate_by_key(w: World) -> lw.Stream:
     buckets=3,
 )
 def a_user_aggregate_over_everything(w: World) -> lw.Stream:
-    return w.delayed.window("30 seconds", slide="10 seconds").agg(spread=LARGEST_GAP).select(
-        "window_start", "spread"
+    return (
+        w.delayed.window("30 seconds", slide="10 seconds")
+        .agg(spread=SPREAD)
+        .select("window_start", "spread")
     )
 
 
@@ -260,7 +266,8 @@ def windows_over_windows_by_the_same_key(w: World) -> lw.Stream:
 
 
 @case(
-    f"""SELECT ws, we, n, count(*) FROM {moments(COUNTED.replace("k, s,", "k,"), 20)} GROUP BY ALL""",
+    f"""SELECT ws, we, n, count(*) FROM {moments(COUNTED.replace("k, s,", "k,"), 20)}
+        GROUP BY ALL""",
     buckets=3,
 )
 def windows_over_windows_by_another_key(w: World) -> lw.Stream:
@@ -443,9 +450,15 @@ def join_then_group_by_both_times(w: World) -> lw.Stream:
 
 
 @case(
-    f"""SELECT ws, we, count(*) FROM {moments('''(SELECT coalesce(a.ts, b.ts) AS t
+    f"""SELECT ws, we, count(*) FROM {
+        moments(
+            '''(SELECT coalesce(a.ts, b.ts) AS t
         FROM events a FULL JOIN delayed b ON a.other = b.other
-        AND b.ts BETWEEN a.ts - INTERVAL 1 SECOND AND a.ts + INTERVAL 1 SECOND)''', 10, time="t")}
+        AND b.ts BETWEEN a.ts - INTERVAL 1 SECOND AND a.ts + INTERVAL 1 SECOND)''',
+            10,
+            time="t",
+        )
+    }
         GROUP BY ALL"""
 )
 def full_join_then_window_on_either_time(w: World) -> lw.Stream:
@@ -461,7 +474,8 @@ def join_of_joins_by_one_key(w: World) -> lw.Stream:
     pairs = w.events.join(w.delayed, on="k", within="1 second").select(
         "ts", "k", one="id", two="id_right"
     )
-    return pairs.join(w.shuffled, on="k", within=("1 second", "0 seconds")).select("one", "two", "id")
+    triples = pairs.join(w.shuffled, on="k", within=("1 second", "0 seconds"))
+    return triples.select("one", "two", "id")
 
 
 @case(
@@ -473,7 +487,8 @@ def join_of_joins_by_two_keys(w: World) -> lw.Stream:
     pairs = w.events.join(w.delayed, on="k", within="1 second").select(
         ts="ts_right", s="s_right", one="id", two="id_right"
     )
-    return pairs.join(w.shuffled, on="s", within=("1 second", "0 seconds")).select("one", "two", "id")
+    triples = pairs.join(w.shuffled, on="s", within=("1 second", "0 seconds"))
+    return triples.select("one", "two", "id")
 
 
 @case(f"SELECT a.id, b.id FROM events a JOIN events b ON a.k = b.k AND {NEAR.format(0, 2)}")
@@ -495,13 +510,19 @@ def a_stream_joined_with_itself_by_different_columns(w: World) -> lw.Stream:
 
 
 @case(
-    f"""SELECT ws, k, count(*) FROM {moments('''(SELECT ts, k FROM events
-        UNION ALL SELECT ts, other AS k FROM events)''', 10)} GROUP BY ALL""",
+    f"""SELECT ws, k, count(*) FROM {
+        moments(
+            '''(SELECT ts, k FROM events
+        UNION ALL SELECT ts, other AS k FROM events)''',
+            10,
+        )
+    } GROUP BY ALL""",
     buckets=3,
 )
 def a_stream_and_its_columns_exchanged(w: World) -> lw.Stream:
     both = w.events.select("ts", "k").union(w.events.select("ts", k="other"))
-    return both.window("10 seconds").group_by("k").agg(n="count(*)").select("window_start", "k", "n")
+    counted = both.window("10 seconds").group_by("k").agg(n="count(*)")
+    return counted.select("window_start", "k", "n")
 
 
 @case(
@@ -547,8 +568,9 @@ def a_gap_of_days(w: World) -> lw.Stream:
 
 
 @case(
-    f"""SELECT ws, we, count(*) FROM {moments("(SELECT CAST(day AS TIMESTAMP) AS ts FROM days)",
-        7 * 86_400)} GROUP BY ALL""",
+    f"""SELECT ws, we, count(*) FROM {
+        moments("(SELECT CAST(day AS TIMESTAMP) AS ts FROM days)", 7 * 86_400)
+    } GROUP BY ALL""",
     chunk_rows=30,
 )
 def windows_of_a_week_over_dates(w: World) -> lw.Stream:
@@ -556,8 +578,13 @@ def windows_of_a_week_over_dates(w: World) -> lw.Stream:
 
 
 @case(
-    f"""SELECT ws, we, k, count(*) FROM {moments('''(SELECT
-        make_timestamp(CAST(sec * 1000000 AS BIGINT)) AS ts, k FROM floats)''', 5)} GROUP BY ALL""",
+    f"""SELECT ws, we, k, count(*) FROM {
+        moments(
+            '''(SELECT
+        make_timestamp(CAST(sec * 1000000 AS BIGINT)) AS ts, k FROM floats)''',
+            5,
+        )
+    } GROUP BY ALL""",
     chunk_rows=40,
 )
 def floating_point_seconds_with_arrival_times(w: World) -> lw.Stream:

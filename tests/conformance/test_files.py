@@ -1,4 +1,4 @@
-"""Files as a source on Spark, one a batch: the answers of the oracle over the rows that are on time.
+"""Files as a source on Spark, one a batch: the answers of the oracle over the rows on time.
 
 Within a batch nobody knows what came first, so a row is late if it is below what held before its
 batch (``kept_in_batches`` is the plain definition).
@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,6 @@ from tests.support.oracle import answer, multiset, table_rows
 
 pytestmark = pytest.mark.xdist_group("spark")
 
-DAY = datetime(2024, 2, 29)
-
 
 @dataclass(frozen=True)
 class Files:
@@ -38,16 +37,11 @@ class Files:
     table: pl.DataFrame
     sizes: list[int]
 
-    def kept(self, contract: Any, channel: str | None = None, mark: str | None = None) -> pl.DataFrame:
+    def kept(self, contract: Any, channel: str | None) -> pl.DataFrame:
         """The rows that are on time."""
-        nothing = [None] * self.table.height
-        rows = zip(
-            self.table["ts"].to_physical(),
-            self.table[channel] if channel else nothing,
-            self.table[mark] if mark else nothing,
-            strict=True,
-        )
-        fine = kept_in_batches(list(rows), self.sizes, contract, channel is not None)
+        names = self.table[channel] if channel else [""] * self.table.height
+        rows = [(time, name, None) for time, name in zip(self.table["ts"], names, strict=True)]
+        fine = kept_in_batches(rows, self.sizes, contract, channel is not None)
         return self.table.filter(pl.Series(fine))
 
 
@@ -60,7 +54,7 @@ def files(spark: SparkSession, tmp_path: Path) -> Write:
         folder = tmp_path / name
         folder.mkdir()
         edges = [0, *cuts, table.height]
-        sizes = [last - first for first, last in zip(edges, edges[1:], strict=False)]
+        sizes = [last - first for first, last in pairwise(edges)]
         for number, (first, size) in enumerate(zip(edges, sizes, strict=False)):
             path = folder / f"{number}.parquet"
             table.slice(first, size).write_parquet(path)
@@ -90,7 +84,7 @@ def numbers(rows: int = 90) -> pl.DataFrame:
 
 @pytest.mark.parametrize("zone", [None, "UTC"], ids=["TIMESTAMP_NTZ", "TIMESTAMP"])
 @pytest.mark.parametrize("keys", [[], ["k"]], ids=["over everything", "by key"])
-def test_windows_over_files(files: Write, engine: Engine, zone: str | None, keys: list[str]) -> None:
+def test_windows_over_files(files: Write, engine: Engine, zone: Any, keys: list[str]) -> None:
     table = world().tables["events"].with_columns(pl.col("ts").dt.replace_time_zone(zone))
     source = lw.stream(
         files(table, [60, 120]).frame, name="events", time="ts", progress=lw.within("5 seconds")

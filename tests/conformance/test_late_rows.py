@@ -25,11 +25,12 @@ EMBEDDED = Engine("embedded")
 def unruly(seed: int, rows: int = 120) -> pl.DataFrame:
     """A log that goes back now and then, on each of its two devices."""
     chance = random.Random(seed)
-    found = [
-        (at // 2 - (chance.randint(5, 30) if chance.random() < 0.15 else 0), chance.choice("ab"), at)
-        for at in range(rows)
-    ]
-    return pl.DataFrame(found, schema={"ts": pl.Int64, "dev": pl.String, "id": pl.Int64}, orient="row")
+    found = []
+    for at in range(rows):
+        back = chance.randint(5, 30) if chance.random() < 0.15 else 0
+        found.append((at // 2 - back, chance.choice("ab"), at))
+    schema = {"ts": pl.Int64, "dev": pl.String, "id": pl.Int64}
+    return pl.DataFrame(found, schema=schema, orient="row")
 
 
 def stream(table: pl.DataFrame, name: str = "log", **options: Any) -> lw.Stream:

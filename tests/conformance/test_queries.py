@@ -17,7 +17,9 @@ from tests.conformance.queries import CASES, Case
 from tests.support.oracle import answer, table_rows
 
 NAMED = [pytest.param(case, id=case.name) for case in CASES]
-PLANS = [pytest.param(case, shape, id=f"{case.name}-{shape}") for case in CASES for shape in case.shapes]
+PLANS = [
+    pytest.param(case, shape, id=f"{case.name}-{shape}") for case in CASES for shape in case.shapes
+]
 
 
 @cache

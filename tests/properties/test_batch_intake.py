@@ -219,6 +219,29 @@ def test_rows_that_are_nothing_but_a_promise_count_and_rows_without_a_time_do_no
         assert let_in.height + lost + pure == frame.height
 
 
+@given(st.lists(st.integers(0, 40), max_size=20), st.lists(st.booleans(), max_size=20), st.data())
+def test_an_honest_producer_is_never_said_to_go_back(
+    times: list[int], speaks: list[bool], data: Any
+) -> None:
+    """Every mark is true of all rows after it, however the stream is cut and read."""
+    told = [
+        min(times[at + 1 :], default=None) if at < len(speaks) and speaks[at] else None
+        for at in range(len(times))
+    ]
+    frame = table([(time, "a", mark) for time, mark in zip(times, told, strict=True)])
+    taker = intake(spec_of(progress=lw.punctuated("p"), late="fail"))
+    cuts = sorted(data.draw(st.lists(st.integers(0, frame.height), max_size=3)))
+    for first, last in pairwise([0, *cuts, frame.height]):
+        batch = frame.slice(first, last - first)
+        standing = taker.standing()
+        parts = [taker.digest(part) for part in cut(data, batch)]
+        taker.absorb(pl.concat([each for each in parts if each is not None]), 0, batch.height)
+        assert taker.judge(batch, standing).height == batch.height
+        highest = batch["p"].max()
+        assert highest is None or taker.mark("ts") >= highest
+    assert taker.account.backward_marks == 0
+
+
 def _sums(sizes: Sequence[int]) -> list[int]:
     return [sum(sizes[: at + 1]) for at in range(len(sizes))]
 

@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lowwater as lw
-
 from tests.properties import test_graphs as small
 from tests.properties.test_graphs import Query
 from tests.support.batches import dense, unordered
@@ -30,9 +29,7 @@ def swapped(q: Query, _: Any) -> Query:
 
 
 def renamed(q: Query, _: Any) -> Query:
-    return Query(
-        q.stream.select("ts", k="k", v="k"), f"SELECT ts, k, k AS v FROM ({q.sql})"
-    )
+    return Query(q.stream.select("ts", k="k", v="k"), f"SELECT ts, k, k AS v FROM ({q.sql})")
 
 
 def applied(q: Query, _: Any) -> Query:
@@ -163,7 +160,9 @@ def test_any_graph_over_small_logs_equals_batch(
 
 
 @given(st.data(), dense("a"), dense("b"), st.integers(1, 3))
-def test_any_graph_over_dense_logs_equals_batch(data: Any, a: Sample, b: Sample, depth: int) -> None:
+def test_any_graph_over_dense_logs_equals_batch(
+    data: Any, a: Sample, b: Sample, depth: int
+) -> None:
     check(data.draw(graphs([small.base("a", a), small.base("b", b)], depth)), data, a, b)
 
 

@@ -1,14 +1,15 @@
 """Hypothesis strategies: streams long and dense enough that spreading them wrongly shows.
 
-Rows are made from a drawn seed, not drawn one by one: that is fast, and hundreds of rows with few
-keys and times meet in every operator. *Unordered* streams come in batches in which nobody knows what
-came first, with the plain definition of which of their rows are late.
+Rows are made from a drawn seed, not drawn one by one: that is fast, and rows with few keys and
+times meet in every operator. *Unordered* streams come in batches in which nobody knows what came
+first, with the plain definition of which of their rows are late.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import polars as pl
@@ -45,9 +46,7 @@ def _rows(seed: int, most: int) -> list[Row]:
 def dense(draw: Any, name: str, most: int = 40) -> Sample:
     """A replayed stream."""
     table = pl.DataFrame(_rows(draw(st.integers(0, 999)), most), schema=SCHEMA, orient="row")
-    contract = draw(
-        st.sampled_from([lw.ordered(), lw.within(2), lw.within(12), lw.within_rows(5)])
-    )
+    contract = draw(st.sampled_from([lw.ordered(), lw.within(2), lw.within(12), lw.within_rows(5)]))
     key = draw(st.sampled_from([None, "channel", "groups"]))
     kept = [False] * table.height
     for value in ("a", "b") if key else ("ab",):
@@ -67,7 +66,7 @@ def unordered(draw: Any, name: str, most: int = 40) -> Sample:
     rows = _rows(draw(st.integers(0, 999)), most)
     cuts = sorted(draw(st.lists(st.integers(0, len(rows)), max_size=3)))
     edges = [0, *cuts, len(rows)]
-    batches = [b - a for a, b in zip(edges, edges[1:], strict=False)]
+    batches = [b - a for a, b in pairwise(edges)]
     table = pl.DataFrame(rows, schema=SCHEMA, orient="row")
     contract = draw(
         st.sampled_from(

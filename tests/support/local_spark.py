@@ -1,9 +1,9 @@
 """The Spark engine's own code without Spark: sources, buckets and result, batch by batch.
 
 What Spark does between them is done here by hand, and as unkindly as Spark may: messages are
-shuffled, every bucket is built again from its pickled state in every batch, batches fail and are run
-again, sources start over from their offsets, rows of a batch are read in parts of which some know
-the marks that held before and some do not.
+shuffled, every bucket is built again from its pickled state in every batch, batches fail and are
+run again, sources start over from their offsets, rows of a batch are read in parts of which some
+know the marks that held before and some do not.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import polars as pl
 from pyspark import cloudpickle
 
 from lowwater.api import Stream
-from lowwater.engines.spark import cache, hints
+from lowwater.engines.spark import cache, hints, outgoing, replay_source
 from lowwater.engines.spark import store as spark_store
 from lowwater.engines.spark.buckets import spark_hash
 from lowwater.engines.spark.late import read_refused
@@ -56,6 +56,8 @@ SMALL = (
     (store_module, "COMPACT_BELOW", 4),
     (join_shape, "FAR", 0),
     (spark_store, "LEAST", 0),
+    (replay_source, "ROWS_A_TASK", 7),
+    (outgoing, "SAMPLE", 4),
 )
 """Thresholds that decide only what things cost, so that small streams go where large ones would."""
 

@@ -40,6 +40,8 @@ EVERY = 0.1
 """Seconds between two files of the fast source."""
 ROWS = 5
 """Rows of one of its files: 50 a second."""
+WARM = 15
+"""Batches before anything counts."""
 SKEW = "500 milliseconds"
 """How much older than the clock a row may be when it is read."""
 SCHEMA = "ts timestamp, key int"
@@ -51,6 +53,7 @@ class Feeder:
     def __init__(self, folder: Path):
         self.fast, self.slow = folder / "fast", folder / "slow"
         self.rows: list[float] = []
+        self._speaks = False
         self._done = threading.Event()
         self._numbers = count()
         self._thread = threading.Thread(target=self._feed, daemon=True)
@@ -58,8 +61,7 @@ class Feeder:
             each.mkdir(parents=True)
 
     def __enter__(self) -> Feeder:
-        """Begin; each source has a row before the query starts."""
-        self._drop(self.slow, 1)
+        """Begin with the fast source."""
         self._drop(self.fast, ROWS)
         self._thread.start()
         return self
@@ -69,14 +71,19 @@ class Feeder:
         self._done.set()
         self._thread.join()
 
+    def speak(self) -> float:
+        """Let the slow source say something too, now and then; the time from now on counts."""
+        self._speaks = True
+        return time.time()
+
     def _feed(self) -> None:
-        begun, slow = time.monotonic(), 1
+        begun, said = time.monotonic(), float("-inf")
         for tick in count(1):
             if self._done.wait(max(0.0, begun + tick * EVERY - time.monotonic())):
                 return
             self._drop(self.fast, ROWS)
-            if time.monotonic() - begun >= slow * SLOW:
-                slow += 1
+            if self._speaks and time.monotonic() - said >= SLOW:
+                said = time.monotonic()
                 self._drop(self.slow, 1)
 
     def _drop(self, folder: Path, rows: int) -> None:
@@ -120,16 +127,21 @@ def _plain(form: Any, sources: list[Any]) -> Any:
 class Lived:
     """One side's run: waits in seconds, and what became of the windows."""
 
-    def __init__(self, results: pl.DataFrame, batches: list[Batch], rows: list[float], end: float):
-        self.batches = batches
+    def __init__(
+        self,
+        results: pl.DataFrame,
+        batches: list[Batch],
+        rows: list[float],
+        span: tuple[float, float],
+    ):
+        self.batches = [each for each in batches if each.began >= span[0]]
         answered: dict[int, tuple[int, float]] = {}
         if results.height:
             second = pl.col("window_start").dt.epoch("s")
             for begin, n, written in results.select(second, "n", "written").iter_rows():
                 answered[begin] = (n, written)
         truth = counted(rows)
-        begun = batches[1].ended if len(batches) > 1 else end
-        due = [each for each in truth if begun <= each + 1 <= end]
+        due = [each for each in truth if span[0] <= each + 1 <= span[1]]
         self.waits = [answered[each][1] - each - 1 for each in due if each in answered]
         self.missing = sum(each not in answered for each in due)
         self.wrong = sum(n != truth.get(begin) for begin, (n, _) in answered.items())
@@ -137,7 +149,7 @@ class Lived:
     @property
     def millis(self) -> float:
         """The median batch."""
-        return median(each.trigger for each in self.batches[len(self.batches) // 4 :])
+        return median(each.trigger for each in self.batches)
 
 
 def counted(rows: list[float]) -> dict[int, int]:
@@ -154,14 +166,15 @@ def _live(side: Side, seconds: float) -> Lived:
     with workspace() as folder, Feeder(folder) as feeder:
         sources = [read_files(spark, each, SCHEMA, 1_000) for each in (feeder.fast, feeder.slow)]
         query = start(spark, side, sources, folder / "run")
-        while len(query.recentProgress) < 3 and query.isActive:
+        while len(query.recentProgress) < WARM and query.isActive:
             time.sleep(0.1)
+        begun = feeder.speak()
         time.sleep(seconds)
-        end = time.time() - 3.0  # windows that end later had no fair chance
+        span = begun, time.time() - 3.0  # windows that end later had no fair chance
         query.stop()
         if query.exception() is not None:
             raise query.exception()
-        lived = Lived(results_in(folder / "run"), batches_of(query), feeder.rows, end)
+        lived = Lived(results_in(folder / "run"), batches_of(query), feeder.rows, span)
     middle = median(lived.waits) if lived.waits else float("nan")
     say(
         f"  {side.name}: {middle:.2f} s in the middle of {len(lived.waits)} windows,"

@@ -80,7 +80,7 @@ def build(
         isinstance(each.node.spec.idle, OnDemand)  # type: ignore[attr-defined]
         for each in plan.sources
     )
-    pushed = push_down(plan, whole_rows=options.late_sink is not None)
+    pushed = push_down(plan, whole_rows=late_folder is not None)
     plan = pushed.plan
     program = make_program(
         plan, buckets, live, late_folder, str(asks) if on_demand and not end else None
@@ -89,7 +89,7 @@ def build(
     clock = _clock(plan, spark, program, asks, on_demand, options.to_end, end)
     if clock is not None:
         messages.append(clock)
-    frame = reduce(DataFrame.unionAll, messages)
+    frame = reduce(lambda some, more: some.unionAll(more), messages)
     for stage in program.stages:
         frame = frame.groupBy("bucket").transformWithState(
             StageProcessor(stage, program.end), DDL, "Append", "None"

@@ -32,7 +32,7 @@ class Pushed:
 
 
 def push_down(plan: PhysicalPlan, whole_rows: bool) -> Pushed:
-    """Let Spark compute what it can; ``whole_rows`` keeps columns that only late rows show."""
+    """Let Spark compute what it can; ``whole_rows`` keeps what only a side output would show."""
     operators = list(plan.operators)
     columns = {}
     for source in plan.sources:
@@ -78,7 +78,7 @@ def _push_source(
         read = None
     kept = (
         node.schema
-        if read is None or whole_rows
+        if read is None or (whole_rows and node.spec.late == "side")
         else {name: dtype for name, dtype in node.spec.schema.items() if name in read | _told(node)}
     )
     raw = [(name, f"`{name.replace('`', '``')}`") for name in node.spec.schema if name in kept]

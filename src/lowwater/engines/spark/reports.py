@@ -69,7 +69,8 @@ class Reports:
             for name, rows in report["rows"].items():
                 self._rows[name] = self._rows.get(name, 0) + rows
             for stream, channel, reason, rows, longest, mean in report["late"]:
-                self._accounts[stream].add(channel, reason, rows, longest, rows * mean)
+                named = tuple(channel) if isinstance(channel, list) else channel
+                self._accounts[stream].add(named, reason, rows, longest, rows * mean)
         rows, size = self._held()
         self._peak_rows = max(self._peak_rows, rows)
         self._peak_bytes = max(self._peak_bytes, size)

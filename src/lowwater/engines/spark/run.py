@@ -141,7 +141,10 @@ class SparkRun:
             metrics = progress.observedMetrics.get(METRICS)
             if metrics is None:
                 continue
-            reports = [json.loads(each) for each in metrics["reports"]]
+            print("DEBUG", metrics, flush=True)
+            reports = [
+                json.loads(each) for each in (metrics["reports"] if "reports" in metrics else ())
+            ]
             if self._reports.take(progress.batchId, reports):
                 self._pass_on(reports)
 
@@ -218,7 +221,7 @@ class SparkRun:
 
     def late_rows(self, stream: str | None = None) -> pa.Table:
         """The side output: rows of a stream that were not let in, and why."""
-        specs = {each.spec.name: each.spec for each in self._built.program.sources}
+        specs = {each.node.spec.name: each.node.spec for each in self._plan.sources}  # type: ignore[attr-defined]
         if stream is None:
             if len(specs) > 1:
                 raise OptionError(f"several streams ran: say which of {', '.join(specs)}")

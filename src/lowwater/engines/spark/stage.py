@@ -397,7 +397,7 @@ class Bucket:
             own = intake.account.lines() if index in self._accountable else []
             both = [*own, *self._accounts[index].lines()]
             lines += [
-                (x.stream, str(x.channel), x.reason, x.rows, x.longest_seconds, x.mean_seconds)
+                (x.stream, x.channel, x.reason, x.rows, x.longest_seconds, x.mean_seconds)
                 for x in both
             ]
         about["late"] = lines
