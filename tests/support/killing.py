@@ -43,13 +43,13 @@ def make_data(folder: Path, files: int, rows: int, seed: int) -> None:
 
 def start(folder: Path) -> subprocess.Popen[bytes]:
     """Start the victim in a session of its own, so that all of it can be killed at once."""
-    log = (folder / "log.txt").open("ab")
-    return subprocess.Popen(
-        [sys.executable, str(VICTIM), str(folder)],
-        start_new_session=True,
-        stdout=log,
-        stderr=subprocess.STDOUT,
-    )
+    with (folder / "log.txt").open("ab") as log:
+        return subprocess.Popen(
+            [sys.executable, str(VICTIM), str(folder)],
+            start_new_session=True,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
 
 
 def batches(folder: Path, kind: str) -> set[int]:

@@ -133,7 +133,7 @@ class BatchIntake(Intake):
         if found is None or not found.height:
             return leaps
         for attribute, tracker in self._trackers.items():
-            part = found.filter(pl.col(ATTRIBUTE) == attribute).sort(TIME)
+            part = found.filter(pl.col(ATTRIBUTE) == attribute).sort(MARK, TIME)
             far = []
             before = self._shown_mark(attribute)
             verdicts = tracker.absorb(
