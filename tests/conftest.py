@@ -40,3 +40,12 @@ def spark() -> Iterator[SparkSession]:
     session = spark_session(master="local[2]", **{"spark.executorEnv.PYTHONPATH": str(ROOT)})
     yield session
     session.stop()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that share the session run in one process; those that start Spark apart, in another."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("spark"))
+        elif "tests/spark/" in item.nodeid:
+            item.add_marker(pytest.mark.xdist_group("apart"))

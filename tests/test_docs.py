@@ -26,14 +26,16 @@ def _blocks(page: Path) -> list[tuple[int, str]]:
     return [(text.count("\n", 0, found.start(1)), found[1]) for found in BLOCK.finditer(text)]
 
 
-def _on_spark(path: Path) -> object:
-    """Pages and examples that start Spark run where the other tests of it do, one at a time."""
-    marks = [pytest.mark.xdist_group("spark")] if "spark" in path.stem else []
-    return pytest.param(path, marks=marks)
-
-
-@pytest.mark.parametrize("page", [_on_spark(p) for p in PAGES if _blocks(p)], ids=_name)
+@pytest.mark.parametrize("page", [p for p in PAGES if _blocks(p) and p.stem != "spark"], ids=_name)
 def test_python_blocks_of_a_page_run_top_to_bottom(page, tmp_path, monkeypatch):
+    _run_page(page, tmp_path, monkeypatch)
+
+
+def test_python_blocks_of_the_page_on_spark_run_top_to_bottom(spark, tmp_path, monkeypatch):
+    _run_page(ROOT / "docs" / "spark.md", tmp_path, monkeypatch)
+
+
+def _run_page(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"__name__": f"docs_{page.stem}"}
     for lines_before, code in _blocks(page):
@@ -51,7 +53,8 @@ def test_links_between_pages_lead_somewhere(page):
     assert not missing
 
 
-@pytest.mark.parametrize("example", map(_on_spark, EXAMPLES), ids=_name)
+@pytest.mark.xdist_group("apart")
+@pytest.mark.parametrize("example", EXAMPLES, ids=_name)
 def test_example_runs_and_finds_what_it_says(example, tmp_path, monkeypatch):
     monkeypatch.setenv("LOWWATER_DEMO_SECONDS", "8")
     done = subprocess.run(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from functools import cache
 from typing import Any
 
@@ -61,6 +62,10 @@ class World:
     """No time of its own: stamped when it comes in."""
     latent: lw.Stream
     """No time of its own: stamped where one is needed."""
+    typed: lw.Stream
+    """Types that Spark does not have."""
+    empty: lw.Stream
+    """No row at all; the columns of ticks."""
     tables: dict[str, pl.DataFrame]
 
 
@@ -148,6 +153,29 @@ def _told(seed: int) -> pl.DataFrame:
     return pl.DataFrame(found, schema=schema, orient="row")
 
 
+def _typed(seed: int) -> pl.DataFrame:
+    chance = random.Random(seed)
+    values: dict[str, tuple[pl.DataType, list[Any]]] = {
+        "u8": (pl.UInt8(), [0, 255]),
+        "u16": (pl.UInt16(), [0, 65_535]),
+        "u32": (pl.UInt32(), [0, 2**32 - 1]),
+        "u64": (pl.UInt64(), [0, 2**63, 2**64 - 1]),
+        "f32": (pl.Float32(), [0.5, -1.25]),
+        "exact": (pl.Decimal(12, 2), [Decimal("0.10"), Decimal("-3.00")]),
+        "bytes": (pl.Binary(), [b"", b"\xff\x00"]),
+        "length": (pl.Duration("us"), [timedelta(microseconds=1), timedelta(days=-2)]),
+        "kind": (pl.Enum(["low", "high"]), ["low", "high"]),
+        "category": (pl.Categorical(), ["x", "y"]),
+        "fine": (pl.Datetime("ns"), [START, START + timedelta(microseconds=7)]),
+    }
+    columns = {
+        name: pl.Series([chance.choice([None, *found]) for _ in range(100)], dtype=dtype)
+        for name, (dtype, found) in values.items()
+    }
+    times = [START + timedelta(milliseconds=at * 300) for at in range(100)]
+    return pl.DataFrame({"ts": pl.Series(times, dtype=pl.Datetime("ms")), **columns})
+
+
 def _arriving(seed: int) -> pl.DataFrame:
     chance = random.Random(seed)
     return pl.DataFrame(
@@ -213,6 +241,8 @@ def world() -> World:
         unstamped=_stream(
             "unstamped", lw.replay(plain, arrival="at"), time="seen", stamp="internal"
         ),
+        typed=_stream("typed", typed := _typed(11)),
+        empty=_stream("empty", ticks.clear()),
         latent=_stream("latent", lw.replay(plain, arrival="at"), time="seen", stamp="latent"),
         tables={
             **wide,
@@ -226,6 +256,8 @@ def world() -> World:
             "zoned": zoned,
             "unstamped": plain,
             "latent": plain,
+            "typed": typed,
+            "empty": ticks.clear(),
         },
     )
 

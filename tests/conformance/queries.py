@@ -114,6 +114,17 @@ def union_of_three(w: World) -> lw.Stream:
     return w.events.union(w.delayed, w.shuffled)
 
 
+@case("SELECT * REPLACE (CAST(kind AS VARCHAR) AS kind) FROM typed", chunk_rows=40)
+def types_that_spark_does_not_have(w: World) -> lw.Stream:
+    return w.typed
+
+
+@case("""SELECT k, v + 1, g, ts FROM ticks WHERE k < 3""")
+def columns_with_odd_names(w: World) -> lw.Stream:
+    odd = {"two words": "k", "a.b": "v + 1", "ünïcode, `quoted`": "g", "when": "ts"}
+    return w.ticks.where("k < 3").select(**odd)
+
+
 # ---- windows -------------------------------------------------------------------------------
 
 
@@ -161,6 +172,18 @@ def every_aggregate_by_two_keys(w: World) -> lw.Stream:
             last="last(v)",
         )
     )
+
+
+@case(
+    f"""SELECT ws, u64, bytes, exact, CAST(kind AS VARCHAR), category, fine, count(*), max(f32)
+        FROM {moments("typed", 15)} GROUP BY ALL""",
+    buckets=3,
+    chunk_rows=40,
+)
+def windows_by_keys_of_many_types(w: World) -> lw.Stream:
+    keys = ("u64", "bytes", "exact", "kind", "category", "fine")
+    counted = w.typed.window("15 seconds").group_by(*keys).agg(n="count(*)", most="max(f32)")
+    return counted.select("window_start", *keys, "n", "most")
 
 
 @case(
@@ -419,6 +442,12 @@ def full_join_on_time_itself(w: World) -> lw.Stream:
 def window_join_of_different_columns(w: World) -> lw.Stream:
     pairs = w.events.join(w.delayed, on=[("k", "other")], within=lw.same("5 seconds"), how="left")
     return pairs.select("id", "k", "id_right", "other_right")
+
+
+@case("SELECT ts, k, g, v, NULL FROM ticks")
+def join_with_a_stream_that_says_nothing(w: World) -> lw.Stream:
+    pairs = w.ticks.join(w.empty.select("ts", "k", other="v"), on="k", within=3, how="left")
+    return pairs.select("ts", "k", "g", "v", "other")
 
 
 PAIRED = f"""(SELECT a.ts, a.k, a.s, a.v, b.ts AS tr, b.s AS sr FROM events a JOIN delayed b

@@ -16,7 +16,6 @@ import lowwater as lw
 from lowwater.cli import app
 from lowwater.engines.spark.checkpoint import look_into
 
-pytestmark = pytest.mark.xdist_group("spark")
 SCHEMA = "ts timestamp_ntz, k bigint, v double"
 START = datetime(2024, 1, 1)
 

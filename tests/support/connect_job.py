@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -15,11 +16,11 @@ from tests.support.victim import query
 def main(folder: Path) -> None:
     """Write the results of a DataFrame of ours, then those of a run to the end."""
     settings = {
-        "spark.connect.grpc.binding.port": "0",
         "spark.sql.shuffle.partitions": "2",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
+    os.environ["SPARK_TESTING"] = "1"  # any free port, not always the same
     with jvm.environment(here=True, start=True):
         spark = SparkSession.builder.config(map=settings).remote("local[2]").getOrCreate()
     counts = query(spark, folder / "data")
@@ -29,7 +30,7 @@ def main(folder: Path) -> None:
     assert not spark.streams.active
     writer = frame.writeStream.option("checkpointLocation", str(folder / "checkpoint"))
     started = writer.format("parquet").trigger(availableNow=True).start(str(folder / "results"))
-    assert started.awaitTermination()
+    started.awaitTermination()
     everything = counts.collect(engine="spark", session=spark)
     pl.DataFrame(everything).write_parquet(folder / "collected.parquet")
     spark.stop()

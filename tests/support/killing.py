@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -10,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import numpy as np
 import polars as pl
@@ -41,6 +43,30 @@ def make_data(folder: Path, files: int, rows: int, seed: int) -> None:
             os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
 
 
+def oracle(data: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The batch answer over the rows that kept the promise, and those that did not."""
+    sides, refused = {}, []
+    for name in ("left", "right"):
+        mark, kept = None, []
+        for path in sorted((data / name).glob("*.parquet")):  # one file a batch
+            rows = pl.read_parquet(path)
+            late = rows.filter(pl.col("ts") < mark) if mark is not None else rows.clear()
+            refused.append(late.select(pl.lit(name).alias("_stream"), "ts", "k", "v"))
+            kept.append(rows.join(late, on=["ts", "k", "v"], how="anti"))
+            newest = rows["ts"].max() - pl.Series([5_000_000]).cast(pl.Duration("us"))[0]
+            mark = newest if mark is None else max(mark, newest)
+        sides[name] = pl.concat(kept)
+    pairs = (
+        sides["left"]
+        .join(sides["right"], on="k", suffix="_right")
+        .filter((pl.col("ts") - pl.col("ts_right")).abs() <= pl.duration(seconds=10))
+    )
+    start = pl.col("ts").dt.truncate("1m").alias("window_start")
+    counted = pairs.group_by(start, "k").agg(n=pl.len().cast(pl.Int64), top=pl.col("v").max())
+    counted = counted.with_columns(window_end=pl.col("window_start") + pl.duration(minutes=1))
+    return counted, pl.concat(refused)
+
+
 def start(folder: Path) -> subprocess.Popen[bytes]:
     """Start the victim in a session of its own, so that all of it can be killed at once."""
     with (folder / "log.txt").open("ab") as log:
@@ -65,6 +91,13 @@ def kill_driver(victim: subprocess.Popen[bytes]) -> None:
 
 def kill_worker(victim: subprocess.Popen[bytes]) -> None:
     """Kill the Python workers only; the driver finds out by itself."""
+    for each in processes(victim, b"pyspark.daemon"):
+        os.kill(each, signal.SIGKILL)
+
+
+def processes(victim: subprocess.Popen[bytes], name: bytes) -> set[int]:
+    """The processes in the session of the victim that were started as this."""
+    found = set()
     for each in Path("/proc").iterdir():
         if not each.name.isdigit():
             continue
@@ -73,8 +106,20 @@ def kill_worker(victim: subprocess.Popen[bytes]) -> None:
             session = (each / "stat").read_text().rpartition(")")[2].split()[3]
         except OSError:
             continue
-        if b"pyspark.daemon" in command and int(session) == victim.pid:
-            os.kill(int(each.name), signal.SIGKILL)
+        if name in command and int(session) == victim.pid:
+            found.add(int(each.name))
+    return found
+
+
+def committed(folder: Path) -> pl.DataFrame:
+    """The rows Spark's file sink has committed: those in the files its log names."""
+    files: list[str] = []
+    for log in (folder / "_spark_metadata").iterdir():
+        if log.name.startswith("."):
+            continue
+        for line in log.read_text(encoding="utf-8").splitlines()[1:]:
+            files.append(json.loads(line)["path"])
+    return pl.read_parquet([unquote(urlsplit(each).path) for each in sorted(set(files))])
 
 
 Kill = Callable[[subprocess.Popen[bytes]], None]
@@ -89,7 +134,7 @@ def survive(folder: Path, kills: list[Kill], seed: int) -> int:
         done = batches(folder, "commits")
         wanted = max(done, default=-1) + 1 + chance.randrange(2)
         pause = chance.uniform(0, 0.4)
-        if not _await(victim, lambda at=wanted: at in batches(folder, "offsets")):
+        if not await_point(victim, lambda at=wanted: at in batches(folder, "offsets")):
             return hits  # it came to its end
         time.sleep(pause)
         hits += wanted not in batches(folder, "commits")
@@ -101,7 +146,8 @@ def survive(folder: Path, kills: list[Kill], seed: int) -> int:
     return hits
 
 
-def _await(victim: subprocess.Popen[bytes], there: Callable[[], bool]) -> bool:
+def await_point(victim: subprocess.Popen[bytes], there: Callable[[], bool]) -> bool:
+    """Wait until the victim has come to a point; false if it ended before."""
     limit = time.monotonic() + PATIENCE
     while not there():
         if victim.poll() is not None:

@@ -141,10 +141,8 @@ class SparkRun:
             metrics = progress.observedMetrics.get(METRICS)
             if metrics is None:
                 continue
-            print("DEBUG", metrics, flush=True)
-            reports = [
-                json.loads(each) for each in (metrics["reports"] if "reports" in metrics else ())
-            ]
+            told = metrics["reports"] if "reports" in metrics else ()  # Connect drops empty lists
+            reports = [json.loads(each) for each in told]
             if self._reports.take(progress.batchId, reports):
                 self._pass_on(reports)
 
