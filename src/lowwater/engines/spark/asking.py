@@ -8,18 +8,33 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 
 def ask(folder: str, stage: int, bucket: int, batch: int, when: int | None) -> None:
     """Say from when on a tick is wanted; None: none is."""
     target = Path(folder) / f"{stage}-{bucket}.json"
     if not target.parent.is_dir():
-        return  # another machine: the report of the batch carries the wish to the driver
+        return  # another machine: the report of the batch brings the wish to the driver
     unfinished = target.with_name(f".{target.name}-{batch}")
     with contextlib.suppress(OSError):
         unfinished.write_text(json.dumps({"batch": batch, "when": when}), encoding="utf-8")
         unfinished.replace(target)
+
+
+def pass_on(folder: str, report: Mapping[str, Any]) -> None:
+    """Bring a wish that came with the report of a batch, unless a newer one is there."""
+    if "when" not in report:
+        return
+    stage, bucket, batch = report["stage"], report["bucket"], report["batch"]
+    known = -1
+    with contextlib.suppress(OSError, ValueError):
+        text = (Path(folder) / f"{stage}-{bucket}.json").read_text(encoding="utf-8")
+        known = json.loads(text)["batch"]
+    if known < batch:
+        ask(folder, stage, bucket, batch, report["when"])
 
 
 def asked(folder: str) -> int | None:

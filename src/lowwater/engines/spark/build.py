@@ -19,13 +19,19 @@ from pyspark.sql import functions as F
 
 from lowwater.engines.run import RunOptions
 from lowwater.engines.spark import clock_source, replay_source
+from lowwater.engines.spark.listening import METRICS, WishListener
 from lowwater.engines.spark.message import DDL, Kind, pickled
 from lowwater.engines.spark.planning import make_program
 from lowwater.engines.spark.program import Program, SourceProgram
 from lowwater.engines.spark.pushdown import Pushed, push_down
 from lowwater.engines.spark.replay_source import Log
 from lowwater.engines.spark.result import ResultStage
-from lowwater.engines.spark.session import prepare_session, ship_package, spark_session
+from lowwater.engines.spark.session import (
+    on_one_machine,
+    prepare_session,
+    ship_package,
+    spark_session,
+)
 from lowwater.engines.spark.source_stage import NOW, SourceStage
 from lowwater.engines.spark.stage import StageProcessor
 from lowwater.engines.spark.types import spark_ddl
@@ -40,8 +46,6 @@ from lowwater.stream.duration import nanoseconds
 
 CHUNK_ROWS = 1_000_000
 """Rows of a replay in one batch, unless the user says otherwise."""
-METRICS = "lowwater"
-"""The name under which batches report to listeners."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,8 @@ def build(
     program = make_program(
         plan, buckets, live, late_folder, str(asks) if on_demand and not end else None
     )
+    if on_demand and not on_one_machine(spark):
+        spark.streams.addListener(WishListener(asks))
     messages = _sources(pushed, options, spark, program, folder, live)
     clock = _clock(plan, spark, program, asks, on_demand, options.to_end, end)
     if clock is not None:

@@ -11,6 +11,7 @@ from lowwater.engines.spark.program import Program
 from lowwater.metrics import Histogram, OperatorMetrics, RunMetrics, StreamMetrics
 from lowwater.plan.physical import Operator, PhysicalPlan
 from lowwater.progress.late import LateAccount
+from lowwater.sources.frame import Frame
 from lowwater.stream.element import BEGINNING
 from lowwater.stream.time_domain import ROWS
 
@@ -39,7 +40,7 @@ class Reports:
     def unending(self) -> bool:
         """Whether some source never says that it has ended."""
         sources = [each.node.source for each in self._plan.sources]  # type: ignore[attr-defined]
-        return any(type(source).__name__ == "Frame" for source in sources)
+        return any(isinstance(source, Frame) for source in sources)
 
     @property
     def all_ended(self) -> bool:
@@ -50,10 +51,10 @@ class Reports:
         """Another query goes on where the last one stopped."""
         self._start += 1
 
-    def take(self, batch: int, reports: list[Report]) -> bool:
-        """Take the reports of a batch; false if they were taken before."""
+    def take(self, batch: int, reports: list[Report]) -> None:
+        """Take the reports of a batch, unless they were taken before."""
         if (self._start, batch) in self._seen:
-            return False
+            return
         self._seen.add((self._start, batch))
         last = self._plan.result.title
         for report in reports:
@@ -74,7 +75,6 @@ class Reports:
         rows, size = self._held()
         self._peak_rows = max(self._peak_rows, rows)
         self._peak_bytes = max(self._peak_bytes, size)
-        return True
 
     def _held(self) -> tuple[int, int]:
         about = [each for r in self._latest.values() for each in r["operators"].values()]

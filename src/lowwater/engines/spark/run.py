@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import json
 import shutil
@@ -17,9 +18,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from lowwater.engines.run import RunOptions
-from lowwater.engines.spark import asking, cache, hints
-from lowwater.engines.spark.build import METRICS, Built, build
+from lowwater.engines.spark import cache, hints
+from lowwater.engines.spark.build import Built, build
 from lowwater.engines.spark.late import read_refused
+from lowwater.engines.spark.listening import METRICS
 from lowwater.engines.spark.reports import Reports
 from lowwater.engines.spark.trouble import translate
 from lowwater.engines.spark.types import taken_back
@@ -47,10 +49,9 @@ class SparkRun:
         if options.charge != "nothing":
             raise OptionError("charge= is for the virtual clock of the embedded engine")
         self._plan, self._options = plan, options
-        self._folder = Path(tempfile.mkdtemp(prefix="lowwater-run-"))
-        kept = Path(str(options.checkpoint)) if options.checkpoint is not None else self._folder
+        kept = _kept(options)
         self._checkpoint = kept / "checkpoint" if options.checkpoint is None else kept
-        self._late = str(options.late_sink or kept / "late")
+        self._late = str(Path(str(options.late_sink or kept / "late")).absolute())
         self._results = kept / "results"
         self._built = build(plan, options, self._late)
         self._reports = Reports(plan, self._built.program)
@@ -100,7 +101,7 @@ class SparkRun:
             if sink is None:
                 return writer.format("parquet").option("path", str(self._results)).start()
             if isinstance(sink, str | Path):
-                return writer.format("parquet").option("path", str(sink)).start()
+                return writer.format("parquet").option("path", str(Path(sink).absolute())).start()
             return writer.foreachBatch(_handing(sink)).start()
         except Exception as error:
             raise translate(error)  # noqa: B904 (its cause is set)
@@ -141,17 +142,9 @@ class SparkRun:
             metrics = progress.observedMetrics.get(METRICS)
             if metrics is None:
                 continue
-            told = metrics["reports"] if "reports" in metrics else ()  # Connect drops empty lists
+            told = metrics["reports"] if "reports" in metrics else ()  # noqa: SIM401 (a Row)
             reports = [json.loads(each) for each in told]
-            if self._reports.take(progress.batchId, reports):
-                self._pass_on(reports)
-
-    def _pass_on(self, reports: list[dict[str, Any]]) -> None:
-        """Bring what buckets on other machines wish for to where the clock looks."""
-        for each in reports:
-            folder = self._built.folder / "asks"
-            if "when" in each and not (folder / f"{each['stage']}-{each['bucket']}.json").exists():
-                asking.ask(str(folder), each["stage"], each["bucket"], 0, each["when"])
+            self._reports.take(progress.batchId, reports)
 
     def run_here(self) -> SparkRun:
         """Run until the end."""
@@ -237,9 +230,14 @@ class SparkRun:
         self._gather()
         return self._reports.metrics()
 
-    def close(self) -> None:
-        """Remove what the run kept in temporary folders."""
-        shutil.rmtree(self._folder, ignore_errors=True)
+
+def _kept(options: RunOptions) -> Path:
+    """The folder of a run: its checkpoint's, or one that goes with this process."""
+    if options.checkpoint is not None:
+        return Path(str(options.checkpoint)).absolute()
+    folder = Path(tempfile.mkdtemp(prefix="lowwater-run-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def _handing(sink: Any) -> Callable[[DataFrame, int], None]:

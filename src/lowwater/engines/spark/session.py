@@ -190,6 +190,11 @@ def _is_here(master: str | None) -> bool:
     return master is not None and master.startswith("local")
 
 
+def on_one_machine(spark: SparkSession) -> bool:
+    """Whether driver and workers are known to share a machine, and so its files."""
+    return _is_classic(spark) and (spark.sparkContext.master or "").startswith("local")
+
+
 def _is_one_process(spark: SparkSession) -> bool:
     master = spark.sparkContext.master or ""
     return master.startswith("local") and not master.startswith("local-cluster")

@@ -226,7 +226,7 @@ class Bucket:
             )
         own = self._id == self._program.ids[0]  # all buckets notice the same
         notes = [str(each.message) for each in noticed if own and each.category is StreamWarning]
-        yield self._report([*self._notes, *notes])
+        yield self._report([*self._notes, *notes], task.batch)
 
     def _take_rows(self, by_kind: dict[int, list[Message]]) -> dict[str, list[Chunk]]:
         refused: dict[str, list[Chunk]] = {}
@@ -383,8 +383,8 @@ class Bucket:
             "streams_shown": shown,
         }
 
-    def _report(self, notes: list[str]) -> Message:
-        about = self._about()
+    def _report(self, notes: list[str], batch: int) -> Message:
+        about = self._about() | {"batch": batch}
         for member in self._graph.members.values():
             about["operators"][member.part.where.title] |= vars(member.counts)
         first = self._id == self._program.ids[0]
@@ -404,6 +404,6 @@ class Bucket:
         about["ended"] = [s.spec.name for s in self._program.sources if s.index in self._ended]
         about["notes"] = notes
         if self._program.ask_folder is not None:
-            about["when"] = self._when
+            about |= {"when": self._when, "asks": self._program.ask_folder}
         body = json.dumps(about, default=str).encode()
         return Message(self._last, self._program.ids[0], -1, Kind.REPORT, self._id, 0, body)
