@@ -126,22 +126,25 @@ def test_rows_below_the_marks_of_earlier_batches_are_late(
     contract, channel = LATE[name]
     given = files(numbers(), [20, 45, 60])
     source = lw.stream(given.frame, name="log", time="ts", progress=contract, channel=channel)
-    query = source.select("ts", "dev", twice="v * 2").window(8, slide=4).group_by("dev")
-    run = query.agg(n="count(*)", most="max(twice)").run(
-        "spark", session=engine.own["session"], buckets=2, trigger="available-now"
-    )
-    assert run.await_termination(120)
+    run = engine.run(source.select("ts", "dev", twice="v * 2"), buckets=2, trigger="available-now")
     kept = given.kept(contract, channel)
     late = given.table.join(kept, on=given.table.columns, how="anti")
     assert 0 < late.height < given.table.height / 2
+    assert table_rows(run.results()) == answer("SELECT ts, dev, v * 2 FROM kept", {"kept": kept})
     side = pl.DataFrame(run.late_rows("log"))
     assert multiset(side.select(late.columns).rows()) == multiset(late.rows())
     assert run.metrics().late_rows == late.height
     assert set(side["_reason"]) == {"late"}
     assert (side["_late_by_seconds"] == side["_mark"] - side["ts"]).all()
-    found = engine.collect(query.agg(n="count(*)", most="max(twice)"), buckets=2)
+
+
+def test_windows_over_the_rows_that_are_on_time(files: Write, engine: Engine) -> None:
+    given = files(numbers(), [20, 45, 60])
+    source = lw.stream(given.frame, name="log", time="ts", channel="dev")
+    sliding = source.select("ts", "dev", twice="v * 2").window(8, slide=4).group_by("dev")
+    found = engine.collect(sliding.agg(n="count(*)", most="max(twice)"), buckets=2)
     sql = f"""SELECT ws, we, dev, count(*), max(v * 2) FROM {windows("log", 8, 4)} GROUP BY ALL"""
-    assert table_rows(found) == answer(sql, {"log": kept})
+    assert table_rows(found) == answer(sql, {"log": given.kept(lw.ordered(), "dev")})
 
 
 def test_a_late_row_ends_a_run_that_must_not_have_any(files: Write, engine: Engine) -> None:
@@ -197,8 +200,7 @@ def test_files_with_nulls_and_unknown_channels(files: Write, engine: Engine) -> 
     )
     given = files(table, [4, 6])
     source = lw.stream(given.frame, name="log", time="ts", channel="dev")
-    run = source.run("spark", session=engine.own["session"], buckets=2, trigger="available-now")
-    assert run.await_termination(120)
+    run = engine.run(source, buckets=2, trigger="available-now")
     assert sorted(run.results()["ts"].to_pylist()) == [1, 2, 20, 21, 22, 30]
     reasons = Counter(pl.DataFrame(run.late_rows("log"))["_reason"])
     assert reasons == {"no time": 1, "no channel": 1, "late": 1}

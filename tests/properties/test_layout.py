@@ -132,6 +132,7 @@ def graphs(draw: Any, queries: list[Query], depth: int) -> Query:
 
 
 SEEDS = st.integers(0, 2**32)
+FEWER = settings(max_examples=settings.default.max_examples // 3)
 
 
 def check(query: Query, data: Any, *streams: Sample) -> None:
@@ -174,7 +175,7 @@ def test_any_graph_over_batches_without_order_equals_batch(
 
 
 @pytest.mark.parametrize("two", TWO, ids=lambda each: each.__name__)
-@settings(max_examples=4)
+@settings(max_examples=settings.default.max_examples // 30)
 @given(data=st.data(), a=dense("a"), b=unordered("b"))
 def test_every_operator_over_every_join_and_union(
     two: Any, data: Any, a: Sample, b: Sample
@@ -185,6 +186,7 @@ def test_every_operator_over_every_join_and_union(
         check(above(two(one, right, data.draw), data.draw), data, a, b)
 
 
+@FEWER
 @given(unordered("a"), st.integers(1, 9), SEEDS)
 def test_windows_of_rows_count_every_row_of_a_batch_once(a: Sample, size: int, seed: int) -> None:
     """Which row of a batch is which is not defined; that each has a number of its own is."""
@@ -199,6 +201,7 @@ def test_windows_of_rows_count_every_row_of_a_batch_once(a: Sample, size: int, s
 
 @pytest.mark.parametrize("stamp", ["internal", "latent"])
 @pytest.mark.parametrize("keys", [[], ["k"]], ids=["over everything", "by key"])
+@FEWER
 @given(tables=st.tuples(unordered("a"), unordered("b")), joined=st.booleans(), seed=SEEDS)
 def test_rows_stamped_by_the_clock_are_in_one_window_each(
     stamp: Any, keys: list[str], tables: tuple[Sample, Sample], joined: bool, seed: int
@@ -232,6 +235,7 @@ IDLE = {
 
 
 @pytest.mark.parametrize("idle", IDLE)
+@FEWER
 @given(tables=st.tuples(unordered("a"), unordered("b")), keyed=st.booleans(), seed=SEEDS)
 def test_silent_streams_speak_and_no_row_is_lost_or_counted_twice(
     idle: str, tables: tuple[Sample, Sample], keyed: bool, seed: int

@@ -31,6 +31,7 @@ configuration:
   spark.sql.shuffle.partitions: "2"
 """
 
+# Within the function Spark answers no questions, not even what a type's name means; so before it.
 TABLES = """
 from pathlib import Path
 
@@ -38,11 +39,13 @@ from pyspark import pipelines as dp
 from pyspark.sql import SparkSession
 from tests.support.victim import query
 
+spark = SparkSession.active()
+frame = query(spark, Path({folder!r}, "data")).to_spark(spark)
+assert frame.isStreaming
+assert not spark.streams.active  # nothing has been started
+
 @dp.table
 def counts():
-    spark = SparkSession.active()
-    frame = query(spark, Path({folder!r}, "data")).to_spark(spark)
-    assert not spark.streams.active  # nothing has been started
     return frame
 """
 
@@ -60,7 +63,7 @@ def test_a_table_of_a_pipeline_is_a_query_of_ours(tmp_path: Path):
             "SPARK_TESTING": "1",  # any free port, not always the same
         }
     done = subprocess.run(
-        [HOME / "bin" / "spark-pipelines", "--master", "local[2]", "run", "--spec", spec],
+        [HOME / "bin" / "spark-pipelines", "--remote", "local[2]", "run", "--spec", spec],
         env=env,
         cwd=tmp_path,
         capture_output=True,

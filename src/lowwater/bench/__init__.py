@@ -16,31 +16,36 @@ import polars as pl
 
 from lowwater.bench.kernels import run_kernels
 from lowwater.bench.report import provenance, show
+from lowwater.bench.spark_suite import PARTS as SPARK_PARTS
+from lowwater.bench.spark_suite import run_spark
 from lowwater.errors import OptionError, unknown_name
 
 __all__ = ["BENCHMARKS", "THREADS", "run", "show"]
 
-BENCHMARKS = {"kernels": run_kernels}
+BENCHMARKS = {"kernels": run_kernels, "spark": run_spark}
+PARTS = dict(SPARK_PARTS)
+"""Parts of benchmarks that can be run by themselves."""
 THREADS = 2
 
 
 def run(names: list[str]) -> list[dict[str, Any]]:
-    """Run benchmarks by name (all, if none are named) and give their rows of figures.
+    """Run benchmarks, or parts of them, by name (all, if none are named); rows of figures.
 
-    A row has ``name``, ``ours``, ``peer``, ``peer_value`` and ``ratio`` (ours to the peer's, rows
-    a second), and what it was made with in ``provenance``. :func:`show` prints rows for people.
+    A row has ``name``, ``ours``, ``peer``, ``peer_value``, their ``unit``, ``ratio`` (ours to the
+    peer's), and what it was made with in ``provenance``. :func:`show` prints rows for people.
     """
     names = names or list(BENCHMARKS)
+    known = {**BENCHMARKS, **PARTS}
     for name in names:
-        if name not in BENCHMARKS:
-            raise OptionError(unknown_name("benchmark", name, BENCHMARKS))
+        if name not in known:
+            raise OptionError(unknown_name("benchmark", name, known))
     if pl.thread_pool_size() != THREADS:
         return _run_apart(names)
     made_with = provenance()
     return [
         row | {"benchmark": name, "provenance": made_with}
         for name in names
-        for row in BENCHMARKS[name]()
+        for row in known[name]()
     ]
 
 

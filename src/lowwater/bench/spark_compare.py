@@ -173,5 +173,5 @@ def figure(name: str, what: str, unit: str, ours: float, peer: str, value: float
         "ours": ours,
         "peer": peer,
         "peer_value": value,
-        "ratio": ours / value if value else float("nan"),
+        "ratio": ours / value,
     }

@@ -113,7 +113,8 @@ def run_w4() -> Iterator[Row]:
     found = {side.name: _live(side, seconds) for side in sides}
     ours = found.pop("ours")
     for name, theirs in found.items():
-        yield from _rows(name, ours, theirs)
+        if min(len(ours.waits), len(theirs.waits)) > 1:
+            yield from _rows(name, ours, theirs)
 
 
 def _ours(sources: list[Any]) -> Any:
@@ -199,6 +200,4 @@ def _rows(name: str, ours: Lived, theirs: Lived) -> Iterator[Row]:
 
 
 def _at(lived: Lived, share: int) -> float:
-    if len(lived.waits) < 2:
-        return float("nan")
     return max(lived.waits) if share == 100 else quantiles(lived.waits, n=100)[share - 1]

@@ -109,6 +109,9 @@ def _case(name: str, flows: list[Flow], mine: Query, theirs: Query, reach: float
         "target": 1.6, **about, "millis": [_middle(us), _middle(them)],
     }  # fmt: skip
     ours_wait, their_wait = (waits(ran.results, ran.batches, complete) for ran in (us, them))
+    if not (ours_wait and their_wait):
+        say(f"  windows answered: {len(ours_wait)} by us, {len(their_wait)} by {them.side}")
+        return
     for label, unit in (("wait", "ms"), ("wait in batches", "batches")):
         a, b = (_typical(each, unit) for each in (ours_wait, their_wait))
         yield _beside(f"small {name}: {label}", what, unit, us, them, a, b) | {
@@ -121,8 +124,6 @@ def _beside(name: str, what: str, unit: str, us: Ran, them: Ran, a: float, b: fl
 
 
 def _typical(found: list[Wait], unit: str) -> float:
-    if not found:
-        return float("nan")
     return median(each.millis if unit == "ms" else each.batches + 1 for each in found)
 
 

@@ -1,153 +1,31 @@
-"""Large batches on Spark: ours against plain Spark over the same files, in one session.
+"""``lowwater bench spark``: ours against plain Spark, the better of its two state stores.
 
-W1 counts by many groups, W2 counts over sources that do not keep step, W3 joins and counts; growth
-says what our own cost does as the stream gets longer and state is spread over more buckets.
+Both sides read the same Parquet files in the same order, as many a batch, in one session with the
+same settings, and write Parquet. They take turns. What they answered is compared window by window.
+``LOWWATER_BENCH_SCALE=0.1`` makes everything but the small batches that much smaller.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import partial
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
 
-from lowwater.bench import spark_ours, spark_plain
-from lowwater.bench.spark_compare import (
-    Bench,
-    Row,
-    fastest,
-    figure,
-    say,
-    scaled,
-    speed_rows,
-    workspace,
-)
-from lowwater.bench.spark_data import Flow
-from lowwater.bench.spark_side import Ran, ours, plain
+from lowwater.bench.spark_compare import Row
+from lowwater.bench.spark_large import run_growth, run_w1, run_w2, run_w3
+from lowwater.bench.spark_live import run_w4
+from lowwater.bench.spark_small import run_small
 
-DELAYS = (0, 60, 240)
-"""Seconds by which one source of W2 is behind the others."""
-
-SLIDING = ("5 minutes", "1 minute")
+PARTS: Mapping[str, Callable[[], Iterator[Row]]] = {
+    "W1": run_w1,
+    "W2": run_w2,
+    "W3": run_w3,
+    "W4": run_w4,
+    "small": run_small,
+    "growth": run_growth,
+}
+"""Parts that can be run by themselves, by name."""
 
 
-# ---- W1: tumbling window, many groups ------------------------------------------------------
-
-
-def _many_groups() -> Flow:
-    """A million rows a minute, of which about 520,000 differ in their key."""
-    return Flow(scaled(1_000_000) / 60, {"ip": 1_000, "port": scaled(670)})
-
-
-def run_w1() -> Iterator[Row]:
-    """Tumbling count by two columns."""
-    what = "tumbling 1 min count by 2 columns, 520k groups a window"
-    say(f"W1: {what}")
-    with workspace() as folder:
-        bench = Bench(folder, [_many_groups()], 12, scaled(1_000_000))
-        runs = bench.turns(ours(spark_ours.tumbling), plain(spark_plain.tumbling))
-    yield from speed_rows("W1", what, 3.0, runs)
-
-
-# ---- W2: sliding window over a union -------------------------------------------------------
-
-
-def run_w2() -> Iterator[Row]:
-    """Sliding count over three sources, one of them behind."""
-    what = "sliding 5 min / 1 min count over a union of 3, one behind"
-    say(f"W2: {what}")
-    held: dict[int, dict[str, Ran]] = {}
-    for delay in reversed(DELAYS):
-        runs = _union_runs(delay, 2 if delay == max(DELAYS) else 1)
-        held[delay] = {side: fastest(each) for side, each in runs.items()}
-        if delay == max(DELAYS):
-            yield from speed_rows(f"W2 {delay} s behind", what, 2.0, runs)
-        else:
-            yield next(speed_rows(f"W2 {delay} s behind", what, 2.0, runs))
-    yield from _state_by_delay(what, held)
-
-
-def _union_runs(behind: int, rounds: int) -> dict[str, list[Ran]]:
-    keys = {"key": scaled(5_000)}
-    late = (0, 0, behind)
-    flows = [Flow(scaled(1_000), keys, seed, 0.0, back) for seed, back in enumerate(late)]
-    sides = [
-        *plain(partial(_one_watermark, f"{behind} seconds"), "one watermark"),
-        *plain(_watermark_each, "a watermark each"),
-    ]
-    with workspace() as folder:
-        bench = Bench(folder, flows, 10, scaled(100_000))
-        return bench.turns(ours(_sliding_union), sides, rounds)
-
-
-def _sliding_union(sources: list[Any]) -> Any:
-    return spark_ours.union(sources, *SLIDING)
-
-
-def _one_watermark(delay: str, sources: list[Any]) -> Any:
-    return spark_plain.one_watermark(sources, delay, *SLIDING)
-
-
-def _watermark_each(sources: list[Any]) -> Any:
-    return spark_plain.watermark_each(sources, "0 seconds", *SLIDING)
-
-
-def _state_by_delay(what: str, held: dict[int, dict[str, Ran]]) -> Iterator[Row]:
-    """How state grows with the delay, on every side."""
-    for delay, sides in held.items():
-        for side, ran in sides.items():
-            least = held[min(DELAYS)][side]
-            name, peer = f"W2 state of {side}, {delay} s behind", f"{side}, {min(DELAYS)} s behind"
-            sizes = ran.state_bytes, least.state_bytes
-            yield figure(name, what, "bytes", sizes[0], peer, sizes[1], ran.rows) | {
-                "target": 1.25 if side == "ours" else None,
-                "state_rows": ran.state_rows,
-            }
-
-
-# ---- W3: band join, then a count -----------------------------------------------------------
-
-
-def run_w3() -> Iterator[Row]:
-    """Band join on four columns, then a count a minute."""
-    what = "band join ±60 s on 4 columns, then count a minute"
-    say(f"W3: {what}")
-    keys = {"a": 20, "b": 20, "c": 25, "d": scaled(10)}
-    flows = [Flow(scaled(1_000), keys, seed) for seed in (1, 2)]
-    mine = ours(partial(spark_ours.band_join, band=60, length="1 minute", disorder="2 seconds"))
-    theirs = plain(partial(spark_plain.band_join, band=60, length="1 minute", delay="2 seconds"))
-    with workspace() as folder:
-        runs = Bench(folder, flows, 10, scaled(200_000)).turns(mine, theirs)
-    yield from speed_rows("W3", what, 5.0, runs)
-
-
-# ---- growth --------------------------------------------------------------------------------
-
-
-def run_growth() -> Iterator[Row]:
-    """W1's query as the stream gets longer, and with more buckets."""
-    what = "W1's count: longer streams, more buckets"
-    say(f"growth: {what}")
-    each = scaled(250_000)
-    by_length: dict[str, Ran] = {}
-    for files in (64, 16, 4):
-        with workspace() as folder:
-            bench = Bench(folder, [_many_groups()], files, each)
-            by_length[f"{files * each / 1e6:g} M rows"] = bench.run(ours(spark_ours.tumbling))
-            if files == 16:
-                spread = {
-                    f"{buckets} buckets": bench.run(
-                        ours(partial(spark_ours.tumbling, buckets=buckets))
-                    )
-                    for buckets in (2, 4, 8)
-                }
-    yield from _beside_the_last(what, by_length)
-    yield from _beside_the_last(what, dict(reversed(spread.items())))
-
-
-def _beside_the_last(what: str, runs: dict[str, Ran]) -> Iterator[Row]:
-    *_, (name, last) = runs.items()
-    for label, ran in runs.items():
-        yield figure(
-            f"growth, {label}", what, "rows/s", ran.steady_speed, f"ours, {name}",
-            last.steady_speed, ran.rows,
-        ) | {"state_bytes": ran.state_bytes, "state_bytes_peer": last.state_bytes}  # fmt: skip
+def run_spark() -> Iterator[Row]:
+    """All parts."""
+    for part in PARTS.values():
+        yield from part()

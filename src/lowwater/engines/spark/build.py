@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from pyspark import cloudpickle
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -159,7 +161,8 @@ UNSET_PARTITIONS = 200
 def _fit_partitions(spark: SparkSession, buckets: int) -> None:
     """No more shuffle partitions than buckets, if the user has not chosen otherwise."""
     if spark.conf.get("spark.sql.shuffle.partitions") == str(UNSET_PARTITIONS):
-        spark.conf.set("spark.sql.shuffle.partitions", str(buckets))
+        with contextlib.suppress(PySparkException):  # a pipeline lets nothing be set
+            spark.conf.set("spark.sql.shuffle.partitions", str(buckets))
 
 
 def _late_folder(given: object) -> str:

@@ -10,7 +10,6 @@ Spark's state, which remains the truth.
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 import time
 import uuid
@@ -19,6 +18,7 @@ from pathlib import Path
 import polars as pl
 import pyarrow as pa
 
+from lowwater.engines.spark.machine import private_folder
 from lowwater.state.store import ChunkKey
 from lowwater.stream.element import Chunk
 
@@ -35,15 +35,17 @@ class ChunkCache:
     """The files of one bucket of one run."""
 
     def __init__(self, run: str, stage: int, bucket: int):
-        self._home = ROOT / f"lowwater-{os.getuid()}"
-        self._folder = self._home / run / f"{stage}-{bucket}"
+        self._home = private_folder(ROOT, "lowwater") if run else None
+        self._folder = (self._home or ROOT) / run / f"{stage}-{bucket}"
         self.token = uuid.uuid4().hex[:16]
 
     def put(self, slot: str, key: ChunkKey, chunk: Chunk) -> bool:
         """Keep a chunk under this try's token; false if that was not possible."""
+        if self._home is None:
+            return False
         target = self._path(slot, key, self.token)
         try:
-            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._folder.mkdir(parents=True, exist_ok=True)
             unfinished = target.with_name(f".{target.name}")
             chunk.write_ipc(unfinished, compression="uncompressed")
             unfinished.replace(target)
@@ -53,6 +55,8 @@ class ChunkCache:
 
     def get(self, slot: str, key: ChunkKey, token: str) -> Chunk | None:
         """A chunk by its token; None if it is not here."""
+        if self._home is None:
+            return None
         try:
             with pa.memory_map(str(self._path(slot, key, token))) as file:
                 table = pa.ipc.open_file(file).read_all()
@@ -73,11 +77,13 @@ class ChunkCache:
     def sweep(self) -> None:
         """Remove what runs left behind that ended long ago."""
         with contextlib.suppress(OSError):
-            for each in self._home.iterdir():
+            for each in self._home.iterdir() if self._home is not None else ():
                 if time.time() - each.stat().st_mtime > FORGOTTEN:
                     shutil.rmtree(each, ignore_errors=True)
 
 
 def forget(run: str) -> None:
     """Remove the files of a run on this machine."""
-    shutil.rmtree(ROOT / f"lowwater-{os.getuid()}" / run, ignore_errors=True)
+    home = private_folder(ROOT, "lowwater")
+    if home is not None and run:
+        shutil.rmtree(home / run, ignore_errors=True)

@@ -10,40 +10,44 @@ read is always whole and always the batch's own.
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from pathlib import Path
 from typing import Any
 
+from lowwater.engines.spark.machine import private_folder
 from lowwater.engines.spark.message import pickled, unpickled
 
 KEPT = 3
 """Batches for which hints are kept."""
 
 
-def _folder(run: str) -> Path:
-    return Path(tempfile.gettempdir()) / f"lowwater-hints-{os.getuid()}" / run
+def _folder(run: str) -> Path | None:
+    home = private_folder(Path(tempfile.gettempdir()), "lowwater-hints")
+    return home / run if home is not None and run else None
 
 
 def leave(run: str, batch: int, stage: int, marks: Any) -> None:
     """Leave the marks that hold after a batch, unless somebody on this machine has."""
-    target = _folder(run) / f"{batch}-{stage}"
-    if target.exists():
+    folder = _folder(run)
+    if folder is None or (target := folder / f"{batch}-{stage}").exists():
         return
     try:
-        target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        folder.mkdir(exist_ok=True)
         unfinished = target.with_name(f".{target.name}-{os.getpid()}")
         unfinished.write_bytes(pickled(marks))
         unfinished.replace(target)
         for old in range(max(0, batch - KEPT - 5), batch - KEPT):
-            (target.parent / f"{old}-{stage}").unlink(missing_ok=True)
+            (folder / f"{old}-{stage}").unlink(missing_ok=True)
     except OSError:
         return  # a full or read-only disk costs speed only
 
 
 def find(run: str, batch: int, stage: int) -> Any:
     """The marks that held after a batch; None if this machine does not know."""
+    folder = _folder(run)
     try:
-        return unpickled((_folder(run) / f"{batch}-{stage}").read_bytes())
+        return unpickled((folder / f"{batch}-{stage}").read_bytes()) if folder else None
     except (OSError, EOFError):
         return None
 
@@ -51,7 +55,5 @@ def find(run: str, batch: int, stage: int) -> Any:
 def forget(run: str) -> None:
     """Remove what a run left on this machine."""
     folder = _folder(run)
-    for each in folder.glob("*") if folder.is_dir() else ():
-        each.unlink(missing_ok=True)
-    if folder.is_dir():
-        folder.rmdir()
+    if folder is not None:
+        shutil.rmtree(folder, ignore_errors=True)

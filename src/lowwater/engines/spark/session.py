@@ -64,7 +64,7 @@ def prepare_session(spark: SparkSession) -> None:
     check_spark_version(spark.version, "this session's")
     store = spark.conf.get(STATE_STORE, None)
     if store is None:
-        spark.conf.set(STATE_STORE, ROCKSDB)
+        _set(spark, STATE_STORE, ROCKSDB)
     elif store == _HDFS_BACKED:
         raise OptionError(
             f"{STATE_STORE} is set to {store.rpartition('.')[2]}, which cannot keep the state of"
@@ -72,6 +72,18 @@ def prepare_session(spark: SparkSession) -> None:
         )
     if _is_classic(spark) and _is_one_process(spark):
         _check_workers(spark.sparkContext.pythonExec)
+
+
+def _set(spark: SparkSession, name: str, value: str) -> None:
+    """Set what a query cannot do without; a pipeline has its settings from its specification."""
+    try:
+        spark.conf.set(name, value)
+    except PySparkException as error:
+        if not (error.getCondition() or "").startswith("SESSION_MUTATION_IN_DECLARATIVE_PIPELINE"):
+            raise
+        raise OptionError(
+            f"put {name}: {value} under 'configuration' in the specification of the pipeline"
+        ) from error
 
 
 def ship_package(spark: SparkSession) -> None:
