@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import lowwater as lw
 from tests.properties import test_graphs as small
-from tests.properties.test_graphs import Query
+from tests.properties.test_graphs import Query, deduplicated, filtered
 from tests.support.batches import dense, unordered
 from tests.support.local_spark import BATCH_SECONDS, LocalSpark
 from tests.support.oracle import answer, multiset, table_rows
@@ -33,10 +33,13 @@ def renamed(q: Query, _: Any) -> Query:
 
 
 def applied(q: Query, _: Any) -> Query:
-    def negated(chunk: pl.DataFrame) -> pl.DataFrame:
-        return chunk.with_columns(-pl.col("v"))
+    def merged(chunk: pl.DataFrame) -> pl.DataFrame:
+        return chunk.with_columns(pl.col("k") // 2, pl.col("v").abs() % 3)
 
-    return Query(q.stream.apply(negated), f"SELECT ts, k, -v AS v FROM ({q.sql})")
+    return Query(
+        q.stream.apply(merged),
+        f"SELECT ts, CAST(floor(k / 2.0) AS BIGINT) AS k, abs(v) % 3 AS v FROM ({q.sql})",
+    )
 
 
 def by_key(q: Query, draw: Any) -> Query:
@@ -86,6 +89,17 @@ def crossed(q: Query, r: Query, draw: Any) -> Query:
     )
 
 
+def left_crossed(q: Query, r: Query, draw: Any) -> Query:
+    """What is matched on has another name on the right, and is null where nothing was matched."""
+    band = draw(st.integers(0, 4))
+    pairs = q.stream.join(r.stream, on=[("k", "v")], within=band, how="left")
+    return Query(
+        pairs.select("ts", k="v_right", v="k"),
+        f"""SELECT q.ts, r.v AS k, q.k AS v FROM ({q.sql}) q LEFT JOIN ({r.sql}) r
+            ON q.k = r.v AND r.ts BETWEEN q.ts - {band} AND q.ts + {band}""",
+    )
+
+
 def full_joined(q: Query, r: Query, draw: Any) -> Query:
     width = draw(st.integers(1, 6))
     pairs = q.stream.join(r.stream, on="k", within=lw.same(width), how="full")
@@ -116,7 +130,7 @@ def paired(q: Query, r: Query, draw: Any) -> Query:
 
 
 ONE = [*small.ONE, swapped, renamed, applied, by_key, counted, by_time, keys_only]
-TWO = [*small.TWO, crossed, full_joined, met, paired]
+TWO = [*small.TWO, crossed, left_crossed, full_joined, met, paired]
 
 
 @st.composite
@@ -128,6 +142,8 @@ def graphs(draw: Any, queries: list[Query], depth: int) -> Query:
     if draw(st.booleans()):
         return draw(st.sampled_from(ONE))(below, draw)
     other = draw(st.sampled_from([*queries, below]))
+    if draw(st.booleans()):
+        other = draw(st.sampled_from(ONE))(other, draw)
     return draw(st.sampled_from(TWO))(below, other, draw)
 
 
@@ -184,6 +200,21 @@ def test_every_operator_over_every_join_and_union(
     for above in ONE:
         right = data.draw(st.sampled_from([one, other, swapped(one, None), swapped(other, None)]))
         check(above(two(one, right, data.draw), data.draw), data, a, b)
+
+
+@pytest.mark.parametrize("above", ONE, ids=lambda each: each.__name__)
+@settings(max_examples=settings.default.max_examples // 30)
+@given(data=st.data(), a=dense("a"))
+def test_every_two_operators_that_share_what_another_gives(
+    above: Any, data: Any, a: Sample
+) -> None:
+    """One passes everything on, two read it with keys of their own, and both meet again."""
+    for beside in ONE:
+        below = data.draw(st.sampled_from([deduplicated, swapped, filtered]))(
+            small.base("a", a), data.draw
+        )
+        two = data.draw(st.sampled_from(TWO))
+        check(two(above(below, data.draw), beside(below, data.draw), data.draw), data, a)
 
 
 @FEWER
