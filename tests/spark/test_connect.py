@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -16,12 +17,12 @@ from tests.support.killing import committed, make_data, oracle
 
 pytestmark = pytest.mark.xdist_group("spark")
 JOB = ROOT / "tests" / "support" / "connect_job.py"
-FILES = 3
+FILES, ROWS = 3, 200
 KEYS = ["window_start", "window_end", "k"]
 
 
 def test_a_query_runs_over_connect_as_a_dataframe_and_as_a_run(tmp_path: Path):
-    make_data(tmp_path, files=FILES, rows=200, seed=1)
+    make_data(tmp_path, files=FILES, rows=ROWS, seed=1)
     done = subprocess.run(
         [sys.executable, str(JOB), str(tmp_path)],
         env=os.environ | {"PYTHONPATH": str(ROOT)},
@@ -32,6 +33,8 @@ def test_a_query_runs_over_connect_as_a_dataframe_and_as_a_run(tmp_path: Path):
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3_000:]
+    told = json.loads((tmp_path / "rows.json").read_text())
+    assert told == {"left": FILES * ROWS, "right": FILES * ROWS}
     expected, _ = oracle(tmp_path / "data")
     collected = pl.read_parquet(tmp_path / "collected.parquet")
     assert collected.sort(KEYS).equals(expected.select(collected.columns).sort(KEYS))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -14,7 +15,7 @@ from tests.support.victim import query
 
 
 def main(folder: Path) -> None:
-    """Write the results of a DataFrame of ours, then those of a run to the end."""
+    """Write the results of a DataFrame of ours and of a run to the end, and what a run tells."""
     settings = {
         "spark.sql.shuffle.partitions": "2",
         "spark.ui.enabled": "false",
@@ -33,6 +34,11 @@ def main(folder: Path) -> None:
     started.awaitTermination()
     everything = counts.collect(engine="spark", session=spark)
     pl.DataFrame(everything).write_parquet(folder / "collected.parquet")
+    run = counts.run(engine="spark", session=spark, trigger="available-now")
+    run.await_termination()
+    told = run.metrics()
+    rows = {name: told.stream(name).rows for name in ("left", "right")}
+    (folder / "rows.json").write_text(json.dumps(rows))
     spark.stop()
 
 

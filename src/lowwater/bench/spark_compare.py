@@ -87,19 +87,19 @@ class Bench:
         for number, flow in enumerate(flows):
             write_files(flow, folder / f"source{number}", files, rows_each)
 
-    def run(self, side: Side) -> Ran:
-        """One side, once."""
+    def run(self, side: Side, memory: bool = False) -> Ran:
+        """One side, once; ``memory`` says whether to watch that too, which costs time."""
         self._runs += 1
         sources = [
             read_files(self._spark, self._folder / f"source{number}", flow.schema)
             for number, flow in enumerate(self._flows)
         ]
         place = self._folder / f"run{self._runs}"
-        ran = run_side(self._spark, side, sources, place)
+        ran = run_side(self._spark, side, sources, place, memory)
         shutil.rmtree(place, ignore_errors=True)
         say(
             f"  {side.name}: {ran.steady_speed:,.0f} rows/s after the first batch of"
-            f" {ran.first:.1f} s; {ran.cpu:.0f} s of processor; {self._label}"
+            f" {ran.first:.1f} s ({ran.planning:.1f} s of it planning); {ran.usage.cpu:.0f} s of processor; {self._label}"
         )
         return ran
 
@@ -142,7 +142,7 @@ def speed_rows(
     yield _beside(f"{name}, start included", what, "rows/s", pair, [r.cold_speed for r in pair]) | {
         "first_batch_seconds": {side: [r.first for r in each] for side, each in runs.items()}
     }
-    yield _beside(f"{name}, processor", what, "s", pair, [r.cpu for r in pair])
+    yield _beside(f"{name}, processor", what, "s", pair, [r.usage.cpu for r in pair])
     yield _beside(f"{name}, state", what, "bytes", pair, [r.state_bytes for r in pair]) | {
         "state_rows": [r.state_rows for r in pair],
         "spark_counts_for_ours": ours.spark_state_bytes,

@@ -1,7 +1,6 @@
 """How much memory one side takes, all its processes together, in a session of its own.
 
-Run in another process, because a JVM keeps what it has once taken. ``python -m
-lowwater.bench.spark_memory ours`` prints the bytes at the peak.
+Run in another process, because a JVM keeps what it has once taken.
 """
 
 from __future__ import annotations
@@ -14,22 +13,20 @@ from collections.abc import Sequence
 from lowwater.bench.spark_compare import Bench, workspace
 from lowwater.bench.spark_data import Flow
 from lowwater.bench.spark_side import Side
-from lowwater.bench.spark_watch import watching
+
+_PROGRAM = "from lowwater.bench.spark_memory import main; main()"
 
 
 def peak(side: Side, flows: Sequence[Flow], files: int, rows_each: int) -> int:
     """The most memory that was held while a side ran."""
     with workspace() as folder:
-        bench = Bench(folder, flows, files, rows_each)
-        with watching() as seen:
-            bench.run(side)
-    return seen.bytes
+        return Bench(folder, flows, files, rows_each).run(side, memory=True).usage.memory
 
 
 def peak_apart(side: str) -> int:
     """The same for a side of W3, in a process of its own."""
     done = subprocess.run(
-        [sys.executable, "-m", "lowwater.bench.spark_memory", side],
+        [sys.executable, "-c", _PROGRAM, side],
         stdout=subprocess.PIPE, text=True, check=True,
     )  # fmt: skip
     return int(json.loads(done.stdout.splitlines()[-1]))
@@ -42,7 +39,3 @@ def main() -> None:
     mine, theirs = band_sides()
     side = next(each for each in (mine, *theirs) if each.name == sys.argv[1])
     sys.stdout.write(f"{peak(side, *band_flows())}\n")
-
-
-if __name__ == "__main__":
-    main()

@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlparse
 
 import polars as pl
 
-from lowwater.bench.spark_watch import cpu_seconds
+from lowwater.bench.spark_watch import Usage, watching
 
 _STATES = "org.apache.spark.sql.execution.streaming.state"
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
@@ -86,8 +86,8 @@ class Ran:
     batches: list[Batch]
     seconds: float
     """From the start of the query to its end, everything included."""
-    cpu: float
-    """Processor seconds of all processes together."""
+    usage: Usage
+    """What all processes used together."""
     results: pl.DataFrame = field(default_factory=pl.DataFrame, repr=False)
 
     @property
@@ -104,6 +104,11 @@ class Ran:
     def first(self) -> float:
         """Seconds from the start of the query to the end of its first batch."""
         return self.seconds - sum(batch.trigger for batch in self.batches[1:]) / 1e3
+
+    @property
+    def planning(self) -> float:
+        """Seconds of the first batch that went into planning the query."""
+        return self.batches[0].millis.get("queryPlanning", 0) / 1e3
 
     @property
     def steady_speed(self) -> float:
@@ -152,14 +157,15 @@ def read_files(spark: Any, folder: Path, schema: str, files: int = 1) -> Any:
     return reader.parquet(str(folder))
 
 
-def run_side(spark: Any, side: Side, sources: list[Any], folder: Path) -> Ran:
+def run_side(spark: Any, side: Side, sources: list[Any], folder: Path, memory: bool = False) -> Ran:
     """Run a query over all files that are there and take down what happened."""
     folder.mkdir(parents=True)
-    begun, used = time.perf_counter(), cpu_seconds()
-    query = start(spark, side, sources, folder, availableNow=True)
-    query.awaitTermination()
-    seconds, used = time.perf_counter() - begun, cpu_seconds() - used
-    return Ran(side.name, batches_of(query), seconds, used, results_in(folder))
+    begun = time.perf_counter()
+    with watching(memory) as usage:
+        query = start(spark, side, sources, folder, availableNow=True)
+        query.awaitTermination()
+        seconds = time.perf_counter() - begun
+    return Ran(side.name, batches_of(query), seconds, usage, results_in(folder))
 
 
 def start(spark: Any, side: Side, sources: list[Any], folder: Path, **trigger: Any) -> Any:

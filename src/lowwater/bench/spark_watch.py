@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,44 +36,65 @@ def processes() -> set[int]:
     return family(pairs, os.getpid())
 
 
-def cpu_seconds() -> float:
-    """Processor time used so far, that of ended children included."""
-    ticks = 0
-    for process in processes():
-        fields = _stat(process)
-        if fields:
-            ticks += sum(int(each) for each in fields[11:15])
-    return ticks / _TICKS
-
-
-def memory() -> int:
-    """Bytes held in memory now; what processes share is counted once."""
-    return sum(_held(process) for process in processes())
-
-
 @dataclass
-class Peak:
-    """The most memory that was seen."""
+class Usage:
+    """What was used, as far as it was seen."""
 
-    bytes: int = 0
+    cpu: float = 0.0
+    """Processor seconds of all processes, also of those that have ended."""
+    memory: int = 0
+    """The most bytes held at once; what processes share is counted once."""
+
+
+class Watch:
+    """Looks at the processes again and again; what one used just before it ended is missed."""
+
+    def __init__(self, usage: Usage, memory: bool):
+        self._usage, self._memory = usage, memory
+        self._begun = spent()
+        self._last = dict(self._begun)
+
+    def look(self) -> None:
+        """Take down what was used by now."""
+        self._last |= spent()
+        self._usage.cpu = used(self._begun, self._last)
+        if self._memory:
+            self._usage.memory = max(self._usage.memory, sum(map(_held, processes())))
 
 
 @contextmanager
-def watching(seconds: float = 0.25) -> Iterator[Peak]:
-    """Look at the memory again and again while something runs."""
-    peak, done = Peak(), threading.Event()
+def watching(memory: bool = False, seconds: float = 0.25) -> Iterator[Usage]:
+    """Watch what is used while something runs."""
+    usage, done = Usage(), threading.Event()
+    watch = Watch(usage, memory)
 
-    def watch() -> None:
+    def repeat() -> None:
         while not done.wait(seconds):
-            peak.bytes = max(peak.bytes, memory())
+            watch.look()
 
-    thread = threading.Thread(target=watch, daemon=True)
+    thread = threading.Thread(target=repeat, daemon=True)
     thread.start()
     try:
-        yield peak
+        yield usage
     finally:
         done.set()
         thread.join()
+        watch.look()
+
+
+def spent() -> dict[int, float]:
+    """Processor seconds of each process so far."""
+    found = {}
+    for process in processes():
+        fields = _stat(process)
+        if fields:
+            found[process] = (int(fields[11]) + int(fields[12])) / _TICKS
+    return found
+
+
+def used(before: Mapping[int, float], after: Mapping[int, float]) -> float:
+    """Processor seconds in between, by all processes together."""
+    return sum(now - before.get(process, 0.0) for process, now in after.items())
 
 
 def _stat(process: int) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql.streaming.listener import (
     QueryIdleEvent,
@@ -19,6 +20,16 @@ METRICS = "lowwater"
 """The name under which batches report to listeners."""
 
 
+def reports_in(progress: Any) -> list[dict[str, Any]]:
+    """What the buckets reported of a batch."""
+    metrics = progress.observedMetrics.get(METRICS)
+    if metrics is None:
+        return []
+    # Connect tells the values of a row without their names.
+    told = metrics["reports"] if "reports" in metrics else metrics["values"][0]
+    return [json.loads(each) for each in told]
+
+
 class WishListener(StreamingQueryListener):
     """Puts the wishes of one query where its clock looks for them."""
 
@@ -27,9 +38,7 @@ class WishListener(StreamingQueryListener):
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
         """A batch is done: hear what is waited for now."""
-        metrics = event.progress.observedMetrics.get(METRICS)
-        for text in metrics["reports"] if metrics is not None else ():
-            report = json.loads(text)
+        for report in reports_in(event.progress):
             if report.get("asks") == str(self._folder):
                 asking.pass_on(str(self._folder), report)
 

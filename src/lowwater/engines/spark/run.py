@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import json
 import shutil
 import tempfile
 import threading
@@ -21,7 +20,7 @@ from lowwater.engines.run import RunOptions
 from lowwater.engines.spark import cache, hints
 from lowwater.engines.spark.build import Built, build
 from lowwater.engines.spark.late import read_refused
-from lowwater.engines.spark.listening import METRICS
+from lowwater.engines.spark.listening import reports_in
 from lowwater.engines.spark.reports import Reports
 from lowwater.engines.spark.trouble import translate
 from lowwater.engines.spark.types import taken_back
@@ -139,12 +138,7 @@ class SparkRun:
     def _gather(self) -> None:
         """Take the reports of the batches since the last look."""
         for progress in self._query.recentProgress:
-            metrics = progress.observedMetrics.get(METRICS)
-            if metrics is None:
-                continue
-            told = metrics["reports"] if "reports" in metrics else ()  # noqa: SIM401 (a Row)
-            reports = [json.loads(each) for each in told]
-            self._reports.take(progress.batchId, reports)
+            self._reports.take(progress.batchId, reports_in(progress))
 
     def run_here(self) -> SparkRun:
         """Run until the end."""
