@@ -217,6 +217,55 @@ def test_every_two_operators_that_share_what_another_gives(
         check(two(above(below, data.draw), beside(below, data.draw), data.draw), data, a)
 
 
+def _by(stream: lw.Stream, key: str) -> lw.Stream:
+    counted = stream.window(10).group_by(key).agg(n="count(*)")
+    return counted.select(ts="window_start", k=key, n="n")
+
+
+def _by_both(stream: lw.Stream) -> lw.Stream:
+    return _by(stream, "k").union(_by(stream, "v"))
+
+
+MISLEADING = {
+    "one stream is matched with itself by two columns": lambda a, b: a.join(
+        a, on=[("k", "v")], within=3
+    ),
+    "one stream brings two columns as one": lambda a, b: _by(
+        a.union(a.select("ts", k="v", v="k")), "k"
+    ),
+    "a key is null where nothing was matched": lambda a, b: _by(
+        a.join(b, on=[("k", "v")], within=1, how="left").select("ts", k="v_right"), "k"
+    ),
+    "two read the same rows by different keys": lambda a, b: _by(a.distinct(), "k").union(
+        _by(a.distinct(), "v")
+    ),
+    "two read one operator by different keys": lambda a, b: _by_both(a.distinct()),
+    "a computed column takes the name of the key": lambda a, b: _by(
+        _by(a, "k").select("ts", k="n"), "k"
+    ),
+    "a function changes the key": lambda a, b: _by(
+        a.distinct().apply(lambda chunk: chunk.with_columns(pl.col("k") % 2)), "k"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MISLEADING)
+@pytest.mark.parametrize("buckets", [2, 3, 4])
+def test_keys_that_look_alike_and_are_not(name: str, buckets: int) -> None:
+    """Queries for which an easy way to choose a key would tear apart what belongs together."""
+    rows = {
+        "ts": list(range(60)),
+        "k": [at % 7 for at in range(60)],
+        "v": [at * 3 % 5 for at in range(60)],
+    }
+    a, b = (lw.stream(pl.DataFrame(rows), name=each, time="ts") for each in "ab")
+    query = MISLEADING[name](a, b)
+    expected = table_rows(query.collect())
+    assert len(expected) > 4
+    for seed in range(3):
+        assert table_rows(LocalSpark(query, seed, buckets).results()) == expected
+
+
 @FEWER
 @given(unordered("a"), st.integers(1, 9), SEEDS)
 def test_windows_of_rows_count_every_row_of_a_batch_once(a: Sample, size: int, seed: int) -> None:

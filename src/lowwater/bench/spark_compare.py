@@ -8,16 +8,20 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 from rich.console import Console
 
-from lowwater.bench.spark_data import Flow, write_files
+from lowwater.bench.spark_data import Flow, link_files, write_files
 from lowwater.bench.spark_side import Ran, Side, read_files, run_side, session
 
 Row = dict[str, Any]
+
+TRIAL = 4
+"""Files over which plain Spark's state stores are tried, to go on with the faster."""
 
 _console = Console(stderr=True)
 
@@ -81,37 +85,39 @@ class Bench:
 
     def __init__(self, folder: Path, flows: Sequence[Flow], files: int, rows_each: int):
         self._spark = session()
-        self._folder, self._flows, self._files = folder, flows, files
-        self._runs = 0
-        self._label = f"{files} batches of {rows_each * len(flows):,} rows"
+        self._folder, self._flows = folder, flows
+        self._runs = count(1)
+        self._rows_each = rows_each * len(flows)
         for number, flow in enumerate(flows):
-            write_files(flow, folder / f"source{number}", files, rows_each)
+            write_files(flow, folder / "all" / f"{number}", files, rows_each)
+            link_files(folder / "all" / f"{number}", folder / "trial" / f"{number}", TRIAL)
 
-    def run(self, side: Side, memory: bool = False) -> Ran:
+    def run(self, side: Side, files: str = "all", memory: bool = False) -> Ran:
         """One side, once; ``memory`` says whether to watch that too, which costs time."""
-        self._runs += 1
         sources = [
-            read_files(self._spark, self._folder / f"source{number}", flow.schema)
+            read_files(self._spark, self._folder / files / f"{number}", flow.schema)
             for number, flow in enumerate(self._flows)
         ]
-        place = self._folder / f"run{self._runs}"
+        place = self._folder / f"run{next(self._runs)}"
         ran = run_side(self._spark, side, sources, place, memory)
         shutil.rmtree(place, ignore_errors=True)
         say(
             f"  {side.name}: {ran.steady_speed:,.0f} rows/s after the first batch of"
-            f" {ran.first:.1f} s ({ran.planning:.1f} s of it planning); {ran.usage.cpu:.0f} s of processor; {self._label}"
+            f" {ran.first:.1f} s ({ran.planning:.1f} s of it planning);"
+            f" {ran.usage.cpu:.0f} s of processor;"
+            f" {len(ran.full)} batches of {self._rows_each:,} rows"
         )
         return ran
 
-    def turns(self, ours: Side, theirs: Iterable[Side], rounds: int = 2) -> dict[str, list[Ran]]:
-        """Every side once, then ours and the best of theirs in turn; runs by the side's name."""
-        theirs = list(theirs)
-        runs: dict[str, list[Ran]] = {side.name: [] for side in (ours, *theirs)}
-        for side in (ours, *theirs):
-            runs[side.name].append(self.run(side))
-        best = max(theirs, key=lambda side: runs[side.name][0].steady_speed)
-        for _ in range(rounds - 1):
-            for side in (ours, best):
+    def better(self, sides: Sequence[Side]) -> Side:
+        """The side that is faster over the first files."""
+        return max(sides, key=lambda side: self.run(side, "trial").steady_speed)
+
+    def turns(self, sides: Sequence[Side], rounds: int = 2) -> dict[str, list[Ran]]:
+        """Every side in turn, again and again; runs by the side's name."""
+        runs: dict[str, list[Ran]] = {side.name: [] for side in sides}
+        for _ in range(rounds):
+            for side in sides:
                 runs[side.name].append(self.run(side))
         return runs
 

@@ -61,3 +61,10 @@ def write_files(flow: Flow, folder: Path, files: int, rows_each: int) -> None:
 def write_file(rows: pl.DataFrame, path: Path) -> None:
     """Write one file, as Spark would."""
     rows.write_parquet(path, compression="snappy", row_group_size=ROW_GROUP)
+
+
+def link_files(folder: Path, target: Path, files: int) -> None:
+    """The first files of a folder, in another one."""
+    target.mkdir(parents=True)
+    for path in sorted(folder.iterdir())[:files]:
+        (target / path.name).hardlink_to(path)

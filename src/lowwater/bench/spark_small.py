@@ -99,7 +99,7 @@ def _case(name: str, flows: list[Flow], mine: Query, theirs: Query, reach: float
     each = ROWS // len(flows)
     complete = completed(flows, each, BATCHES, reach)
     with workspace() as folder:
-        runs = Bench(folder, flows, BATCHES, each).turns(ours(mine), plain(theirs))
+        runs = Bench(folder, flows, BATCHES, each).turns([ours(mine), *plain(theirs)])
     us = min(runs.pop("ours"), key=_millis)
     them = min((ran for each in runs.values() for ran in each), key=_millis)
     same = agreement(us.results, them.results)

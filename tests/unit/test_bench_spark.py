@@ -1,0 +1,118 @@
+"""The parts of the Spark benchmark that need no Spark."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from lowwater.bench import BENCHMARKS, PARTS, run
+from lowwater.bench.spark_compare import agreement
+from lowwater.bench.spark_data import BEGIN, Flow, write_files
+from lowwater.bench.spark_live import counted
+from lowwater.bench.spark_side import Batch, Ran, committed
+from lowwater.bench.spark_small import Wait, completed, waits
+from lowwater.bench.spark_watch import Usage, family, used
+from lowwater.errors import OptionError
+
+
+def batch(number: int, began: float, millis: int, rows: int = 10) -> Batch:
+    return Batch(number, began, rows, {"triggerExecution": millis}, 0, 0, 0, 0)
+
+
+def windows(*rows: tuple[int, int, float]) -> pl.DataFrame:
+    return pl.DataFrame(
+        {
+            "window_start": [start for start, _, _ in rows],
+            "n": [n for _, n, _ in rows],
+            "written": [written for _, _, written in rows],
+        }
+    )
+
+
+def test_windows_both_sides_answered_decide_whether_they_agree():
+    ours = windows((0, 5, 1.0), (10, 7, 2.0), (20, 1, 3.0))
+    found = agreement(ours, windows((10, 7, 9.0), (0, 5, 9.0)))
+    assert (found.same, found.both, found.only_ours, found.only_theirs) == (True, 2, 1, 0)
+    assert not agreement(ours, windows((0, 6, 9.0))).same
+    assert not agreement(ours, pl.DataFrame()).same
+
+
+def test_a_row_too_many_is_no_agreement():
+    assert not agreement(windows((0, 5, 1.0)), windows((0, 5, 1.0), (0, 5, 1.0))).same
+
+
+def test_the_same_numbers_give_the_same_rows():
+    flow = Flow(100, {"key": 5}, seed=3, disorder=0.5, behind=60)
+    rows = flow.rows(200, 100)
+    assert rows.equals(flow.rows(200, 100))
+    seconds = rows["ts"].dt.epoch("us") / 1e6 - BEGIN + 60
+    assert seconds.min() >= 1.5  # type: ignore[operator]
+    assert seconds.max() <= 3.0  # type: ignore[operator]
+    assert flow.schema == "ts timestamp, key int"
+
+
+def test_files_are_read_in_the_order_of_their_times(tmp_path: Path):
+    write_files(Flow(10, {"key": 2}, disorder=0.0), tmp_path / "in", 3, 10)
+    files = sorted((tmp_path / "in").iterdir(), key=lambda file: file.stat().st_mtime)
+    newest = [pl.read_parquet(file)["ts"].max() for file in files]
+    assert newest == sorted(newest)  # type: ignore[type-var]
+
+
+def test_speed_with_and_without_the_first_batch():
+    batches = [batch(0, 0.0, 4_000), batch(1, 4.0, 500), batch(2, 4.5, 500), batch(3, 5.0, 300, 0)]
+    ran = Ran("ours", batches, 6.3, Usage())
+    assert ran.first == pytest.approx(5.0)
+    assert ran.steady_speed == pytest.approx(20.0)
+    assert ran.cold_speed == pytest.approx(30 / 6.0)
+
+
+def test_a_window_is_complete_when_all_sources_have_passed_its_end():
+    fast, slow = Flow(10, {}, disorder=0.0), Flow(10, {}, disorder=0.0, behind=5)
+    alone = completed([fast], 10, 40, 0.0)
+    both = completed([fast, slow], 10, 40, 0.0)
+    first = int(BEGIN) + 10
+    assert both[first] == alone[first] + 5
+    assert completed([fast], 10, 40, 2.0)[first] == alone[first] + 2
+
+
+def test_a_wait_lasts_from_the_start_of_one_batch_to_the_end_of_another():
+    batches = [batch(number, number * 1.0, 900) for number in range(30)]
+    results = pl.DataFrame({"window_end": [70, 80], "written": [25.5, 21.0]})
+    results = results.with_columns(pl.from_epoch("window_end", time_unit="s"))
+    found = waits(results, batches, {70: 25, 80: 3})
+    assert [each.batches for each in found] == [0]  # the other is complete during warm-up
+    assert found[0].millis == pytest.approx(900)
+    assert Wait(1, 5.0).batches == 1
+
+
+def test_rows_are_counted_by_their_second():
+    assert counted([5.0, 5.9, 6.0]) == {5: 2, 6: 1}
+
+
+def test_only_files_of_complete_batches_count(tmp_path: Path):
+    line = json.dumps({"path": "file:///out/part%20a.parquet"})
+    (tmp_path / "0").write_text(f"v1\n{line}\n")
+    (tmp_path / ".1.tmp").write_text("v1\n")
+    assert committed(tmp_path) == [Path("/out/part a.parquet")]
+
+
+def test_descendants_of_a_process_and_what_they_used():
+    assert family([(2, 1), (3, 2), (4, 9)], 1) == {1, 2, 3}
+    assert used({1: 5.0}, {1: 6.0, 7: 2.5}) == pytest.approx(3.5)
+
+
+def test_parts_can_be_named_and_others_are_refused():
+    assert {"W1", "W2", "W3", "W4", "small", "growth"} == set(PARTS)
+    assert not set(PARTS) & set(BENCHMARKS)
+    with pytest.raises(OptionError, match="W9"):
+        run(["W9"])
+
+
+def test_naming_the_benchmarks_loads_no_spark():
+    program = "import sys, lowwater.bench; sys.exit('pyspark' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
