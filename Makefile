@@ -37,8 +37,9 @@ test: setup ## Check style, types and layers, then run all tests and documentati
 	@echo "== tests: pytest"
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup
 
-soak: setup ## Kill runs on Spark again and again (make soak ROUNDS=10)
+soak: setup ## Kill runs on Spark again and again, and run every query on it (make soak ROUNDS=10)
 	@LOWWATER_SOAK=$(or $(ROUNDS),10) $(BIN)/python -m pytest tests/spark/test_kills.py -v
+	@LOWWATER_FULL=1 $(BIN)/python -m pytest -n 2 --dist loadgroup tests/conformance tests/spark
 
 demo: setup ## Three packet streams on Spark, in real time, next to Spark's own watermarks
 	@$(BIN)/python examples/packets_on_spark.py

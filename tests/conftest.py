@@ -42,10 +42,32 @@ def spark() -> Iterator[SparkSession]:
     session.stop()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+FULL = bool(os.environ.get("LOWWATER_FULL"))
+"""Run every query of the conformance suite on Spark, and what takes a Spark of its own to prove."""
+ONLY_IN_FULL = (
+    "test_pipeline.py",
+    "test_workers_of_a_cluster_get_the_package",
+    "test_machine_without_java_runs_a_stateful_query",
+)
+ONE_IN = 4
+"""Of the conformance suite on Spark, so many are left out for each that is run, unless in full."""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Tests that share the session run in one process; those that start Spark apart, in another."""
+    kept, left_out, seen = [], [], 0
     for item in items:
-        if "spark" in getattr(item, "fixturenames", ()):
+        on_spark = "spark" in getattr(item, "fixturenames", ()) or "[spark" in item.nodeid
+        if on_spark:
             item.add_marker(pytest.mark.xdist_group("spark"))
         elif "tests/spark/" in item.nodeid:
             item.add_marker(pytest.mark.xdist_group("apart"))
+        alone = any(name in item.nodeid for name in ONLY_IN_FULL)
+        sampled = on_spark and "tests/conformance/" in item.nodeid
+        seen += sampled
+        if not FULL and (alone or (sampled and seen % ONE_IN)):
+            left_out.append(item)
+        else:
+            kept.append(item)
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = kept

@@ -9,7 +9,7 @@ import pytest
 from tests.conformance.engines import Engine
 
 
-@pytest.fixture(params=["embedded", pytest.param("spark", marks=pytest.mark.xdist_group("spark"))])
+@pytest.fixture(params=["embedded", "spark"])
 def engine(request: Any) -> Engine:
     """Each engine in turn."""
     if request.param == "spark":
