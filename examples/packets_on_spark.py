@@ -1,9 +1,9 @@
 """Packets of three links on Spark: what is answered, when, and what plain Spark makes of it.
 
-Main1 is on time, Main2 comes in 4 seconds behind, Control is almost silent. First they are played in
-real time and counted in windows of 2 seconds (the paper's Q1, a minute made short). Then packets of
-Main1 are joined with those of Main2 that are at most 2 seconds away, and counted (Q7). In the end the
-same count is done with Spark's own watermarks.
+Main1 is on time, Main2 comes in 4 seconds behind, Control is almost silent. First they are played
+in real time and counted in windows of 2 seconds (the paper's Q1, a minute made short). Then packets
+of Main1 are joined with those of Main2 that are at most 2 seconds away, and counted (Q7). In the
+end the same count is done with Spark's own watermarks.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def write_log(folder: Path) -> None:
 
 def plain_spark(session: Any, log: Path, folder: Path, delay: str, per_link: bool) -> pl.DataFrame:
     """Q1 with Spark's watermarks: one for all links together, or one for each of them."""
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+    from pyspark.sql import functions as F  # noqa: PLC0415
 
     def read() -> Any:
         reader = session.readStream.schema("ts timestamp, link string")
