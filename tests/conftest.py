@@ -45,11 +45,13 @@ def spark() -> Iterator[SparkSession]:
 FULL = bool(os.environ.get("LOWWATER_FULL"))
 """Run every query of the conformance suite on Spark, and what takes a Spark of its own to prove."""
 ONLY_IN_FULL = (
+    "test_cluster.py",
+    "test_connect.py",
     "test_pipeline.py",
     "test_workers_of_a_cluster_get_the_package",
     "test_machine_without_java_runs_a_stateful_query",
 )
-ONE_IN = 4
+ONE_IN = 8
 """Of the conformance suite on Spark, so many are left out for each that is run, unless in full."""
 
 
