@@ -11,6 +11,8 @@ import pytest
 
 import lowwater as lw
 from lowwater.engines.embedded import engine
+from lowwater.engines.run import RunOptions, prepare
+from lowwater.plan.compile import compile_plan
 
 
 def test_a_union_of_outer_joins_goes_by_no_time_that_can_be_null() -> None:
@@ -185,7 +187,7 @@ def test_a_side_output_that_is_full_says_so(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(engine, "REFUSED_LIMIT", 3)
     rows = pl.DataFrame({"ts": [9, 1, 2, 3, 4, 5]})
     query = lw.stream(rows, name="s", time="ts")
-    run = query._prepare("embedded", "out-of-order", None, None, None, "nothing", 2, None)
+    run = prepare(compile_plan(query._node), "embedded", RunOptions(chunk_rows=2))
     with pytest.warns(lw.StreamWarning, match="more than 3 rows were refused") as told:
         run.run_here()
     assert len(told) == 1

@@ -131,6 +131,7 @@ SAMPLES = [
     errors.BrokenPromise("late", stream="s", channel=("a", 1), time=3, mark=7),
     errors.BadInput("no time"),
     errors.OperatorError("sort#1", ValueError("x")),
+    errors.CheckpointError("another plan"),
     errors.SinkError("disk full"),
 ]
 
