@@ -164,6 +164,7 @@ class GroupAggregate(Reducing):
             "joint": dict(self._joint),
             "least": dict(self._least),
             "slicing": self._slicing.snapshot(),
+            "partials": self._partials.snapshot(),
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
@@ -172,3 +173,4 @@ class GroupAggregate(Reducing):
         self._linear, self._joint = dict(saved["linear"]), dict(saved["joint"])
         self._least = dict(saved["least"])
         self._slicing.restore(saved["slicing"])
+        self._partials.restore(saved["partials"])

@@ -1,9 +1,10 @@
 """Partial aggregates by time slice, kept small by merging when they have doubled.
 
-New partials are set beside the merged ones and folded in when there are as many of them as there
-are merged ones. So a row takes part in a bounded number of merges on average, however the stream
-is cut, and a slice holds at most about twice its distinct groups (plus one small buffer). A chunk
-is reduced before it is set beside, as long as that makes it smaller.
+New partials are set beside the merged ones and folded in once there are as many of them as there
+are merged ones and yet more come: the last of a slice are merged when it is answered, and need not
+be before. So a row takes part in a bounded number of merges on average, however the stream is cut,
+and a slice holds at most about twice its distinct groups (plus the last chunk). A chunk is reduced
+before it is set beside, as long as that makes it smaller.
 """
 
 from __future__ import annotations
@@ -70,13 +71,11 @@ class Partials:
 
     def _put(self, slice_: int, partials: Chunk) -> None:
         store = self._store
-        fresh = store.rows_in(FRESH, slice_) + partials.height
-        if fresh < max(FEWEST, store.rows_in(MERGED, slice_)):
-            add(store, FRESH, slice_, partials)
-            return
-        held = self.take(slice_)
-        together = partials if held is None else pl.concat([held, partials])
-        store.put(MERGED, slice_, self._merge(together))
+        if store.rows_in(FRESH, slice_) >= max(FEWEST, store.rows_in(MERGED, slice_)):
+            held = self.take(slice_)
+            assert held is not None
+            store.put(MERGED, slice_, self._merge(held))
+        add(store, FRESH, slice_, partials)
 
     def _merge(self, partials: Chunk) -> Chunk:
         """One partial per place and key; grouping leaves the place out where there is only one."""
@@ -113,6 +112,14 @@ class Partials:
         held = [take(self._store, name, slice_, slice_ + 1) for name in (MERGED, FRESH)]
         some = [chunk for chunk in held if chunk is not None]
         return pl.concat(some) if some else None
+
+    def snapshot(self) -> int:
+        """What was learned about the rows."""
+        return self._skip
+
+    def restore(self, saved: int) -> None:
+        """Go on with what was learned."""
+        self._skip = saved
 
     def slices(self, low: int | None = None, high: int | None = None) -> list[int]:
         """The slices that hold something, in order."""

@@ -229,6 +229,7 @@ class WindowAggregate(Reducing):
             "mark": self._mark,
             "open_from": self._open_from,
             "slicing": self._slicing.snapshot(),
+            "partials": self._partials.snapshot(),
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
@@ -236,3 +237,4 @@ class WindowAggregate(Reducing):
         super().restore(saved)
         self._mark, self._open_from = saved["mark"], saved["open_from"]
         self._slicing.restore(saved["slicing"])
+        self._partials.restore(saved["partials"])

@@ -16,6 +16,7 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTri
 
 from lowwater.engines.spark.asking import asked
 from lowwater.engines.spark.message import DDL, Kind, Message, as_batch, unpickled
+from lowwater.engines.spark.task import begin_task
 
 FORMAT = "lowwater-clock"
 
@@ -75,6 +76,7 @@ class ClockReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The tick, to every bucket that goes by the clock."""
+        begin_task()
         tick, ends = partition.value
         body = b"end" if ends else b""
         yield as_batch(

@@ -27,11 +27,14 @@ def deliver_raw(
 
 
 def deliver(
-    rows: Chunk, delivery: Delivery, partition: int, at: int, reduce: bool
+    rows: Chunk, delivery: Delivery, partition: int, at: int, tried: dict[int, bool]
 ) -> Iterator[Message]:
-    """Rows that were let in, through the row-wise operators and reduced where that is possible."""
+    """Rows that were let in, through the row-wise operators and reduced where that is worth it.
+
+    ``tried`` remembers for which operators it is.
+    """
     prefix = [(idle_kernel(part), part) for part in delivery.prefix]
-    reducer = reducing(delivery.reducer) if reduce and delivery.reducer else None
+    reducer = reducing(delivery.reducer) if delivery.reducer else None
     for number, share in _spread(rows, delivery, partition):
         part = share
         for kernel, operator in prefix:
@@ -42,8 +45,12 @@ def deliver(
             continue
         bucket = delivery.ids[number]
         port, kind = delivery.end, Kind.ROWS
-        if reducer is not None and delivery.reducer is not None and _worth(reducer, part):
-            port, kind, part = delivery.reducer.index, Kind.PARTIALS, reducer.reduced(part)
+        if reducer is not None and delivery.reducer is not None:
+            target = delivery.reducer.index
+            if target not in tried:
+                tried[target] = _worth(reducer, part)
+            if tried[target]:
+                port, kind, part = target, Kind.PARTIALS, reducer.reduced(part)
         yield Message(delivery.stage, bucket, port, kind, -1, at, packed(part))
 
 

@@ -40,6 +40,7 @@ from lowwater.engines.spark.message import (
 from lowwater.engines.spark.outgoing import deliver, to_all
 from lowwater.engines.spark.program import SourceProgram
 from lowwater.engines.spark.source_stage import NOW, Reading
+from lowwater.engines.spark.task import begin_task
 from lowwater.engines.spark.trouble import carrying
 from lowwater.errors import StreamWarning
 from lowwater.progress.intake import Intake
@@ -211,6 +212,7 @@ class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The messages of a share."""
+        begin_task()
         with carrying():
             yield as_batch(self._messages(partition.value))
 
@@ -218,8 +220,9 @@ class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         source = self._source
         rows = unpacked(share.rows)
         if share.judged:
+            tried: dict[int, bool] = {}
             for delivery in source.deliveries:
-                yield from deliver(rows, delivery, share.number, share.at, reduce=True)
+                yield from deliver(rows, delivery, share.number, share.at, tried)
         else:
             reading = Reading(source, share.number, None)
             if source.clocked:

@@ -14,6 +14,7 @@ import pyarrow as pa
 from lowwater.engines.spark.graph import Part
 from lowwater.engines.spark.message import Kind, unpacked
 from lowwater.engines.spark.program import idle_kernel, reducing
+from lowwater.engines.spark.task import begin_task
 from lowwater.engines.spark.trouble import carrying
 from lowwater.engines.spark.types import handed_over
 from lowwater.engines.step import step
@@ -30,6 +31,7 @@ class ResultStage:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """What Spark calls, once a partition and batch."""
+        begin_task()
         with carrying():
             chunks = _results(batches)
             if self._combined is not None:
@@ -57,7 +59,7 @@ def _results(batches: Iterable[pa.RecordBatch]) -> Iterator[Chunk]:
         kinds, bodies = batch.column("kind"), batch.column("body")
         for kind, body in zip(kinds.to_pylist(), bodies, strict=True):
             if kind == Kind.RESULT:
-                yield unpacked(body.as_buffer().to_pybytes())
+                yield unpacked(body.as_buffer())
 
 
 def _old_strings(table: pa.Table) -> pa.Table:

@@ -30,6 +30,7 @@ _STATES = "org.apache.spark.sql.execution.streaming.state"
 ROCKSDB = f"{_STATES}.RocksDBStateStoreProvider"
 """The one state store of Spark's that can keep what Python gives it."""
 
+_ROCKSDB_SETTINGS = "spark.sql.streaming.stateStore.rocksdb"
 _HDFS_BACKED = f"{_STATES}.HDFSBackedStateStoreProvider"
 _CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing"
 
@@ -176,11 +177,15 @@ def _remote(master: str | None, app_name: str, wanted: dict[str, str]) -> SparkS
 def _recommended(master: str | None) -> dict[str, str]:
     settings = {
         STATE_STORE: ROCKSDB,
+        # What changed is written with each batch, the whole only now and then.
+        f"{_ROCKSDB_SETTINGS}.changelogCheckpointing.enabled": "true",
         "spark.python.unix.domain.socket.enabled": "true",
         # A batch for Python ends at this many rows. A limit in bytes would be looked at after every
         # row, which costs more than the row.
         "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
         "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
+        # Files with times as every reader knows them; Spark's own choice is also slower to write.
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }

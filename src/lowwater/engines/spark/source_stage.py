@@ -66,6 +66,7 @@ class Reading:
         self._standing = self._intake.standing()
         self._digests: list[Chunk] = []
         self._refused: list[Chunk] = []
+        self._tried: dict[int, bool] = {}
         self._at = 0
         self._rows = 0
 
@@ -89,7 +90,7 @@ class Reading:
         if refused is not None:
             self._refused.append(refused)
         for delivery in source.deliveries:
-            yield from deliver(rows, delivery, self._partition, self._at, reduce=True)
+            yield from deliver(rows, delivery, self._partition, self._at, self._tried)
 
     def close(self) -> Iterator[Message]:
         """The progress of all rows, to every bucket; what was refused, to one."""

@@ -85,6 +85,22 @@ class StageProcessor(StatefulProcessor):
         """Nothing to give back."""
 
 
+AT_ONCE = 1_000_000
+"""Rows given to an operator together at most; each call costs the same for few as for many."""
+
+
+def _gathered(messages: list[Message]) -> Iterator[tuple[int, Chunk]]:
+    """The rows of messages, those on one port together, in the order in which they came."""
+    held: dict[int, list[Chunk]] = {}
+    for message in messages:
+        chunks = held.setdefault(message.port, [])
+        chunks.append(unpacked(message.body))
+        if sum(chunk.height for chunk in chunks) >= AT_ONCE:
+            yield message.port, pl.concat(held.pop(message.port))
+    for port, chunks in held.items():
+        yield port, pl.concat(chunks) if len(chunks) > 1 else chunks[0]
+
+
 def _row(message: Message) -> Row:
     return Row(**message._asdict())
 
@@ -236,13 +252,13 @@ class Bucket:
             for source in self._program.sources
             if not source.ordered
         }
-        for message in by_kind.get(Kind.RAW, []):
-            intake = self._intakes[message.port]
-            rows = intake.judge(unpacked(message.body), standing[message.port], leaps[message.port])
+        for port, raw in _gathered(by_kind.get(Kind.RAW, [])):
+            intake = self._intakes[port]
+            rows = intake.judge(raw, standing[port], leaps[port])
             aside = intake.refused()
-            if aside is not None and message.port in self._accountable:
+            if aside is not None and port in self._accountable:
                 refused.setdefault(intake.spec.name, []).append(aside)
-            self._graph.push(message.port, [intake.seal(rows)])
+            self._graph.push(port, [intake.seal(rows)])
         for message in by_kind.get(Kind.REFUSED, []):
             (lines, notes), body = unpickled(message.body)
             self._notes += notes
@@ -253,14 +269,13 @@ class Bucket:
             if body:
                 name = self._intakes[message.port].spec.name
                 refused.setdefault(name, []).append(unpacked(body))
-        for message in by_kind.get(Kind.PARTIALS, []):
-            kernel = self._graph.members[message.port].kernel
+        for port, partials in _gathered(by_kind.get(Kind.PARTIALS, [])):
+            kernel = self._graph.members[port].kernel
             assert isinstance(kernel, Reducing)
-            partials = unpacked(message.body)
-            self._graph.members[message.port].counts.rows_in += partials.height
+            self._graph.members[port].counts.rows_in += partials.height
             kernel.on_partials(partials)
-        for message in by_kind.get(Kind.ROWS, []):
-            self._graph.push(message.port, [unpacked(message.body)])
+        for port, rows in _gathered(by_kind.get(Kind.ROWS, [])):
+            self._graph.push(port, [rows])
         return refused
 
     def _absorb(self, source: SourceProgram, digests: list[Message]) -> dict[str, Chunk]:

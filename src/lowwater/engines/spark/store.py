@@ -140,7 +140,7 @@ class SparkStore:
         kept = sum(size for _, size, token in self._entries() if token)
         for key in sorted(self._fresh):
             chunk = self._chunks[key]
-            self._shelf.write(self._slot, key, packed(chunk))
+            self._shelf.write(self._slot, key, packed(chunk, compressed=True))
             entries = self._index[key.name][key.slice]
             rows, size, _ = entries[key.sequence]
             cache = self._cache if LEAST <= size <= LIMIT - kept else None
