@@ -48,7 +48,7 @@ def show(rows: Sequence[dict[str, Any]], console: Console | None = None) -> None
     if not console.is_terminal:
         console.width = 120
     made_with = dict(rows[0].get("provenance", {})) if rows else provenance()
-    table = Table(title="Rows a second, ours beside a peer on the same rows")
+    table = Table(title="Ours beside a peer on the same rows")
     table.add_column("what")
     for heading in ("rows", "ours", "peer's", "ratio", "target"):
         table.add_column(heading, justify="right")
@@ -64,12 +64,26 @@ def show(rows: Sequence[dict[str, Any]], console: Console | None = None) -> None
         table.add_row(
             row["name"],
             f"{row['rows'] / 1e6:.2f} M",
-            f"{row['ours'] / 1e6:.2f} M/s",
-            f"{row['peer_value'] / 1e6:.2f} M/s",
+            quantity(row["ours"], row.get("unit", "rows/s")),
+            quantity(row["peer_value"], row.get("unit", "rows/s")),
             f"{row['ratio']:.2f}",
-            "" if target is None else f"{target:.2f}",
+            "" if target is None else f"{_bound(row)} {target:.2f}",
             row["peer"],
             "" if same is None else ("yes" if same else "NO"),
         )
     console.print(table)
     console.print(", ".join(f"{name} {value}" for name, value in made_with.items()), style="dim")
+
+
+def _bound(row: dict[str, Any]) -> str:
+    """Speed should be at least what was aimed at, everything else at most."""
+    return "≥" if row.get("unit", "rows/s") == "rows/s" else "≤"
+
+
+def quantity(value: float, unit: str) -> str:
+    """A figure in the unit people think in."""
+    if unit == "rows/s":
+        return f"{value / 1e6:.2f} M/s"
+    if unit == "bytes":
+        return f"{value / 1e6:,.1f} MB"
+    return f"{value:,.0f} {unit}" if value >= 10 else f"{value:.1f} {unit}"

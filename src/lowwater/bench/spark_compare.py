@@ -113,7 +113,7 @@ class Bench:
         """The side that is faster over the first files."""
         return max(sides, key=lambda side: self.run(side, "trial").steady_speed)
 
-    def turns(self, sides: Sequence[Side], rounds: int = 2) -> dict[str, list[Ran]]:
+    def turns(self, sides: Sequence[Side], rounds: int = 3) -> dict[str, list[Ran]]:
         """Every side in turn, again and again; runs by the side's name."""
         runs: dict[str, list[Ran]] = {side.name: [] for side in sides}
         for _ in range(rounds):

@@ -21,7 +21,7 @@ from lowwater.bench.spark_side import Batch, Query, Ran, ours, plain
 
 ROWS = 1_000
 """Rows of a batch, all sources together."""
-BATCHES = 80
+BATCHES = 60
 WARM = 20
 """Batches that are not counted."""
 DISORDER = 0.25
@@ -99,7 +99,7 @@ def _case(name: str, flows: list[Flow], mine: Query, theirs: Query, reach: float
     each = ROWS // len(flows)
     complete = completed(flows, each, BATCHES, reach)
     with workspace() as folder:
-        runs = Bench(folder, flows, BATCHES, each).turns([ours(mine), *plain(theirs)])
+        runs = Bench(folder, flows, BATCHES, each).turns([ours(mine), *plain(theirs)], 2)
     us = min(runs.pop("ours"), key=_millis)
     them = min((ran for each in runs.values() for ran in each), key=_millis)
     same = agreement(us.results, them.results)

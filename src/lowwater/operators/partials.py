@@ -1,10 +1,11 @@
 """Partial aggregates by time slice, kept small by merging when they have doubled.
 
 New partials are set beside the merged ones and folded in once there are as many of them as there
-are merged ones and yet more come: the last of a slice are merged when it is answered, and need not
-be before. So a row takes part in a bounded number of merges on average, however the stream is cut,
-and a slice holds at most about twice its distinct groups (plus the last chunk). A chunk is reduced
-before it is set beside, as long as that makes it smaller.
+are merged ones, when a chunk comes that is at most half of them: the last chunks of a slice are
+merged when it is answered, and need not be before. So a row takes part in a bounded number of
+merges on average, however the stream is cut, and a slice holds at most about twice its distinct
+groups and three chunks. A chunk is reduced before it is set beside, as long as that makes it
+smaller.
 """
 
 from __future__ import annotations
@@ -71,7 +72,8 @@ class Partials:
 
     def _put(self, slice_: int, partials: Chunk) -> None:
         store = self._store
-        if store.rows_in(FRESH, slice_) >= max(FEWEST, store.rows_in(MERGED, slice_)):
+        merged, fresh = store.rows_in(MERGED, slice_), store.rows_in(FRESH, slice_)
+        if fresh >= max(FEWEST, merged, 2 * partials.height):
             held = self.take(slice_)
             assert held is not None
             store.put(MERGED, slice_, self._merge(held))

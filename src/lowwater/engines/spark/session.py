@@ -194,6 +194,10 @@ def _recommended(master: str | None) -> dict[str, str]:
             f"{_CHECKPOINTS}.FileSystemBasedCheckpointFileManager"
         )
         settings["spark.sql.shuffle.partitions"] = str(_cores(master or ""))
+        # A file of a few megabytes is split evenly over the cores, not where it seems to fit.
+        settings["spark.sql.files.openCostInBytes"] = str(2**18)
+        # One small JVM beside Python workers, on the same cores: the collector that takes least.
+        settings["spark.driver.extraJavaOptions"] = "-XX:+UseParallelGC"
     return settings
 
 
