@@ -31,7 +31,6 @@ configuration:
   spark.sql.shuffle.partitions: "2"
 """
 
-# Within the function Spark answers no questions, not even what a type's name means; so before it.
 TABLES = """
 from pathlib import Path
 
@@ -39,13 +38,11 @@ from pyspark import pipelines as dp
 from pyspark.sql import SparkSession
 from tests.support.victim import query
 
-spark = SparkSession.active()
-frame = query(spark, Path({folder!r}, "data")).to_spark(spark)
-assert frame.isStreaming
-assert not spark.streams.active  # nothing has been started
-
 @dp.table
 def counts():
+    spark = SparkSession.active()
+    frame = query(spark, Path({folder!r}, "data")).to_spark(spark)
+    assert not spark.streams.active  # nothing has been started
     return frame
 """
 

@@ -20,7 +20,7 @@ from lowwater.bench.spark_side import Ran, Side, read_files, run_side, session
 
 Row = dict[str, Any]
 
-TRIAL = 4
+TRIAL = 3
 """Files over which plain Spark's state stores are tried, to go on with the faster."""
 
 _console = Console(stderr=True)

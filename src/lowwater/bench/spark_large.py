@@ -45,7 +45,7 @@ def run_w1() -> Iterator[Row]:
     what = "tumbling 1 min count by 2 columns, 520k groups a window"
     say(f"W1: {what}")
     with workspace() as folder:
-        bench = Bench(folder, [_many_groups()], 12, scaled(1_000_000))
+        bench = Bench(folder, [_many_groups()], 6, scaled(2_000_000))
         theirs = bench.better(plain(spark_plain.tumbling))
         runs = bench.turns([ours(spark_ours.tumbling), theirs])
     yield from speed_rows("W1", what, 3.0, runs)
@@ -75,9 +75,9 @@ def run_w2() -> Iterator[Row]:
 
 
 def _union_bench(folder: Path, behind: int) -> Bench:
-    keys, rate = {"key": scaled(5_000)}, scaled(1_000)
+    keys, rate = {"key": scaled(5_000)}, scaled(4_000)
     flows = [Flow(rate, keys, seed, 0.0, back) for seed, back in enumerate((0, 0, behind))]
-    return Bench(folder, flows, 10, scaled(100_000))
+    return Bench(folder, flows, 10, scaled(400_000))
 
 
 def _union_forms(behind: int) -> list[list[Side]]:
@@ -119,7 +119,7 @@ def _state_by_delay(what: str, held: dict[int, dict[str, Ran]]) -> Iterator[Row]
 def band_flows() -> tuple[list[Flow], int, int]:
     """Two sources whose rows have 1.2 partners each, in so many files of so many rows."""
     keys = {"a": 20, "b": 20, "c": 25, "d": scaled(10)}
-    return [Flow(scaled(1_000), keys, seed) for seed in (1, 2)], 10, scaled(200_000)
+    return [Flow(scaled(1_000), keys, seed) for seed in (1, 2)], 5, scaled(400_000)
 
 
 def band_sides() -> tuple[Side, list[Side]]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NoReturn, TypeVar
 
 import polars as pl
 
@@ -26,17 +27,21 @@ _PLAIN: Mapping[str, pl.DataType] = {
 }
 
 
+T = TypeVar("T")
+
+
 class Frame:
     """A streaming DataFrame; it runs on Spark only."""
 
     def __init__(self, dataframe: Any):
         self.dataframe = dataframe
-        if not dataframe.isStreaming:
+        ask = apart if is_remote(dataframe) else _here
+        if not ask(lambda: dataframe.isStreaming):
             raise OptionError(
                 "this DataFrame is not streaming; use spark.readStream, or play it as a log:"
                 " lw.replay(df.toArrow())"
             )
-        fields = dataframe.schema.jsonValue()["fields"]
+        fields = ask(lambda: dataframe.schema).jsonValue()["fields"]
         self._schema = {each["name"]: _dtype(each["name"], each["type"]) for each in fields}
 
     @property
@@ -61,6 +66,25 @@ class Frame:
 def is_dataframe(value: Any) -> bool:
     """Whether a value is a Spark DataFrame, of either kind."""
     return type(value).__module__.startswith("pyspark.sql") and hasattr(value, "isStreaming")
+
+
+def is_remote(value: Any) -> bool:
+    """Whether a session or DataFrame is one of Spark Connect's."""
+    return type(value).__module__.startswith("pyspark.sql.connect")
+
+
+def apart(question: Callable[[], T]) -> T:
+    """Ask a remote Spark something in a thread of its own.
+
+    The thread in which a declarative pipeline calls its functions gets no answers about DataFrames;
+    others do.
+    """
+    with ThreadPoolExecutor(1, "lowwater-asks") as other:
+        return other.submit(question).result()
+
+
+def _here(question: Callable[[], T]) -> T:
+    return question()
 
 
 def _dtype(name: str, kind: Any) -> pl.DataType:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import contextlib
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -15,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from pyspark import cloudpickle
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -31,6 +29,7 @@ from lowwater.engines.spark.result import ResultStage
 from lowwater.engines.spark.session import (
     on_one_machine,
     prepare_session,
+    set_if_allowed,
     ship_package,
     spark_session,
 )
@@ -41,7 +40,7 @@ from lowwater.errors import OptionError
 from lowwater.plan.nodes import SourceNode
 from lowwater.plan.physical import PhysicalPlan
 from lowwater.progress.contract import Heartbeat, OnDemand, Timer
-from lowwater.sources.frame import Frame
+from lowwater.sources.frame import Frame, apart, is_remote
 from lowwater.sources.push import Push
 from lowwater.sources.replay import Replay
 from lowwater.stream.duration import nanoseconds
@@ -71,6 +70,18 @@ def build(
 ) -> Built:
     """Put the plan together; ``end`` ends all sources after what was read so far."""
     spark = _session(plan, options)
+    if is_remote(spark):
+        return apart(lambda: _built(spark, plan, options, late_folder, end))
+    return _built(spark, plan, options, late_folder, end)
+
+
+def _built(
+    spark: SparkSession,
+    plan: PhysicalPlan,
+    options: RunOptions,
+    late_folder: str | None,
+    end: bool,
+) -> Built:
     prepare_session(spark)
     ship_package(spark)
     live = _live(plan, options)
@@ -161,8 +172,7 @@ UNSET_PARTITIONS = 200
 def _fit_partitions(spark: SparkSession, buckets: int) -> None:
     """No more shuffle partitions than buckets, if the user has not chosen otherwise."""
     if spark.conf.get("spark.sql.shuffle.partitions") == str(UNSET_PARTITIONS):
-        with contextlib.suppress(PySparkException):  # a pipeline lets nothing be set
-            spark.conf.set("spark.sql.shuffle.partitions", str(buckets))
+        set_if_allowed(spark, "spark.sql.shuffle.partitions", str(buckets))
 
 
 def _late_folder(given: object) -> str:

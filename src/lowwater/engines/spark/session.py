@@ -77,14 +77,21 @@ def prepare_session(spark: SparkSession) -> None:
 
 def _set(spark: SparkSession, name: str, value: str) -> None:
     """Set what a query cannot do without; a pipeline has its settings from its specification."""
+    if not set_if_allowed(spark, name, value):
+        raise OptionError(
+            f"put {name}: {value} under 'configuration' in the specification of the pipeline"
+        )
+
+
+def set_if_allowed(spark: SparkSession, name: str, value: str) -> bool:
+    """Make a setting, unless this is in a declarative pipeline, which lets nothing be set."""
     try:
         spark.conf.set(name, value)
     except PySparkException as error:
         if not (error.getCondition() or "").startswith("SESSION_MUTATION_IN_DECLARATIVE_PIPELINE"):
             raise
-        raise OptionError(
-            f"put {name}: {value} under 'configuration' in the specification of the pipeline"
-        ) from error
+        return False
+    return True
 
 
 def ship_package(spark: SparkSession) -> None:
@@ -194,8 +201,8 @@ def _recommended(master: str | None) -> dict[str, str]:
             f"{_CHECKPOINTS}.FileSystemBasedCheckpointFileManager"
         )
         settings["spark.sql.shuffle.partitions"] = str(_cores(master or ""))
-        # A file of a few megabytes is split evenly over the cores, not where it seems to fit.
-        settings["spark.sql.files.openCostInBytes"] = str(2**18)
+        # A file of some megabytes is split evenly over the cores, a smaller one not at all.
+        settings["spark.sql.files.openCostInBytes"] = str(2**20)
         # One small JVM beside Python workers, on the same cores: the collector that takes least.
         settings["spark.driver.extraJavaOptions"] = "-XX:+UseParallelGC"
     return settings
