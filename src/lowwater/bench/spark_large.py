@@ -75,7 +75,7 @@ def run_w2() -> Iterator[Row]:
 
 
 def _union_bench(folder: Path, behind: int) -> Bench:
-    keys, rate = {"key": scaled(5_000)}, scaled(4_000)
+    keys, rate = {"key": scaled(50_000)}, scaled(4_000)
     flows = [Flow(rate, keys, seed, 0.0, back) for seed, back in enumerate((0, 0, behind))]
     return Bench(folder, flows, 10, scaled(400_000))
 
