@@ -16,7 +16,7 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTri
 
 from lowwater.engines.spark.asking import asked
 from lowwater.engines.spark.message import DDL, Kind, Message, as_batch, unpickled
-from lowwater.engines.spark.task import begin_task
+from lowwater.engines.spark.task import begin_task, end_quietly
 
 FORMAT = "lowwater-clock"
 
@@ -25,6 +25,7 @@ class ClockReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Runs on the driver's machine, once a trigger."""
 
     def __init__(self, options: dict[str, str]):
+        end_quietly()
         targets: list[tuple[int, tuple[int, ...]]] = unpickled(bytes.fromhex(options["targets"]))
         self._targets = targets
         self._folder = options["asks"]

@@ -40,7 +40,7 @@ from lowwater.engines.spark.message import (
 from lowwater.engines.spark.outgoing import deliver, to_all
 from lowwater.engines.spark.program import SourceProgram
 from lowwater.engines.spark.source_stage import NOW, Reading
-from lowwater.engines.spark.task import begin_task
+from lowwater.engines.spark.task import begin_task, end_quietly
 from lowwater.engines.spark.trouble import carrying
 from lowwater.errors import StreamWarning
 from lowwater.progress.intake import Intake
@@ -81,6 +81,7 @@ class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Plans batches on the driver's machine; reads shares anywhere."""
 
     def __init__(self, path: str):
+        end_quietly()
         log: Log = unpickled(Path(path).read_bytes())
         self._log, self._source = log, log.source
         self._table: pl.DataFrame | None = None

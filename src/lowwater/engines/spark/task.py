@@ -41,7 +41,7 @@ def begin_task() -> None:
     tasks begin stays for good, so the search may leave it out. Only the first: a later task may
     begin with objects that end, and what is left out is never freed.
     """
-    _end_quietly()
+    end_quietly()
     if next(_begun) < FREEZING:
         gc.freeze()
 
@@ -51,7 +51,7 @@ _begun = itertools.count()
 
 
 @cache
-def _end_quietly() -> None:
+def end_quietly() -> None:
     """A worker that Spark puts away while it is writing prints a traceback nobody needs."""
     shout = traceback.print_exc
 
