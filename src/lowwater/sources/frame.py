@@ -65,7 +65,8 @@ class Frame:
 
 def is_dataframe(value: Any) -> bool:
     """Whether a value is a Spark DataFrame, of either kind."""
-    return type(value).__module__.startswith("pyspark.sql") and hasattr(value, "isStreaming")
+    kind = type(value)  # asking the value itself would be a question to Spark
+    return kind.__module__.startswith("pyspark.sql") and hasattr(kind, "isStreaming")
 
 
 def is_remote(value: Any) -> bool:
