@@ -25,6 +25,8 @@ from pyspark import cloudpickle
 
 from lowwater.api import Stream
 from lowwater.engines.spark import cache, hints, outgoing, replay_source
+from lowwater.engines.spark import message as message_module
+from lowwater.engines.spark import stage as stage_module
 from lowwater.engines.spark import store as spark_store
 from lowwater.engines.spark.buckets import spark_hash
 from lowwater.engines.spark.late import read_refused
@@ -58,6 +60,8 @@ SMALL = (
     (spark_store, "LEAST", 0),
     (replay_source, "ROWS_A_TASK", 7),
     (outgoing, "SAMPLE", 4),
+    (message_module, "LARGE", 2),
+    (stage_module, "AT_ONCE", 5),
 )
 """Thresholds that decide only what things cost, so that small streams go where large ones would."""
 

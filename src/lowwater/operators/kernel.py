@@ -11,6 +11,7 @@ emits never go back; after the end of all inputs its store is empty.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -82,7 +83,7 @@ class Kernel:
         self._open = set(saved["open"])
 
 
-class Reducing(Kernel):
+class Reducing(Kernel, ABC):
     """A kernel that aggregates, so that rows can be reduced on the way to it and its answers be
     put together from the answers of several copies of it, each of which saw some of the rows.
 
@@ -92,14 +93,14 @@ class Reducing(Kernel):
     in_part = False
     """Whether answers leave as partials, to be given to :meth:`finished` together."""
 
+    @abstractmethod
     def reduced(self, chunk: Chunk) -> Chunk:
         """Rows as partials."""
-        raise NotImplementedError
 
+    @abstractmethod
     def on_partials(self, partials: Chunk) -> None:
         """Take partials in as if they were the rows they came from."""
-        raise NotImplementedError
 
+    @abstractmethod
     def finished(self, partials: Chunk) -> Chunk:
         """The answers, from partial answers of all copies."""
-        raise NotImplementedError
