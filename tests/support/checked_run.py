@@ -1,7 +1,8 @@
 """A run that checks every promise: each operator's output against the punctuation it sent before.
 
 It drives the kernels of a compiled plan by hand: rows cut into chunks at random, inputs interleaved
-at random, kernels torn down and built again from their snapshots at random moments. It fails when
+at random, kernels torn down and built again from their snapshots at random moments, settled or not.
+It fails when
 
 - a row breaks a promise its operator made before (promises must be sound),
 - a promise goes backwards (promises must be monotone),
@@ -177,6 +178,8 @@ class CheckedRun:
 
     def _reborn(self, index: int) -> Kernel:
         kernel = self._kernels[index]
+        if self._draw(st.booleans()):
+            kernel.settle()
         saved = copy.deepcopy(kernel.snapshot())
         build = self.plan.operators[index].build
         assert build is not None

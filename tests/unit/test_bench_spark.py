@@ -13,7 +13,7 @@ import pytest
 from lowwater.bench import BENCHMARKS, PARTS, run
 from lowwater.bench.spark_compare import agreement
 from lowwater.bench.spark_data import BEGIN, Flow, write_files
-from lowwater.bench.spark_live import counted
+from lowwater.bench.spark_live import ages_when_read, batches_taken, counted
 from lowwater.bench.spark_side import Batch, Ran, committed
 from lowwater.bench.spark_small import Wait, completed, waits
 from lowwater.bench.spark_watch import Usage, family, used
@@ -92,6 +92,16 @@ def test_a_wait_lasts_from_the_start_of_one_batch_to_the_end_of_another():
 
 def test_rows_are_counted_by_their_second():
     assert counted([5.0, 5.9, 6.0]) == {5: 2, 6: 1}
+
+
+def test_an_answer_takes_the_batch_that_runs_when_it_is_due_and_those_begun_after():
+    batches = [batch(number, number * 1.0, 900) for number in range(10)]
+    begun = [each.began for each in batches]
+    assert batches_taken(3.5, 3.9, [], begun) == 1
+    assert batches_taken(3.5, 4.9, [], begun) == 2
+    ages = ages_when_read([1.25, 6.5], batches)
+    assert ages == [(2.0, 0.75), (7.0, 0.5)]
+    assert batches_taken(3.5, 4.9, ages, begun) == 1  # due at 4.25
 
 
 def test_only_files_of_complete_batches_count(tmp_path: Path):

@@ -157,6 +157,10 @@ class GroupAggregate(Reducing):
         """The linear marks held."""
         return dict(self._linear)
 
+    def settle(self) -> None:
+        """Fold partials."""
+        self._partials.settle()
+
     def snapshot(self) -> dict[str, Any]:
         """The promises held and the least values per slice."""
         return super().snapshot() | {

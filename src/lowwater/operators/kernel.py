@@ -74,6 +74,9 @@ class Kernel:
         """The promises held, by input or attribute, for people to look at."""
         return {}
 
+    def settle(self) -> None:
+        """Make the state small: an engine is about to write it. Answers stay what they are."""
+
     def snapshot(self) -> dict[str, Any]:
         """The kernel's few numbers."""
         return {"open": sorted(self._open)}

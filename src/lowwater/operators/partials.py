@@ -5,7 +5,7 @@ are merged ones, when a chunk comes that is at most half of them: the last chunk
 merged when it is answered, and need not be before. So a row takes part in a bounded number of
 merges on average, however the stream is cut, and a slice holds at most about twice its distinct
 groups and three chunks. A chunk is reduced before it is set beside, as long as that makes it
-smaller.
+smaller. What is about to be written somewhere is folded before, if it has doubled.
 """
 
 from __future__ import annotations
@@ -71,13 +71,24 @@ class Partials:
         return reduced
 
     def _put(self, slice_: int, partials: Chunk) -> None:
-        store = self._store
-        merged, fresh = store.rows_in(MERGED, slice_), store.rows_in(FRESH, slice_)
-        if fresh >= max(FEWEST, merged, 2 * partials.height):
-            held = self.take(slice_)
-            assert held is not None
-            store.put(MERGED, slice_, self._merge(held))
-        add(store, FRESH, slice_, partials)
+        if self._doubled(slice_, 2 * partials.height):
+            self._fold(slice_)
+        add(self._store, FRESH, slice_, partials)
+
+    def settle(self) -> None:
+        """Fold the slices that have doubled."""
+        for slice_ in list(self._store.slices(FRESH)):
+            if self._doubled(slice_):
+                self._fold(slice_)
+
+    def _doubled(self, slice_: int, least: int = 0) -> bool:
+        merged, fresh = (self._store.rows_in(name, slice_) for name in (MERGED, FRESH))
+        return fresh >= max(FEWEST, merged, least)
+
+    def _fold(self, slice_: int) -> None:
+        held = self.take(slice_)
+        assert held is not None
+        self._store.put(MERGED, slice_, self._merge(held))
 
     def _merge(self, partials: Chunk) -> Chunk:
         """One partial per place and key; grouping leaves the place out where there is only one."""

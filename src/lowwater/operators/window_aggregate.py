@@ -223,6 +223,10 @@ class WindowAggregate(Reducing):
         """The input's mark."""
         return {self._time: self._mark}
 
+    def settle(self) -> None:
+        """Fold partials."""
+        self._partials.settle()
+
     def snapshot(self) -> dict[str, Any]:
         """The mark, the first open window and the width of a slice."""
         return super().snapshot() | {

@@ -113,6 +113,11 @@ class Graph:
         for wish in before.kernel.needs(ask.attribute, ask.mark):
             yield from self._backtrack(before, wish)
 
+    def settle(self) -> None:
+        """Let all kernels make their state small."""
+        for member in self.members.values():
+            member.kernel.settle()
+
     def snapshot(self) -> dict[str, Any]:
         """The numbers of all kernels."""
         return {m.part.slot: m.kernel.snapshot() for m in self.members.values()}

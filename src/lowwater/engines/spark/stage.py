@@ -26,7 +26,7 @@ from lowwater.engines.spark.message import Kind, Message, pickled, unpacked, unp
 from lowwater.engines.spark.outgoing import send
 from lowwater.engines.spark.program import SourceProgram, StageProgram
 from lowwater.engines.spark.store import Shelf, SparkStore
-from lowwater.engines.spark.task import Task, current_task
+from lowwater.engines.spark.task import Task, current_task, end_quietly
 from lowwater.engines.spark.trouble import carrying
 from lowwater.errors import CheckpointError, StreamWarning
 from lowwater.operators.kernel import Reducing
@@ -50,6 +50,7 @@ class StageProcessor(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Open the state."""
+        end_quietly()
         self._chunks = handle.getMapState("chunks", CHUNK_KEY, "body binary")
         self._index = handle.getValueState("index", INDEX)
 
@@ -240,6 +241,7 @@ class Bucket:
             yield from send(
                 route, self._graph.left[route.producer], self._id, self._last, self._now
             )
+        self._graph.settle()
         own = self._id == self._program.ids[0]  # all buckets notice the same
         notes = [str(each.message) for each in noticed if own and each.category is StreamWarning]
         yield self._report([*self._notes, *notes], task.batch)
