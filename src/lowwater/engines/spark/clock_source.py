@@ -97,6 +97,7 @@ class ClockSource(DataSource):
 
     def schema(self) -> str:
         """Messages."""
+        end_quietly()
         return DDL
 
     def streamReader(self, schema: Any) -> ClockReader:

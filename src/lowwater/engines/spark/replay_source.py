@@ -263,6 +263,7 @@ class ReplaySource(DataSource):
 
     def schema(self) -> str:
         """Messages."""
+        end_quietly()
         return DDL
 
     def streamReader(self, schema: Any) -> ReplayReader:

@@ -52,11 +52,15 @@ _begun = itertools.count()
 
 @cache
 def end_quietly() -> None:
-    """A worker that Spark puts away while it is writing prints a traceback nobody needs."""
-    shout = traceback.print_exc
+    """A process that Spark puts away while it is writing prints a traceback nobody needs."""
+    print_exc, excepthook = traceback.print_exc, sys.excepthook
 
-    def print_exc(*arguments: Any, **named: Any) -> None:
+    def quiet_print_exc(*arguments: Any, **named: Any) -> None:
         if not isinstance(sys.exception(), BrokenPipeError):
-            shout(*arguments, **named)
+            print_exc(*arguments, **named)
 
-    traceback.print_exc = print_exc
+    def quiet_excepthook(kind: type[BaseException], *rest: Any) -> None:
+        if not issubclass(kind, BrokenPipeError):
+            excepthook(kind, *rest)
+
+    traceback.print_exc, sys.excepthook = quiet_print_exc, quiet_excepthook
