@@ -104,7 +104,7 @@ def _state_by_delay(what: str, held: dict[int, dict[str, Ran]]) -> Iterator[Row]
     """How state grows with the delay, on every side.
 
     For exact answers every group keeps a number for each open minute, and a delay of four minutes
-    opens four more beside the five or six of a window: more than 1.25 times as much on any side.
+    opens four more beside six or seven: more than 1.25 times as much on any side.
     """
     for delay, sides in held.items():
         for side, ran in sides.items():
@@ -122,7 +122,9 @@ def _memory_by_delay(what: str) -> Row:
     most, least = (peak_apart(f"W2 {delay}", "ours") for delay in (max(DELAYS), min(DELAYS)))
     label = f"W2, memory of all processes, {max(DELAYS)} s behind"
     peer = f"ours, {min(DELAYS)} s behind"
-    return figure(label, what, "bytes", most, peer, least, 0) | {"target": 1.25}
+    flows, files, rows_each = _union_flows(max(DELAYS))
+    rows = len(flows) * files * rows_each
+    return figure(label, what, "bytes", most, peer, least, rows) | {"target": 1.25}
 
 
 # ---- W3: band join, then a count -----------------------------------------------------------
