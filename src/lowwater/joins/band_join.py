@@ -48,10 +48,7 @@ class BandJoin(Kernel):
         shape = self._shape
         rows = shape.prepare(port, chunk, self._next_id[port])
         self._next_id[port] += chunk.height
-        ticks = shape.domain.array_of(chunk[shape.times[port]])
-        low, high = int(ticks.min()), int(ticks.max())
-        if self._slicing.observe(chunk.height, low, high):
-            self._reslice()
+        low, high = self._observed(port, chunk)
         pairs = self._meet(port, rows, low, high)
         out: list[Element] = []
         if pairs is not None and pairs.height:
@@ -66,16 +63,28 @@ class BandJoin(Kernel):
                 out.append(shape.put_out(done))
         return out
 
+    def _observed(self, port: int, chunk: Chunk) -> tuple[int, int]:
+        """The least and the greatest time of new rows; slices are made to fit them."""
+        ticks = self._shape.domain.array_of(chunk[self._shape.times[port]])
+        low, high = int(ticks.min()), int(ticks.max())
+        if self._slicing.observe(chunk.height, low, high):
+            self._reslice()
+        return low, high
+
     def _reslice(self) -> None:
         width = self._slicing.width
         for side in (0, 1):
             reslice(self.store, ROWS[side], self._shape.inside_time(side) // width)
             reslice(self.store, MATCHED[side], pl.col("__time") // width)
 
-    def _meet(self, port: int, rows: Chunk, low: int, high: int) -> Chunk | None:
+    def _others(self, port: int, low: int, high: int) -> Chunk | None:
+        """The rows of the other side that rows between two times can meet."""
         first = self._reach.earliest(port, low) // self._slicing.width
         last = self._reach.latest(port, high) // self._slicing.width + 1
-        others = read(self.store, ROWS[1 - port], first, last)
+        return read(self.store, ROWS[1 - port], first, last)
+
+    def _meet(self, port: int, rows: Chunk, low: int, high: int) -> Chunk | None:
+        others = self._others(port, low, high)
         if others is None:
             return None
         return self._shape.match(*((rows, others) if port == 0 else (others, rows)))
@@ -135,14 +144,17 @@ class BandJoin(Kernel):
             if stay.height:
                 self.store.put(ROWS[side], whole, stay)
             gone.append(edge.filter(time < threshold))
+        dropped = [rows for rows in gone if rows is not None and rows.height]
+        return self._dropped(side, pl.concat(dropped) if dropped else None, whole, threshold)
+
+    def _dropped(self, side: int, rows: Chunk | None, whole: int, threshold: int) -> list[Element]:
+        """What an outer join says about rows that can meet nothing any more."""
         if not self._shape.keeps(side):
             return []
         met = read(self.store, MATCHED[side], None, whole + 1)
         self._forget_matches(side, whole, threshold)
-        dropped = [rows for rows in gone if rows is not None and rows.height]
-        if not dropped:
+        if rows is None:
             return []
-        rows = pl.concat(dropped)
         alone = rows if met is None else rows.join(met, on=IDS[side], how="anti")
         return [self._shape.put_out(alone)] if alone.height else []
 
@@ -176,9 +188,12 @@ class BandJoin(Kernel):
 
     def asks(self) -> Sequence[Ask]:
         """An outer join wants to know when its earliest row has missed its partners."""
+        return self._missing([side for side in (0, 1) if self._shape.keeps(side)])
+
+    def _missing(self, sides: Sequence[int]) -> list[Ask]:
         wants = []
-        for side in (0, 1):
-            slices = self.store.slices(ROWS[side]) if self._shape.keeps(side) else []
+        for side in sides:
+            slices = self.store.slices(ROWS[side])
             if slices:
                 rows = read(self.store, ROWS[side], slices[0], slices[0] + 1)
                 assert rows is not None

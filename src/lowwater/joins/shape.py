@@ -15,7 +15,8 @@ from lowwater.joins.reach import Band, Reach
 from lowwater.stream.element import Chunk
 from lowwater.stream.time_domain import TimeDomain
 
-How = Literal["inner", "left", "right", "full"]
+How = Literal["inner", "left", "right", "full", "semi", "anti"]
+HOWS: tuple[How, ...] = ("inner", "left", "right", "full", "semi", "anti")
 IDS = ("__id0", "__id1")
 BUCKET = "__bucket"
 FAR = 8
@@ -84,9 +85,12 @@ class JoinShape:
         return pairs if check is None else pairs.filter(check)
 
     def _key(self, name: str, inside: str) -> pl.Expr:
-        """A key column; a NaN matches nothing, like a null."""
+        """A key column. Numbers are compared by their bits: one NaN, one zero, as in SQL."""
         column = pl.col(inside)
-        return column.fill_nan(None) if self.output[name].is_float() else column
+        if not self.output[name].is_float():
+            return column
+        number = column.cast(pl.Float64).fill_nan(float("nan")).replace(-0.0, 0.0)
+        return number.reinterpret(dtype=pl.Int64)
 
     def _far_apart(self, left: Chunk, right: Chunk) -> bool:
         """Whether rows lie over so many reaches that pairs must be kept from forming by time."""

@@ -17,6 +17,7 @@ from typing import Any
 import polars as pl
 
 from lowwater.errors import QueryError, unknown_name
+from lowwater.operators import sketches
 
 MANY = 200_000
 """From this many rows on, polars' streaming engine groups faster than the in-memory one."""
@@ -47,6 +48,10 @@ class Call:
     floating: bool = False
     time: pl.Expr | None = None
     """The ticks that first and last go by."""
+    share: float | None = None
+    """Which quantile, from 0 to 1."""
+    dtype: pl.DataType | None = None
+    """The argument's type."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +113,9 @@ def build(call: Call) -> Aggregate:
         "stddev": _stddev,
         "first": _edge,
         "last": _edge,
+        "collect": _collect,
+        "approx_count_distinct": _approx_count_distinct,
+        "approx_quantile": _approx_quantile,
     }
     if call.function not in makers:
         raise QueryError(unknown_name("aggregate", call.function, makers))
@@ -222,6 +230,35 @@ def _edge(call: Call) -> Aggregate:
         (ranked[0].first(), ranked[1].first()),
         pl.col(part).alias(call.name),
     )
+
+
+def _collect(call: Call) -> Aggregate:
+    """All values that are not null, in order of time and then of value."""
+    if call.time is None:
+        raise QueryError("collect needs a stream with a time attribute")
+    part, at, value = f"{call.name}__list", "at", "value"
+    pair = pl.struct(call.time.alias(at), _argument(call).alias(value))
+    lifted = pl.when(_argument(call).is_not_null()).then(pair)
+    lists = lifted.reshape((-1, 1)).arr.to_list().alias(part)
+    merge = pl.col(part).list.explode().drop_nulls().implode().alias(part)
+    finish = pl.col(part).list.sort().list.eval(pl.element().struct.field(value))
+    return Aggregate(call.name, (lists,), (merge,), finish.alias(call.name))
+
+
+def _approx_count_distinct(call: Call) -> Aggregate:
+    assert call.dtype is not None
+    steps = sketches.approx_count_distinct(call.name, _argument(call), call.dtype)
+    return _in_steps(call, steps)
+
+
+def _approx_quantile(call: Call) -> Aggregate:
+    assert call.share is not None
+    return _in_steps(call, sketches.approx_quantile(call.name, _argument(call), call.share))
+
+
+def _in_steps(call: Call, steps: sketches.Steps) -> Aggregate:
+    lifted, merged, finished = steps
+    return Aggregate(call.name, (lifted,), (merged,), finished.alias(call.name))
 
 
 def lift(

@@ -50,11 +50,24 @@ class Derivation:
     """How a projected column progresses: from which inputs, shifted by how many ticks.
 
     ``all``: every source bounds it (a copy; greatest). ``least``: the least source does
-    (least, coalesce).
+    (least, coalesce). With a ``bucket`` the value is rounded down to a multiple of so many ticks,
+    and is the number of the bucket rather than its start if ``numbered``.
     """
 
     sources: tuple[tuple[str, int], ...]
     how: Literal["all", "least"] = "all"
+    bucket: int = 1
+    numbered: bool = False
+
+    def rounded(self, mark: int) -> int:
+        """What a mark of the value before rounding says about the value."""
+        if mark == BEGINNING:
+            return mark
+        return mark // self.bucket * (1 if self.numbered else self.bucket)
+
+    def unrounded(self, mark: int) -> int:
+        """The least mark before rounding that lets the value promise ``mark``."""
+        return mark * self.bucket if self.numbered else -(-mark // self.bucket) * self.bucket
 
 
 class Project(Kernel):
@@ -78,8 +91,9 @@ class Project(Kernel):
         self._told: dict[str, int] = {}
         self._copies: dict[str, list[str]] = {}
         for name, derivation in self._derived.items():
-            if len(derivation.sources) == 1 and derivation.sources[0][1] == 0:
-                self._copies.setdefault(derivation.sources[0][0], []).append(name)
+            (source, shift), *others = derivation.sources
+            if not others and not shift and derivation.bucket == 1:
+                self._copies.setdefault(source, []).append(name)
 
     def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
         """Compute the columns."""
@@ -113,7 +127,7 @@ class Project(Kernel):
             held + shift if (held := self._held.get(source, BEGINNING)) > BEGINNING else BEGINNING
             for source, shift in derivation.sources
         ]
-        return max(marks) if derivation.how == "all" else min(marks)
+        return derivation.rounded(max(marks) if derivation.how == "all" else min(marks))
 
     def _tell(self, name: str, mark: int) -> list[Element]:
         if mark <= self._told.get(name, BEGINNING):
@@ -133,7 +147,7 @@ class Project(Kernel):
         for name, derivation in self._derived.items():
             if derivation.how == "all" and set(bounds) == {s for s, _ in derivation.sources}:
                 shifted = [bounds[source] + shift for source, shift in derivation.sources]
-                told += self._tell(name, min(shifted))
+                told += self._tell(name, derivation.rounded(min(shifted)))
         return told
 
     def needs(self, attribute: str, mark: int) -> Sequence[Ask]:
@@ -141,6 +155,7 @@ class Project(Kernel):
         derivation = self._derived.get(attribute)
         if derivation is None:
             return []
+        mark = derivation.unrounded(mark)
         return [
             Ask(0, source, mark - shift)
             for source, shift in derivation.sources

@@ -41,12 +41,12 @@ class LateAccount:
     @property
     def rows(self) -> int:
         """All refused rows."""
-        return sum(count for count, _, _ in self._lines.values())
+        return sum(count for count, _, _ in list(self._lines.values()))
 
     def lines(self) -> list[LateRows]:
         """The account, largest first."""
         lines = [
             LateRows(self._stream, channel, reason, count, most, total / count)
-            for (channel, reason), (count, most, total) in self._lines.items()
+            for (channel, reason), (count, most, total) in list(self._lines.items())
         ]
         return sorted(lines, key=lambda line: -line.rows)

@@ -127,6 +127,14 @@ class StreamSpec:
         return (self.channel,) if self.channel else self.groups
 
     @property
+    def promise(self) -> str:
+        """What is promised, in words."""
+        if self.stamp != "external":
+            return f"{self.stamp} timestamps"
+        words = ", ".join(f"{name} {each.describe()}" for name, each in self.contracts.items())
+        return f"{words} per {', '.join(self.key_columns)}" if self.key_columns else words
+
+    @property
     def row_schema(self) -> dict[str, pl.DataType]:
         """The columns of rows once they are let in."""
         schema = dict(self.schema)

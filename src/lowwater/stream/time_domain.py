@@ -109,3 +109,5 @@ class TimeDomain:
 
 ROWS = TimeDomain(pl.Int64(), 0)
 """The domain of sequence numbers."""
+BUCKETS = TimeDomain(pl.Int64(), 0)
+"""The domain of the numbers of buckets of time."""

@@ -1,0 +1,90 @@
+"""Semi and anti joins within a reach: left rows that have a partner, or that have none.
+
+The same reach, purging and promises as the band join. A left row is kept only until its first
+partner: then a semi join answers it and an anti join forgets it. A left row that is dropped without
+a partner is what an anti join answers. Only the left side's time is in the output.
+
+Invariant: a left row that is kept has met no partner yet, and can still meet one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import polars as pl
+
+from lowwater.joins.band_join import ROWS, BandJoin
+from lowwater.operators.kernel import Ask
+from lowwater.state.store import read, take
+from lowwater.stream.element import Chunk, Element
+
+LEFT, RIGHT = 0, 1
+AT = "__at"
+
+
+class HalfJoin(BandJoin):
+    """Keeps or drops left rows by whether a partner comes."""
+
+    rule: ClassVar[str] = "the lesser of the left mark and what the right one can reach back to"
+
+    def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
+        """Find out which left rows have a partner now."""
+        shape = self._shape
+        rows = shape.prepare(port, chunk, 0)
+        low, high = self._observed(port, chunk)
+        if port == RIGHT:
+            met = self._met_in_store(rows, low, high)
+            self._keep(RIGHT, rows, low, high)
+            return self._answered(met)
+        others = self._others(LEFT, low, high)
+        numbered = rows.with_row_index(AT)
+        pairs = None if others is None else shape.match(numbered, others)
+        if pairs is None or not pairs.height:
+            met, alone = rows.clear(), rows
+        else:
+            found = pairs.select(AT).unique()
+            met = numbered.join(found, on=AT, how="semi", maintain_order="left").drop(AT)
+            alone = numbered.join(found, on=AT, how="anti", maintain_order="left").drop(AT)
+        kept = self._keep(LEFT, alone, low, high) if alone.height else alone
+        missed = alone.clear()
+        if kept.height < alone.height:
+            missed = alone.filter(shape.inside_time(LEFT) < self._threshold(LEFT))
+        return [*self._answered(met), *self._missed(missed)]
+
+    def _met_in_store(self, rows: Chunk, low: int, high: int) -> Chunk:
+        """The left rows in the store that meet new right rows; they leave it."""
+        shape, width = self._shape, self._slicing.width
+        met = []
+        first = self._reach.earliest(RIGHT, low) // width
+        last = self._reach.latest(RIGHT, high) // width + 1
+        for slice_ in list(self.store.slices(ROWS[LEFT], first, last)):
+            waiting = read(self.store, ROWS[LEFT], slice_, slice_ + 1)
+            assert waiting is not None
+            numbered = waiting.with_row_index(AT)
+            found = shape.match(numbered, rows).select(AT).unique()
+            if not found.height:
+                continue
+            met.append(numbered.join(found, on=AT, how="semi", maintain_order="left").drop(AT))
+            stay = numbered.join(found, on=AT, how="anti", maintain_order="left").drop(AT)
+            take(self.store, ROWS[LEFT], slice_, slice_ + 1)
+            if stay.height:
+                self.store.put(ROWS[LEFT], slice_, stay)
+        return pl.concat(met) if met else rows.clear()
+
+    def _answered(self, met: Chunk) -> list[Element]:
+        return [self._shape.put_out(met)] if met.height and self._shape.how == "semi" else []
+
+    def _missed(self, rows: Chunk) -> list[Element]:
+        return [self._shape.put_out(rows)] if rows.height and self._shape.how == "anti" else []
+
+    def _dropped(self, side: int, rows: Chunk | None, whole: int, threshold: int) -> list[Element]:
+        return self._missed(rows) if rows is not None and side == LEFT else []
+
+    def asks(self) -> Sequence[Ask]:
+        """An anti join wants to know when its earliest row has missed its partners."""
+        return self._missing([LEFT] if self._shape.how == "anti" else [])
+
+    def _tell(self) -> list[Element]:
+        mark = min(self._marks[LEFT], self._threshold(LEFT))
+        return self._once((self._shape.times[LEFT],), (mark,))

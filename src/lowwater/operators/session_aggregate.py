@@ -1,0 +1,176 @@
+"""Session aggregate: a window that lasts as long as rows of its group keep coming.
+
+Two rows of a group are in one session if a chain of rows leads from one to the other in which no
+two neighbours are ``gap`` or more apart. A session reaches from its first row to ``gap`` after its
+last one. It needs no order: partial sessions that turn out to touch are merged when a promise
+comes.
+
+Progress: a promise of ``m`` completes the sessions whose last row is ``gap`` or more before ``m``.
+Their ends are promised up to ``m``; their starts up to the earliest session that is still open.
+
+Invariant: merged sessions of one group are at least a gap apart; a session is answered once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import polars as pl
+
+from lowwater.operators.aggregates import Aggregate, finish, in_key_order, lift
+from lowwater.operators.kernel import Ask, Kernel
+from lowwater.operators.window_aggregate import END, START
+from lowwater.state.slicing import Slicing, reslice
+from lowwater.state.store import ChunkStore, add, read, split, take
+from lowwater.stream.element import BEGINNING, END_OF_TIME, Chunk, Element, Punctuation
+from lowwater.stream.time_domain import TimeDomain
+
+FRESH, MERGED = "fresh", "merged"
+FIRST, LAST, NUMBER = "__first", "__last", "__session"
+
+
+class SessionAggregate(Kernel):
+    """Aggregates rows per session and group."""
+
+    rule: ClassVar[str] = (
+        "sessions whose last row is a gap before the mark are answered; ends are told up to the"
+        " mark, starts up to the earliest open session"
+    )
+
+    def __init__(
+        self,
+        store: ChunkStore,
+        time: str,
+        domain: TimeDomain,
+        gap: int,
+        groups: Sequence[str],
+        aggregates: Sequence[Aggregate],
+    ):
+        super().__init__(store)
+        self._time, self._domain, self._gap = time, domain, gap
+        self._groups, self._aggregates = list(groups), list(aggregates)
+        self._slicing = Slicing(gap)
+        self._mark = BEGINNING
+        self._told: dict[str, int] = {}
+
+    # ---- rows ------------------------------------------------------------------------------
+
+    def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
+        """Keep rows as the sessions they make among themselves."""
+        ticks = self._domain.to_ticks(pl.col(self._time))
+        columns = [ticks.alias(FIRST), ticks.alias(LAST), *map(pl.col, self._groups)]
+        partials = self._joined(lift(chunk, columns, self._aggregates))
+        times = partials[LAST]
+        if self._slicing.observe(partials.height, int(times.min()), int(times.max())):  # type: ignore[arg-type]
+            for name in (FRESH, MERGED):
+                reslice(self.store, name, pl.col(LAST) // self._slicing.width)
+        self._keep(FRESH, partials)
+        return []
+
+    def _keep(self, name: str, partials: Chunk) -> None:
+        for slice_, part in split(partials, pl.col(LAST) // self._slicing.width):
+            add(self.store, name, slice_, part)
+
+    def _joined(self, partials: Chunk) -> Chunk:
+        """Partial sessions of a group that are less than a gap apart, put together."""
+        partials = partials.sort(FIRST)
+        reached = pl.col(LAST).cum_max().shift(1)
+        begins = (pl.col(FIRST) - reached >= self._gap).fill_null(True)
+        number = begins.cast(pl.Int64).cum_sum()
+        number = number.over(self._groups) if self._groups else number
+        parts = [part for each in self._aggregates for part in each.merge]
+        ends = [pl.col(FIRST).min(), pl.col(LAST).max()]
+        keys = [*self._groups, NUMBER]
+        merged = partials.with_columns(number.alias(NUMBER)).group_by(keys).agg(*ends, *parts)
+        return merged.select(partials.columns)
+
+    # ---- answers ---------------------------------------------------------------------------
+
+    def on_punctuation(self, port: int, promise: Punctuation) -> Sequence[Element]:
+        """Answer the sessions the promise completes."""
+        if promise.attributes != (self._time,) or promise.values[0] <= self._mark:
+            return []
+        self._mark = promise.values[0]
+        self.settle()
+        answers = self._answer(self._mark - self._gap)
+        return [*answers, *self._tell()]
+
+    def closing(self, port: int) -> Sequence[Element]:
+        """Answer everything that is left."""
+        self._mark = END_OF_TIME
+        self.settle()
+        return self._answer(END_OF_TIME)
+
+    def settle(self) -> None:
+        """Merge new partial sessions with those they touch."""
+        fresh = take(self.store, FRESH)
+        if fresh is None:
+            return
+        reach = int(fresh[FIRST].min()) - self._gap  # type: ignore[arg-type]
+        near = take(self.store, MERGED, reach // self._slicing.width, None)
+        self._keep(MERGED, self._joined(fresh if near is None else pl.concat([near, fresh])))
+
+    def _answer(self, last: int) -> list[Element]:
+        """Answers of the sessions whose last row is at or before a tick."""
+        whole = (last + 1) // self._slicing.width
+        done = [take(self.store, MERGED, None, whole)]
+        edge = take(self.store, MERGED, whole, whole + 1)
+        if edge is not None:
+            done.append(edge.filter(pl.col(LAST) <= last))
+            stay = edge.filter(pl.col(LAST) > last)
+            if stay.height:
+                self.store.put(MERGED, whole, stay)
+        rows = [chunk for chunk in done if chunk is not None and chunk.height]
+        return [self._shown(pl.concat(rows))] if rows else []
+
+    def _shown(self, sessions: Chunk) -> Chunk:
+        sessions = in_key_order(sessions, [FIRST, *self._groups])
+        begin = self._domain.from_ticks(pl.col(FIRST)).alias(START)
+        end = self._domain.from_ticks(pl.col(LAST) + self._gap).alias(END)
+        return finish(sessions, [begin, end, *map(pl.col, self._groups)], self._aggregates)
+
+    def _tell(self) -> list[Element]:
+        told: list[Element] = []
+        open_ = read(self.store, MERGED)
+        least = int(open_[FIRST].min()) if open_ is not None else self._mark  # type: ignore[arg-type]
+        for name, mark in ((START, min(least, self._mark)), (END, self._mark)):
+            if mark > self._told.get(name, BEGINNING):
+                self._told[name] = mark
+                told.append(Punctuation.linear(name, mark))
+        return told
+
+    # ---- asking and saving -----------------------------------------------------------------
+
+    def asks(self) -> Sequence[Ask]:
+        """The session that ended earliest wants the mark a gap further."""
+        for name in (MERGED, FRESH):
+            slices = self.store.slices(name)
+            if slices:
+                held = read(self.store, name, slices[0], slices[0] + 1)
+                assert held is not None
+                least = int(held[LAST].min())  # type: ignore[arg-type]
+                return [Ask(0, self._time, least + self._gap)]
+        return []
+
+    def needs(self, attribute: str, mark: int) -> Sequence[Ask]:
+        """A promise on either edge needs the input's mark there."""
+        return [Ask(0, self._time, mark)] if attribute in (START, END) else []
+
+    def marks(self) -> dict[str, int]:
+        """The input's mark."""
+        return {self._time: self._mark}
+
+    def snapshot(self) -> dict[str, Any]:
+        """The mark, what was told, and the width of a slice."""
+        return super().snapshot() | {
+            "mark": self._mark,
+            "told": dict(self._told),
+            "slicing": self._slicing.snapshot(),
+        }
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on from a snapshot."""
+        super().restore(saved)
+        self._mark, self._told = saved["mark"], dict(saved["told"])
+        self._slicing.restore(saved["slicing"])
