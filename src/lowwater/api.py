@@ -7,6 +7,7 @@ before ``collect`` or ``run``.
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import count
 from pathlib import Path
@@ -17,13 +18,14 @@ import pyarrow as pa
 
 from lowwater.engines.embedded.clock import Charge, Clock
 from lowwater.engines.run import Run, RunOptions, prepare, streaming_dataframe
-from lowwater.errors import OptionError, QueryError
+from lowwater.errors import OptionError, QueryError, StreamWarning
 from lowwater.joins.shape import How
 from lowwater.operators.aggregates import UserAggregate
 from lowwater.plan import aggregating, builders, joining
 from lowwater.plan.compile import PlanShape, compile_plan
 from lowwater.plan.explain import explain
 from lowwater.plan.nodes import Node, SourceNode
+from lowwater.plan.sql.query import plan_query
 from lowwater.progress.contract import Contract, Generation, Idle, Jump, Ordered, jump
 from lowwater.progress.spec import LatePolicy, Stamp, StreamSpec
 from lowwater.sources.frame import Frame, is_dataframe
@@ -60,6 +62,11 @@ class Stream:
     def __repr__(self) -> str:
         columns = ", ".join(f"{name} {dtype}" for name, dtype in self._node.schema.items())
         return f"<lowwater stream ({columns}), time {self.time}>"
+
+    @property
+    def node(self) -> Node:
+        """What this stream is, as planners read it."""
+        return self._timed()
 
     @property
     def columns(self) -> list[str]:
@@ -149,6 +156,11 @@ class Stream:
         node = self._node if rows is not None else self._timed()
         return Windowed(node, aggregating.window(node, range, slide, rows, slide_rows, on), ())
 
+    def session(self, gap: Duration, *, on: str | None = None) -> Windowed:
+        """Windows that last until rows of a group stay away for ``gap``."""
+        node = self._timed()
+        return Windowed(node, aggregating.session(node, gap, on), ())
+
     def group_by(self, *columns: str) -> Grouped:
         """Groups that end by progress: one of the columns must be a progressing attribute."""
         return Grouped(self._timed(), columns)
@@ -190,7 +202,18 @@ class Stream:
             session=session,
             to_end=True,
         )
-        return prepare(compile_plan(self._node, plan), engine, options).run_here().results()
+        planned = compile_plan(self._node, plan)
+        run = prepare(planned, engine, options).run_here()
+        asked = {each.node.spec.name: each.node.spec.late for each in planned.sources}  # type: ignore[attr-defined]
+        for each in run.metrics().streams:
+            if each.refused_rows and asked[each.name] == "side":
+                warnings.warn(
+                    f"{each.refused_rows:,} rows of {each.name} came late, or without a usable time"
+                    " or channel, and are in no answer; run() keeps them, in late_rows()",
+                    StreamWarning,
+                    stacklevel=2,
+                )
+        return run.results()
 
     def run(
         self,
@@ -289,6 +312,19 @@ class Grouped:
     def agg(self, **aggregates: str | UserAggregate) -> Stream:
         """Aggregate: ``agg(n="count(*)", most="max(len)")``."""
         return Stream(aggregating.group_aggregated(self._node, self._groups, aggregates, _origin()))
+
+
+def sql(text: str, /, **given: Any) -> Stream:
+    """A query as text over named streams; what is given and is no stream is a parameter.
+
+    ``lw.sql("SELECT count(*) FROM A UNION B [RANGE 1 minute, WA ts]", A=a, B=b)``
+    """
+    streams = {name: each._timed() for name, each in given.items() if isinstance(each, Stream)}
+    values = {name: each for name, each in given.items() if name not in streams}
+    for name, each in values.items():
+        if hasattr(each, "columns") or hasattr(each, "schema"):
+            raise OptionError(f"{name} is no stream; make it one: lw.stream({name}, time=...)")
+    return Stream(plan_query(text, streams, values, _origin()))
 
 
 def _stream(value: object, where: str) -> Stream:

@@ -47,8 +47,10 @@ class ExpressionError(QueryError):
     """A piece of SQL text is wrong; underlines the place."""
 
     def __init__(self, message: str, text: str, line: int = 1, column: int = 1, length: int = 1):
-        self.text, self.line, self.column = text, line, column
-        source = text.splitlines()[line - 1] if text.splitlines() else ""
+        self.message, self.text, self.line, self.column = message, text, line, column
+        self.length = length
+        lines = text.split("\n")
+        source = lines[min(line, len(lines)) - 1].rstrip("\r")
         pointer = " " * (column - 1) + "^" * max(1, length)
         super().__init__(f"{message}\n  at line {line}, column {column}:\n  {source}\n  {pointer}")
 
@@ -78,7 +80,8 @@ class OperatorError(StreamError):
 
     def __init__(self, operator: str, cause: BaseException):
         self.operator = operator
-        super().__init__(f"{operator} failed: {type(cause).__name__}: {cause}")
+        said = " ".join(str(cause).split("\n\n")[0].split())  # advice to programmers follows
+        super().__init__(f"{operator} failed: {type(cause).__name__}: {said}")
 
 
 class CheckpointError(StreamError):
@@ -96,6 +99,7 @@ class StreamWarning(UserWarning):
 def unknown_name(what: str, name: str, known: Iterable[str]) -> str:
     """Say that ``name`` is unknown, what is known, and which known name is nearest."""
     names = sorted(known)
-    near = get_close_matches(name, names, n=1)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
+    alike = {each.lower(): each for each in names}
+    near = get_close_matches(name.lower(), alike, n=1)
+    hint = f" Did you mean {alike[near[0]]!r}?" if near else ""
     return f"unknown {what} {name!r}.{hint} Known: {', '.join(names) or '(none)'}."

@@ -24,7 +24,14 @@ class Window:
     """A window clause, checked: the attribute it goes by and its arithmetic."""
 
     attribute: str
-    spec: WindowSpec
+    spec: WindowSpec | Session
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """Windows that last until rows of their group stay away for ``gap`` ticks."""
+
+    gap: int
 
 
 def window(
@@ -62,6 +69,22 @@ def window(
     return Window(attribute, WindowSpec(length, step))
 
 
+def session(node: Node, gap: Duration, on: str | None) -> Window:
+    """Windows that end when rows of a group stay away for ``gap``."""
+    attribute = on or node.time
+    if attribute is None:
+        raise QueryError("a session needs a progressing attribute, and this stream has none")
+    domain = node.progressing(attribute, "a session")
+    if nanoseconds(gap, "a session's gap") <= 0:
+        raise OptionError(f"a session's gap must be longer than zero, not {gap!r}")
+    return Window(attribute, Session(domain.ticks(gap, "a session's gap")))
+
+
+def check(node: Node, name: str, wish: str, time: str) -> None:
+    """Whether an aggregate can be computed."""
+    _aggregates(node, (), {name: wish}, time)
+
+
 def _whole(rows: object) -> int:
     if not isinstance(rows, int) or isinstance(rows, bool) or rows <= 0:
         raise OptionError(f"a window of rows needs a whole number above zero, not {rows!r}")
@@ -87,6 +110,19 @@ def window_aggregated(
     schema = {START: domain.dtype, END: domain.dtype}
     schema |= {name: node.need(name) for name in groups} | types
     progress = {START: Progressing(domain), END: Progressing(domain)}
+    if isinstance(clause.spec, Session):
+        return nodes.SessionNode(
+            (node,),
+            schema,
+            progress,
+            START,
+            time,
+            clause.spec.gap,
+            tuple(groups),
+            built,
+            texts,
+            origin=origin,
+        )
     return nodes.WindowAggregateNode(
         (node,),
         schema,
@@ -165,23 +201,30 @@ def _aggregates(
 
 def _builtin(name: str, text: str, node: Node, ticks: pl.Expr) -> tuple[Aggregate, pl.DataType]:
     parts = take_apart(text)
-    argument = None
+    argument, given = None, None
     dtype: pl.DataType = pl.Int64()
     if parts.argument is not None:
         compiled = compile_expression(parts.argument, node.schema)
         argument, dtype = compiled.polars, compiled.dtype
+        given = dtype
         compared = parts.distinct or parts.function in ("min", "max", "first", "last")
         if compared and (dtype.is_nested() or dtype == pl.Object):
             raise QueryError(f"{text}: {dtype} values cannot be compared")
         numeric = dtype.is_numeric() or dtype == pl.Boolean
-        if parts.function in ("sum", "avg", "stddev") and not numeric:
+        if parts.function in ("sum", "avg", "stddev", "approx_quantile") and not numeric:
             raise QueryError(f"{text}: {parts.function} needs numbers, and this is {dtype}")
-    if parts.function == "sum" and argument is not None and not dtype.is_float():
+    if parts.function == "collect":
+        dtype = pl.List(dtype)
+    elif parts.function == "approx_quantile":
+        dtype = pl.Float64()
+    elif parts.function == "sum" and argument is not None and not dtype.is_float():
         if dtype.is_integer() or dtype == pl.Boolean:
             argument, dtype = argument.cast(pl.Int64), pl.Int64()
     elif parts.function in ("avg", "stddev"):
         dtype = pl.Float64()
-    elif parts.function == "count":
+    elif parts.function in ("count", "approx_count_distinct"):
         dtype = pl.Int64()
-    call = Call(name, parts.function, argument, parts.distinct, dtype.is_float(), ticks)
+    call = Call(
+        name, parts.function, argument, parts.distinct, dtype.is_float(), ticks, parts.share, given
+    )
     return build(call), dtype

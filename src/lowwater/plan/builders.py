@@ -17,7 +17,7 @@ from lowwater.plan.expressions import (
     plain_column,
 )
 from lowwater.plan.nodes import Node, Progressing
-from lowwater.stream.time_domain import TimeDomain
+from lowwater.stream.time_domain import BUCKETS, TimeDomain
 
 
 def stamped(node: Node, latent: str | None) -> Node:
@@ -61,6 +61,34 @@ def projected(
     schema = {name: item.dtype for name, item in items}
     shown = tuple((name, _unquoted(name, item)) for name, item in items)
     return nodes.ProjectNode((node,), schema, progress, time, shown, derived, copied, origin=origin)
+
+
+def bucketed(node: Node, name: str, column: str, width: int, numbered: bool) -> Node:
+    """A node with one more column: a time cut to so many ticks, or the number of its bucket."""
+    domain = TimeDomain.of(node.schema[column])
+    attribute = node.progress.get(column)
+    domain = attribute.domain if attribute else domain
+    number = domain.to_ticks(pl.col(column)) // width
+    shape = BUCKETS if numbered else domain
+    value = number if numbered else domain.from_ticks(number * width)
+    text = f"{column} / {domain.spell(width)}" if numbered else f"{column} by {domain.spell(width)}"
+    items = {each: Expression(each, pl.col(each), dtype) for each, dtype in node.schema.items()}
+    items[name] = Expression(text, value, shape.dtype, sql=False)
+    derived = {each: _with_nulls(node, Derivation(((each, 0),))) for each in node.progress}
+    progress = dict(node.progress)
+    if attribute is not None:
+        derived[name] = Derivation(((column, 0),), derived[column].how, width, numbered)
+        progress[name] = Progressing(shape, attribute.nullable)
+    return nodes.ProjectNode(
+        (node,),
+        {each: item.dtype for each, item in items.items()},
+        progress,
+        node.time,
+        tuple(items.items()),
+        derived,
+        {each: each for each in node.schema},
+        origin=node.origin,
+    )
 
 
 def _main_time(

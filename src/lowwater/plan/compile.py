@@ -14,12 +14,14 @@ import polars as pl
 
 from lowwater.errors import OptionError, QueryError
 from lowwater.joins.band_join import BandJoin
+from lowwater.joins.half_join import HalfJoin
 from lowwater.joins.reach import Band
 from lowwater.joins.shape import JoinShape
 from lowwater.operators.distinct import Distinct
 from lowwater.operators.group_aggregate import GroupAggregate
 from lowwater.operators.kernel import Kernel
 from lowwater.operators.rowwise import Apply, Derivation, Project, Select
+from lowwater.operators.session_aggregate import SessionAggregate
 from lowwater.operators.sort import Merge, Sort
 from lowwater.operators.stamp import Stamp
 from lowwater.operators.union import Union
@@ -185,12 +187,7 @@ def _second(domain: TimeDomain) -> int:
 
 def _source(plan: _Compiler, node: nodes.SourceNode, _: tuple[int, ...]) -> int:
     spec = node.spec
-    promise = ", ".join(f"{name} {c.describe()}" for name, c in spec.contracts.items())
-    if spec.stamp != "external":
-        promise = f"{spec.stamp} timestamps"
-    elif spec.key_columns:
-        promise += f" per {', '.join(spec.key_columns)}"
-    index = plan.add("source", f"{spec.name}: {promise}", node, (), None, lambda _: [], None)
+    index = plan.add("source", f"{spec.name}: {spec.promise}", node, (), None, lambda _: [], None)
     contract = spec.contracts.get(spec.time)
     if node.time is None:
         return index
@@ -243,7 +240,8 @@ def _project(plan: _Compiler, node: nodes.ProjectNode, inputs: tuple[int, ...]) 
         wanted: dict[str, Demand] = {}
         for name, demand in demands.items():
             for source, shift in derived[name].sources if name in derived else ():
-                wish = demand.shifted(shift)
+                bucket = derived[name].bucket
+                wish = (demand if bucket == 1 else Demand.grid(bucket)).shifted(shift)
                 wanted[source] = wanted[source] | wish if source in wanted else wish
         return [wanted]
 
@@ -328,6 +326,26 @@ def _window(plan: _Compiler, node: nodes.WindowAggregateNode, inputs: tuple[int,
     )
 
 
+def _session(plan: _Compiler, node: nodes.SessionNode, inputs: tuple[int, ...]) -> int:
+    domain, attribute, gap = node.domain, node.attribute, node.gap
+    groups, aggregates = node.groups, node.aggregates
+    inputs = (plan.in_order_by(node.inputs[0], inputs[0], attribute),)
+    detail = f"gap {domain.spell(gap)} on {attribute}"
+    if groups:
+        detail += f", by {', '.join(groups)}"
+    return plan.add(
+        "session",
+        f"{detail}: {', '.join(node.texts)}",
+        node,
+        inputs,
+        lambda store, _: SessionAggregate(store, attribute, domain, gap, groups, aggregates),
+        lambda _: [{attribute: Demand.any_value()}],
+        SessionAggregate,
+        groups,
+        True,
+    )
+
+
 def _groups(plan: _Compiler, node: nodes.GroupAggregateNode, inputs: tuple[int, ...]) -> int:
     domain = next(iter(node.progressing_keys.values()))
     wish = {name: Demand.any_value() for name in node.progressing_keys}
@@ -360,12 +378,13 @@ def _join(plan: _Compiler, node: nodes.JoinNode, inputs: tuple[int, ...]) -> int
     )
     slice_ticks = max(_second(node.domain), node.reach.span // SLICES_PER_SPAN)
     left, right = shape.out_times
+    kernel = HalfJoin if node.how in ("semi", "anti") else BandJoin
 
     def describe(demands: Demands) -> list[dict[str, Demand]]:
         own = Demand.any_value() if node.how != "inner" else Demand.grid(slice_ticks)
         wanted = [own, own]
         for side, name in ((0, left), (1, right)):
-            if name in demands:
+            if name in demands and name in node.progress:
                 wanted[side] |= demands[name]
                 wanted[1 - side] |= _reached(node, side, demands[name])
         return [{node.times[side]: wanted[side]} for side in (0, 1)]
@@ -383,9 +402,9 @@ def _join(plan: _Compiler, node: nodes.JoinNode, inputs: tuple[int, ...]) -> int
         detail,
         node,
         inputs,
-        lambda store, _: BandJoin(store, shape, slice_ticks),
+        lambda store, _: kernel(store, shape, slice_ticks),
         describe,
-        BandJoin,
+        kernel,
         tuple(name for name, _ in node.on),
         True,
     )
@@ -444,6 +463,7 @@ _COMPILERS: Mapping[type[Node], Callable[..., int]] = {
     nodes.ApplyNode: _apply,
     nodes.UnionNode: _union,
     nodes.WindowAggregateNode: _window,
+    nodes.SessionNode: _session,
     nodes.GroupAggregateNode: _groups,
     nodes.JoinNode: _join,
     nodes.DistinctNode: _distinct,

@@ -9,6 +9,9 @@ from lowwater.progress.contract import Every, Heartbeat, OnDemand, Timer
 from lowwater.stream.duration import Duration, nanoseconds, spell
 from lowwater.stream.element import SEQUENCE
 
+LONGEST_DETAIL = 120
+"""Characters of what is said of an operator beside its name."""
+
 
 def explain(plan: PhysicalPlan) -> str:
     """Operators from the result down, with partitioning, state and progress rules."""
@@ -38,13 +41,15 @@ def _walk(
     plan: PhysicalPlan, operator: Operator, lead: str, rest: str, lines: list[str], shown: set[int]
 ) -> None:
     again = " (shown above)" if operator.index in shown else ""
-    lines.append(f"{lead}{operator.title}  {operator.detail}{again}".rstrip())
+    lines.append(f"{lead}{operator.title}  {_short(operator.detail)}{again}".rstrip())
     if again:
         return
     shown.add(operator.index)
     inner = rest + ("│   " if operator.inputs else "    ")
     lines.append(f"{inner}progress: {operator.rule}")
     if isinstance(operator.node, SourceNode) and operator.build is None:
+        where = getattr(operator.node.source, "where", None)
+        lines += [f"{inner}reads: {where}"] if where else []
         lines.append(f"{inner}punctuates: {_punctuation(plan, operator)}")
         lines += [f"{inner}{line}" for line in _options(operator.node)]
     elif operator.stateful:
@@ -60,6 +65,21 @@ def _walk(
             lines,
             shown,
         )
+
+
+def _short(detail: str) -> str:
+    """A detail that would not fit on a line, as far as it does."""
+    if len(detail) <= LONGEST_DETAIL:
+        return detail
+    cut = detail.rfind(", ", 0, LONGEST_DETAIL)
+    if cut < 0:
+        return f"{detail[:LONGEST_DETAIL]}..."
+    return f"{detail[:cut]}, ... ({detail.count(', ') + 1} in all)"
+
+
+def promise(node: SourceNode) -> list[str]:
+    """What a stream promises, in words."""
+    return [f"progress: {node.spec.promise}", *_options(node)]
 
 
 def _options(node: SourceNode) -> list[str]:

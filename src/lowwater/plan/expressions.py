@@ -1,4 +1,4 @@
-"""SQL text to polars expressions. Only this module and ``spark_sql`` know the SQL parser.
+"""SQL text to polars expressions.
 
 Text is parsed and checked here, column by column, so that an error points at its place; what runs
 is the parser's own transpilation to the dialect polars reads. ``/`` is true division.
@@ -6,16 +6,19 @@ is the parser's own transpilation to the dialect polars reads. ``/`` is true div
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 import polars as pl
 import sqlglot
 from sqlglot import exp
-from sqlglot.errors import ParseError, TokenError
+from sqlglot.errors import ParseError, TokenError, UnsupportedError
 
 from lowwater.errors import ExpressionError, OptionError, QueryError, unknown_name
 from lowwater.operators.rowwise import Derivation
+from lowwater.plan.polars_sql import polars_text
 from lowwater.plan.spark_sql import translate
 from lowwater.stream.duration import nanoseconds
 from lowwater.stream.time_domain import TimeDomain
@@ -30,12 +33,16 @@ class Expression:
     text: str
     polars: pl.Expr
     dtype: pl.DataType
+    sql: bool = True
+    """Whether the text is SQL that says the same."""
 
     def spark(self, schema: Schema) -> str | None:
         """The same as Spark SQL over columns of these types; None where Spark might differ.
 
         Each column must have the Spark type that ``spark_values.spark_type`` names for it.
         """
+        if not self.sql:
+            return None
         if self.polars.meta.is_column():
             tree: exp.Expr = exp.column(self.polars.meta.output_name(), quoted=True)
         else:
@@ -51,6 +58,8 @@ class AggregateText:
     function: str
     argument: str | None
     distinct: bool
+    share: float | None = None
+    """Which quantile."""
 
 
 def compile_expression(text: str, schema: Schema) -> Expression:
@@ -59,10 +68,10 @@ def compile_expression(text: str, schema: Schema) -> Expression:
     _check_columns(tree, text, schema)
     _refuse_other_rows(tree, text)
     try:
-        runnable = pl.sql_expr(tree.sql(dialect="postgres", identify=True))
-        dtype = pl.LazyFrame(schema=schema).select(runnable.alias("x")).collect_schema()["x"]
-    except pl.exceptions.PolarsError as error:
-        raise ExpressionError(f"cannot use this expression: {_first_line(error)}", text) from None
+        runnable = pl.sql_expr(polars_text(tree, schema))
+        dtype = pl.DataFrame(schema=schema).select(runnable.alias("x")).schema["x"]
+    except (pl.exceptions.PolarsError, UnsupportedError) as error:
+        raise ExpressionError(_refusal(tree, _first_line(error)), text) from None
     return Expression(text, runnable, dtype)
 
 
@@ -74,43 +83,131 @@ def compile_predicate(text: str, schema: Schema) -> Expression:
     return compiled
 
 
+_AGGREGATES: Mapping[type[exp.Expr], str] = {
+    exp.Count: "count",
+    exp.Sum: "sum",
+    exp.Avg: "avg",
+    exp.Min: "min",
+    exp.Max: "max",
+    exp.Stddev: "stddev",
+    exp.StddevSamp: "stddev",
+    exp.First: "first",
+    exp.Last: "last",
+    exp.ArrayAgg: "collect",
+    exp.ApproxDistinct: "approx_count_distinct",
+    exp.ApproxQuantile: "approx_quantile",
+}
+_NAMED = {"collect": "collect", "approx_percentile": "approx_quantile"}
+"""Aggregates that the parser takes for plain functions."""
+
+
+AGGREGATES = frozenset(_AGGREGATES.values())
+"""Their names."""
+
+
+def aggregate_name(tree: exp.Expr) -> str | None:
+    """Which aggregate a tree is a call of."""
+    if isinstance(tree, exp.Anonymous):
+        return _NAMED.get(tree.name.lower())
+    return _AGGREGATES.get(type(tree))
+
+
+def is_aggregate(tree: exp.Expr) -> bool:
+    """Whether a tree is a call of an aggregate, known or not."""
+    return aggregate_name(tree) is not None or isinstance(tree, exp.AggFunc | exp.Filter)
+
+
+_ROWWISE = """
+abs acos asin atan ceil coalesce concat concat_ws contains cos date_part date_trunc day ends_with
+exp floor greatest hour if least left length ln log log10 log2 lower lpad ltrim minute month nullif
+power regexp_like replace reverse right round rpad rtrim second sign sin split_part sqrt
+starts_with strftime strpos substr tan trim upper year
+"""
+FUNCTIONS = frozenset(_ROWWISE.split())
+"""Functions of a row, for a hint to who mistypes one."""
+
+
+def unknown_function(name: str) -> str:
+    """Say that there is no such function, and which is nearest."""
+    near = get_close_matches(name.lower(), FUNCTIONS | AGGREGATES, n=1, cutoff=0.7)
+    return f"unknown function {name.lower()!r}." + (f" Did you mean {near[0]!r}?" if near else "")
+
+
+_INSIDE = ("Span(", " { ", "unable to parse", "not currently supported", "unsupported function")
+"""What is in an error that shows how somebody else's parser is made."""
+
+
+def _refusal(tree: exp.Expr, said: str) -> str:
+    """What to say of an expression that the engines do not know."""
+    if "unsupported function" in said:
+        for name in (each.name for each in tree.find_all(exp.Anonymous)):
+            if f"'{name.lower()}'" in said:
+                return unknown_function(name)
+    if wanted := re.match(r"invalid series dtype: expected `(\w+)`, got `(\w+)`", said):
+        return f"cannot use this expression: a {wanted[1]} is wanted, and this is {wanted[2]}"
+    if any(sign in said for sign in _INSIDE):
+        return "cannot use this expression: it is not part of the language"
+    return f"cannot use this expression: {said}"
+
+
 def take_apart(text: str) -> AggregateText:
     """The function and argument of an aggregate such as ``count(DISTINCT a + b)``."""
     tree = _parse(text)
-    names: dict[type, str] = {
-        exp.Count: "count",
-        exp.Sum: "sum",
-        exp.Avg: "avg",
-        exp.Min: "min",
-        exp.Max: "max",
-        exp.Stddev: "stddev",
-        exp.StddevSamp: "stddev",
-        exp.First: "first",
-        exp.Last: "last",
-    }
-    function = names.get(type(tree))
+    condition = None
+    if isinstance(tree, exp.Filter):
+        tree, condition = tree.this, tree.expression.this
+    function = aggregate_name(tree)
     if function is None:
-        known = ", ".join(sorted(set(names.values())))
+        known = ", ".join(sorted(AGGREGATES))
         raise ExpressionError(
             f"an aggregate is one call of {known}, for example sum(a + b); compute around it with"
             " select(...) afterwards",
             text,
             length=len(text),
         )
-    inner = tree.this
-    if tree.args.get("expressions"):
-        raise ExpressionError(f"{function} takes one argument", text, length=len(text))
+    inner, option = _arguments(tree, function, text)
     if isinstance(inner, exp.Star):
         if function != "count":
             raise ExpressionError(f"{function} needs an argument", text, length=len(text))
-        return AggregateText(function, None, False)
+        argument = exp.Literal.number(1) if condition is not None else None
+        return AggregateText(function, _only_if(condition, argument), False)
     if isinstance(inner, exp.Distinct):
         if len(inner.expressions) != 1:
             raise ExpressionError("count(DISTINCT ...) takes one argument", text, length=len(text))
-        return AggregateText(function, inner.expressions[0].sql(identify=True), True)
+        return AggregateText(function, _only_if(condition, inner.expressions[0]), True, option)
     if inner is None:
         raise ExpressionError(f"{function} needs an argument", text, length=len(text))
-    return AggregateText(function, inner.sql(identify=True), False)
+    return AggregateText(function, _only_if(condition, inner), False, option)
+
+
+def _arguments(tree: exp.Expr, function: str, text: str) -> tuple[exp.Expr | None, float | None]:
+    """What is aggregated, and which quantile where one is asked for."""
+    arguments = tree.expressions if isinstance(tree, exp.Anonymous) else [tree.this]
+    if function == "approx_quantile":
+        share = tree.args.get("quantile") or (arguments[1] if len(arguments) > 1 else None)
+        try:
+            wanted = float(share.name) if isinstance(share, exp.Literal) else -1.0
+        except ValueError:
+            wanted = -1.0
+        if not 0 <= wanted <= 1:
+            raise ExpressionError(
+                "approx_quantile takes a value and a share from 0 to 1, such as 0.5",
+                text,
+                length=len(text),
+            )
+        return arguments[0], wanted
+    if len(arguments) > 1 or (tree.args.get("expressions") and not isinstance(tree, exp.Anonymous)):
+        raise ExpressionError(f"{function} takes one argument", text, length=len(text))
+    return (arguments[0] if arguments else None), None
+
+
+def _only_if(condition: exp.Expr | None, argument: exp.Expr | None) -> str | None:
+    """An argument that is null unless a condition holds: all aggregates pass nulls over."""
+    if argument is None:
+        return None
+    if condition is not None:
+        argument = exp.Case(ifs=[exp.If(this=condition, true=argument)])
+    return argument.sql(identify=True)
 
 
 def plain_column(text: str) -> str | None:

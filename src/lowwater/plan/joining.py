@@ -9,7 +9,7 @@ import polars as pl
 
 from lowwater.errors import OptionError, QueryError
 from lowwater.joins.reach import Band, Reach, SameBucket
-from lowwater.joins.shape import How
+from lowwater.joins.shape import HOWS, How
 from lowwater.plan import nodes
 from lowwater.plan.expressions import compile_predicate
 from lowwater.plan.nodes import Node, Progressing
@@ -41,8 +41,8 @@ def joined(
     origin: str,
 ) -> Node:
     """Matching pairs of two inputs, bounded on progressing attributes."""
-    if how not in ("inner", "left", "right", "full"):
-        raise OptionError(f"how= is 'inner', 'left', 'right' or 'full', not {how!r}")
+    if how not in HOWS:
+        raise OptionError(f"how= is one of {', '.join(map(repr, HOWS))}, not {how!r}")
     pairs = _pairs(left, right, on)
     left_time, right_time = _join_times(left, right, pairs, within, times)
     domain = left.progressing(left_time, "a join")
@@ -53,25 +53,47 @@ def joined(
             f" {right_time!r} is {other.dtype}, or they count in different units"
         )
     reach = _reach(domain, pairs, within, left_time, right_time)
-    names, merged, schema = _join_columns(left, right, pairs, how, suffix)
+    match = Match(pairs, (left_time, right_time), reach, where, how)
+    return paired(left, right, match, suffix, origin)
+
+
+@dataclass(frozen=True)
+class Match:
+    """What makes a pair of two rows: equal columns, times in reach, a condition on both."""
+
+    on: tuple[tuple[str, str], ...]
+    times: tuple[str, str]
+    reach: Reach
+    where: str | None = None
+    how: How = "inner"
+
+
+def paired(left: Node, right: Node, match: Match, suffix: str, origin: str) -> Node:
+    """The node of a join whose parts are known."""
+    (left_time, right_time), how = match.times, match.how
+    domain = left.progressing(left_time, "a join")
+    names, merged, schema = _join_columns(left, right, match.on, suffix)
     time_right = next((o for o, i in merged.items() if i == names[right_time]), names[right_time])
     both = frozenset({left_time, time_right}) if how == "full" else frozenset()
     progress = {
         left_time: Progressing(domain, how in ("right", "full"), both),
         time_right: Progressing(domain, how in ("left", "full"), both),
     }
+    if how in ("semi", "anti"):
+        schema, progress = dict(left.schema), {left_time: Progressing(domain)}
     if left_time == time_right:
         progress = {left_time: Progressing(domain)}
-    usable = [name for name in (left_time, time_right) if not progress[name].nullable]
-    residual = compile_predicate(where, _inside(left, right, names)) if where else None
+    usable = [name for name, attribute in progress.items() if not attribute.nullable]
+    inside = _inside(left, right, names)
+    residual = compile_predicate(match.where, inside) if match.where else None
     return nodes.JoinNode(
         (left, right),
         schema,
         progress,
         usable[0] if usable else None,
-        (left_time, right_time),
-        reach,
-        pairs,
+        match.times,
+        match.reach,
+        match.on,
         names,
         merged,
         residual,
@@ -148,7 +170,7 @@ def _reach(
 
 
 def _join_columns(
-    left: Node, right: Node, pairs: Sequence[tuple[str, str]], how: How, suffix: str
+    left: Node, right: Node, pairs: Sequence[tuple[str, str]], suffix: str
 ) -> tuple[dict[str, str], dict[str, str], dict[str, pl.DataType]]:
     """Inside names of right columns, merged key columns, and the output's columns."""
     shared = {two for one, two in pairs if one == two}

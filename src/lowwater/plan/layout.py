@@ -315,7 +315,7 @@ def _through(operator: Operator, carried: Sequence[Mapping[str, Key]]) -> dict[s
     if operator.name in ("union", "merge"):
         same = set(carried[0]).intersection(*carried[1:])
         return {name: frozenset().union(*(each[name] for each in carried)) for name in same}
-    if operator.name in ("window", "group"):
+    if operator.name in ("window", "session", "group"):
         groups = operator.partition or ()
         return {name: carried[0][name] for name in groups if name in carried[0]}
     if operator.name == "join":
@@ -327,7 +327,9 @@ def _through(operator: Operator, carried: Sequence[Mapping[str, Key]]) -> dict[s
 
 def _joined(operator: Operator, carried: Sequence[Mapping[str, Key]]) -> dict[str, Key]:
     """Only columns matched on are known to agree with where a pair is; a row without a partner
-    has but those that are merged from both sides."""
+    has but those that are merged from both sides. A semi or anti join gives rows of the left where
+    they are.
+    """
     node = operator.node
     assert isinstance(node, nodes.JoinNode)
     found: dict[str, Key] = {}
@@ -337,6 +339,7 @@ def _joined(operator: Operator, carried: Sequence[Mapping[str, Key]]) -> dict[st
             continue
         both = pair[0] | pair[1]
         for name in (left, node.right_names[right]):
-            if name in node.schema and (node.how == "inner" or name in node.merged):
+            alone = node.how in ("left", "right", "full")
+            if name in node.schema and (not alone or name in node.merged):
                 found[name] = both
     return found

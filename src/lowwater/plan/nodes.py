@@ -177,6 +177,22 @@ class WindowAggregateNode(Node):
 
 
 @dataclass(frozen=True, eq=False)
+class SessionNode(Node):
+    """Aggregates per session and group."""
+
+    attribute: str
+    gap: int
+    groups: tuple[str, ...]
+    aggregates: tuple[Aggregate, ...]
+    texts: tuple[str, ...]
+
+    @property
+    def domain(self) -> TimeDomain:
+        """How the session's attribute counts."""
+        return self.inputs[0].progress[self.attribute].domain
+
+
+@dataclass(frozen=True, eq=False)
 class GroupAggregateNode(Node):
     """Aggregates per group, where groups end by progress."""
 

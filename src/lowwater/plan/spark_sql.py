@@ -21,8 +21,10 @@ from math import frexp
 import polars as pl
 import sqlglot
 from sqlglot import exp
+from sqlglot.errors import UnsupportedError
 
 from lowwater.errors import OptionError
+from lowwater.plan.polars_sql import plain_text, polars_text
 from lowwater.plan.spark_values import (
     BITS,
     MightDiffer,
@@ -57,8 +59,8 @@ def translate(tree: exp.Expr, schema: Mapping[str, pl.DataType], dtype: pl.DataT
     try:
         if isinstance(tree, exp.Column):
             return translation.copied(tree.name, dtype)
-        return fitted(translation.read(_as_polars_reads_it(tree)), dtype)
-    except (MightDiffer, pl.exceptions.PolarsError, OverflowError):
+        return fitted(translation.read(_as_polars_reads_it(tree, schema)), dtype)
+    except (MightDiffer, pl.exceptions.PolarsError, UnsupportedError, OverflowError):
         return None
 
 
@@ -122,7 +124,7 @@ class _Translation:
         return "`" + name.replace("`", "``") + "`"
 
     def _type_of(self, tree: exp.Expr) -> pl.DataType:
-        runnable = pl.sql_expr(_polars_text(tree)).alias("x")
+        runnable = pl.sql_expr(plain_text(tree)).alias("x")
         return pl.LazyFrame(schema=self._schema).select(runnable).collect_schema()["x"]
 
     def _column(self, tree: exp.Column) -> Operand:
@@ -307,12 +309,8 @@ _COMPARISONS: Mapping[type[exp.Expr], str] = {
 }
 
 
-def _polars_text(tree: exp.Expr) -> str:
-    return tree.sql(dialect="postgres", identify=True)
-
-
-def _as_polars_reads_it(tree: exp.Expr) -> exp.Expr:
-    return sqlglot.parse_one(_polars_text(tree), dialect="postgres")
+def _as_polars_reads_it(tree: exp.Expr, schema: Mapping[str, pl.DataType]) -> exp.Expr:
+    return sqlglot.parse_one(polars_text(tree, schema), dialect="postgres")
 
 
 def _boolean(text: str) -> Typed:
@@ -332,7 +330,7 @@ def _constant(tree: exp.Expr) -> Operand:
     if bare is not None:
         return Untyped(bare)
     try:
-        column = pl.select(pl.sql_expr(_polars_text(tree)).alias("x"))["x"]
+        column = pl.select(pl.sql_expr(plain_text(tree)).alias("x"))["x"]
     except pl.exceptions.PolarsError:
         raise MightDiffer from None
     of_no_type = column.dtype.is_numeric() and not isinstance(tree, exp.Cast)
@@ -373,7 +371,7 @@ def _spelled(text: str) -> Number | None:
 
 def _microseconds(interval: exp.Interval) -> int:
     """A fixed length of time, on which polars and we agree."""
-    text = _polars_text(interval)
+    text = plain_text(interval)
     try:
         found = pl.select(pl.sql_expr(text)).to_series().to_physical().item()
         length = nanoseconds(text.removeprefix("INTERVAL '").removesuffix("'"))

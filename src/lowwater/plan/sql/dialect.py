@@ -1,0 +1,444 @@
+"""The query language as an extension of the SQL parser: what it reads, as trees.
+
+Added to SQL: a window clause in brackets after a source, a union or a select item; ``UNION``
+between sources in FROM; a trailing ``WINDOW`` of a length; and the statements of a pipeline file.
+This is syntax only: what the parts mean is decided by who reads the trees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from difflib import get_close_matches
+from typing import Any, ClassVar, TypeVar
+
+from sqlglot import exp, tokens
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.parser import Parser as SqlParser
+from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
+
+E = TypeVar("E", bound=exp.Expr)
+T = TypeVar("T")
+PARTS = ("RANGE", "SLIDE", "WA", "SESSION")
+"""How the parts of a window clause begin."""
+
+
+class WindowClause(exp.Expression):
+    """``[RANGE 5 minutes, SLIDE 1 minute, WA ts]``: the parts that were given, as trees."""
+
+    arg_types: ClassVar = {"range": False, "slide": False, "wa": False, "session": False}
+
+
+class Length(exp.Expression):
+    """A number with a unit: ``5 minutes``, ``100 ROWS``, or bare."""
+
+    arg_types: ClassVar = {"this": True, "unit": False}
+
+
+class Windowed(exp.Expression):
+    """A source, a union or a select item with a window clause."""
+
+    arg_types: ClassVar = {"this": True, "clause": True, "alias": False}
+
+
+class SourceUnion(exp.Expression):
+    """Sources set together by UNION in FROM."""
+
+    arg_types: ClassVar = {"expressions": True, "alias": False}
+
+
+class TableFunction(exp.Expression):
+    """``TUMBLE(TABLE source, DESCRIPTOR(ts), INTERVAL '1' MINUTE)``, as a window clause."""
+
+    arg_types: ClassVar = {"this": True, "clause": True, "alias": False}
+
+
+class CreateStream(exp.Expression):
+    """``CREATE STREAM name (columns) FROM 'format:path' ...``; ``clauses`` as they were said."""
+
+    arg_types: ClassVar = {"this": True, "columns": False, "location": True, "clauses": False}
+
+
+class StreamClause(exp.Expression):
+    """One clause of a stream: its name and what was given with it."""
+
+    arg_types: ClassVar = {"this": True, "expressions": False, "length": False}
+
+
+class InsertInto(exp.Expression):
+    """``INSERT INTO 'format:path' SELECT ...``."""
+
+    arg_types: ClassVar = {"this": True, "expression": True}
+
+
+class Parser(SqlParser):
+    """Reads the language."""
+
+    QUERY_MODIFIER_PARSERS: ClassVar = {
+        **SqlParser.QUERY_MODIFIER_PARSERS,
+        TokenType.WINDOW: lambda self: self._parse_trailing_window(),
+    }
+    STATEMENT_PARSERS: ClassVar = {
+        **SqlParser.STATEMENT_PARSERS,
+        TokenType.CREATE: lambda self: self._parse_create_stream() or self._parse_create(),
+        TokenType.INSERT: lambda self: self._parse_insert_into() or self._parse_insert(),
+    }
+
+    def expression(
+        self, instance: E, token: Token | None = None, comments: list[str] | None = None
+    ) -> E:
+        """Give the leaves of a tree their places; the parser does so for some of them only."""
+        if token is None and "start" not in instance.meta and self._prev and _is_leaf(instance):
+            token = self._prev
+        return super().expression(instance, token, comments)
+
+    def _parse_csv(
+        self, parse_method: Callable[[], T | None], sep: TokenType = TokenType.COMMA
+    ) -> list[T]:
+        def parse() -> T | None:
+            after = self._prev if self._prev and self._prev.token_type == sep else None
+            found = parse_method()
+            if found is None and self._curr and self._curr.token_type == sep:
+                self.raise_error("something is missing before the comma")
+            if found is None and after is not None:
+                self.raise_error("something is missing after the comma", after)
+            return found
+
+        return super()._parse_csv(parse, sep)
+
+    # ---- windows ---------------------------------------------------------------------------
+
+    def _at_window_clause(self) -> bool:
+        return bool(
+            self._curr
+            and self._curr.token_type == TokenType.L_BRACKET
+            and self._next
+            and self._next.text.upper() in PARTS
+        )
+
+    def _parse_bracket(self, this: exp.Expr | None = None) -> exp.Expr | None:
+        if this is not None and self._at_window_clause():
+            clause = self._parse_window_brackets()
+            return self._parse_bracket(self.expression(Windowed(this=this, clause=clause)))
+        return super()._parse_bracket(this)
+
+    def _parse_alias(self, this: exp.Expr | None, explicit: bool = False) -> exp.Expr | None:
+        item = super()._parse_alias(this, explicit)
+        if isinstance(item, exp.Alias) and self._at_window_clause():
+            clause = self._parse_window_brackets()
+            item.set("this", self.expression(Windowed(this=item.this, clause=clause)))
+        return item
+
+    def _parse_window_brackets(self) -> WindowClause:
+        self._match(TokenType.L_BRACKET)
+        opening = self._prev
+        parts: dict[str, exp.Expr | None] = {}
+        while True:
+            token = self._curr
+            if not self._match_texts(PARTS):
+                self.raise_error("a window clause has the parts RANGE, SLIDE, WA and SESSION")
+                break
+            name = self._prev.text.lower()
+            if name in parts:
+                self.raise_error(f"{name.upper()} is given twice", token)
+            parts[name] = self._parse_column() if name == "wa" else self._parse_length()
+            if not self._match(TokenType.COMMA):
+                break
+        if not self._match(TokenType.R_BRACKET):
+            self.raise_error("the window clause is not closed: a comma or ] is missing")
+        return _placed(self.expression(WindowClause(**parts)), opening)
+
+    def _parse_length(self) -> exp.Expr:
+        """``5 minutes``, ``INTERVAL '5' MINUTE``, ``100 ROWS``, ``:n seconds``, or a number."""
+        token = self._curr
+        interval = self._parse_interval()
+        if interval is not None:
+            return interval
+        number = self._parse_unary()
+        if number is None:
+            self.raise_error("a length is missing, for example 5 minutes", token)
+            number = exp.Literal.number(0)
+        unit = None
+        if (
+            self._curr
+            and self._curr.token_type in (TokenType.VAR, TokenType.ROWS)
+            and self._curr.text.upper() not in _CLAUSE_BEGINS
+        ):
+            self._advance()
+            unit = exp.var(self._prev.text)
+        length = _placed(self.expression(Length(this=number, unit=unit)), token)
+        length.meta["end"] = self._prev.end
+        return length
+
+    def _parse_trailing_window(self) -> tuple[str, Any]:
+        numbers = (TokenType.NUMBER, TokenType.INTERVAL, TokenType.PLACEHOLDER, TokenType.COLON)
+        if self._next and self._next.token_type in numbers:
+            self._match(TokenType.WINDOW)
+            token = self._prev
+            clause = self.expression(WindowClause(range=self._parse_length()))
+            return "trailing_window", _placed(clause, token)
+        return "windows", self._parse_window_clause()
+
+    def _parse_types(self, *given: Any, **named: Any) -> exp.Expr | None:
+        token = self._curr
+        found = super()._parse_types(*given, **named)
+        if isinstance(found, exp.DataType) and token:
+            found.meta.update(line=token.line, start=token.start, end=self._prev.end)
+        return found
+
+    def _parse_group(self, *given: Any, **named: Any) -> exp.Group | None:
+        token = self._curr
+        found = super()._parse_group(*given, **named)
+        if found is not None and not found.expressions and token:
+            found.meta.update(line=token.line, start=token.start, end=self._prev.end)
+        return found
+
+    # ---- sources ---------------------------------------------------------------------------
+
+    def _parse_join(self, *given: Any, **named: Any) -> exp.Join | None:
+        comma = self._curr if self._match(TokenType.COMMA, advance=False) else None
+        found = super()._parse_join(*given, **named)
+        if comma is not None and (found is None or found.this is None):
+            self.raise_error("a source is missing after the comma", comma)
+        return found
+
+    def _parse_table(
+        self,
+        schema: bool = False,
+        joins: bool = False,
+        alias_tokens: Collection[TokenType] | None = None,
+        *rest: Any,
+        **named: Any,
+    ) -> exp.Expr | None:
+        first = self._parse_table_function()
+        if first is None:
+            first = super()._parse_table(schema, joins, alias_tokens, *rest, **named)
+            first = self._with_window(first)
+        if first is None or not self._at_source_union():
+            return first
+        sources = [first]
+        while self._at_source_union():
+            self._match(TokenType.UNION)
+            self._match_texts(("ALL",))
+            more = super()._parse_table(False, False, alias_tokens)
+            if more is None:
+                self.raise_error("a source is missing after UNION")
+                break
+            sources.append(self._with_window(more))
+        return self._lifted(sources)
+
+    def _parse_table_function(self) -> exp.Expr | None:
+        """TUMBLE, HOP or SESSION over a source, perhaps inside TABLE(...)."""
+        index = self._index
+        wrapped = self._match_text_seq("TABLE") and self._match(TokenType.L_PAREN)
+        token = self._curr
+        name = token.text.upper() if token and token.token_type == TokenType.VAR else ""
+        called = self._next and self._next.token_type == TokenType.L_PAREN
+        if called and name and name not in TABLE_FUNCTIONS:
+            known = ", ".join(TABLE_FUNCTIONS)
+            hint = _hint(name, TABLE_FUNCTIONS)
+            self.raise_error(f"the functions that stand in FROM are {known}.{hint}", token)
+        if not (self._match_texts(TABLE_FUNCTIONS) and self._match(TokenType.L_PAREN)):
+            self._retreat(index)
+            return None
+        parts = TABLE_FUNCTIONS[token.text.upper()]
+        self._match_text_seq("TABLE")
+        source = self._parse_table()
+        if source is None:
+            self.raise_error("the name of a stream is missing")
+        clause = WindowClause()
+        if self._match(TokenType.COMMA) and self._match_text_seq("DESCRIPTOR"):
+            clause.set("wa", self._parse_wrapped(self._parse_column))
+            self._match(TokenType.COMMA)
+        for at, part in enumerate(parts):
+            if at and not self._match(TokenType.COMMA):
+                self.raise_error(f"{token.text} takes {len(parts)} lengths of time")
+            clause.set(part, self._parse_length())
+        for _ in range(2 if wrapped else 1):
+            self._match_r_paren()
+        alias = self._parse_table_alias(alias_tokens=self.TABLE_ALIAS_TOKENS)
+        return self.expression(
+            TableFunction(this=source, clause=_placed(clause, token), alias=alias)
+        )
+
+    def _at_source_union(self) -> bool:
+        """Whether UNION comes with a source behind it, and not with a query."""
+        if not self._curr or self._curr.token_type != TokenType.UNION:
+            return False
+        ahead = self._tokens[self._index + 1 : self._index + 3]
+        if ahead and ahead[0].token_type in (TokenType.ALL, TokenType.DISTINCT):
+            if ahead[0].token_type == TokenType.DISTINCT:
+                return False
+            ahead = ahead[1:]
+        return bool(ahead) and ahead[0].token_type not in _QUERY_BEGINS
+
+    def _with_window(self, source: exp.Expr | None) -> Any:
+        """A source with the clause and the alias that may come after it."""
+        if source is None or not self._at_window_clause():
+            return source
+        windowed = self.expression(Windowed(this=source, clause=self._parse_window_brackets()))
+        alias = self._parse_table_alias(alias_tokens=self.TABLE_ALIAS_TOKENS)
+        if alias:
+            windowed.set("alias", alias)
+        return windowed
+
+    def _lifted(self, sources: list[exp.Expr]) -> exp.Expr:
+        """The union; a clause or an alias after its last source is the union's."""
+        last = sources[-1]
+        clause = alias = None
+        if isinstance(last, Windowed):
+            clause, alias = last.args["clause"], last.args.get("alias")
+            last = last.this
+        alias = alias or last.args.get("alias")
+        last.set("alias", None)
+        union = self.expression(SourceUnion(expressions=[*sources[:-1], last], alias=alias))
+        if clause is None:
+            return union
+        union.set("alias", None)
+        return self.expression(Windowed(this=union, clause=clause, alias=alias))
+
+    def _parse_placeholder(self) -> exp.Expr | None:
+        token = self._curr
+        found = super()._parse_placeholder()
+        if found is not None and token:
+            found.meta.update(line=token.line, start=token.start, end=self._prev.end)
+        return found
+
+    # ---- statements ------------------------------------------------------------------------
+
+    def _parse_as_command(self, start: Token) -> exp.Command:
+        what = self._tokens[self._index].text.upper() if self._index < len(self._tokens) else ""
+        said = "a statement is a query, CREATE STREAM, CREATE VIEW or INSERT INTO."
+        self.raise_error(said + _hint(what, ("STREAM", "VIEW")), start)
+        return exp.Command(this=start.text)
+
+    def _parse_create_stream(self) -> exp.Expr | None:
+        if not (self._curr and self._curr.text.upper() == "STREAM"):
+            return None
+        self._advance()
+        name = self._parse_id_var()
+        if name is None:
+            self.raise_error("the stream's name is missing")
+        columns = None
+        if self._match(TokenType.L_PAREN, advance=False):
+            columns = self._parse_wrapped_csv(self._parse_field_def)
+        if not self._match(TokenType.FROM):
+            self.raise_error("FROM 'format:path' is missing: where do the stream's rows come from?")
+        location = self._parse_string()
+        if location is None:
+            self.raise_error("FROM takes a text such as 'parquet:folder'")
+        clauses = []
+        while self._curr and self._curr.token_type != TokenType.SEMICOLON:
+            clauses.append(self._parse_stream_clause())
+        return self.expression(
+            CreateStream(this=name, columns=columns, location=location, clauses=clauses)
+        )
+
+    def _parse_stream_clause(self) -> StreamClause:
+        token = self._curr
+        for words in STREAM_CLAUSES:
+            if self._match_text_seq(*words.split()):
+                break
+        else:
+            if token.text.upper() in ("SELECT", "WITH", "CREATE", "INSERT"):
+                self.raise_error("a ; is missing before this statement", token)
+            known = ", ".join(STREAM_CLAUSES)
+            two = f"{token.text} {self._next.text if self._next else ''}".upper()
+            hint = _hint(two, STREAM_CLAUSES) or _hint(token.text.upper(), _CLAUSE_BEGINS)
+            self.raise_error(f"unknown clause of a stream.{hint} Known: {known}", token)
+        kind = STREAM_CLAUSES[words]
+        clause = StreamClause(this=words)
+        if kind == "columns":
+            clause.set("expressions", self._parse_csv(self._parse_id_var))
+        elif kind == "length":
+            clause.set("length", self._parse_length())
+        elif kind == "text":
+            text = self._parse_string()
+            if text is None:
+                self.raise_error(f"{words} takes a text such as 'folder/'")
+            clause.set("expressions", [text])
+        elif kind == "pairs":
+            clause.set("expressions", self._parse_wrapped_csv(self._parse_option))
+        return _placed(self.expression(clause), token)
+
+    def _parse_option(self) -> exp.Expr:
+        """``name 'value'``; a name may have dots in it, and be quoted."""
+        token = self._curr
+        name = ""
+        if self._match(TokenType.STRING):
+            name = self._prev.text
+        else:
+            while self._curr and self._curr.token_type not in _AFTER_OPTION:
+                name += self._curr.text
+                self._advance()
+        self._match(TokenType.EQ)
+        value = self._parse_string()
+        if not name or value is None:
+            self.raise_error("an option is a name and a text, for example header 'true'", token)
+        return self.expression(exp.EQ(this=exp.var(name), expression=value))
+
+    def _parse_insert_into(self) -> exp.Expr | None:
+        index = self._index
+        if self._match(TokenType.INTO) and self._match(TokenType.STRING, advance=False):
+            target = self._parse_string()
+            query = self._parse_ddl_select() or self._parse_statement()
+            if query is None:
+                self.raise_error("a query is missing after INSERT INTO")
+            return self.expression(InsertInto(this=target, expression=query))
+        self._retreat(index)
+        return None
+
+
+TABLE_FUNCTIONS = {"TUMBLE": ["range"], "HOP": ["slide", "range"], "SESSION": ["session"]}
+
+STREAM_CLAUSES = {
+    "PROGRESS": "nothing",
+    "ORDERED BY": "columns",
+    "ON": "columns",
+    "WITHIN": "length",
+    "PUNCTUATED BY": "columns",
+    "PER CHANNEL": "columns",
+    "PER GROUP": "columns",
+    "IDLE ON DEMAND": "nothing",
+    "HEARTBEAT EVERY": "length",
+    "IDLE HEARTBEAT EVERY": "length",
+    "LATE TO": "text",
+    "UPDATE KEY": "columns",
+    "FOLLOW": "nothing",
+    "OPTIONS": "pairs",
+}
+
+_CLAUSE_BEGINS = tuple(dict.fromkeys(words.split()[0] for words in STREAM_CLAUSES))
+_AFTER_OPTION = (TokenType.STRING, TokenType.EQ, TokenType.COMMA, TokenType.R_PAREN)
+_QUERY_BEGINS = (TokenType.SELECT, TokenType.WITH, TokenType.VALUES, TokenType.L_PAREN)
+
+
+def _hint(word: str, known: Iterable[str]) -> str:
+    """The known word that is nearest, if one is near."""
+    near = get_close_matches(word, list(known), n=1, cutoff=0.75)
+    return f" Did you mean {near[0]}?" if near else ""
+
+
+def _is_leaf(tree: exp.Expr) -> bool:
+    return not any(isinstance(each, exp.Expr | list) for each in tree.args.values())
+
+
+def _placed(tree: E, token: Any) -> E:
+    """A tree that knows where in the text it began."""
+    tree.meta.update(line=token.line, start=token.start, end=token.end)
+    return tree
+
+
+class Lowwater(Dialect):
+    """The dialect."""
+
+    class Tokenizer(tokens.Tokenizer):
+        """SQL's tokens, and the signs papers print."""
+
+        KEYWORDS: ClassVar = {
+            **tokens.Tokenizer.KEYWORDS,
+            "≥": TokenType.GTE,
+            "≤": TokenType.LTE,
+            "≠": TokenType.NEQ,
+        }
+
+    Parser = Parser

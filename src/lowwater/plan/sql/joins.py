@@ -1,0 +1,263 @@
+"""FROM and WHERE to one node, whatever stands there: one source, joins of several, EXISTS.
+
+Joins are made two inputs at a time (``pairs``), from left to right. In a join, every column is
+called ``source.column``, so nothing clashes; the select list gives the plain names back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sqlglot import exp
+
+from lowwater.joins.shape import How
+from lowwater.plan.expressions import is_aggregate
+from lowwater.plan.sql.bands import conjuncts
+from lowwater.plan.sql.pairs import HALVES, Pairs, Side
+from lowwater.plan.sql.reading import wrong
+from lowwater.plan.sql.refusing import refuse_unread
+from lowwater.plan.sql.scope import Scope, found
+from lowwater.plan.sql.sources import Relation, Sources
+from lowwater.plan.sql.values import Values
+from lowwater.plan.sql.windows import Clause
+
+_PLAIN = {"expressions", "from_", "where", "distinct"}
+"""What a query inside EXISTS may have."""
+
+
+class Joins:
+    """Puts the relations of one query together."""
+
+    def __init__(self, text: str, values: Values, sources: Sources, origin: str):
+        self._text, self._values, self._sources = text, values, sources
+        self._pairs = Pairs(text, values, origin)
+
+    def rows(
+        self,
+        first: Relation,
+        joined: Sequence[tuple[Relation, exp.Join]],
+        where: list[exp.Expr],
+        trailing: Clause | None,
+    ) -> Scope:
+        """The rows that FROM and WHERE give, and the names of their columns."""
+        existing = [each for each in where if _exists(each) is not None]
+        plain = [each for each in where if _exists(each) is None]
+        for each in plain:
+            self._refuse(each)
+        if not joined:
+            names = {first.name: {name: name for name in first.node.schema}}
+            scope = Scope(self._text, self._values, first.node, names)
+            self._pairs.filter(scope, plain)
+        else:
+            scope = self._joined(first, joined, plain, trailing)
+        for each in existing:
+            self._half(scope, each)
+        return scope
+
+    def _refuse(self, condition: exp.Expr) -> None:
+        for each in condition.walk():
+            if is_aggregate(each):
+                raise wrong("WHERE comes before aggregates; use HAVING", self._text, each)
+            if isinstance(each, exp.Query):
+                raise wrong(
+                    "a query inside a condition is EXISTS (...) or NOT EXISTS (...), joined to the"
+                    " others by AND",
+                    self._text,
+                    each,
+                    condition,
+                )
+
+    # ---- many relations --------------------------------------------------------------------
+
+    def _joined(
+        self,
+        first: Relation,
+        joined: Sequence[tuple[Relation, exp.Join]],
+        where: list[exp.Expr],
+        trailing: Clause | None,
+    ) -> Scope:
+        relations = [first, *(relation for relation, _ in joined)]
+        names = self._names(relations)
+        hows = [self._how(join) for _, join in joined]
+        halves = {r.name for (r, _), how in zip(joined, hows, strict=True) if how in HALVES}
+        scope = Scope(self._text, self._values, first.node, names)
+        after = Scope(
+            self._text,
+            self._values,
+            first.node,
+            {name: columns for name, columns in names.items() if name not in halves},
+        )
+        ons = [self._on(join, relation, names, scope) for relation, join in joined]
+        after.merged = scope.merged
+        open_ = _open(relations, hows)
+        pool = [after.named(each) for each in where]
+        late = [
+            each for each in pool if self._pairs.owners(each) & open_
+        ]  # WHERE follows outer joins
+        pool = [each for each in pool if not self._pairs.owners(each) & open_]
+        left = self._pairs.side(first, names[first.name], trailing)
+        pool = self._pairs.push(left, pool)
+        waiting = [
+            (
+                self._pairs.side(relation, names[relation.name], trailing),
+                join,
+                how,
+                [scope.named(each) for each in on],
+            )
+            for (relation, join), how, on in zip(joined, hows, ons, strict=True)
+        ]
+        if all(how == "inner" for how in hows):  # ON and WHERE mean the same
+            pool += [each for *_, on in waiting for each in on]
+            waiting = [(side, join, how, []) for side, join, how, _ in waiting]
+        while waiting:
+            right, join, how, conditions = waiting.pop(self._next(left, waiting, pool))
+            pool = self._pairs.push(right, pool)
+            if how == "inner":
+                seen = left.owners | right.owners
+                conditions += [each for each in pool if self._pairs.owners(each) <= seen]
+                pool = [each for each in pool if not self._pairs.owners(each) <= seen]
+            node, rest = self._pairs.join(left, right, conditions, how, join.this, late)
+            windows = left.windows if how in HALVES else left.windows + right.windows
+            left = Side(node, left.owners | right.owners, windows)
+            pool += rest
+        self._pairs.filter_side(left, *pool, *late)
+        after.node = left.node
+        return after
+
+    def _next(
+        self,
+        left: Side,
+        waiting: Sequence[tuple[Side, exp.Join, How, list[exp.Expr]]],
+        pool: list[exp.Expr],
+    ) -> int:
+        """Which input to join next: of inner joins, the first that is bounded now."""
+        if any(how != "inner" for _, _, how, _ in waiting):
+            return 0
+        bounded = (self._pairs.bounded(left, right, pool) for right, *_ in waiting)
+        return next((at for at, each in enumerate(bounded) if each), 0)
+
+    def _names(self, relations: Sequence[Relation]) -> dict[str, dict[str, str]]:
+        names: dict[str, dict[str, str]] = {}
+        for each in relations:
+            if not each.name:
+                raise wrong(
+                    "in a join every source has a name; give this one with AS",
+                    self._text,
+                    each.tree,
+                )
+            if each.name in names:
+                raise wrong(
+                    f"two sources are called {each.name!r}; tell them apart with AS",
+                    self._text,
+                    each.tree,
+                )
+            names[each.name] = {name: f"{each.name}.{name}" for name in each.node.schema}
+            self._pairs.own(names[each.name].values(), each.name)
+        return names
+
+    def _how(self, join: exp.Join) -> How:
+        refuse_unread(join, self._text)
+        side, kind = join.side.upper(), join.kind.upper()
+        if join.args.get("method"):
+            raise wrong(
+                f"{join.args['method']} JOIN: say with ON what is equal, and bound the times",
+                self._text,
+                join,
+            )
+        if kind in ("SEMI", "ANTI"):
+            return "semi" if kind == "SEMI" else "anti"
+        if side in ("LEFT", "RIGHT", "FULL"):
+            return side.lower()  # type: ignore[return-value]
+        return "inner"
+
+    def _on(
+        self,
+        join: exp.Join,
+        relation: Relation,
+        names: Mapping[str, Mapping[str, str]],
+        scope: Scope,
+    ) -> list[exp.Expr]:
+        """The conditions of ON or USING."""
+        conditions = conjuncts(join.args.get("on"))
+        how = self._how(join)
+        for each in join.args.get("using") or ():
+            before = [
+                (source, name)
+                for source, columns in names.items()
+                if (name := found(each.name, columns)) is not None
+            ]
+            sources = [source for source, _ in before]
+            if relation.name not in sources or sources[0] == relation.name:
+                raise wrong(
+                    f"USING ({each.name}): both sides must have this column", self._text, each
+                )
+            if how == "full":
+                raise wrong(
+                    "FULL JOIN: use ON, and coalesce(...) of both columns", self._text, each
+                )
+            pair = [before[0], before[sources.index(relation.name)]]
+            source, name = pair[1] if how == "right" else pair[0]
+            if how not in HALVES:
+                scope.merged = {**scope.merged, name: names[source][name]}
+            one, two = (exp.column(name, table=source, quoted=True) for source, name in pair)
+            conditions.append(exp.EQ(this=one, expression=two))
+        for each in conditions:
+            self._refuse(each)
+        return conditions
+
+    # ---- EXISTS ----------------------------------------------------------------------------
+
+    def _half(self, scope: Scope, condition: exp.Expr) -> None:
+        """EXISTS keeps the rows that have a partner, NOT EXISTS those that have none."""
+        query = _exists(condition)
+        assert query is not None
+        how: How = "anti" if isinstance(condition, exp.Not) else "semi"
+        used = {key for key, value in query.args.items() if value}
+        if not isinstance(query, exp.Select) or used - _PLAIN or "from_" not in used:
+            raise wrong(
+                "EXISTS takes a plain query, SELECT ... FROM one source WHERE ...",
+                self._text,
+                query,
+                condition,
+            )
+        relation = self._sources.relation(query.args["from_"].this)
+        if relation.name in scope.relations or not relation.name:
+            raise wrong(
+                "the source inside EXISTS needs a name of its own; give one with AS",
+                self._text,
+                relation.tree,
+            )
+        inner = {name: f"{relation.name}.{name}" for name in relation.node.schema}
+        self._pairs.own(inner.values(), relation.name)
+        outer = {name for columns in scope.relations.values() for name in columns.values()}
+        self._pairs.own(outer, "")
+        both = Scope(
+            self._text, self._values, scope.node, {**scope.relations, relation.name: inner}, inner
+        )
+        where = conjuncts(query.args["where"].this if query.args.get("where") else None)
+        for each in where:
+            self._refuse(each)
+        conditions = [both.named(each) for each in where]
+        owners = frozenset({*scope.relations, ""})
+        right = self._pairs.side(relation, inner, None)
+        scope.node, _ = self._pairs.join(
+            Side(scope.node, owners), right, conditions, how, relation.tree
+        )
+
+
+def _open(relations: Sequence[Relation], hows: Sequence[How]) -> frozenset[str]:
+    """The sources whose columns an outer join may leave empty."""
+    found: set[str] = set()
+    for at, how in enumerate(hows, start=1):
+        if how in ("left", "full"):
+            found.add(relations[at].name)
+        if how in ("right", "full"):
+            found |= {each.name for each in relations[:at]}
+    return frozenset(found)
+
+
+def _exists(condition: exp.Expr) -> exp.Expr | None:
+    inner = condition.this if isinstance(condition, exp.Not) else condition
+    while isinstance(inner, exp.Paren):
+        inner = inner.this
+    return inner.this if isinstance(inner, exp.Exists) else None

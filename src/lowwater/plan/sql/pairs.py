@@ -1,0 +1,298 @@
+"""Two inputs of a join: conditions become keys, bands and residuals, or filters below it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+
+from sqlglot import exp
+
+from lowwater.errors import QueryError
+from lowwater.joins.shape import How
+from lowwater.plan import builders
+from lowwater.plan.expressions import compile_expression
+from lowwater.plan.joining import Match, paired
+from lowwater.plan.nodes import Node
+from lowwater.plan.sql.bands import Bands, together
+from lowwater.plan.sql.reading import at, wrong
+from lowwater.plan.sql.scope import Scope, cut, flat
+from lowwater.plan.sql.sources import Relation
+from lowwater.plan.sql.values import Values
+from lowwater.plan.sql.windows import Clause
+from lowwater.stream.duration import SECOND
+
+HALVES = ("semi", "anti")
+"""Joins whose answers are rows of their left input alone."""
+
+
+@dataclass
+class Side:
+    """One input of a join: its node, whose columns it has, and the windows it was given."""
+
+    node: Node
+    owners: frozenset[str]
+    windows: tuple[tuple[str, Fraction], ...] = ()
+    """Attributes and lengths in seconds."""
+
+
+class Pairs:
+    """Joins two inputs at a time. Every column has an owner: the source it comes from."""
+
+    def __init__(self, text: str, values: Values, origin: str):
+        self._text, self._values, self._origin = text, values, origin
+        self._owner: dict[str, str] = {}
+
+    def own(self, columns: Iterable[str], source: str) -> None:
+        """Say which source some columns come from."""
+        self._owner |= dict.fromkeys(columns, source)
+
+    def owners(self, condition: exp.Expr) -> frozenset[str]:
+        """The sources a condition is about."""
+        found = (self._owner.get(column.name) for column in condition.find_all(exp.Column))
+        return frozenset(each for each in found if each is not None)
+
+    def push(self, side: Side, pool: list[exp.Expr]) -> list[exp.Expr]:
+        """Filter an input by the conditions on it alone; what is left."""
+        own = [each for each in pool if self.owners(each) == side.owners]
+        self.filter_side(side, *own)
+        return [each for each in pool if self.owners(each) != side.owners]
+
+    def filter_side(self, side: Side, *conditions: exp.Expr) -> None:
+        """Filter the rows of an input."""
+        scope = self._flat(side.node)
+        self.filter(scope, conditions)
+        if scope.made:
+            columns = tuple(side.node.schema)
+            scope.node = builders.projected(scope.node, columns, {}, False, self._origin)
+        side.node = scope.node
+
+    def _flat(self, node: Node) -> Scope:
+        """A scope for conditions whose names have been resolved."""
+        return Scope(self._text, self._values, node, {}, resolved_names=True)
+
+    def filter(self, scope: Scope, conditions: Iterable[exp.Expr]) -> None:
+        """Filter the rows of a scope."""
+        for condition in conditions:
+            text = scope.sql(condition)
+            with at(self._text, condition):
+                scope.node = builders.filtered(scope.node, text, self._origin)
+
+    def side(self, relation: Relation, own: Mapping[str, str], trailing: Clause | None) -> Side:
+        """A source as an input, its columns renamed, with its own window or that of the query."""
+        renamed = {new: flat(old).sql(identify=True) for old, new in own.items()}
+        node = builders.projected(relation.node, (), renamed, False, self._origin)
+        side = Side(node, frozenset({relation.name}))
+        clause = relation.clause or trailing
+        if clause is not None:
+            side.windows = (self._window(relation, own, node, clause),)
+        return side
+
+    def _window(
+        self, relation: Relation, own: Mapping[str, str], node: Node, clause: Clause
+    ) -> tuple[str, Fraction]:
+        if clause.range is None or clause.range.rows is not None:
+            raise wrong("the window of a join's source is a RANGE of time", self._text, clause.tree)
+        if clause.slide is not None:
+            raise wrong(
+                "SLIDE says how often an aggregate answers; a join's source has RANGE only."
+                " Put the aggregate's window after the aggregate: count(*) [RANGE 1 minute, SLIDE"
+                " 1 minute, WA source.ts]",
+                self._text,
+                clause.tree,
+            )
+        attribute = own[relation.node.time] if relation.node.time else None
+        if clause.attribute is not None:
+            scope = Scope(self._text, self._values, node, {relation.name: own})
+            named = scope.named(clause.attribute)
+            attribute = named.name
+        if attribute is None or attribute not in node.progress:
+            raise wrong(
+                f"the window of {relation.name} needs a progressing attribute (here:"
+                f" {', '.join(relation.node.progress) or 'none'})",
+                self._text,
+                clause.tree,
+            )
+        ticks = clause.range.nanoseconds * node.progress[attribute].domain.ticks_per_second / SECOND
+        if ticks.denominator != 1 or ticks <= 0:
+            raise wrong(
+                "RANGE is a length above zero that the time column can count",
+                self._text,
+                clause.tree,
+            )
+        return attribute, clause.range.nanoseconds / SECOND
+
+    def bounded(self, left: Side, right: Side, conditions: Iterable[exp.Expr]) -> bool:
+        """Whether these conditions, and the windows, bound how far apart in time partners are."""
+        bands = Bands(self._text, left.node, right.node)
+        for each in (*conditions, *_within(left, right)):
+            if self.owners(each) <= left.owners | right.owners:
+                bands.read(each)
+        return bands.choose() is not None
+
+    def join(
+        self,
+        left: Side,
+        right: Side,
+        conditions: list[exp.Expr],
+        how: How,
+        source: exp.Expr,
+        after: Iterable[exp.Expr] = (),
+    ) -> tuple[Node, list[exp.Expr]]:
+        """The join of two inputs, and the conditions that are still to be checked after it.
+
+        ``after`` are conditions that will be checked then anyhow.
+        """
+        left_over = [each for each in conditions if not self._one_sided(each, left, right, how)]
+        if bool(left.windows) != bool(right.windows):
+            attribute, _ = (left.windows or right.windows)[0]
+            raise wrong(
+                f"only {self._owner[attribute]} has a window here; both sources of a join need one",
+                self._text,
+                source,
+            )
+        left_over += _within(left, right)
+        bands = Bands(self._text, left.node, right.node)
+        for each in left_over:
+            bands.read(each)
+        chosen = bands.choose()
+        if chosen is None:
+            raise self._unbounded(left, right, bands, how, source, after)
+        times, reach, said = chosen
+        pairs: list[tuple[str, str]] = []
+        rest: list[exp.Expr] = []
+        for each in left_over:
+            pair = self._equal(each, left, right)
+            if pair is not None:
+                pairs += [pair] if pair not in pairs else []
+            elif not any(each is one for one in said):
+                rest.append(each)
+        later = [each for each in rest if self._cuts(each, left, right)]
+        if later and how != "inner":
+            raise wrong(
+                "buckets of times cannot be compared inside an outer join; compute them in a"
+                " sub-query",
+                self._text,
+                later[0],
+            )
+        rest = [each for each in rest if not any(each is one for one in later)]
+        match = Match(tuple(pairs), times, reach, self._residual(rest, left, right), how)
+        with at(self._text, *rest, source):
+            return paired(left.node, right.node, match, "", self._origin), later
+
+    def _one_sided(self, condition: exp.Expr, left: Side, right: Side, how: How) -> bool:
+        """Filter one input by a condition on it alone, where the join allows that."""
+        owners = self.owners(condition)
+        for side, allowed in (
+            (left, how in ("inner", "right", "semi")),
+            (right, how in ("inner", "left", "semi", "anti")),
+        ):
+            if owners and owners <= side.owners and allowed:
+                self.filter_side(side, condition)
+                return True
+        return False
+
+    def _equal(self, condition: exp.Expr, left: Side, right: Side) -> tuple[str, str] | None:
+        """The key columns of an equality between both sides; computed ones are added."""
+        while isinstance(condition, exp.Paren):
+            condition = condition.this
+        if not isinstance(condition, exp.EQ) or self._cuts(condition, left, right):
+            return None
+        one, two = condition.this, condition.expression
+        if self.owners(one) <= right.owners and self.owners(two) <= left.owners:
+            one, two = two, one
+        if not self.owners(one) or not self.owners(two):
+            return None
+        if not (self.owners(one) <= left.owners and self.owners(two) <= right.owners):
+            return None
+        texts = [self._flat(side.node).sql(tree) for side, tree in ((left, one), (right, two))]
+        with at(self._text, condition):
+            types = [
+                compile_expression(text, side.node.schema).dtype
+                for side, text in zip((left, right), texts, strict=True)
+            ]
+        if types[0] != types[1] or types[0].is_nested():
+            return None
+        return self._key(left, one, texts[0]), self._key(right, two, texts[1])
+
+    def _key(self, side: Side, tree: exp.Expr, text: str) -> str:
+        if isinstance(tree, exp.Column):
+            return tree.name
+        name = f"{min(side.owners)}.key{len(side.node.schema)}"
+        side.node = builders.projected(side.node, (), {name: text}, True, self._origin)
+        return name
+
+    def _cuts(self, condition: exp.Expr, left: Side, right: Side) -> bool:
+        domain = self._flat(_both(left, right)).domain
+        return any(cut(node, domain, self._text) for node in condition.walk())
+
+    def _residual(self, rest: list[exp.Expr], left: Side, right: Side) -> str | None:
+        both = self._flat(_both(left, right))
+        tree = together(both.resolved(each) for each in rest)
+        return tree.sql(identify=True) if tree is not None else None
+
+    def _unbounded(
+        self,
+        left: Side,
+        right: Side,
+        bands: Bands,
+        how: How,
+        source: exp.Expr,
+        after: Iterable[exp.Expr],
+    ) -> QueryError:
+        never = "this join could never forget a row"
+        for side in (left, right):
+            if not side.node.progress:
+                names = ", ".join(sorted(filter(None, side.owners)))
+                return wrong(f"{never}: no attribute of {names} progresses", self._text, source)
+        if bands.unlike is not None:
+            one, two = bands.unlike
+            return wrong(
+                f"{never}: {one} and {two} do not count time alike, so they cannot be compared;"
+                " give both streams times of one type and unit",
+                self._text,
+                source,
+            )
+        one, two = map(_time_of, (left, right))
+        why = "nothing bounds how far apart in time matching rows may be"
+        if bands.bounds:
+            why = "how far apart in time matching rows may be is bounded on one side only"
+        if how not in ("inner", *HALVES) and self.bounded(left, right, after):
+            why += " where they are joined"
+            hint = "WHERE comes after an outer join: put the bounds of the times into ON"
+            return wrong(f"{never}: {why}. {hint}", self._text, source)
+        bound = f"Bound the times, {one} >= {two} - 60 AND {one} <= {two} + 60 for example"
+        windows = ", make them equal, or give both sources a window:" + ",".join(
+            f" {min(side.owners)} [RANGE 1 minute]" for side in (left, right)
+        )
+        hint = f"{bound}, or make them equal" if how in HALVES else bound + windows
+        return wrong(f"{never}: {why}. {hint}", self._text, source)
+
+
+def _time_of(side: Side) -> str:
+    """A progressing attribute of an input, with the name of its source."""
+    name = next(iter(side.node.progress))
+    source = min(filter(None, side.owners), default="")
+    return name if "." in name or not source else f"{source}.{name}"
+
+
+def _within(left: Side, right: Side) -> Iterator[exp.Expr]:
+    """What windows on both inputs say of any two of them (OOP §4.2): strictly less than the other's
+    length before, strictly less than its own after."""
+    for one, own in left.windows:
+        for two, others in right.windows:
+            yield exp.GT(
+                this=flat(two), expression=exp.Sub(this=flat(one), expression=_bare(others))
+            )
+            yield exp.LT(this=flat(two), expression=exp.Add(this=flat(one), expression=_bare(own)))
+
+
+def _bare(seconds: Fraction) -> exp.Expr:
+    return exp.Literal.number(str(Decimal(seconds.numerator) / Decimal(seconds.denominator)))
+
+
+def _both(left: Side, right: Side) -> Node:
+    """The columns of both inputs."""
+    schema = {**left.node.schema, **right.node.schema}
+    return Node((), schema, {**left.node.progress, **right.node.progress}, None)

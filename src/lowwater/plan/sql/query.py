@@ -1,0 +1,194 @@
+"""Queries to logical nodes: what a SELECT means, step by step.
+
+FROM and WHERE give a node and the names that can be used over it (``joins``), then come the window
+and the aggregates (``windows``, ``grouping``) or the select list (``listing``), DISTINCT and ORDER
+BY. Nodes are built by the builders
+the fluent API uses, from pieces of text; what they refuse is shown at its place in the query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlglot import exp
+
+from lowwater.plan import builders
+from lowwater.plan.nodes import Node
+from lowwater.plan.sql import dialect
+from lowwater.plan.sql.bands import conjuncts
+from lowwater.plan.sql.grouping import Grouping
+from lowwater.plan.sql.joins import Joins
+from lowwater.plan.sql.listing import Item, aggregates, project, refuse
+from lowwater.plan.sql.reading import at, one_query, wrong
+from lowwater.plan.sql.refusing import refuse_unread
+from lowwater.plan.sql.scope import Scope, flat
+from lowwater.plan.sql.sources import Sources
+from lowwater.plan.sql.values import Values
+from lowwater.plan.sql.windows import Clause, item_clause, read_clause
+
+
+def plan_query(text: str, streams: Mapping[str, Node], values: Values, origin: str) -> Node:
+    """The node of a query text over named streams."""
+    return Queries(text, values, origin).query(one_query(text), streams)
+
+
+class Queries:
+    """Turns queries of one text into nodes."""
+
+    def __init__(self, text: str, values: Values, origin: str):
+        self._text, self._values, self._origin = text, values, origin
+
+    def query(self, tree: exp.Expr, known: Mapping[str, Node]) -> Node:
+        """The node of a query over what is known by name."""
+        try:
+            return self._query(tree, known)
+        except RecursionError:
+            raise wrong("this query is nested too deeply to be planned", self._text) from None
+
+    def _query(self, tree: exp.Expr, known: Mapping[str, Node]) -> Node:
+        """Any query: a SELECT, a union of such, either with WITH in front."""
+        refuse_unread(tree, self._text)
+        known = self._with(tree, known)
+        if isinstance(tree, exp.Subquery):
+            return self._ordered(tree, self.query(tree.this, known))
+        if isinstance(tree, exp.Union):
+            return self._union(tree, known)
+        if isinstance(tree, exp.Select):
+            return self._select(tree, known)
+        if isinstance(tree, dialect.CreateStream | dialect.InsertInto | exp.Create | exp.Insert):
+            raise wrong(
+                "CREATE and INSERT go into a pipeline file, for the command lowwater run",
+                self._text,
+                tree,
+            )
+        if isinstance(tree, exp.SetOperation):
+            raise wrong("of queries only a UNION can be made", self._text, tree)
+        raise wrong("this is no query: it begins with SELECT or WITH", self._text, tree)
+
+    def _with(self, tree: exp.Expr, known: Mapping[str, Node]) -> Mapping[str, Node]:
+        clause = tree.args.get("with_")
+        if clause is None:
+            return known
+        if clause.args.get("recursive"):
+            raise wrong("a stream's query cannot be recursive", self._text, clause)
+        refuse_unread(clause, self._text)
+        extended = dict(known)
+        for each in clause.expressions:
+            refuse_unread(each, self._text)
+            extended[each.alias] = self.query(each.this, extended)
+        return extended
+
+    def _union(self, tree: exp.Union, known: Mapping[str, Node]) -> Node:
+        first, second = (self.query(each, known) for each in (tree.this, tree.expression))
+        with at(self._text, tree):
+            node = builders.united([first, self._alike(second, first)], self._origin)
+            if tree.args.get("distinct"):
+                node = builders.deduplicated(node, (), self._origin)
+        return self._ordered(tree, node)
+
+    def _alike(self, node: Node, other: Node) -> Node:
+        """A node whose columns are called, place by place, as those of another."""
+        names = list(node.schema)
+        if names == list(other.schema) or len(names) != len(other.schema):
+            return node
+        renamed = {
+            new: flat(old).sql(identify=True) for new, old in zip(other.schema, names, strict=True)
+        }
+        return builders.projected(node, (), renamed, False, self._origin)
+
+    # ---- SELECT ----------------------------------------------------------------------------
+
+    def _select(self, tree: exp.Select, known: Mapping[str, Node]) -> Node:
+        self._refuse(tree)
+        scope, clause = self._rows(tree, known)
+        items = [Item.of(each) for each in tree.expressions]
+        for item in items:
+            refuse(item.tree, self._text)
+        own = item_clause(items, self._values, self._text)
+        joined = bool(tree.args.get("joins"))  # a trailing window is that of the join, then
+        if own is not None and clause is not None and not joined:
+            raise wrong("the window is given twice", self._text, own.tree)
+        grouped = any(tree.args.get(part) is not None for part in ("group", "having"))
+        grouped = grouped or any(aggregates(item.tree) for item in items)
+        if grouped or own is not None or (clause is not None and not joined):
+            node = Grouping(self._text, self._origin).aggregate(tree, scope, own or clause, items)
+        else:
+            node = project(scope, items, self._origin)
+        if tree.args.get("distinct"):
+            with at(self._text, tree.args["distinct"], tree):
+                node = builders.deduplicated(node, (), self._origin)
+        return self._ordered(tree, node)
+
+    def _refuse(self, tree: exp.Select) -> None:
+        if tree.args.get("from_") is None:
+            raise wrong(
+                "FROM is missing: a continuous query reads at least one stream", self._text, tree
+            )
+        if not tree.expressions:
+            raise wrong("SELECT lists nothing; use * for all columns", self._text, tree)
+        distinct = tree.args.get("distinct")
+        if distinct is not None and distinct.args.get("on") is not None:
+            raise wrong(
+                "DISTINCT ON is not part of the language; use first(...) in an aggregate",
+                self._text,
+                distinct,
+            )
+
+    def _rows(self, tree: exp.Select, known: Mapping[str, Node]) -> tuple[Scope, Clause | None]:
+        """FROM and WHERE: the rows, the names of their columns, and a window over them."""
+        sources = Sources(self._text, known, self._values, self.query, self._origin)
+        first = sources.relation(tree.args["from_"].this)
+        trailing = tree.args.get("trailing_window")
+        clause = read_clause(trailing, self._values, self._text) if trailing is not None else None
+        where = conjuncts(tree.args["where"].this if tree.args.get("where") else None)
+        joined = [(sources.relation(each.this), each) for each in tree.args.get("joins") or ()]
+        joins = Joins(self._text, self._values, sources, self._origin)
+        scope = joins.rows(first, joined, where, clause)
+        if not joined:
+            if clause is not None and first.clause is not None:
+                raise wrong("the window is given twice", self._text, clause.tree)
+            clause = clause or first.clause
+        return scope, clause
+
+    # ---- order -----------------------------------------------------------------------------
+
+    def _ordered(self, tree: exp.Expr, node: Node) -> Node:
+        order = tree.args.get("order")
+        if order is None:
+            return node
+        first, *others = order.expressions
+        if others:
+            raise wrong("a stream is ordered by one progressing attribute", self._text, others[0])
+        if first.args.get("desc"):
+            raise wrong(
+                "a stream can be put in ascending order only: its last row never comes",
+                self._text,
+                first,
+            )
+        column = first.this
+        if not isinstance(column, exp.Column):
+            raise wrong("ORDER BY names a progressing attribute of the result", self._text, first)
+        name = self._result_column(column, node)
+        if name not in node.progress:
+            known = ", ".join(node.progress) or "none"
+            raise wrong(
+                f"a stream can be ordered by a progressing attribute only (here: {known}), and"
+                f" {name!r} is none",
+                self._text,
+                first,
+            )
+        with at(self._text, first):
+            return builders.ordered_by(node, name, self._origin)
+
+    def _result_column(self, column: exp.Column, node: Node) -> str:
+        choices = [column.name, f"{column.table}_{column.name}"] if column.table else [column.name]
+        for choice in reversed(choices):
+            alike = [name for name in node.schema if name.lower() == choice.lower()]
+            if alike:
+                return alike[0]
+        known = ", ".join(node.schema)
+        raise wrong(
+            f"ORDER BY: the result has no column {column.name!r} (it has {known})",
+            self._text,
+            column,
+        )

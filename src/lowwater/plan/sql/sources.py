@@ -1,0 +1,96 @@
+"""What stands in FROM: streams, views, unions, sub-queries and windows over them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from lowwater.errors import LowwaterError, unknown_name
+from lowwater.plan import builders
+from lowwater.plan.nodes import Node
+from lowwater.plan.sql import dialect
+from lowwater.plan.sql.reading import wrong
+from lowwater.plan.sql.refusing import refuse_unread
+from lowwater.plan.sql.values import Values
+from lowwater.plan.sql.windows import Clause, read_clause
+
+
+@dataclass(frozen=True)
+class Relation:
+    """Something rows come from, under the name the query knows it by."""
+
+    name: str
+    node: Node
+    clause: Clause | None
+    tree: exp.Expr
+
+
+class Sources:
+    """Reads what stands in FROM."""
+
+    def __init__(
+        self,
+        text: str,
+        known: Mapping[str, Node],
+        values: Values,
+        query: Callable[[exp.Expr, Mapping[str, Node]], Node],
+        origin: str,
+    ):
+        self._text, self._known, self._values = text, known, values
+        self._query, self._origin = query, origin
+
+    def relation(self, tree: exp.Expr) -> Relation:
+        """One item of FROM."""
+        refuse_unread(tree, self._text)
+        if isinstance(tree, dialect.Windowed):
+            inner = self.relation(tree.this)
+            if inner.clause is not None:
+                raise wrong("a source has one window clause", self._text, tree.args["clause"])
+            clause = read_clause(tree.args["clause"], self._values, self._text)
+            return Relation(_alias(tree) or inner.name, inner.node, clause, tree)
+        if isinstance(tree, dialect.TableFunction):
+            inner = self.relation(tree.this)
+            clause = read_clause(tree.args["clause"], self._values, self._text)
+            return Relation(_alias(tree) or inner.name, inner.node, clause, tree)
+        if isinstance(tree, dialect.SourceUnion):
+            return Relation(_alias(tree), self._union(tree), None, tree)
+        if isinstance(tree, exp.Subquery):
+            return Relation(_alias(tree), self._query(tree.this, self._known), None, tree)
+        if isinstance(tree, exp.Table) and isinstance(tree.this, exp.Identifier):
+            return Relation(_alias(tree) or tree.name, self.named(tree), None, tree)
+        raise wrong(
+            "a source is the name of a stream, a union of such, or a query in parentheses",
+            self._text,
+            tree,
+        )
+
+    def named(self, tree: exp.Table) -> Node:
+        """A stream or view by its name."""
+        if tree.args.get("db") is not None:
+            raise wrong("a stream has a simple name", self._text, tree)
+        name = tree.name
+        alike = [each for each in self._known if each.lower() == name.lower()]
+        if name not in self._known and len(alike) == 1:
+            name = alike[0]
+        if name not in self._known:
+            raise wrong(unknown_name("stream", name, self._known), self._text, tree.this)
+        return self._known[name]
+
+    def _union(self, tree: dialect.SourceUnion) -> Node:
+        parts = [self.relation(each) for each in tree.expressions]
+        for part in parts:
+            if part.clause is not None:
+                raise wrong(
+                    "the window clause goes after the whole union", self._text, part.clause.tree
+                )
+        try:
+            return builders.united([part.node for part in parts], self._origin)
+        except LowwaterError as error:
+            raise wrong(str(error), self._text, tree) from None
+
+
+def _alias(tree: exp.Expr) -> str:
+    alias = tree.args.get("alias")
+    return alias.name if alias is not None else ""

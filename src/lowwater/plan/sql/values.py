@@ -1,0 +1,149 @@
+"""Constants in a query: parameters, numbers and lengths of time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+
+from sqlglot import exp
+
+from lowwater.errors import OptionError, unknown_name
+from lowwater.plan.sql.dialect import Length
+from lowwater.plan.sql.reading import wrong
+from lowwater.stream.duration import SECOND, nanoseconds
+
+Values = Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class Span:
+    """A length of time in nanoseconds, or a number of rows."""
+
+    nanoseconds: Fraction = Fraction(0)
+    rows: int | None = None
+
+
+def literal(value: object) -> exp.Expr:
+    """A parameter's value as a tree."""
+    if value is None:
+        return exp.null()
+    if isinstance(value, bool):
+        return exp.Boolean(this=value)
+    if isinstance(value, int | float | Decimal):
+        number = exp.Literal.number(str(abs(value)))
+        return exp.Neg(this=number) if value < 0 else number
+    if isinstance(value, str):
+        return exp.Literal.string(value)
+    if isinstance(value, timedelta):
+        micros = nanoseconds(value) // 1_000
+        return exp.Interval(this=exp.Literal.string(str(micros)), unit=exp.var("MICROSECONDS"))
+    if isinstance(value, datetime):
+        return exp.cast(exp.Literal.string(value.isoformat(sep=" ")), "TIMESTAMP")
+    if isinstance(value, date):
+        return exp.cast(exp.Literal.string(value.isoformat()), "DATE")
+    raise OptionError(
+        f"a parameter is a number, a text, a truth value, a time or a length of time,"
+        f" not {type(value).__name__}"
+    )
+
+
+def parameter(tree: exp.Expr, values: Values, text: str) -> exp.Expr:
+    """What stands for ``:name``."""
+    name = tree.name
+    if not name.isidentifier():
+        raise wrong("a parameter has a name, as in :n", text, tree)
+    if name not in values:
+        raise wrong(
+            unknown_name("parameter", f":{name}", [f":{each}" for each in values]), text, tree
+        )
+    return given(values[name], tree, text)
+
+
+def given(value: object, tree: exp.Expr, text: str) -> exp.Expr:
+    """The value of a parameter, at the place where it is used."""
+    try:
+        found = literal(value)
+    except OptionError as error:
+        raise wrong(str(error), text, tree) from None
+    for node in found.walk():
+        node.meta.update(tree.meta)
+    return found
+
+
+def number(tree: exp.Expr | None) -> Fraction | None:
+    """The value of a numeric constant; None if it is none."""
+    if isinstance(tree, exp.Paren):
+        return number(tree.this)
+    if isinstance(tree, exp.Neg):
+        inner = number(tree.this)
+        return None if inner is None else -inner
+    if isinstance(tree, exp.Literal) and not tree.is_string:
+        try:
+            return Fraction(Decimal(tree.this))
+        except (InvalidOperation, ValueError):
+            return None
+    return None
+
+
+def interval(tree: exp.Expr | None) -> Fraction | None:
+    """The nanoseconds of an INTERVAL, of a text such as '5 minutes', or of a sum of such.
+
+    None if it is none of fixed length.
+    """
+    if isinstance(tree, exp.Literal) and tree.is_string:
+        return _nanoseconds(tree.name)
+    if isinstance(tree, exp.Add):
+        one, two = interval(tree.this), interval(tree.expression)
+        return None if one is None or two is None else one + two
+    if not isinstance(tree, exp.Interval) or tree.this is None:
+        return None
+    written = tree.this.name if isinstance(tree.this, exp.Literal) else tree.this.sql()
+    unit = f" {tree.unit.name}" if tree.unit is not None else ""
+    return _nanoseconds(f"{written}{unit}")
+
+
+def _nanoseconds(length: str) -> Fraction | None:
+    try:
+        return Fraction(nanoseconds(length, "interval"))
+    except OptionError:
+        return None
+
+
+def span(tree: exp.Expr, values: Values, text: str, what: str) -> Span:
+    """A length in a clause: of time (a bare number is seconds) or of rows."""
+    found = interval(tree)
+    if found is not None and found > 0:
+        return Span(found)
+    if not isinstance(tree, Length):
+        raise wrong(f"{what} takes a length of time such as 5 minutes", text, tree)
+    amount = tree.this
+    while isinstance(amount, exp.Paren):
+        amount = amount.this
+    if isinstance(amount, exp.Placeholder | exp.Parameter):
+        amount = parameter(amount, values, text)
+    elif isinstance(amount, exp.Column) and amount.name in values:
+        amount = given(values[amount.name], amount.this, text)
+    unit = tree.args["unit"].name if tree.args.get("unit") is not None else None
+    if isinstance(amount, exp.Interval | exp.Literal) and unit is None and number(amount) is None:
+        try:
+            return Span(interval(amount) or Fraction(nanoseconds(amount.name, what)))
+        except OptionError as error:
+            raise wrong(str(error), text, tree) from None
+    size = number(amount)
+    if size is None:
+        raise wrong(f"{what} takes a number and a unit, for example 5 minutes", text, tree)
+    if unit is not None and unit.upper() in ("ROW", "ROWS"):
+        if size.denominator != 1 or size <= 0:
+            raise wrong(f"{what} takes a whole number of rows above zero", text, tree)
+        return Span(rows=int(size))
+    try:
+        one = nanoseconds(f"1 {unit}", what) if unit else SECOND
+    except OptionError:
+        known = "ms, seconds, minutes, hours, days or ROWS"
+        raise wrong(f"{what}: {unit!r} is no unit of time; use {known}", text, tree) from None
+    if size <= 0:
+        raise wrong(f"{what} is a length of time above zero", text, tree)
+    return Span(size * one)

@@ -1,0 +1,95 @@
+"""Window clauses: where they stand, what they say, and the windows of aggregates they make."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from lowwater.errors import QueryError
+from lowwater.plan import aggregating
+from lowwater.plan.sql import dialect
+from lowwater.plan.sql.listing import Item
+from lowwater.plan.sql.reading import wrong
+from lowwater.plan.sql.scope import Scope
+from lowwater.plan.sql.values import Span, Values, span
+
+
+@dataclass(frozen=True)
+class Clause:
+    """A window clause, read."""
+
+    tree: exp.Expr
+    range: Span | None = None
+    slide: Span | None = None
+    session: Span | None = None
+    attribute: exp.Expr | None = None
+
+
+def read_clause(tree: exp.Expr, values: Values, text: str) -> Clause:
+    """A window clause."""
+    parts = {
+        name: span(tree.args[name], values, text, name.upper())
+        for name in ("range", "slide", "session")
+        if tree.args.get(name) is not None
+    }
+    if "session" in parts and len(parts) > 1:
+        raise wrong(
+            "a SESSION window has neither RANGE nor SLIDE: it ends when rows stay away", text, tree
+        )
+    if "session" not in parts and "range" not in parts:
+        raise wrong("a window clause needs RANGE, for example [RANGE 1 minute, WA ts]", text, tree)
+    return Clause(tree, attribute=tree.args.get("wa"), **parts)
+
+
+def item_clause(items: list[Item], values: Values, text: str) -> Clause | None:
+    """The window that stands after select items; it is taken off them."""
+    found = None
+    for number, item in enumerate(items):
+        for windowed in item.tree.find_all(dialect.Windowed):
+            clause = windowed.args["clause"]
+            if found is not None and found.tree != clause:
+                raise wrong(
+                    "a query has one window; aggregates over different windows are queries of"
+                    " their own",
+                    text,
+                    clause,
+                )
+            found = read_clause(clause, values, text)
+        plain = item.tree.transform(_without_window)
+        items[number] = Item(plain, item.name)
+    return found
+
+
+def window(scope: Scope, clause: Clause) -> aggregating.Window:
+    """The window of an aggregate over the rows of a scope."""
+    on = None
+    if clause.attribute is not None:
+        resolved = scope.resolved(clause.attribute)
+        if not isinstance(resolved, exp.Column):
+            raise wrong("WA names a column", scope.text, clause.attribute)
+        on = resolved.name
+    if clause.session is not None:
+        return aggregating.session(scope.node, _duration(clause.session), on)
+    assert clause.range is not None
+    rows, slide = clause.range.rows, clause.slide
+    if rows is not None:
+        if on is not None and on not in scope.node.progress:
+            raise QueryError("a window of rows counts rows; leave WA out")
+        if slide is not None and slide.rows is None:
+            raise QueryError("RANGE counts rows, so SLIDE counts rows too: SLIDE 10 ROWS")
+        step = slide.rows if slide is not None else None
+        return aggregating.window(scope.node, None, None, rows, step, None)
+    if slide is not None and slide.rows is not None:
+        raise QueryError("RANGE is a length of time, so SLIDE is one too")
+    step_time = _duration(slide) if slide is not None else None
+    return aggregating.window(scope.node, _duration(clause.range), step_time, None, None, on)
+
+
+def _without_window(node: exp.Expr) -> exp.Expr:
+    inner: exp.Expr = node.this if isinstance(node, dialect.Windowed) else node
+    return inner
+
+
+def _duration(length: Span) -> str:
+    return f"{int(length.nanoseconds)} ns"
