@@ -1,8 +1,10 @@
-"""Where results go: memory, a function, or a folder of Parquet files."""
+"""Where results go: memory, a function, or a folder of Parquet, CSV or JSON files."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -58,50 +60,136 @@ class FunctionSink:
         """Nothing to do."""
 
 
-class ParquetSink:
-    """Writes results as Parquet files into a folder, each complete before it has its name."""
+FORMATS = {"parquet": "Parquet", "csv": "CSV", "json": "JSON"}
+"""Formats of files, and what people call them."""
 
-    def __init__(self, folder: Path, rows_per_file: int = 1_000_000):
+
+@dataclass(frozen=True)
+class Folder:
+    """A folder of files, as any engine can write them."""
+
+    path: Path
+    format: str = "parquet"
+
+    def __post_init__(self) -> None:
+        if self.format not in FORMATS:
+            raise OptionError(f"results are written as {', '.join(FORMATS)}, not {self.format!r}")
+
+    def refuse_if_used(self) -> None:
+        """Refuse a folder in which results could not be told from what is there."""
+        if any(self.path.glob(f"*.{self.format}")) or (self.path / "_spark_metadata").exists():
+            raise SinkError(
+                f"{self.path} already holds {FORMATS[self.format]} files; give an empty folder"
+            )
+
+
+class FolderSink:
+    """Writes results as files into a folder, each complete before it has its name."""
+
+    def __init__(
+        self,
+        folder: Folder,
+        schema: Mapping[str, pl.DataType] | None = None,
+        rows_per_file: int = 1_000_000,
+    ):
         self._folder, self._limit = folder, rows_per_file
+        self._schema = schema if folder.format != "json" else None  # JSON names no columns
         self._held: list[Chunk] = []
         self._rows = 0
         self._files = 0
+        self._lock = threading.Lock()
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            folder.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise SinkError(f"cannot write results to {folder}: {error}") from None
-        if any(folder.glob("*.parquet")):
-            raise SinkError(f"{folder} already holds Parquet files; give an empty folder")
+            raise SinkError(f"cannot write results to {folder.path}: {error}") from None
+        folder.refuse_if_used()
 
     def write(self, chunk: Chunk) -> None:
         """Gather rows and write a file when there are enough."""
-        self._held.append(chunk)
-        self._rows += chunk.height
-        if self._rows >= self._limit:
-            self._flush()
+        with self._lock:
+            self._held.append(chunk)
+            self._rows += chunk.height
+            if self._rows >= self._limit:
+                self._write()
+
+    def flush(self) -> None:
+        """Write what is held; may be called from any thread."""
+        with self._lock:
+            if self._held:
+                self._write()
+
+    def complete(self) -> None:
+        """Show the columns if there were no rows, so that the folder can be read."""
+        with self._lock:
+            if self._schema and not self._held and not self._files:
+                self._held = [pl.DataFrame(schema=self._schema)]
 
     def close(self) -> None:
         """Write what is left."""
-        if self._held:
-            self._flush()
+        self.flush()
 
-    def _flush(self) -> None:
-        target = self._folder / f"part-{self._files:05d}.parquet"
-        unfinished = target.with_suffix(".unfinished")
+    def _write(self) -> None:
+        target = self._folder.path / f"part-{self._files:05d}.{self._folder.format}"
+        unfinished = target.with_name(f".{target.name}")
+        rows = pl.concat(self._held, how="diagonal")
         try:
-            pl.concat(self._held, how="diagonal").write_parquet(unfinished)
+            if self._folder.format == "csv":
+                rows.write_csv(unfinished)
+            elif self._folder.format == "json":
+                rows.write_ndjson(unfinished)
+            else:
+                rows.write_parquet(unfinished)
             unfinished.rename(target)
-        except OSError as error:
-            raise SinkError(f"cannot write {target}: {error}") from None
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise SinkError(f"cannot write {target}: {str(error).splitlines()[0]}") from None
         self._held, self._rows, self._files = [], 0, self._files + 1
 
 
+class SinkByStream:
+    """Late rows to the sink of their stream; rows of streams that have none are let go."""
+
+    def __init__(self, sinks: Mapping[str, Sink]):
+        self._sinks = sinks
+
+    def write(self, chunk: Chunk) -> None:
+        """Hand rows on; all are of one stream."""
+        sink = self._sinks.get(chunk["_stream"][0])
+        if sink is not None:
+            sink.write(chunk)
+
+    def flush(self) -> None:
+        """Have what is held written."""
+        for sink in self._sinks.values():
+            flush(sink)
+
+    def close(self) -> None:
+        """Close them all."""
+        for sink in self._sinks.values():
+            sink.close()
+
+
+def flush(sink: object) -> None:
+    """Have a sink write what it holds, if it holds anything."""
+    if isinstance(sink, FolderSink | SinkByStream):
+        sink.flush()
+
+
+def complete(sink: object) -> None:
+    """Tell a sink that its run did not fail."""
+    if isinstance(sink, FolderSink):
+        sink.complete()
+
+
 def make_sink(target: object, schema: Mapping[str, pl.DataType]) -> Sink:
-    """A sink from what a user gives: nothing, a function, a folder, or a sink."""
+    """A sink from what a user gives: nothing, a function, a folder, a sink, or one by stream."""
     if target is None:
         return MemorySink(schema)
     if isinstance(target, str | Path):
-        return ParquetSink(Path(target))
+        target = Folder(Path(target))
+    if isinstance(target, Folder):
+        return FolderSink(target, schema)
+    if isinstance(target, Mapping):
+        return SinkByStream({stream: make_sink(each, {}) for stream, each in target.items()})
     if hasattr(target, "write") and hasattr(target, "close"):
         return target
     if callable(target):

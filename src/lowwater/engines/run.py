@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+import polars as pl
 import pyarrow as pa
 
 from lowwater.engines.embedded.clock import Charge, Clock
@@ -97,6 +99,25 @@ def prepare(plan: PhysicalPlan, engine: str, options: RunOptions) -> Run:
 
         return prepare_spark(plan, options)
     raise OptionError(f"unknown engine {engine!r}; this version has: {', '.join(ENGINES)}")
+
+
+def spark_session(master: str | None = None) -> Any:
+    """A session for queries on Spark: one that is made, or the one that runs."""
+    from lowwater.engines.spark import require_spark  # noqa: PLC0415
+
+    require_spark()
+    from lowwater.engines.spark.session import spark_session as make  # noqa: PLC0415
+
+    return make(master)
+
+
+def external_columns(
+    session: Any, format_: str, path: str, options: Mapping[str, str]
+) -> Mapping[str, pl.DataType]:
+    """The columns that a format of Spark's has by itself."""
+    from lowwater.engines.spark import reading  # noqa: PLC0415
+
+    return reading.external_columns(session, format_, path, options)
 
 
 def streaming_dataframe(plan: PhysicalPlan, options: RunOptions) -> Any:

@@ -1,1 +1,1 @@
-"""Where rows come from: replayed arrival logs, generated streams, live pushes."""
+"""Where rows come from: logs, generators, files, sockets, live pushes."""

@@ -33,6 +33,8 @@ T = TypeVar("T")
 class Frame:
     """A streaming DataFrame; it runs on Spark only."""
 
+    live = True
+
     def __init__(self, dataframe: Any):
         self.dataframe = dataframe
         ask = apart if is_remote(dataframe) else _here

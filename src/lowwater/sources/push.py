@@ -17,6 +17,8 @@ from lowwater.stream.element import Chunk
 class Push:
     """A live source; one query may read it."""
 
+    live = True
+
     def __init__(self, schema: Mapping[str, pl.DataType | type[pl.DataType]]):
         self._schema = dict(pl.Schema(schema))
         self._lock = threading.Lock()

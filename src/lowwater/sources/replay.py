@@ -22,10 +22,19 @@ from lowwater.stream.element import Chunk
 class Replay:
     """A finite arrival log."""
 
+    live = False
+
     def __init__(self, table: pl.DataFrame, arrival: str | None = None):
         self._table = table
         self._arrival = arrival
         self._times = _arrival_times(table, arrival) if arrival is not None else None
+
+    def only(self, columns: Mapping[str, pl.DataType]) -> Replay:
+        """The same arrivals with these columns; when rows arrive need not be among them."""
+        rows = self._table.select(pl.col(name).cast(dtype) for name, dtype in columns.items())
+        narrow = Replay(rows, self._arrival if self._arrival in columns else None)
+        narrow._times = self._times
+        return narrow
 
     @property
     def schema(self) -> Mapping[str, pl.DataType]:

@@ -47,6 +47,10 @@ class Source(Protocol):
     def arrival(self) -> str | None:
         """The column that says when each row arrived, if there is one."""
 
+    @property
+    def live(self) -> bool:
+        """Whether rows come by the wall clock, perhaps for ever."""
+
     def open(self) -> Reader:
         """Start reading from the beginning."""
 

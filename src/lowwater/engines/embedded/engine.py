@@ -23,7 +23,7 @@ from lowwater.errors import LowwaterError, SinkError, StreamWarning
 from lowwater.metrics import Histogram, RunMetrics
 from lowwater.operators.kernel import Ask
 from lowwater.plan.physical import PhysicalPlan
-from lowwater.sinks import Sink
+from lowwater.sinks import Sink, complete
 from lowwater.sources.replay import clock_times
 from lowwater.stream.duration import SECOND
 from lowwater.stream.element import Chunk, Element
@@ -101,6 +101,7 @@ class EmbeddedEngine:
             feed.start(self._begun)
         try:
             self._turn(feeds)
+            complete(self._sink)
         finally:
             self._ended_at = self._clock.now()
             for feed in feeds:

@@ -13,7 +13,6 @@ from lowwater.errors import OptionError, StreamError, unknown_name
 from lowwater.metrics import RunMetrics
 from lowwater.plan.physical import PhysicalPlan
 from lowwater.sinks import MemorySink, make_sink
-from lowwater.sources.push import Push
 from lowwater.stream.duration import nanoseconds
 
 CHUNK_ROWS = 65_536
@@ -119,7 +118,7 @@ def prepare_embedded(plan: PhysicalPlan, options: RunOptions) -> EmbeddedRun:
 
 
 def _clock(plan: PhysicalPlan, clock: Clock | str | None, charge: Charge) -> Clock:
-    live = any(isinstance(each.node.source, Push) for each in plan.sources)  # type: ignore[attr-defined]
+    live = any(each.node.source.live for each in plan.sources)  # type: ignore[attr-defined]
     if clock is None:
         clock = "wall" if live else "virtual"
     if clock == "wall":

@@ -19,11 +19,13 @@ from pyspark.sql import functions as F
 
 from lowwater.engines.run import RunOptions
 from lowwater.engines.spark import clock_source, replay_source
-from lowwater.engines.spark.listening import METRICS, WishListener
+from lowwater.engines.spark.late import LateFolder, late_folder
+from lowwater.engines.spark.listening import ANSWERS, METRICS, WishListener
 from lowwater.engines.spark.message import DDL, Kind, pickled
 from lowwater.engines.spark.planning import make_program
 from lowwater.engines.spark.program import Program, SourceProgram
 from lowwater.engines.spark.pushdown import Pushed, push_down
+from lowwater.engines.spark.reading import with_dataframes
 from lowwater.engines.spark.replay_source import Log
 from lowwater.engines.spark.result import ResultStage
 from lowwater.engines.spark.session import (
@@ -66,42 +68,43 @@ def build_dataframe(plan: PhysicalPlan, options: RunOptions) -> DataFrame:
 
 
 def build(
-    plan: PhysicalPlan, options: RunOptions, late_folder: str | None = None, end: bool = False
+    plan: PhysicalPlan,
+    options: RunOptions,
+    late: LateFolder | None = None,
+    end: bool = False,
 ) -> Built:
     """Put the plan together; ``end`` ends all sources after what was read so far."""
     spark = _session(plan, options)
     if is_remote(spark):
-        return apart(lambda: _built(spark, plan, options, late_folder, end))
-    return _built(spark, plan, options, late_folder, end)
+        return apart(lambda: _built(spark, plan, options, late, end))
+    return _built(spark, plan, options, late, end)
 
 
 def _built(
     spark: SparkSession,
     plan: PhysicalPlan,
     options: RunOptions,
-    late_folder: str | None,
+    late: LateFolder | None,
     end: bool,
 ) -> Built:
     prepare_session(spark)
     ship_package(spark)
+    plan = with_dataframes(plan, spark)
     live = _live(plan, options)
     buckets = options.buckets or _parallelism(spark)
     _fit_partitions(spark, buckets)
     folder = Path(tempfile.mkdtemp(prefix="lowwater-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    if options.late_sink is not None:
-        late_folder = _late_folder(options.late_sink)
+    late = late or late_folder(options.late_sink)
     asks = folder / "asks"
     asks.mkdir()
     on_demand = any(
         isinstance(each.node.spec.idle, OnDemand)  # type: ignore[attr-defined]
         for each in plan.sources
     )
-    pushed = push_down(plan, whole_rows=late_folder is not None)
+    pushed = push_down(plan, whole_rows=late is not None)
     plan = pushed.plan
-    program = make_program(
-        plan, buckets, live, late_folder, str(asks) if on_demand and not end else None
-    )
+    program = make_program(plan, buckets, live, late, str(asks) if on_demand and not end else None)
     if on_demand and not on_one_machine(spark):
         spark.streams.addListener(WishListener(asks))
     messages = _sources(pushed, options, spark, program, folder, live)
@@ -124,7 +127,10 @@ def _result(frame: DataFrame, program: Program, buckets: int) -> DataFrame:
         spread = len(program.stages[-1].routes[-1].ids)
         frame = frame.repartition(min(spread, buckets), "bucket")
     stage = ResultStage(program.combined, program.tail, program.schema)
-    return frame.mapInArrow(stage, spark_ddl(program.schema))
+    answers = frame.mapInArrow(stage, spark_ddl(program.schema))
+    if program.combined is None:
+        return answers
+    return answers.observe(ANSWERS, F.count(F.lit(1)).alias("rows"))
 
 
 def _session(plan: PhysicalPlan, options: RunOptions) -> SparkSession:
@@ -173,12 +179,6 @@ def _fit_partitions(spark: SparkSession, buckets: int) -> None:
     """No more shuffle partitions than buckets, if the user has not chosen otherwise."""
     if spark.conf.get("spark.sql.shuffle.partitions") == str(UNSET_PARTITIONS):
         set_if_allowed(spark, "spark.sql.shuffle.partitions", str(buckets))
-
-
-def _late_folder(given: object) -> str:
-    if not isinstance(given, str | Path):
-        raise OptionError(f"late_sink= on Spark is a folder, not {type(given).__name__}")
-    return str(Path(given).absolute())
 
 
 # ---- sources -------------------------------------------------------------------------------

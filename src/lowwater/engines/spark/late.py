@@ -6,26 +6,64 @@ A batch that is run again writes the same files again, so the folder holds each 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import polars as pl
 import polars.selectors as cs
 
-from lowwater.errors import SinkError
+from lowwater.errors import OptionError, SinkError
+from lowwater.sinks import Folder
 from lowwater.stream.element import Chunk
 
 STREAM = "_stream"
 COMPUTED = "__computed"
 """How columns begin that Spark computed for an operator; nobody else is shown them."""
 
+LateFolder = str | Mapping[str, str]
+"""A folder, or one for each stream."""
+
+
+def late_folder(given: object, otherwise: str | None = None) -> LateFolder | None:
+    """The folders that were asked for; streams of which nothing was said have another."""
+    if given is None:
+        return otherwise
+    if isinstance(given, Mapping):
+        folders = {stream: _absolute(each) for stream, each in given.items()}
+        return folders | ({ELSEWHERE: otherwise} if otherwise else {})
+    return _absolute(given)
+
+
+def _absolute(given: object) -> str:
+    path = given.path if isinstance(given, Folder) and given.format == "parquet" else given
+    if not isinstance(path, str | Path):
+        raise OptionError(f"late_sink= on Spark is a folder, not {type(given).__name__}")
+    return str(Path(path).absolute())
+
+
+ELSEWHERE = ""
+"""Stands for the streams that have no folder of their own."""
+
+
+def folder_of(folder: LateFolder, stream: str) -> str | None:
+    """Where the late rows of a stream go."""
+    return folder if isinstance(folder, str) else folder.get(stream, folder.get(ELSEWHERE))
+
 
 def keep_refused(
-    folder: str | None, stage: int, batch: int, bucket: int, refused: dict[str, list[Chunk]]
+    folder: LateFolder | None, stage: int, batch: int, bucket: int, refused: dict[str, list[Chunk]]
 ) -> None:
     """Write the rows a bucket refused in a batch, in place of what an earlier try left."""
     if folder is None:
         return
-    target = Path(folder) / f"batch-{batch:08d}-{stage}-{bucket}.parquet"
+    name = f"batch-{batch:08d}-{stage}-{bucket}.parquet"
+    for each in {folder} if isinstance(folder, str) else set(folder.values()):
+        mine = {s: rows for s, rows in refused.items() if folder_of(folder, s) == each}
+        _keep(each, name, mine)
+
+
+def _keep(folder: str, name: str, refused: dict[str, list[Chunk]]) -> None:
+    target = Path(folder) / name
     try:
         if not refused:
             target.unlink(missing_ok=True)

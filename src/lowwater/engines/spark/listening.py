@@ -20,6 +20,18 @@ METRICS = "lowwater"
 """The name under which batches report to listeners."""
 
 
+ANSWERS = "lowwater_answers"
+"""The name under which answers are counted that are put together of parts."""
+
+
+def answers_in(progress: Any) -> int | None:
+    """How many rows a batch answered, if they are counted apart."""
+    metrics = progress.observedMetrics.get(ANSWERS)
+    if metrics is None:
+        return None
+    return int(metrics["rows"] if "rows" in metrics else metrics["values"][0])
+
+
 def reports_in(progress: Any) -> list[dict[str, Any]]:
     """What the buckets reported of a batch."""
     metrics = progress.observedMetrics.get(METRICS)

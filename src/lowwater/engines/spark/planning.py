@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from lowwater.engines.spark.buckets import KeyColumns, bucket_ids
 from lowwater.engines.spark.graph import Part
+from lowwater.engines.spark.late import LateFolder
 from lowwater.engines.spark.program import (
     Delivery,
     Program,
@@ -29,7 +30,7 @@ def make_program(
     plan: PhysicalPlan,
     buckets: int,
     live: bool,
-    late_folder: str | None = None,
+    late_folder: LateFolder | None = None,
     ask_folder: str | None = None,
 ) -> Program:
     """Prepare a plan; ``live`` replays are played by the clock and judged like any other source."""

@@ -73,7 +73,7 @@ class StageProgram:
     routes: tuple[Route, ...]
     fingerprint: tuple[str, ...]
     probe: int = field(default_factory=hash_probe)
-    late_folder: str | None = None
+    late_folder: str | Mapping[str, str] | None = None
     ask_folder: str | None = None
 
 

@@ -68,7 +68,7 @@ def _push_source(
             )
             assert read is not None
             read |= roots
-        elif operator.name in ("window", "group"):
+        elif operator.name in ("window", "session", "group"):
             assert read is not None
             read |= _aggregated(operator.node)
         else:
@@ -97,9 +97,10 @@ def _told(node: nodes.SourceNode) -> set[str]:
 
 def _aggregated(node: nodes.Node) -> set[str]:
     """The columns an aggregate reads."""
-    assert isinstance(node, nodes.WindowAggregateNode | nodes.GroupAggregateNode)
+    timed = nodes.WindowAggregateNode | nodes.SessionNode
+    assert isinstance(node, timed | nodes.GroupAggregateNode)
     read = set(node.groups)
-    if isinstance(node, nodes.WindowAggregateNode):
+    if isinstance(node, timed):
         read.add(node.attribute)
     for aggregate in node.aggregates:
         for part in aggregate.lift:

@@ -11,7 +11,7 @@ from lowwater.engines.spark.program import Program
 from lowwater.metrics import Histogram, OperatorMetrics, RunMetrics, StreamMetrics
 from lowwater.plan.physical import Operator, PhysicalPlan
 from lowwater.progress.late import LateAccount
-from lowwater.sources.frame import Frame
+from lowwater.sources.replay import Replay
 from lowwater.stream.element import BEGINNING
 from lowwater.stream.time_domain import ROWS
 
@@ -40,7 +40,7 @@ class Reports:
     def unending(self) -> bool:
         """Whether some source never says that it has ended."""
         sources = [each.node.source for each in self._plan.sources]  # type: ignore[attr-defined]
-        return any(isinstance(source, Frame) for source in sources)
+        return not all(isinstance(source, Replay) for source in sources)
 
     @property
     def all_ended(self) -> bool:
@@ -51,12 +51,13 @@ class Reports:
         """Another query goes on where the last one stopped."""
         self._start += 1
 
-    def take(self, batch: int, reports: list[Report]) -> None:
+    def take(self, batch: int, reports: list[Report], answers: int | None = None) -> None:
         """Take the reports of a batch, unless they were taken before."""
         if (self._start, batch) in self._seen:
             return
         self._seen.add((self._start, batch))
         last = self._plan.result.title
+        self._rows_out += answers or 0
         for report in reports:
             self._latest[report["stage"], report["bucket"]] = report
             self.notes += report["notes"]
@@ -65,7 +66,7 @@ class Reports:
                 counts = self._counts.setdefault(title, dict.fromkeys(COUNTS, 0))
                 for name in COUNTS:
                     counts[name] += about[name]
-                if title == last:
+                if title == last and answers is None:
                     self._rows_out += about["rows_out"]
             for name, rows in report["rows"].items():
                 self._rows[name] = self._rows.get(name, 0) + rows
@@ -127,6 +128,12 @@ class Reports:
             0.0,
         )
 
+    def _read(self, name: str, source: object) -> int:
+        """Rows of a stream; those of a log are judged where it is read, and known at its end."""
+        if isinstance(source, Replay) and name in self._ended:
+            return source.rows
+        return self._rows.get(name, 0)
+
     def _stream(self, operator: Operator) -> StreamMetrics:
         spec = operator.node.spec  # type: ignore[attr-defined]
         account = self._accounts[spec.name]
@@ -137,7 +144,7 @@ class Reports:
         }
         return StreamMetrics(
             spec.name,
-            self._rows.get(spec.name, 0),
+            self._read(spec.name, operator.node.source),  # type: ignore[attr-defined]
             account.rows,
             tuple(account.lines()),
             marks,

@@ -19,21 +19,25 @@ from pyspark.sql import DataFrame
 from lowwater.engines.run import RunOptions
 from lowwater.engines.spark import cache, hints
 from lowwater.engines.spark.build import Built, build
-from lowwater.engines.spark.late import read_refused
-from lowwater.engines.spark.listening import reports_in
+from lowwater.engines.spark.late import folder_of, late_folder, read_refused
+from lowwater.engines.spark.listening import answers_in, reports_in
 from lowwater.engines.spark.reports import Reports
 from lowwater.engines.spark.trouble import translate
 from lowwater.engines.spark.types import taken_back
 from lowwater.errors import OptionError, StreamError, StreamWarning, unknown_name
 from lowwater.metrics import RunMetrics
+from lowwater.plan.nodes import OrderNode
 from lowwater.plan.physical import PhysicalPlan
 from lowwater.progress.late import LateAccount
 from lowwater.progress.refusal import Refusals
+from lowwater.sinks import Folder
 from lowwater.stream.duration import nanoseconds
 
 POLL = 0.05
 """Seconds between two looks at a query."""
 AVAILABLE_NOW = "available-now"
+TIME = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"
+"""Times in text files."""
 
 
 def prepare_spark(plan: PhysicalPlan, options: RunOptions) -> SparkRun:
@@ -50,7 +54,9 @@ class SparkRun:
         self._plan, self._options = plan, options
         kept = _kept(options)
         self._checkpoint = kept / "checkpoint" if options.checkpoint is None else kept
-        self._late = str(Path(str(options.late_sink or kept / "late")).absolute())
+        late = late_folder(options.late_sink, str(kept / "late"))
+        assert late is not None
+        self._late = late
         self._results = kept / "results"
         self._built = build(plan, options, self._late)
         self._reports = Reports(plan, self._built.program)
@@ -59,6 +65,7 @@ class SparkRun:
         self._error: BaseException | None = None
         self._stopping = False
         self._noted: set[str] = set()
+        self._gathering = threading.Lock()
         self._thread = threading.Thread(target=self._watch, name="lowwater", daemon=True)
 
     @property
@@ -100,7 +107,9 @@ class SparkRun:
             if sink is None:
                 return writer.format("parquet").option("path", str(self._results)).start()
             if isinstance(sink, str | Path):
-                return writer.format("parquet").option("path", str(Path(sink).absolute())).start()
+                sink = Folder(Path(sink))
+            if isinstance(sink, Folder):
+                return _writing(writer, sink).start()
             return writer.foreachBatch(_handing(sink)).start()
         except Exception as error:
             raise translate(error)  # noqa: B904 (its cause is set)
@@ -137,8 +146,9 @@ class SparkRun:
 
     def _gather(self) -> None:
         """Take the reports of the batches since the last look."""
-        for progress in self._query.recentProgress:
-            self._reports.take(progress.batchId, reports_in(progress))
+        with self._gathering:
+            for progress in self._query.recentProgress:
+                self._reports.take(progress.batchId, reports_in(progress), answers_in(progress))
 
     def run_here(self) -> SparkRun:
         """Run until the end."""
@@ -202,7 +212,11 @@ class SparkRun:
             return pl.DataFrame(schema=schema).to_arrow()
         found = pl.from_arrow(self._built.session.read.parquet(str(self._results)).toArrow())
         assert isinstance(found, pl.DataFrame)
-        return taken_back(found, schema).to_arrow()
+        kept = taken_back(found, schema)
+        asked = self._plan.result.node
+        if isinstance(asked, OrderNode):  # files of results are read back in any order
+            kept = kept.sort(asked.attribute, maintain_order=True)
+        return kept.to_arrow()
 
     def late_rows(self, stream: str | None = None) -> pa.Table:
         """The side output: rows of a stream that were not let in, and why."""
@@ -214,7 +228,8 @@ class SparkRun:
         if stream not in specs:
             raise OptionError(unknown_name("stream", stream, specs))
         empty = Refusals(specs[stream], LateAccount(stream)).nothing()
-        found = read_refused(self._late, stream)
+        folder = folder_of(self._late, stream)
+        found = read_refused(folder, stream) if folder is not None else None
         return (empty if found is None else pl.concat([empty, found], how="diagonal")).to_arrow()
 
     def metrics(self) -> RunMetrics:
@@ -232,6 +247,17 @@ def _kept(options: RunOptions) -> Path:
     folder = Path(tempfile.mkdtemp(prefix="lowwater-run-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
+
+
+def _writing(writer: Any, folder: Folder) -> Any:
+    """Files as the embedded engine would write them."""
+    if folder.format == "csv":
+        writer = writer.option("header", True).option("timestampNTZFormat", TIME)
+        writer = writer.option("timestampFormat", f"{TIME}XXX")
+    elif folder.format == "json":
+        writer = writer.option("ignoreNullFields", False).option("timestampNTZFormat", TIME)
+        writer = writer.option("timestampFormat", f"{TIME}XXX")
+    return writer.format(folder.format).option("path", str(folder.path.absolute()))
 
 
 def _handing(sink: Any) -> Callable[[DataFrame, int], None]:

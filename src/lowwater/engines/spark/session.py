@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import hashlib
+import logging
 import os
 import re
 import shutil
@@ -20,6 +21,7 @@ from pathlib import Path
 
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from lowwater.engines.spark import check_spark_version, jvm, require_spark
@@ -147,6 +149,9 @@ def _made(master: str | None, app_name: str, wanted: dict[str, str]) -> SparkSes
     with jvm.environment(here=_is_here(master), start=start):
         session = builder.getOrCreate()
     atexit.register(_stop, session.sparkContext)
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        # They write every error of a query with its Java stack, beside the error that is raised.
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
     return session
 
 

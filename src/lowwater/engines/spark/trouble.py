@@ -27,6 +27,7 @@ _JVM_DETAIL = re.compile(r"\n+(?:\s+SQLSTATE: \w|\s+at \S|Driver stacktrace:|===
 _JVM_DETAIL = re.compile(r"\n\s*(?:=== Streaming Query|JVM stacktrace:|Driver stacktrace:|at \S)")
 _SPARK_CONDITION = re.compile(r"\[[A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*\] [^\n]*")
 _SQLSTATE = re.compile(r"(?:\s*SQLSTATE: \w+)+\s*$")
+_SPARKS_CLASS = re.compile(r"^pyspark\.errors\.[\w.]+: ")
 _MISSING_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 
 
@@ -117,7 +118,8 @@ def _raised(text: str) -> str:
 
 
 def _last_line(text: str) -> str:
-    return _raised(text).partition("\n")[0]
+    line = _SQLSTATE.sub("", _raised(text).partition("\n")[0])
+    return _SPARKS_CLASS.sub("", line)
 
 
 def _condition(text: str) -> str:

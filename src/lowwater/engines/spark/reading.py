@@ -1,0 +1,170 @@
+"""Files, lines and other places as streaming DataFrames, with the columns a stream declares.
+
+Text is read by the rules of the embedded engine: what is no value of its type is an error and not
+null, and a time that is written without a zone is UTC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from pyspark.sql import DataFrame, SparkSession
+
+from lowwater.engines.spark.trouble import translate
+from lowwater.engines.spark.types import spark_ddl, spark_type
+from lowwater.errors import LowwaterError, QueryError, unknown_name
+from lowwater.plan.nodes import SourceNode
+from lowwater.plan.physical import Operator, PhysicalPlan
+from lowwater.sources.external import External
+from lowwater.sources.files import Files, columns_of
+from lowwater.sources.frame import Frame
+from lowwater.sources.lines import Lines
+from lowwater.sources.text import as_written, plain
+
+Schema = Mapping[str, pl.DataType]
+
+
+def with_dataframes(plan: PhysicalPlan, spark: SparkSession) -> PhysicalPlan:
+    """The plan with a streaming DataFrame for every source that Spark reads itself."""
+    operators = tuple(_with_dataframe(each, spark) for each in plan.operators)
+    return replace(plan, operators=operators)
+
+
+def _with_dataframe(operator: Operator, spark: SparkSession) -> Operator:
+    node = operator.node
+    if operator.build is not None or not isinstance(node, SourceNode):
+        return operator
+    try:
+        frame = _dataframe(spark, node.source)
+    except LowwaterError:
+        raise
+    except Exception as error:
+        raise translate(error) from None
+    return operator if frame is None else replace(operator, node=replace(node, source=Frame(frame)))
+
+
+def _dataframe(spark: SparkSession, source: object) -> DataFrame | None:
+    if isinstance(source, Files):
+        return _files(spark, source)
+    if isinstance(source, Lines):
+        return _lines(spark, source)
+    return _external(spark, source) if isinstance(source, External) else None
+
+
+def external_columns(
+    spark: SparkSession, format_: str, path: str, options: Mapping[str, str]
+) -> Schema:
+    """The columns that a format of Spark's has by itself."""
+    try:
+        return Frame(_load(spark.readStream.format(format_).options(**options), path)).schema
+    except LowwaterError:
+        raise
+    except Exception as error:
+        said = str(translate(error)).rstrip(".")
+        raise QueryError(f"{said}. Declaring the stream's columns may help") from None
+
+
+# ---- files -------------------------------------------------------------------------------------
+
+
+def _files(spark: SparkSession, source: Files) -> DataFrame:
+    source.check()
+    schema, there = source.schema, source.listed()
+    reader = spark.readStream.format(source.format).option("recursiveFileLookup", True)
+    if source.format == "parquet":
+        found = columns_of("parquet", there[0]) if there else dict(schema)
+        read = {name: plain(dtype) for name, dtype in found.items()}
+    else:
+        reader = reader.option("mode", "FAILFAST")
+        read = as_written(schema)
+        if source.format == "csv":
+            # Spark goes by the order of columns, so all that a file has must be named.
+            if source.header and there:
+                found = columns_of("csv", there[0], source.separator)
+                read = {name: read.get(name, pl.String()) for name in found}
+            reader = reader.option("sep", source.separator).option("header", source.header)
+            reader = reader.option("enforceSchema", False)
+    for name in schema:
+        if name not in read:
+            raise QueryError(f"{there[0]}: {unknown_name('column', name, read)}")
+    frame = reader.schema(spark_ddl(read)).load(str(Path(source.path).absolute()))
+    return frame.selectExpr(*_columns(schema, read))
+
+
+def _columns(schema: Schema, read: Schema) -> list[str]:
+    return [
+        f"{_converted(_quoted(name), read[name], dtype, name)} AS {_quoted(name)}"
+        for name, dtype in schema.items()
+    ]
+
+
+def _converted(column: str, have: pl.DataType, want: pl.DataType, name: str) -> str:
+    """SQL from one type to another; without a zone a time is UTC, whatever the session's is."""
+    if have == want:
+        return column
+    if isinstance(want, pl.Datetime):
+        if isinstance(have, pl.String):
+            zoned = f"rtrim({column}) RLIKE '(Z|[+-][0-9]{{2}}:?[0-9]{{2}})$'"
+            text = f"if({zoned}, {column}, concat({column}, 'Z'))"
+            moment = f"CAST({_full(text)} AS TIMESTAMP)"
+            return moment if want.time_zone else _unzoned(moment)
+        if isinstance(have, pl.Datetime):
+            if have.time_zone and not want.time_zone:
+                return _unzoned(column)
+            if want.time_zone and not have.time_zone:
+                return f"to_timestamp_ltz(concat(CAST({column} AS STRING), 'Z'))"
+    return f"CAST({column} AS {spark_type(name, want)[0]})"
+
+
+def _full(text: str) -> str:
+    """A date alone takes no zone in Spark: give it a time."""
+    return f"regexp_replace({text}, '^([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}})Z$', '$1T00:00:00Z')"
+
+
+def _unzoned(moment: str) -> str:
+    return f"timestampadd(MICROSECOND, unix_micros({moment}), TIMESTAMP_NTZ'1970-01-01 00:00:00')"
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"
+
+
+# ---- lines and other places --------------------------------------------------------------------
+
+
+def _lines(spark: SparkSession, source: Lines) -> DataFrame:
+    reader = spark.readStream.format("socket").option("host", source.host)
+    lines = reader.option("port", source.port).load()
+    read = as_written(source.schema)
+    ddl = spark_ddl(read).replace("'", "\\'")
+    mode = "map('mode', 'FAILFAST')"
+    rows = lines.where("trim(value) <> ''").selectExpr(
+        f"if(startswith(ltrim(value), '{{'), from_json(value, '{ddl}', {mode}),"
+        f" from_csv(value, '{ddl}', {mode})) AS row"
+    )
+    return rows.selectExpr("row.*").selectExpr(*_columns(source.schema, read))
+
+
+def _external(spark: SparkSession, source: External) -> DataFrame:
+    """A format by name: with its own columns if it has some, else with those declared."""
+    reader = spark.readStream.format(source.format).options(**source.options)
+    try:
+        frame = _load(reader, source.path)
+        have = Frame(frame).schema
+    except LowwaterError:
+        raise
+    except Exception:  # Spark's own class, or Java's: some formats want to be told
+        return _load(reader.schema(spark_ddl(source.schema)), source.path)
+    for name in source.schema:
+        if name not in have:
+            raise QueryError(f"{source.format}: {unknown_name('column', name, have)}")
+    return frame.selectExpr(*_columns(source.schema, have))
+
+
+def _load(reader: Any, path: str) -> DataFrame:
+    frame: DataFrame = reader.load(path) if path else reader.load()
+    return frame

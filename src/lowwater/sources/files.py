@@ -1,0 +1,291 @@
+"""Files as a source: Parquet, CSV or JSON lines, one file, a folder or a pattern, growing or not.
+
+Files are read one after the other, those that are there by name (2 before 10), those that come
+later as they come. A file counts as there once it has its name, so whoever writes into a growing
+folder moves finished files in; names that begin with a dot or an underscore are passed over.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections import deque
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from glob import glob
+from pathlib import Path
+
+import polars as pl
+
+from lowwater.errors import BadInput, OptionError, QueryError, unknown_name
+from lowwater.sources.faults import fault, no_text
+from lowwater.sources.text import (
+    ZONED,
+    as_declared,
+    as_json,
+    as_written,
+    moments,
+    plain,
+    scan_csv,
+)
+from lowwater.stream.element import Chunk
+
+FORMATS = ("parquet", "csv", "json")
+POLL_SECONDS = 0.2
+"""How often a growing folder is looked at."""
+ROWS_AT_ONCE = 65_536
+"""Rows of a file that are held in memory together."""
+LOOKED_AT = 10_000
+"""Rows of a text file by which the types of columns are found that nobody declared."""
+
+
+class Files:
+    """Files of one format with the same columns."""
+
+    arrival = None
+    """Files do not say when their rows arrived."""
+
+    def __init__(
+        self,
+        format_: str,
+        path: str | Path,
+        schema: Mapping[str, pl.DataType] | None = None,
+        follow: bool = False,
+        options: Mapping[str, str] | None = None,
+    ):
+        if format_ not in FORMATS:
+            raise OptionError(f"files are {', '.join(FORMATS)}, not {format_!r}")
+        self.format, self.path, self.live = format_, str(path), follow
+        self.header, self.separator = _csv_options(format_, options or {})
+        if schema is None:
+            schema = self._found_types()
+        self._schema = dict(schema)
+
+    @property
+    def schema(self) -> Mapping[str, pl.DataType]:
+        """The columns of the files."""
+        return self._schema
+
+    @property
+    def where(self) -> str:
+        """What is read, in words."""
+        return f"{self.format} files at {self.path}{', and those that come' if self.live else ''}"
+
+    def channels(self, columns: Sequence[str]) -> tuple[Hashable, ...]:
+        """Who speaks is known only when everything has been read."""
+        return ()
+
+    def listed(self) -> list[Path]:
+        """The files that are there now, by name."""
+        path = Path(self.path)
+        if path.is_file():
+            return [path]
+        found = path.rglob("*") if path.is_dir() else map(Path, glob(self.path, recursive=True))
+        folder = path if path.is_dir() else _fixed(path)
+        here = (each for each in found if each.is_file() and not _hidden(each, folder))
+        return sorted(here, key=_by_name)
+
+    def check(self) -> None:
+        """Refuse a place where there is nothing to read and nothing is waited for."""
+        if not self.live and not self.listed():
+            raise QueryError(f"there are no files at {self.path}")
+        if self.live and not _is_pattern(self.path):
+            Path(self.path).mkdir(parents=True, exist_ok=True)
+
+    def _found_types(self) -> dict[str, pl.DataType]:
+        """The columns of the first file."""
+        here = self.listed()
+        if not here:
+            what = "is empty" if Path(self.path).exists() else "is not there"
+            raise QueryError(f"{self.path} {what}, so its columns have to be declared")
+        if not self.header:
+            raise QueryError("a CSV file without a header needs its columns declared")
+        found = columns_of(self.format, here[0], self.separator)
+        return {name: plain(dtype) for name, dtype in found.items()}
+
+    def read(self, path: Path) -> Iterator[Chunk]:
+        """The rows of a file, some at a time, with the declared types."""
+        try:
+            if self.format != "parquet" and path.stat().st_size == 0:
+                return
+            yield from self._scan(path).collect_batches(chunk_size=ROWS_AT_ONCE)
+        except (OSError, pl.exceptions.PolarsError) as error:
+            found = fault(self.format, path, self._schema, self.header, self.separator)
+            raise BadInput(_cannot_read(path, found, error)) from None
+
+    def _scan(self, path: Path) -> pl.LazyFrame:
+        schema = self._schema
+        if self.format == "json":  # what an object leaves out is null
+            return pl.scan_ndjson(path, schema=as_json(schema)).select(as_declared(schema))
+        if self.format == "parquet":
+            rows = pl.scan_parquet(path)
+            columns = [pl.col(name).cast(dtype) for name, dtype in schema.items()]
+        else:
+            rows = scan_csv(path, as_written(schema), self.header, self.separator)
+            columns = as_declared(schema)
+        there = rows.collect_schema().names()
+        for name in schema:
+            if name not in there:
+                what = no_text(path) if self.format == "csv" else None
+                known = unknown_name("column", name, there)
+                raise BadInput(f"cannot read {path}: {what}" if what else f"{path}: {known}")
+        return rows.select(columns)
+
+    def open(self) -> FilesReader:
+        """Start from the first file."""
+        self.check()
+        return FilesReader(self)
+
+
+class FilesReader:
+    """One run over files."""
+
+    def __init__(self, files: Files):
+        self._files = files
+        self._waiting = deque(files.listed())
+        self._seen = set(self._waiting)
+        self._reading: Iterator[Chunk] | None = None
+        self._rest: Chunk | None = None
+        self._lock = threading.Lock()
+        self._over = threading.Event()
+
+    def begin(self, now: int, first: int) -> None:
+        """Files are there when they are there."""
+
+    def release(self) -> None:
+        """Stop looking for new files."""
+        self._over.set()
+
+    @property
+    def ended(self) -> bool:
+        """Whether all files were read and no more are waited for."""
+        return not self._files.live and not self._more
+
+    def due(self, rows: int = 1) -> int | None:
+        """At once, if there is anything to read."""
+        return 0 if self._more else None
+
+    @property
+    def _more(self) -> bool:
+        with self._lock:
+            return bool(self._rest is not None or self._reading or self._waiting)
+
+    def read(self, now: int, limit: int) -> Chunk | None:
+        """The next rows of a file."""
+        rows = self._rest if self._rest is not None else self._next()
+        if rows is None:
+            return None
+        self._rest = rows.slice(limit) if rows.height > limit else None
+        return rows.head(limit)
+
+    def _next(self) -> Chunk | None:
+        while True:
+            if self._reading is None:
+                with self._lock:
+                    if not self._waiting:
+                        return None
+                    path = self._waiting.popleft()
+                self._reading = self._files.read(path)
+            for rows in self._reading:
+                if rows.height:
+                    return rows
+            self._reading = None
+
+    def told(self) -> list[tuple[str, object]]:
+        """Files make no promises beside their rows."""
+        return []
+
+    def notify(self, wake: Callable[[], None]) -> None:
+        """Call ``wake`` when new files are there."""
+        if self._files.live:
+            threading.Thread(target=self._look, args=(wake,), daemon=True).start()
+
+    def _look(self, wake: Callable[[], None]) -> None:
+        while not self._over.wait(POLL_SECONDS):
+            new = [path for path in self._files.listed() if path not in self._seen]
+            if new:
+                new.sort(key=_changed)
+                with self._lock:
+                    self._seen.update(new)
+                    self._waiting.extend(new)
+                wake()
+
+
+def columns_of(format_: str, path: Path, separator: str = ",") -> dict[str, pl.DataType]:
+    """The columns of a file, as the file has them."""
+    try:
+        if format_ == "parquet":
+            return dict(pl.read_parquet_schema(path))
+        if what := no_text(path):
+            raise QueryError(f"cannot read {path}: {what}")
+        if format_ == "csv":
+            frame = pl.read_csv(
+                path,
+                separator=separator,
+                try_parse_dates=True,
+                n_rows=LOOKED_AT,
+                infer_schema_length=LOOKED_AT,
+            )
+        else:
+            frame = pl.scan_ndjson(path).head(LOOKED_AT).collect()
+    except (OSError, pl.exceptions.PolarsError) as error:
+        found = fault(format_, path, {}, separator=separator)
+        raise QueryError(_cannot_read(path, found, error)) from None
+    texts = [name for name, dtype in frame.schema.items() if dtype == pl.String]
+    return dict(frame.with_columns(_perhaps_time(frame[name]) for name in texts).schema)
+
+
+def _cannot_read(path: Path, found: str | None, error: Exception) -> str:
+    return f"cannot read {path}: {found or str(error).splitlines()[0]}"
+
+
+def _perhaps_time(texts: pl.Series) -> pl.Series:
+    """A text of which every value is a time is taken as one."""
+    if texts.null_count() == len(texts):
+        return texts
+    try:
+        times = moments(texts)
+    except pl.exceptions.PolarsError:
+        return texts
+    zoned = texts.drop_nulls().str.contains(ZONED).all()
+    return times if zoned else times.dt.replace_time_zone(None)
+
+
+def _csv_options(format_: str, options: Mapping[str, str]) -> tuple[bool, str]:
+    """Whether there is a header, and what separates values."""
+    known = ("header", "sep") if format_ == "csv" else ()
+    for name in options:
+        if name not in known:
+            raise OptionError(unknown_name(f"option of {format_} files", name, known))
+    header, separator = options.get("header", "true").lower(), options.get("sep", ",")
+    if header not in ("true", "false"):
+        raise OptionError(f"header is 'true' or 'false', not {header!r}")
+    if len(separator.encode()) != 1:
+        raise OptionError(f"sep is one character, not {separator!r}")
+    return header == "true", separator
+
+
+def _is_pattern(path: str) -> bool:
+    return any(sign in path for sign in "*?[")
+
+
+def _fixed(pattern: Path) -> Path:
+    """The folder that all files of a pattern are in."""
+    return next(each for each in (pattern, *pattern.parents) if not _is_pattern(str(each)))
+
+
+def _hidden(path: Path, folder: Path) -> bool:
+    inside = path.relative_to(folder).parts if folder in path.parents else (path.name,)
+    return any(part[0] in "._" for part in inside)
+
+
+def _by_name(path: Path) -> tuple[list[list[str | int]], Path]:
+    """Orders files by name, in which numbers count as such."""
+    parts = [enumerate(re.split("([0-9]+)", part)) for part in path.parts]  # each second a number
+    return [[int(bit) if at % 2 else bit for at, bit in part] for part in parts], path
+
+
+def _changed(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:  # gone again: reading it will say so
+        return 0

@@ -1,0 +1,164 @@
+"""Lines of text from a socket as a source: each is a CSV row of the columns, or a JSON object.
+
+The stream ends when the other side closes the connection. A reader that falls behind lets the
+sender wait, as sockets do.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from collections import deque
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import groupby
+
+import polars as pl
+
+from lowwater.errors import BadInput, StreamError
+from lowwater.sources.faults import bad_object, bad_record, first_bad
+from lowwater.sources.text import as_declared, as_written, headed, read_objects, type_name
+from lowwater.stream.element import Chunk
+
+MOST_WAITING = 1_000_000
+"""Lines that are read ahead."""
+CONNECT_SECONDS = 10
+
+
+class Lines:
+    """Lines from a host and port."""
+
+    arrival = None
+    """Rows arrive when they are read."""
+    live = True
+
+    def __init__(self, host: str, port: int, schema: Mapping[str, pl.DataType]):
+        self.host, self.port, self._schema = host, port, dict(schema)
+
+    @property
+    def schema(self) -> Mapping[str, pl.DataType]:
+        """The columns of a line."""
+        return self._schema
+
+    @property
+    def where(self) -> str:
+        """What is read, in words."""
+        return f"lines from {self.host}:{self.port}"
+
+    def channels(self, columns: Sequence[str]) -> tuple[Hashable, ...]:
+        """Nobody knows who will speak."""
+        return ()
+
+    def open(self) -> LinesReader:
+        """Connect."""
+        try:
+            connection = socket.create_connection((self.host, self.port), CONNECT_SECONDS)
+        except OSError as error:
+            raise StreamError(
+                f"cannot connect to {self.host}:{self.port}: {error.strerror or error}"
+            ) from None
+        connection.settimeout(None)
+        return LinesReader(self, connection)
+
+
+class LinesReader:
+    """One connection."""
+
+    def __init__(self, source: Lines, connection: socket.socket):
+        self._source, self._connection = source, connection
+        self._lines: deque[bytes] = deque()
+        self._changed = threading.Condition()
+        self._closed = self._released = False
+        self._failure: str | None = None
+
+    def begin(self, now: int, first: int) -> None:
+        """Lines come when they come."""
+
+    def release(self) -> None:
+        """Hang up."""
+        with self._changed:
+            self._released = True
+            self._changed.notify_all()
+        with contextlib.suppress(OSError):
+            self._connection.shutdown(socket.SHUT_RDWR)
+        self._connection.close()
+
+    @property
+    def ended(self) -> bool:
+        """Whether the other side hung up and every line was read."""
+        with self._changed:
+            return self._closed and not self._lines and self._failure is None
+
+    def due(self, rows: int = 1) -> int | None:
+        """At once, if there is a line."""
+        with self._changed:
+            return 0 if self._lines or self._failure else None
+
+    def read(self, now: int, limit: int) -> Chunk | None:
+        """The next lines as rows."""
+        with self._changed:
+            if not self._lines and self._failure:
+                raise StreamError(self._failure)
+            taken = [self._lines.popleft() for _ in range(min(limit, len(self._lines)))]
+            self._changed.notify_all()
+        return parse_lines(taken, self._source.schema) if taken else None
+
+    def told(self) -> list[tuple[str, object]]:
+        """Lines are rows and nothing else."""
+        return []
+
+    def notify(self, wake: Callable[[], None]) -> None:
+        """Read ahead, and call ``wake`` when there is something."""
+        threading.Thread(target=self._listen, args=(wake,), daemon=True).start()
+
+    def _listen(self, wake: Callable[[], None]) -> None:
+        rest = b""
+        try:
+            while more := self._connection.recv(1 << 16):
+                *lines, rest = (rest + more).split(b"\n")
+                self._keep(lines)
+                wake()
+            self._keep([rest])
+        except OSError as error:
+            where = f"{self._source.host}:{self._source.port}"
+            self._failure = f"the connection to {where} broke: {error.strerror or error}"
+        with self._changed:
+            self._closed = True
+        wake()
+
+    def _keep(self, lines: list[bytes]) -> None:
+        some = [line.strip() for line in lines if line.strip()]
+        with self._changed:
+            self._changed.wait_for(lambda: self._released or len(self._lines) < MOST_WAITING)
+            self._lines.extend(some)
+
+
+def parse_lines(lines: Sequence[bytes], schema: Mapping[str, pl.DataType]) -> Chunk:
+    """Lines as rows."""
+    return pl.concat(list(_parts(lines, schema)))
+
+
+def _parts(lines: Sequence[bytes], schema: Mapping[str, pl.DataType]) -> Iterator[Chunk]:
+    for is_json, some in groupby(lines, lambda line: line.startswith(b"{")):
+        part = list(some)
+        try:
+            yield _rows(b"\n".join(part), schema, is_json)
+        except pl.exceptions.PolarsError:
+            raise _bad_line(part, schema, is_json) from None
+
+
+def _rows(text: bytes, schema: Mapping[str, pl.DataType], is_json: bool) -> Chunk:
+    if is_json:
+        return read_objects(text, schema)
+    rows = pl.read_csv(headed(text, schema), schema_overrides=as_written(schema))
+    return rows.select(as_declared(schema))
+
+
+def _bad_line(lines: Sequence[bytes], schema: Mapping[str, pl.DataType], is_json: bool) -> BadInput:
+    """Which line cannot be read, and why."""
+    line = lines[first_bad(lines, partial(_rows, schema=schema, is_json=is_json))]
+    columns = ", ".join(f"{name} {type_name(dtype)}" for name, dtype in schema.items())
+    why = bad_object(line, schema) if is_json else bad_record(line, schema)
+    shown = line[:200].decode(errors="replace")
+    return BadInput(f"cannot read the line {shown!r}: {why or f'no row of ({columns})'}")
