@@ -1,53 +1,21 @@
-"""The command line: run the papers' claims, run benchmarks, look into a checkpoint.
+"""Commands that measure: the papers' claims, benchmarks, what a checkpoint holds.
 
-Results for people go through a rich console; the last line of ``claims`` and ``bench`` is JSON for
-programs.
+The last line of ``claims`` and ``bench`` is JSON for programs.
 """
 
 from __future__ import annotations
 
 import json
-import sys
 import time
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 
-import lowwater
+from lowwater.cli.app import FAILED, out, wrong_use
 from lowwater.errors import LowwaterError, OptionError
 
-FAILED, WRONG_USE = 1, 2
 
-app = typer.Typer(
-    name="lowwater",
-    help="Continuous queries over streams that arrive late, out of order, or out of step.",
-    no_args_is_help=True,
-    add_completion=False,
-)
-_out, _err = Console(), Console(stderr=True)
-if not _out.is_terminal:
-    _out.width = 140
-
-
-def _version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"lowwater {lowwater.__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _root(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
-    ] = False,
-) -> None:
-    pass
-
-
-@app.command()
 def claims(
     ids: Annotated[
         list[str] | None, typer.Argument(metavar="[ID]...", help="Claims to run; all if none.")
@@ -55,7 +23,7 @@ def claims(
     quick: Annotated[
         bool, typer.Option("--quick", help="Smaller rates and durations, the same shapes.")
     ] = False,
-    out: Annotated[
+    folder: Annotated[
         Path, typer.Option("--out", metavar="DIR", help="Where CSV files and plots go.")
     ] = Path("claims-out"),
 ) -> None:
@@ -70,23 +38,22 @@ def claims(
         chosen = registry.find(ids or [])
         report.need_matplotlib()
     except LowwaterError as error:
-        raise _wrong_use(error) from error
-    judged = []
+        raise wrong_use(error) from error
+    console, judged = out(), []
     for claim in chosen:
         begun = time.perf_counter()
         outcome = claim.run(quick)
-        points, picture = report.save(claim, outcome, out)
+        points, picture = report.save(claim, outcome, folder)
         judged.append((claim, outcome))
         verdict = "[green]holds[/green]" if outcome.holds else "[bold red]does not hold[/bold red]"
         took = time.perf_counter() - begun
-        _out.print(f"{claim.id} {verdict} ({took:.1f} s): {points}, {picture}", highlight=False)
-    _out.print(report.table(judged))
+        console.print(f"{claim.id} {verdict} ({took:.1f} s): {points}, {picture}")
+    console.print(report.table(judged))
     typer.echo(report.as_json(judged))
     if not all(outcome.holds for _, outcome in judged):
         raise typer.Exit(FAILED)
 
 
-@app.command()
 def bench(
     names: Annotated[
         list[str] | None, typer.Argument(metavar="[NAME]...", help="Benchmarks; all if none.")
@@ -101,14 +68,13 @@ def bench(
     try:
         rows = suite.run(names or [])
     except OptionError as error:
-        raise _wrong_use(error) from error
+        raise wrong_use(error) from error
     if json_file is not None:
         json_file.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
-    suite.show(rows, _out)
+    suite.show(rows, out())
     typer.echo(json.dumps({"rows": rows}))
 
 
-@app.command()
 def checkpoint(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The checkpoint of a run.")],
 ) -> None:
@@ -123,7 +89,7 @@ def checkpoint(
 
         held = look_into(folder)
     except LowwaterError as error:
-        raise _wrong_use(error) from error
+        raise wrong_use(error) from error
     table = Table(title=f"state in {folder}", title_justify="left")
     for name in ("stage", "bucket", "operator or stream", "marks"):
         table.add_column(name, overflow="fold")
@@ -132,15 +98,4 @@ def checkpoint(
     for each in held:
         sizes = (f"{number:,}" for number in (each.chunks, each.rows, each.bytes))
         table.add_row(str(each.stage), str(each.bucket), each.what, each.marks, *sizes)
-    _out.print(table)
-
-
-def _wrong_use(error: LowwaterError) -> typer.Exit:
-    """Say what was wrong with the command and end it."""
-    _err.print(f"[bold red]error:[/bold red] {escape(str(error))}", highlight=False, soft_wrap=True)
-    return typer.Exit(WRONG_USE)
-
-
-def main() -> None:
-    """Run the command line."""
-    sys.exit(app())
+    out().print(table)

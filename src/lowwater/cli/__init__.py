@@ -1,0 +1,30 @@
+"""The command line: run, check and explain pipelines; run claims and benchmarks; look into runs.
+
+Results go to standard output, everything about how a command gets on to standard error. Exit codes:
+0 done, 1 failed, 2 wrong usage.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from lowwater.cli import measuring, pipelines
+from lowwater.cli.app import app
+
+COMMANDS = (
+    pipelines.run,
+    pipelines.check,
+    pipelines.explain,
+    measuring.claims,
+    measuring.bench,
+    measuring.checkpoint,
+)
+"""The commands in the order in which help shows them."""
+
+for _command in COMMANDS:
+    app.command()(_command)
+
+
+def main() -> None:
+    """Run the command line."""
+    sys.exit(app(prog_name="lowwater"))

@@ -1,0 +1,293 @@
+"""Commands for pipeline files: run them, check them, explain them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import warnings
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Self
+
+import typer
+from rich.markup import escape
+
+from lowwater.cli.app import failure, out, wrong_use
+from lowwater.errors import ExpressionError, LowwaterError, OptionError, QueryError
+
+if TYPE_CHECKING:
+    from lowwater.cli.progress import Teller
+    from lowwater.cli.screen import Screen
+    from lowwater.pipeline.load import Pipeline, PlannedQuery
+    from lowwater.pipeline.running import Options, Running
+    from lowwater.sinks import Sink
+
+PipelineFile = Annotated[
+    Path, typer.Argument(metavar="PIPELINE.sql", help="The pipeline; - reads it from the input.")
+]
+Engine = Annotated[
+    str, typer.Option("--engine", metavar="embedded|spark", help="What the queries run on.")
+]
+Params = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--param", metavar="NAME=VALUE", help="A parameter, :NAME in the pipeline; repeatable."
+    ),
+]
+Master = Annotated[
+    str | None, typer.Option("--master", metavar="URL", help="Spark's master, as local[4].")
+]
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", metavar="DIR", help="For relative targets, and for queries without one."
+    ),
+]
+
+
+def run(
+    pipeline: PipelineFile,
+    engine: Engine = "embedded",
+    master: Master = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            "--checkpoint", metavar="DIR", help="On Spark: where a later run goes on from."
+        ),
+    ] = None,
+    output: Output = None,
+    param: Params = None,
+    trigger: Annotated[
+        str | None,
+        typer.Option(
+            "--trigger", metavar="TIME", help="On Spark: '1 second' between batches, say."
+        ),
+    ] = None,
+    real_time: Annotated[
+        bool,
+        typer.Option("--real-time", help="Play generated streams as their rows would arrive."),
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Show results and errors only.")
+    ] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Rows, and progress each second, as lines of JSON.")
+    ] = False,
+) -> None:
+    """Run the queries of a pipeline file, all at the same time.
+
+    Ctrl-C stops them. Exits with 0 when done or stopped, 1 if something fails, 2 for wrong usage.
+    """
+    from lowwater.cli.screen import Screen  # noqa: PLC0415 (help needs none of it)
+    from lowwater.pipeline.running import Options  # noqa: PLC0415
+
+    screen = Screen()
+    options = Options(checkpoint, output, trigger, real_time)
+    with _Stopping() as stopping:
+        try:
+            loaded = _load(pipeline, engine, param, master)
+            if engine == "spark" and screen.err.is_terminal and not quiet and not json:
+                screen.draw("starting Spark")
+            running = _start(loaded, options, screen, json)
+        except QueryError as error:
+            raise _wrong_pipeline(pipeline, error) from error
+        except LowwaterError as error:
+            raise failure(error) from error
+        except KeyboardInterrupt:  # that is how a Spark session takes Ctrl-C
+            screen.say("stopped before anything ran")
+            raise typer.Exit from None
+        finally:
+            screen.close()
+            stopping.listen()
+        _watch(running, screen, _teller(screen, loaded, quiet, json), stopping.wanted)
+
+
+def check(
+    pipeline: PipelineFile,
+    engine: Engine = "embedded",
+    master: Master = None,
+    output: Output = None,
+    param: Params = None,
+) -> None:
+    """Read and plan a pipeline file, and say what would run."""
+    from lowwater.cli.telling import tell_pipeline  # noqa: PLC0415
+    from lowwater.pipeline.targets import late_folders, targets  # noqa: PLC0415
+
+    try:
+        loaded = _load(pipeline, engine, param, master)
+        goals, late = targets(loaded, output), late_folders(loaded, output)
+    except LowwaterError as error:
+        raise _wrong_pipeline(pipeline, error) from error
+    tell_pipeline(out(), loaded, goals, late)
+
+
+def explain(
+    pipeline: PipelineFile,
+    engine: Engine = "embedded",
+    master: Master = None,
+    param: Params = None,
+) -> None:
+    """Show how each query of a pipeline would run: operators, progress, partitioning."""
+    from lowwater.cli.telling import tell_plans  # noqa: PLC0415
+
+    try:
+        loaded = _load(pipeline, engine, param, master)
+    except LowwaterError as error:
+        raise _wrong_pipeline(pipeline, error) from error
+    tell_plans(out(), loaded)
+
+
+# ---- reading the command -----------------------------------------------------------------------
+
+
+def _load(path: Path, engine: str, param: list[str] | None, master: str | None) -> Pipeline:
+    from lowwater.pipeline.load import load_file, load_text  # noqa: PLC0415
+
+    values = _values(param or [])
+    if master is not None and engine != "spark":
+        raise OptionError("--master is for --engine spark")
+    if str(path) == "-":
+        return load_text(sys.stdin.read(), engine, values, master, "input")
+    return load_file(path, engine, values, master)
+
+
+def _wrong_pipeline(path: Path, error: LowwaterError) -> typer.Exit:
+    """What is wrong; an error with a place in the text says in which."""
+    named = "the input" if str(path) == "-" else str(path)
+    return wrong_use(error, named if isinstance(error, ExpressionError) else "")
+
+
+def _values(given: list[str]) -> dict[str, object]:
+    values: dict[str, object] = {}
+    for each in given:
+        name, equals, value = each.partition("=")
+        name = name.strip().removeprefix(":")
+        if not equals or not name.isidentifier():
+            raise OptionError(f"--param takes name=value, for example --param n=30, not {each!r}")
+        if name in values:
+            raise OptionError(f"--param {name} is given twice")
+        values[name] = _value(value)
+    return values
+
+
+def _value(text: str) -> object:
+    """Numbers become numbers; the rest stays text, as does what is in single quotes."""
+    if len(text) > 1 and text[0] == text[-1] == "'":
+        inner = text[1:-1]
+        if "'" in inner.replace("''", ""):
+            raise OptionError(f"--param: a quote inside a text is written twice, not as in {text}")
+        return inner.replace("''", "'")
+    for kind in (int, float):
+        try:
+            number = kind(text)
+        except ValueError:
+            continue
+        if isfinite(number) and "_" not in text:
+            return number
+    return text
+
+
+# ---- running -----------------------------------------------------------------------------------
+
+
+class _Stopping:
+    """Ctrl-C, or a request to end, sets an event; a second one ends the process at once."""
+
+    SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+    def __init__(self) -> None:
+        self.wanted = threading.Event()
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        self._before = {each: signal.getsignal(each) for each in self.SIGNALS}
+        self.listen()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if threading.current_thread() is threading.main_thread():
+            for each, handler in self._before.items():
+                signal.signal(each, handler)
+
+    def listen(self) -> None:
+        """Take the signals; a Spark session that was made since has taken them for itself."""
+        if threading.current_thread() is threading.main_thread():
+            for each in self.SIGNALS:
+                signal.signal(each, self._stop)
+
+    def _stop(self, number: int, frame: object) -> None:
+        del number, frame
+        if self.wanted.is_set():
+            os._exit(130)
+        self.wanted.set()
+
+
+def _start(pipeline: Pipeline, options: Options, screen: Screen, json: bool) -> Running:
+    from lowwater.cli.rows import JsonRows, TableRows  # noqa: PLC0415
+    from lowwater.pipeline.running import Running  # noqa: PLC0415
+
+    many = len(pipeline.queries) > 1
+
+    def console(query: PlannedQuery) -> Sink:
+        if json:
+            return JsonRows(screen, query.number)
+        title = f"query {query.number}, line {query.line}" if many else None
+        return TableRows(screen, query.plan.schema, title)
+
+    return Running(pipeline, options, console)
+
+
+def _teller(screen: Screen, pipeline: Pipeline, quiet: bool, json: bool) -> Teller:
+    from lowwater.cli.progress import Drawn, Json, Said, Silent  # noqa: PLC0415
+
+    if json:
+        return Json(screen)
+    if quiet:
+        return Silent()
+    if screen.err.is_terminal:
+        return Drawn(screen, f"{pipeline.name} ({pipeline.engine})")
+    return Said(screen)
+
+
+def _watch(running: Running, screen: Screen, teller: Teller, stopped: threading.Event) -> None:
+    """Tell how the queries get on until they end, one way or another."""
+
+    def to_stop() -> bool:
+        return stopped.is_set() or screen.closed_by_reader.is_set()
+
+    trouble: BaseException | None = None
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_: screen.say(
+            f"[yellow]warning:[/yellow] {escape(str(message))}"
+        )
+        try:
+            while not running.wait(teller.every, to_stop) and not to_stop():
+                teller.tell(running.progress())
+        except LowwaterError as error:
+            trouble = error
+        unfinished = running.active
+        running.stop()
+    said = _failure(running, trouble)
+    how = "failed" if said is not None else "stopped" if unfinished else "done"
+    teller.end(running.progress(), how, said)
+    _let_go_of_output(screen)
+    if said is not None:
+        raise failure(said)
+
+
+def _failure(running: Running, trouble: BaseException | None) -> str | None:
+    """Why the pipeline failed, if it did."""
+    if running.failed is None:
+        return str(trouble) if trouble is not None else None
+    query, error = running.failed
+    said = str(error) if isinstance(error, LowwaterError) else f"{type(error).__name__}: {error}"
+    many = len(running.pipeline.queries) > 1
+    return f"query {query.number} (line {query.line}): {said}" if many else said
+
+
+def _let_go_of_output(screen: Screen) -> None:
+    """When nobody reads, Python must not try to write what is left at its end."""
+    if screen.closed_by_reader.is_set():
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,148 @@
+"""A pipeline text, read and planned for an engine; nothing of it runs yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from lowwater.engines.run import ENGINES, spark_session
+from lowwater.errors import ExpressionError, OptionError, unknown_name
+from lowwater.pipeline.streams import make_stream
+from lowwater.plan.compile import compile_plan
+from lowwater.plan.nodes import Node, SourceNode
+from lowwater.plan.physical import PhysicalPlan
+from lowwater.plan.sql.script import Declared, read_script
+from lowwater.plan.sql.values import Values
+from lowwater.sources.replay import Replay
+
+
+@dataclass(frozen=True)
+class PlannedQuery:
+    """A query of a pipeline, ready to be run; no ``target``: it goes to the console."""
+
+    number: int
+    plan: PhysicalPlan
+    target: str | None
+    text: str
+    line: int
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """The streams it reads."""
+        return tuple(each.node.spec.name for each in self.plan.sources)  # type: ignore[attr-defined]
+
+    @property
+    def generated(self) -> bool:
+        """Whether all its streams are played from a log of arrivals."""
+        return all(isinstance(each.node.source, Replay) for each in self.plan.sources)  # type: ignore[attr-defined]
+
+    @property
+    def live(self) -> bool:
+        """Whether some stream of it comes by the clock, perhaps for ever."""
+        return any(each.node.source.live for each in self.plan.sources)  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True)
+class DeclaredStream:
+    """A stream of a pipeline: what was declared, and what that came to."""
+
+    declared: Declared
+    node: SourceNode
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A pipeline that can be run."""
+
+    name: str
+    text: str
+    streams: Mapping[str, DeclaredStream]
+    queries: tuple[PlannedQuery, ...]
+    engine: str = "embedded"
+    session: Callable[[], Any] = field(default=spark_session, repr=False)
+    """Makes the Spark session; called only if there is need of one."""
+
+
+def load_file(
+    path: str | Path,
+    engine: str = "embedded",
+    values: Values | None = None,
+    master: str | None = None,
+) -> Pipeline:
+    """The pipeline in a file."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise OptionError(f"cannot read {path}: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise OptionError(f"{path} is not a text (in UTF-8)") from None
+    return load_text(text, engine, values, master, Path(path).name)
+
+
+def load_text(
+    text: str,
+    engine: str = "embedded",
+    values: Values | None = None,
+    master: str | None = None,
+    name: str = "pipeline",
+) -> Pipeline:
+    """The pipeline that a text describes; ``values`` are its parameters, and it uses them all."""
+    if engine not in ENGINES:
+        raise OptionError(f"an engine is {' or '.join(ENGINES)}, not {engine!r}")
+    text = text.removeprefix("\ufeff")  # a mark that some editors write
+    session = partial(spark_session, master)
+    asked = _Asked(values or {})
+    streams: dict[str, DeclaredStream] = {}
+
+    def declare(declared: Declared) -> Node:
+        node = make_stream(declared, engine, session).node
+        assert isinstance(node, SourceNode)
+        streams[declared.name] = DeclaredStream(declared, node)
+        return node
+
+    try:
+        found = read_script(text, asked, declare, name)
+    except ExpressionError as error:
+        raise asked.explained(error) from None
+    asked.refuse_unused()
+    queries = tuple(
+        PlannedQuery(number, compile_plan(each.node), each.target, each.text, each.line)
+        for number, each in enumerate(found, 1)
+    )
+    return Pipeline(name, text, streams, queries, engine, session)
+
+
+class _Asked(Mapping[str, object]):
+    """Parameters that note which of them were asked for."""
+
+    def __init__(self, values: Values):
+        self._values = values
+        self._names: set[str] = set()
+
+    def __getitem__(self, name: str) -> object:
+        self._names.add(name)
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def explained(self, error: ExpressionError) -> ExpressionError:
+        """The same error; about a parameter that was not given, with what to do."""
+        for name in self._names - self._values.keys():
+            if error.message.startswith(f"unknown parameter ':{name}'"):
+                said = f"{error.message} Give it with --param {name}=VALUE."
+                return ExpressionError(said, error.text, error.line, error.column, error.length)
+        return error
+
+    def refuse_unused(self) -> None:
+        """Refuse what was given for nothing."""
+        used = [f":{name}" for name in self._values if name in self._names]
+        for name in self._values:
+            if name not in self._names:
+                raise OptionError(unknown_name("parameter", f":{name}", used))

@@ -1,0 +1,165 @@
+"""How far a pipeline has come, as values: what displays and programs show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from lowwater.metrics import RunMetrics, StreamMetrics
+from lowwater.pipeline.load import PlannedQuery
+
+NEAR_SECONDS = 86_400
+"""A stream whose time is this far from the clock's does not go by the clock."""
+
+Mark = datetime | int | None
+
+
+@dataclass(frozen=True)
+class StreamProgress:
+    """A stream of a query."""
+
+    name: str
+    rows: int
+    mark: Mark
+    lag_seconds: float | None
+    """How far the mark is behind the clock, or behind the newest stream."""
+    late_rows: int
+    refused_rows: int
+    """Rows not let in for any reason, being late among them."""
+    latest_seconds: float
+    """The most that a row was late by."""
+    late_to: str | None
+
+
+@dataclass(frozen=True)
+class QueryProgress:
+    """A query."""
+
+    number: int
+    line: int
+    target: str
+    active: bool
+    rows_in: int
+    rows_out: int
+    state_rows: int
+    state_bytes: int
+    streams: tuple[StreamProgress, ...]
+
+
+@dataclass(frozen=True)
+class PipelineProgress:
+    """All queries."""
+
+    elapsed_seconds: float
+    queries: tuple[QueryProgress, ...]
+
+    @property
+    def rows_in(self) -> int:
+        """Rows read, over all queries."""
+        return sum(each.rows_in for each in self.queries)
+
+    @property
+    def rows_out(self) -> int:
+        """Rows answered, over all queries."""
+        return sum(each.rows_out for each in self.queries)
+
+    @property
+    def refused_rows(self) -> int:
+        """Rows not let in, over all queries."""
+        return sum(stream.refused_rows for each in self.queries for stream in each.streams)
+
+    def as_json(self) -> dict[str, Any]:
+        """The same for programs."""
+        return {
+            "elapsed_seconds": round(self.elapsed_seconds, 3),
+            "rows_in": self.rows_in,
+            "rows_out": self.rows_out,
+            "late_rows": sum(s.late_rows for each in self.queries for s in each.streams),
+            "queries": [_query_json(each) for each in self.queries],
+        }
+
+
+def _query_json(query: QueryProgress) -> dict[str, Any]:
+    return {
+        "query": query.number,
+        "target": query.target,
+        "active": query.active,
+        "rows_in": query.rows_in,
+        "rows_out": query.rows_out,
+        "state_rows": query.state_rows,
+        "state_bytes": query.state_bytes,
+        "streams": [
+            {
+                "name": each.name,
+                "rows": each.rows,
+                "mark": each.mark.isoformat() if isinstance(each.mark, datetime) else each.mark,
+                "lag_seconds": each.lag_seconds,
+                "late_rows": each.late_rows,
+                "refused_rows": each.refused_rows,
+                "late_to": each.late_to,
+            }
+            for each in query.streams
+        ],
+    }
+
+
+def query_progress(
+    query: PlannedQuery, target: str, metrics: RunMetrics, active: bool, kept: Mapping[str, str]
+) -> QueryProgress:
+    """How far one query has come; ``kept`` says where late rows of streams go."""
+    times = {each.node.spec.name: each.node.spec.time for each in query.plan.sources}  # type: ignore[attr-defined]
+    streams = tuple(
+        _stream(each, times[each.name], kept.get(each.name)) for each in metrics.streams
+    )
+    return QueryProgress(
+        query.number,
+        query.line,
+        target,
+        active,
+        sum(each.rows for each in streams),
+        metrics.rows_out,
+        metrics.state_rows,
+        metrics.state_bytes,
+        streams,
+    )
+
+
+def _stream(metrics: StreamMetrics, time: str, late_to: str | None) -> StreamProgress:
+    late = [line for line in metrics.late if line.reason == "late"]
+    return StreamProgress(
+        metrics.name,
+        metrics.rows,
+        metrics.marks.get(time),
+        None,
+        sum(line.rows for line in late),
+        metrics.refused_rows,
+        max((line.longest_seconds for line in late), default=0.0),
+        late_to,
+    )
+
+
+def lags(queries: Sequence[QueryProgress], live: bool) -> tuple[QueryProgress, ...]:
+    """The same with lags: behind the clock if streams go by it, else behind the newest stream."""
+    seconds = [_seconds(stream.mark) for query in queries for stream in query.streams]
+    newest = max((each for each in seconds if each is not None), default=None)
+    if newest is None:
+        return tuple(queries)
+    now = datetime.now(UTC).timestamp()
+    ahead = now if live and abs(now - newest) < NEAR_SECONDS else newest
+    return tuple(
+        replace(query, streams=tuple(_lagging(each, ahead) for each in query.streams))
+        for query in queries
+    )
+
+
+def _lagging(stream: StreamProgress, ahead: float) -> StreamProgress:
+    at = _seconds(stream.mark)
+    return replace(stream, lag_seconds=None if at is None else round(max(0.0, ahead - at), 6))
+
+
+def _seconds(mark: Mark) -> float | None:
+    if isinstance(mark, datetime):
+        return (mark if mark.tzinfo else mark.replace(tzinfo=UTC)).timestamp()
+    return None if mark is None else float(mark)

@@ -1,0 +1,192 @@
+"""A pipeline at work: all its queries at the same time, until they end, fail or are stopped."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from lowwater import sinks
+from lowwater.engines.run import Run, RunOptions, prepare
+from lowwater.errors import OptionError, SinkError
+from lowwater.pipeline.load import Pipeline, PlannedQuery
+from lowwater.pipeline.progress import PipelineProgress, QueryProgress, lags, query_progress
+from lowwater.pipeline.targets import Target, late_folders, targets
+from lowwater.sinks import Folder, Sink, make_sink
+
+AVAILABLE_NOW = "available-now"
+FLUSH_SECONDS = 2.0
+"""How long rows of a stream without end may wait to be written to a file."""
+LOOK_SECONDS = 0.05
+
+
+@dataclass(frozen=True)
+class Options:
+    """What may be said about a run of a pipeline."""
+
+    checkpoint: Path | None = None
+    output: Path | None = None
+    trigger: str | None = None
+    real_time: bool = False
+    """Play generated streams as their rows arrive, and not as fast as they can be read."""
+
+
+Console = Callable[[PlannedQuery], Sink]
+"""Makes the sink of a query whose answers go to the console."""
+
+
+@dataclass(frozen=True)
+class _Started:
+    query: PlannedQuery
+    target: Target
+    late: dict[str, Folder]
+    run: Run
+    sinks: tuple[object, ...] = field(default=())
+
+
+class Running:
+    """A pipeline that was started."""
+
+    def __init__(self, pipeline: Pipeline, options: Options, console: Console):
+        self.pipeline = pipeline
+        self._options = options
+        _check(pipeline, options)
+        goals, late = targets(pipeline, options.output), late_folders(pipeline, options.output)
+        if options.checkpoint is None:
+            _refuse_used(goals, late)
+        session = pipeline.session() if pipeline.engine == "spark" else None
+        self._started: list[_Started] = []
+        for query in pipeline.queries:
+            goal, kept = goals[query.number], late[query.number]
+            sink: object = goal.folder or console(query)
+            side: object = kept
+            if pipeline.engine == "embedded":
+                sink, side = make_sink(sink, query.plan.schema), make_sink(kept, {})
+            run = prepare(
+                query.plan, pipeline.engine, self._run_options(query, sink, side, session)
+            )
+            self._started.append(_Started(query, goal, kept, run, (sink, side)))
+        self._begun = self._flushed = time.monotonic()
+        try:
+            for each in self._started:
+                each.run.start()
+        except BaseException:
+            self.stop()
+            raise
+
+    def _run_options(
+        self, query: PlannedQuery, sink: object, side: object, session: object
+    ) -> RunOptions:
+        options, spark = self._options, self.pipeline.engine == "spark"
+        timed = options.real_time and (query.generated or not spark)
+        clock: Literal["wall"] | None = "wall" if timed else None
+        if not spark:
+            return RunOptions(sink=sink, late_sink=side, clock=clock)
+        finite = not query.live
+        checkpoint = self._checkpoint(query)
+        trigger = options.trigger
+        if finite and checkpoint is not None and clock is None:
+            trigger = AVAILABLE_NOW
+        return RunOptions(
+            sink=sink,
+            late_sink=side,
+            clock=clock,
+            checkpoint=checkpoint,
+            trigger=trigger,
+            session=session,
+            to_end=finite and checkpoint is None and clock is None,
+        )
+
+    def _checkpoint(self, query: PlannedQuery) -> Path | None:
+        """Where a query's checkpoint is: each has a folder of its own if there are several."""
+        given = self._options.checkpoint
+        if given is None or len(self.pipeline.queries) == 1:
+            return given
+        return given / f"query{query.number}"
+
+    # ---- watching --------------------------------------------------------------------------
+
+    @property
+    def active(self) -> bool:
+        """Whether something still runs."""
+        return any(each.run.active for each in self._started)
+
+    @property
+    def failed(self) -> tuple[PlannedQuery, BaseException] | None:
+        """The first query that failed, and why."""
+        for each in self._started:
+            if each.run.exception is not None:
+                return each.query, each.run.exception
+        return None
+
+    def wait(self, seconds: float, stop: Callable[[], bool] = lambda: False) -> bool:
+        """Wait until all queries have ended, one has failed, or ``stop``; true if nothing runs."""
+        until = time.monotonic() + seconds
+        while self.active and self.failed is None and not stop():
+            left = until - time.monotonic()
+            if left <= 0:
+                break
+            time.sleep(min(LOOK_SECONDS, left))
+            self._flush()
+        return not self.active or self.failed is not None
+
+    def _flush(self) -> None:
+        """Let what has been answered be seen, where there is no end to wait for."""
+        if time.monotonic() - self._flushed < FLUSH_SECONDS:
+            return
+        self._flushed = time.monotonic()
+        for each in self._started:
+            if each.query.live and each.run.active:
+                for sink in each.sinks:
+                    sinks.flush(sink)
+
+    def stop(self) -> None:
+        """End all queries and wait for them; an error of theirs is in :attr:`failed`."""
+        for each in self._started:
+            with contextlib.suppress(Exception):  # the run keeps it
+                each.run.stop()
+
+    def progress(self) -> PipelineProgress:
+        """What happened so far."""
+        queries: list[QueryProgress] = []
+        for each in self._started:
+            checkpoint = self._checkpoint(each.query)
+            others = (
+                dict.fromkeys(each.query.streams, str(checkpoint / "late")) if checkpoint else {}
+            )
+            kept = others | {name: str(folder.path) for name, folder in each.late.items()}
+            queries.append(
+                query_progress(
+                    each.query, str(each.target), each.run.metrics(), each.run.active, kept
+                )
+            )
+        return PipelineProgress(
+            time.monotonic() - self._begun,
+            lags(queries, self._options.real_time or any(q.query.live for q in self._started)),
+        )
+
+
+def _check(pipeline: Pipeline, options: Options) -> None:
+    if pipeline.engine != "spark":
+        for name in ("checkpoint", "trigger"):
+            if getattr(options, name) is not None:
+                raise OptionError(f"--{name} is for --engine spark; the embedded engine has none")
+        return
+    timed = options.trigger is not None and options.trigger != AVAILABLE_NOW
+    if timed and not options.real_time and not all(query.live for query in pipeline.queries):
+        raise OptionError(
+            f"--trigger {options.trigger!r}: this pipeline ends by itself, with what is there now;"
+            " a trigger is for streams that go on, such as a folder with FOLLOW"
+        )
+
+
+def _refuse_used(goals: dict[int, Target], late: dict[int, dict[str, Folder]]) -> None:
+    folders = [each.folder for each in goals.values() if each.folder]
+    folders += [folder for each in late.values() for folder in each.values()]
+    for folder in folders:
+        if folder.path.exists() and not folder.path.is_dir():
+            raise SinkError(f"cannot write results to {folder.path}: it is a file")
+        folder.refuse_if_used()

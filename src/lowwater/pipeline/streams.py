@@ -1,0 +1,138 @@
+"""Declared streams: from the clauses of CREATE STREAM to a source and its promises."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from lowwater import api
+from lowwater.engines.run import external_columns
+from lowwater.errors import OptionError, QueryError, unknown_name
+from lowwater.pipeline.generating import generated
+from lowwater.pipeline.location import Location, host_and_port, read_location
+from lowwater.plan.sql.script import Declared
+from lowwater.plan.sql.values import Span
+from lowwater.progress.contract import (
+    Contract,
+    Heartbeat,
+    Idle,
+    OnDemand,
+    Ordered,
+    Punctuated,
+    Within,
+    WithinRows,
+)
+from lowwater.sources.external import External
+from lowwater.sources.files import FORMATS, Files
+from lowwater.sources.lines import Lines
+from lowwater.sources.replay import Replay
+from lowwater.sources.source import Source
+from lowwater.stream.duration import spell
+
+KNOWN = (*FORMATS, "generate", "socket")
+"""The formats that every engine reads."""
+
+
+def make_stream(declared: Declared, engine: str, session: Callable[[], Any]) -> api.Stream:
+    """The stream that a pipeline file declares; ``session`` makes a Spark session if need be."""
+    if declared.update_key:
+        raise QueryError("UPDATE KEY: update streams are not there yet; leave the clause out")
+    source = _source(declared, read_location(declared.location), engine, session)
+    if len(declared.channel) > 1:
+        raise QueryError("PER CHANNEL names one column; PER GROUP may name several")
+    return api.stream(
+        source,
+        name=declared.name,
+        time=declared.time,
+        progress=_contract(declared),
+        channel=declared.channel[0] if declared.channel else None,
+        groups=declared.groups,
+        idle=_idle(declared),
+    )
+
+
+def _contract(declared: Declared) -> Contract:
+    within, column = declared.within, declared.punctuated
+    if column is not None:
+        if within is not None:
+            raise QueryError("a stream is PUNCTUATED BY a column or WITHIN a length, not both")
+        return Punctuated(column)
+    if within is None:
+        return Ordered()
+    return WithinRows(within.rows) if within.rows is not None else Within(_length(within, "WITHIN"))
+
+
+def _idle(declared: Declared) -> Idle | None:
+    skew = _length(declared.skew, "WITHIN") if declared.skew is not None else 0
+    if declared.heartbeat is not None:
+        if declared.on_demand:
+            raise QueryError("a stream is IDLE ON DEMAND or has a HEARTBEAT, not both")
+        return Heartbeat(_length(declared.heartbeat, "HEARTBEAT EVERY"), skew)
+    return OnDemand(skew) if declared.on_demand else None
+
+
+def _length(span: Span, clause: str) -> str:
+    if span.rows is not None:
+        raise QueryError(f"{clause} takes a length of time here, not a number of rows")
+    return spell(round(span.nanoseconds))
+
+
+# ---- sources -----------------------------------------------------------------------------------
+
+
+def _source(
+    declared: Declared, location: Location, engine: str, session: Callable[[], Any]
+) -> Source:
+    kind = location.format.lower()
+    if kind in FORMATS and not location.elsewhere:
+        return _files(declared, kind, location.path)
+    if kind == "generate":
+        return _generated(declared, location.path)
+    if kind == "socket":
+        return _lines(declared, location.path)
+    if engine == "spark":
+        return _external(declared, location, session)
+    if location.elsewhere:
+        raise OptionError(f"{location.path} can only be read by Spark: use --engine spark")
+    raise OptionError(
+        f"{unknown_name('format', location.format, KNOWN)} Spark may know it: use --engine spark."
+    )
+
+
+def _files(declared: Declared, kind: str, path: str) -> Files:
+    if not path:
+        raise OptionError(f"say where the files are: '{kind}:folder'")
+    return Files(kind, Path(path), declared.columns, declared.follow, declared.options)
+
+
+def _generated(declared: Declared, path: str) -> Replay:
+    _refuse(declared, "generate", follow=True, options=True)
+    made = generated(path)
+    if declared.columns is None:
+        return made
+    for name in declared.columns:
+        if name not in made.schema:
+            raise QueryError(unknown_name("column of generate:", name, made.schema))
+    return made.only(declared.columns)
+
+
+def _lines(declared: Declared, path: str) -> Lines:
+    _refuse(declared, "socket", follow=True, options=True)
+    if declared.columns is None:
+        raise QueryError("lines of a socket do not name their columns: declare them")
+    return Lines(*host_and_port(path), declared.columns)
+
+
+def _external(declared: Declared, location: Location, session: Callable[[], Any]) -> External:
+    columns = declared.columns
+    if columns is None:
+        columns = external_columns(session(), location.format, location.path, declared.options)
+    return External(location.format, location.path, declared.options, columns, declared.follow)
+
+
+def _refuse(declared: Declared, kind: str, *, follow: bool, options: bool) -> None:
+    if follow and declared.follow:
+        raise OptionError(f"FOLLOW is for folders of files; {kind}: has none")
+    if options and declared.options:
+        raise OptionError(f"{kind}: takes no OPTIONS")

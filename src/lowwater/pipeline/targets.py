@@ -1,0 +1,107 @@
+"""Where the answers of a pipeline's queries go, and the late rows of its streams."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from lowwater.errors import ExpressionError, OptionError, unknown_name
+from lowwater.pipeline.load import Pipeline, PlannedQuery
+from lowwater.pipeline.location import Location, read_location
+from lowwater.plan.sql.reading import pointed
+from lowwater.sinks import FORMATS, Folder
+
+CONSOLE = "console"
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where a query's answers go; no folder: to the console."""
+
+    folder: Folder | None = None
+
+    def __str__(self) -> str:
+        return f"{self.folder.format}:{self.folder.path}" if self.folder else CONSOLE
+
+
+def targets(pipeline: Pipeline, output: Path | None) -> dict[int, Target]:
+    """The target of each query; ``output`` takes relative targets and what has none."""
+    bare = [query for query in pipeline.queries if query.target is None]
+    found: dict[int, Target] = {}
+    for query in pipeline.queries:
+        if query.target is not None:
+            try:
+                found[query.number] = _named(read_location(query.target), output)
+            except OptionError as error:
+                raise _at_target(str(error), pipeline.text, query) from None
+        elif output is not None:
+            inside = output if len(bare) == 1 else output / f"query{query.number}"
+            found[query.number] = Target(Folder(inside))
+        else:
+            found[query.number] = Target()
+    kept = [
+        folder.path
+        for folders in late_folders(pipeline, output).values()
+        for folder in folders.values()
+    ]
+    counted = Counter([*kept, *(each.folder.path for each in found.values() if each.folder)])
+    for path, count in counted.items():
+        if count > 1:
+            raise OptionError(f"{path} is given {count} times as a place for rows; once is right")
+    return found
+
+
+def _at_target(message: str, text: str, query: PlannedQuery) -> ExpressionError:
+    begin = text.find(query.text)
+    at = max(0, text.find(f"'{query.target}'", max(0, begin)))
+    return pointed(message, text, at, len(query.target or "") + 2)
+
+
+def _named(location: Location, output: Path | None) -> Target:
+    kind = location.format.lower()
+    if kind == CONSOLE:
+        return Target()
+    if kind not in FORMATS:
+        raise OptionError(unknown_name("format of results", kind, (*FORMATS, CONSOLE)))
+    if not location.path:
+        raise OptionError(f"say where results go: '{kind}:folder'")
+    return Target(Folder(_under(output, location.path), kind))
+
+
+def _under(output: Path | None, path: str) -> Path:
+    return output / path if output is not None else Path(path)
+
+
+def late_folders(pipeline: Pipeline, output: Path | None) -> dict[int, dict[str, Folder]]:
+    """For each query, where the late rows of its streams are kept, for those that say LATE TO.
+
+    Which rows are late is decided query by query, so each has a folder if several read a stream;
+    so does each stream, if several name the same folder.
+    """
+    named = Counter(stream.declared.late_to for stream in pipeline.streams.values())
+    readers = Counter(name for query in pipeline.queries for name in set(query.streams))
+    found: dict[int, dict[str, Folder]] = {query.number: {} for query in pipeline.queries}
+    for name, stream in pipeline.streams.items():
+        given = stream.declared.late_to
+        if given is None:
+            continue
+        folder = _under(output, _late_path(name, given))
+        if named[given] > 1:
+            folder /= name
+        for query in pipeline.queries:
+            if name in query.streams:
+                own = folder if readers[name] == 1 else folder / f"query{query.number}"
+                found[query.number][name] = Folder(own)
+    return found
+
+
+def _late_path(stream: str, given: str) -> str:
+    kind, colon, path = given.partition(":")
+    if colon and kind.lower() == "parquet":
+        return path
+    if not given or (colon and kind.lower() in (*FORMATS, CONSOLE)):
+        raise OptionError(
+            f"stream {stream!r}: late rows are kept as Parquet files: LATE TO 'folder/'"
+        )
+    return given
