@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -114,6 +115,7 @@ def graphs(draw: Any, queries: list[Query], depth: int) -> Query:
     return draw(st.sampled_from(TWO))(below, other, draw)
 
 
+@pytest.mark.filterwarnings("ignore::lowwater.StreamWarning")
 @given(st.data(), samples("a", most=10), samples("b", most=10), st.integers(1, 4))
 def test_any_graph_equals_batch_in_both_shapes(data: Any, a: Sample, b: Sample, depth: int) -> None:
     query = data.draw(graphs([base("a", a), base("b", b)], depth))

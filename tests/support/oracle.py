@@ -33,4 +33,6 @@ def table_rows(table: pa.Table | pl.DataFrame) -> Counter[tuple[Any, ...]]:
 def _plain(value: Any) -> Any:
     if isinstance(value, float):
         return round(value, 6)
+    if isinstance(value, list):
+        return tuple(map(_plain, value))
     return value

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import lowwater as lw
-from lowwater.sinks import ParquetSink
+from lowwater.sinks import Folder, FolderSink
 from tests.unit.running import finished
 
 FRAME = pl.DataFrame({"ts": [1, 5, 2, 6], "v": [1, 2, 3, 4]})
@@ -43,18 +43,37 @@ def test_a_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:
 def test_files_are_cut_at_their_limit_and_complete_before_they_have_their_name(
     tmp_path: Path,
 ) -> None:
-    sink = ParquetSink(tmp_path, rows_per_file=2)
+    sink = FolderSink(Folder(tmp_path), rows_per_file=2)
     for at in range(5):
         sink.write(pl.DataFrame({"v": [at]}))
-        assert not list(tmp_path.glob("*.unfinished"))
+        assert not list(tmp_path.glob(".*"))
     sink.close()
     files = sorted(tmp_path.iterdir())
     assert [file.name for file in files] == [f"part-0000{n}.parquet" for n in range(3)]
     assert [pl.read_parquet(file).height for file in files] == [2, 2, 1]
 
 
-def test_a_query_without_results_writes_no_file(tmp_path: Path) -> None:
-    finished(stream().where("v > 99"), sink=tmp_path)
+@pytest.mark.parametrize(("kind", "read"), [("parquet", pl.read_parquet), ("csv", pl.read_csv)])
+def test_a_query_without_results_writes_a_file_of_columns(
+    tmp_path: Path, kind: str, read: Any
+) -> None:
+    finished(stream().where("v > 99"), sink=Folder(tmp_path, kind))
+    [file] = tmp_path.iterdir()
+    assert file.name == f"part-00000.{kind}"
+    assert (read(file).columns, read(file).height) == (["ts", "v"], 0)
+
+
+def test_a_query_without_results_writes_no_json_and_no_late_rows(tmp_path: Path) -> None:
+    out, late = tmp_path / "out", tmp_path / "late"
+    sorted_rows = lw.stream(FRAME.sort("ts"), time="ts")
+    finished(sorted_rows.where("v > 99"), sink=Folder(out, "json"), late_sink=late)
+    assert [*out.iterdir(), *late.iterdir()] == []
+
+
+def test_a_run_that_fails_without_results_leaves_the_folder_as_it_was(tmp_path: Path) -> None:
+    strict = lw.stream(FRAME, time="ts", late="fail").where("v > 99")
+    with pytest.raises(lw.BrokenPromise):
+        finished(strict, sink=tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 

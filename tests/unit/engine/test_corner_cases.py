@@ -84,11 +84,14 @@ def test_what_was_answered_before_a_failure_is_in_the_sink(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("chunk_rows", [1, 2, 100])
-def test_nan_joins_nothing_however_rows_are_cut(chunk_rows: int) -> None:
+@pytest.mark.parametrize("on", [["x"], ["x", "y"]])
+def test_nan_joins_nan_and_null_nothing_however_rows_are_cut(
+    chunk_rows: int, on: list[str]
+) -> None:
     nan = float("nan")
-    rows = pl.DataFrame({"ts": [1, 2, 3, 4], "x": [1.0, nan, 2.0, nan]})
+    rows = pl.DataFrame({"ts": range(6), "x": [1.0, nan, 0.0, nan, None, -0.0], "y": 1})
     a, b = (lw.stream(rows, name=name, time="ts") for name in ("a", "b"))
-    assert a.join(b, on="x", within=10).collect(chunk_rows=chunk_rows).num_rows == 2
+    assert a.join(b, on=on, within=10).collect(chunk_rows=chunk_rows).num_rows == 1 + 4 + 4
 
 
 def test_a_length_of_time_means_nothing_to_row_numbers() -> None:

@@ -1,0 +1,8 @@
+-- Other rows
+-- given: M
+
+SELECT ts, lag(len) OVER (ORDER BY ts) FROM M
+
+--- error at 1:12
+OVER looks at other rows; put a window after the source, [RANGE 1 minute, WA ts], and an aggregate
+over it

@@ -1,0 +1,7 @@
+-- * does not go with aggregates
+-- given: M
+
+SELECT *, count(*) FROM M [RANGE 1 min]
+
+--- error at 1:8
+an aggregate query lists what it wants; * does not go with it

@@ -1,0 +1,7 @@
+-- A type that is none
+-- given: M
+
+SELECT ts, CAST(len AS NUMBERISH) FROM M
+
+--- error at 1:24
+unknown type 'NUMBERISH'. Known: ARRAY, BIGINT, BINARY, BOOLEAN, DATE, DECIMAL, DOUBLE, FLOAT, INT, SMALLINT, STRING, TIMESTAMP, TIMESTAMPTZ, TINYINT.

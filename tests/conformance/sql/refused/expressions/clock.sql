@@ -1,0 +1,8 @@
+-- The clock
+-- given: M
+
+SELECT ts FROM M WHERE ts > now()
+
+--- error at 1:24
+NOW() reads a clock or rolls dice, so a run could not be repeated; lw.stream(...,
+stamp="internal") stamps rows as they come in

@@ -1,0 +1,7 @@
+-- A function that engines do not agree on
+-- given: M
+
+SELECT ts, regexp_replace(flag, 'S', 's') AS x FROM M
+
+--- error at 1:12
+cannot use this expression: regexp_replace is not part of the language

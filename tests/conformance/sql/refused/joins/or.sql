@@ -1,0 +1,9 @@
+-- A bound inside OR does not bound
+-- given: M1, M2
+
+SELECT * FROM M1, M2 WHERE M1.ts = M2.ts OR M1.len = M2.len
+
+--- error at 1:19
+this join could never forget a row: nothing bounds how far apart in time matching rows may be.
+Bound the times, M1.ts >= M2.ts - 60 AND M1.ts <= M2.ts + 60 for example, make them equal, or give
+both sources a window: M1 [RANGE 1 minute], M2 [RANGE 1 minute]

@@ -1,0 +1,7 @@
+-- Two sources of one name
+-- given: A
+
+SELECT * FROM A, A WHERE A.ts = A.ts
+
+--- error at 1:18
+two sources are called 'A'; tell them apart with AS

@@ -1,0 +1,7 @@
+-- DROP
+-- given: M
+
+DROP TABLE M
+
+--- error at 1:1
+a statement begins with SELECT, WITH, CREATE or INSERT.

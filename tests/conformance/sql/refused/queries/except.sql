@@ -1,0 +1,7 @@
+-- EXCEPT
+-- given: A, B
+
+SELECT ts FROM A EXCEPT SELECT ts FROM B
+
+--- error at 1:8
+of queries only a UNION can be made

@@ -1,0 +1,7 @@
+-- INTERSECT
+-- given: A, B
+
+SELECT ts FROM A INTERSECT SELECT ts FROM B
+
+--- error at 1:8
+of queries only a UNION can be made

@@ -1,0 +1,7 @@
+-- Another statement
+-- given: M
+
+UPDATE M SET len = 3
+
+--- error at 1:1
+a statement begins with SELECT, WITH, CREATE or INSERT.

@@ -1,0 +1,7 @@
+-- A number that is none
+-- given: M
+
+SELECT 1.2.3 FROM M
+
+--- error at 1:8
+cannot use this expression: invalid expression (found unexpected token '.3')

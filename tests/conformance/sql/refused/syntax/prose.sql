@@ -1,0 +1,7 @@
+-- Plain words
+-- given: M
+
+please count the packets
+
+--- error at 1:1
+a statement begins with SELECT, WITH, CREATE or INSERT.

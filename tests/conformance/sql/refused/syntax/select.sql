@@ -1,0 +1,7 @@
+-- A word misspelt
+-- given: M
+
+SELEC * FROM M
+
+--- error at 1:1
+a statement begins with SELECT, WITH, CREATE or INSERT. Did you mean SELECT?

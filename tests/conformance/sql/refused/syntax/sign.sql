@@ -1,0 +1,7 @@
+-- A sign that is none
+-- given: M
+
+SELECT ts FROM M WHERE len ? 3
+
+--- error at 1:24
+cannot use this expression: invalid expression (found unexpected token '?')

@@ -1,0 +1,8 @@
+-- SLIDE on a source of a join
+-- given: A, B
+
+SELECT * FROM A [RANGE 1 minute, SLIDE 1 minute], B [RANGE 1 minute] WHERE A.srcIP = B.srcIP
+
+--- error at 1:17
+SLIDE says how often an aggregate answers; a join's source has RANGE only. Put the aggregate's
+window after the aggregate: count(*) [RANGE 1 minute, SLIDE 1 minute, WA source.ts]

@@ -1,0 +1,8 @@
+-- INTERVAL literals in the clause
+-- given: M
+
+SELECT count(*) AS n FROM M [RANGE INTERVAL '2' MINUTE, SLIDE INTERVAL '30 seconds', WA ts]
+
+--- oracle
+SELECT window_start, window_start + INTERVAL 2 MINUTE AS window_end, count(*) AS n
+FROM (SELECT unnest(starts(ts, 120, 30)) AS window_start FROM M) GROUP BY window_start

@@ -1,0 +1,114 @@
+"""What the clauses of CREATE STREAM come to."""
+
+from __future__ import annotations
+
+import pytest
+
+import lowwater as lw
+from lowwater.pipeline.load import load_text
+from tests.unit.pipeline.playing import SCHEMA, spec
+
+
+@pytest.mark.parametrize(
+    ("clauses", "promise"),
+    [
+        ("", "ts ordered"),
+        ("PROGRESS ORDERED BY ts", "ts ordered"),
+        ("progress ordered by ts", "ts ordered"),
+        ("PROGRESS ORDERED BY ts WITHIN 5 SECONDS", "ts within 5 s"),
+        ("PROGRESS WITHIN 5 SECONDS ON ts", "ts within 5 s"),
+        ("PROGRESS WITHIN 5 SECONDS", "ts within 5 s"),
+        ("PROGRESS WITHIN INTERVAL '2' MINUTES ON ts", "ts within 2 minutes"),
+        ("PROGRESS WITHIN 500 ROWS ON ts", "ts within 500 rows"),
+        ("PROGRESS ORDERED BY ts PER CHANNEL k", "ts ordered per k"),
+        ("PROGRESS ORDERED BY TS PER CHANNEL K", "ts ordered per k"),
+        ("PER CHANNEL k PROGRESS ORDERED BY ts", "ts ordered per k"),
+        ("PROGRESS ORDERED BY ts PER GROUP k, v", "ts ordered per k, v"),
+    ],
+)
+def test_progress_clauses_in_any_order_make_a_promise(clauses, promise):
+    assert spec(clauses).promise == promise
+
+
+def test_the_producers_own_marks_may_be_named_before_or_after_the_time():
+    schema = "(ts TIMESTAMP, mark TIMESTAMP)"
+    named = "PUNCTUATED BY mark ORDERED BY ts", "ORDERED BY ts PUNCTUATED BY mark"
+    for clauses in (*named, "PUNCTUATED BY mark"):
+        made = spec(f"PROGRESS {clauses}", schema)
+        assert (made.time, made.promise) == ("ts", "ts punctuated by column mark")
+
+
+@pytest.mark.parametrize(
+    ("clauses", "idle"),
+    [
+        ("IDLE ON DEMAND", lw.on_demand()),
+        ("IDLE ON DEMAND WITHIN 1 SECOND", lw.on_demand("1 s")),
+        ("HEARTBEAT EVERY 2 SECONDS", lw.heartbeat("2 s")),
+        ("HEARTBEAT EVERY 2 SECONDS WITHIN 1 SECOND", lw.heartbeat("2 s", "1 s")),
+        ("IDLE HEARTBEAT EVERY 2", lw.heartbeat("2 s")),
+    ],
+)
+def test_an_idle_stream_may_be_told_to_speak(clauses, idle):
+    made = spec(f"PROGRESS ORDERED BY ts WITHIN 5 SECONDS {clauses}")
+    assert made.idle == idle
+    assert made.promise == "ts within 5 s"
+
+
+def test_lengths_may_be_parameters():
+    text = f"CREATE STREAM S {SCHEMA} FROM 'csv:x' PROGRESS WITHIN :n SECONDS ON ts;SELECT * FROM S"
+    assert load_text(text, values={"n": 7}).streams["S"].node.spec.promise == "ts within 7 s"
+
+
+@pytest.mark.parametrize(
+    ("clauses", "message"),
+    [
+        ("PROGRESS ORDERED BY ts UPDATE KEY k", "update streams are not there yet"),
+        ("PROGRESS ORDERED BY ts PER CHANNEL k, v", "PER CHANNEL names one column"),
+        ("PROGRESS ORDERED BY ts PER CHANNEL k PER GROUP v", "per channel or per group"),
+        ("ORDERED BY ts IDLE ON DEMAND HEARTBEAT EVERY 1 SECOND", "or has a HEARTBEAT, not both"),
+        ("PUNCTUATED BY v WITHIN 5 SECONDS ON ts", "PUNCTUATED BY a column or WITHIN a length"),
+        ("ORDERED BY ts IDLE ON DEMAND WITHIN 5 ROWS", "not a number of rows"),
+        ("ORDERED BY tss", "Did you mean 'ts'"),
+        ("PROGRES ORDERED BY ts", "Did you mean PROGRESS"),
+        ("ORDERED BY ts WITHIN 5 SECONDS WITHIN 6 SECONDS", "WITHIN is given twice"),
+        ("ORDERED BY ts OPTIONS (header)", "an option is a name and a text"),
+        ("ORDERED BY ts OPTIONS (headr 'true')", "Did you mean 'header'"),
+        ("ORDERED BY ts LATE TO late", "LATE TO takes a text"),
+        ("ORDERED BY k", "a time is a TIMESTAMP"),
+    ],
+)
+def test_a_clause_that_cannot_be_is_refused_at_its_place(clauses, message):
+    with pytest.raises(lw.ExpressionError, match=message) as caught:
+        spec(clauses)
+    assert "at line 1, column " in str(caught.value)
+
+
+def test_options_may_have_dots_and_quotes_and_equal_signs():
+    text = f"""
+        CREATE STREAM S {SCHEMA} FROM 'kafka:' PROGRESS ORDERED BY ts
+        OPTIONS (kafka.bootstrap.servers 'h:1', subscribe = 't', 'max offsets' '5');
+        SELECT * FROM S
+    """
+    source = load_text(text, engine="spark").streams["S"].node.source
+    assert source.options == {
+        "kafka.bootstrap.servers": "h:1",
+        "subscribe": "t",
+        "max offsets": "5",
+    }
+
+
+@pytest.mark.parametrize(
+    ("clauses", "underlined"),
+    [
+        ("PROGRESS ORDERED BY ts UPDATE KEY k", "UPDATE KEY k"),
+        ("PROGRESS ORDERED BY ts PER CHANNEL k, v", "PER CHANNEL k, v"),
+        ("PROGRESS ORDERED BY tss", "tss"),
+        ("PROGRESS ORDERED BY ts OPTIONS (headr 'true')", "'csv:nowhere'"),
+    ],
+)
+def test_the_part_that_is_wrong_is_underlined(clauses, underlined):
+    with pytest.raises(lw.ExpressionError) as caught:
+        spec(clauses)
+    *_, line, marks = str(caught.value).splitlines()
+    start = marks.index("^")
+    assert line[start : len(marks)] == underlined

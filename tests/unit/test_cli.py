@@ -1,0 +1,432 @@
+"""The command: what people type, what they see, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager, suppress
+from itertools import count
+from pathlib import Path
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+import lowwater
+from lowwater.cli import app
+from lowwater.cli.progress import length, moment, size
+from lowwater.cli.rows import fitted, shown
+from lowwater.plan.sql.dialect import STREAM_CLAUSES
+from tests.unit.pipeline.playing import SCHEMA, START, table, until, write
+from tests.unit.running import LONG
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+COMMAND = [sys.executable, "-W", "error", "-m", "lowwater"]
+STREAM = f"CREATE STREAM S {SCHEMA} FROM 'csv:a.csv' PROGRESS ORDERED BY ts"
+GROWING = f"CREATE STREAM S {SCHEMA} FROM 'csv:in' PROGRESS ORDERED BY ts FOLLOW"
+ALL = "SELECT k, v FROM S"
+COUNT = "SELECT k, count(*) AS n FROM S [RANGE 10 seconds, WA ts] GROUP BY k"
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(table([0, 1, 11, 3, 25]), Path("a.csv"))
+
+
+def pipeline(*statements: str) -> str:
+    Path("p.sql").write_text(";\n".join(statements), encoding="utf-8")
+    return "p.sql"
+
+
+def lw(*arguments: str, code: int = 0):
+    """What a command prints."""
+    done = CliRunner().invoke(app, list(arguments))
+    assert done.exit_code == code, done.output
+    return done
+
+
+# ---- run ---------------------------------------------------------------------------------------
+
+
+def test_a_bare_query_prints_a_table_and_a_summary_beside_it():
+    done = lw("run", pipeline(STREAM, COUNT))
+    assert done.stdout.splitlines() == [
+        "window_start         window_end           k  n",
+        "───────────────────  ───────────────────  ─  ─",
+        "2024-01-01 00:00:00  2024-01-01 00:00:10  a  1",
+        "2024-01-01 00:00:00  2024-01-01 00:00:10  b  1",
+        "2024-01-01 00:00:10  2024-01-01 00:00:20  b  1",
+        "2024-01-01 00:00:20  2024-01-01 00:00:30  b  1",
+    ]
+    assert re.search(r"done after .* s: 5 rows in, 4 out, 1 late", done.stderr)
+    assert "S: 1 late by up to 8 s, not kept; LATE TO 'folder/' would" in done.stderr
+
+
+def test_quiet_shows_results_only():
+    done = lw("run", pipeline(STREAM, ALL), "--quiet")
+    assert done.stdout.splitlines()[2:] == ["a  0", "b  1", "b  2", "b  4"]
+    assert done.stderr == ""
+
+
+def test_the_pipeline_may_come_from_the_input():
+    done = CliRunner().invoke(app, ["run", "-", "-q"], input=f"\ufeff{STREAM};{ALL}")
+    assert len(done.stdout.splitlines()) == 6
+    wrong = CliRunner().invoke(app, ["run", "-"], input=f"{STREAM};SELECT w FROM S")
+    assert wrong.stderr.startswith("error in the input: unknown column 'w'")
+
+
+def test_several_queries_say_which_rows_are_whose():
+    text = lw("run", pipeline(STREAM, ALL, COUNT)).stdout
+    assert "query 1, line 2" in text
+    assert "query 2, line 3" in text
+
+
+def test_json_gives_an_object_a_line_and_nothing_else():
+    done = lw("run", pipeline(STREAM, ALL), "--json")
+    first, *_, last = [json.loads(line) for line in done.stdout.splitlines()]
+    assert first == {"event": "row", "query": 1, "row": {"k": "a", "v": 0}}
+    assert done.stderr == ""
+    assert (last["event"], last["rows_in"], last["rows_out"]) == ("done", 5, 4)
+    assert last["queries"][0]["streams"][0]["late_rows"] == 1
+
+
+def test_what_json_has_no_number_for_is_a_text():
+    Path("a.csv").write_text("v,w,ts\nnan,1,2024-01-01\ninf,2,2024-01-01\n-inf,3,2024-01-01\n")
+    stream = "CREATE STREAM S (v DOUBLE, w DOUBLE, ts TIMESTAMP) FROM 'csv:a.csv'"
+    lists = "SELECT collect(v) AS vs FROM S [RANGE 1 minute]"
+    done = lw("run", pipeline(stream, "SELECT v, w FROM S", lists), "--json")
+    told = [json.loads(line, parse_constant=pytest.fail) for line in done.stdout.splitlines()]
+    rows = {number: [] for number in (1, 2)}
+    for each in told:
+        if each["event"] == "row":
+            rows[each["query"]].append(each["row"])
+    assert rows[1] == [
+        {"v": "NaN", "w": 1.0},
+        {"v": "Infinity", "w": 2.0},
+        {"v": "-Infinity", "w": 3.0},
+    ]
+    assert sorted(rows[2][0]["vs"]) == ["-Infinity", "Infinity", "NaN"]
+
+
+def test_nothing_and_an_empty_text_look_different():
+    Path("a.csv").write_text('k,v,ts\n"",,2024-01-01\n,1,2024-01-01\n')
+    done = lw("run", pipeline(STREAM, "SELECT v, k FROM S"), "-q")
+    assert done.stdout.splitlines() == [
+        "   v  k",
+        "────  ────",
+        "null",
+        "   1  null",
+    ]
+
+
+def test_results_go_to_the_output_folder():
+    late = f"{STREAM} LATE TO 'late'"
+    done = lw("run", pipeline(late, ALL, f"INSERT INTO 'json:all' {ALL}"), "--output", "o")
+    assert done.stdout == ""
+    assert pl.read_parquet("o/*.parquet")["v"].to_list() == [0, 1, 2, 4]
+    assert pl.read_ndjson("o/all/part-00000.json")["v"].to_list() == [0, 1, 2, 4]
+    assert pl.read_parquet("o/late/query1/*.parquet")["v"].to_list() == [3]
+    assert "query 2 → json:o/all: 5 rows in, 4 out" in done.stderr
+    assert "S (query 1): 1 late by up to 8 s, kept in o/late/query1" in done.stderr
+
+
+def test_names_that_look_like_pictures_stay_names():
+    assert (
+        "parquet:o: 5 rows in"
+        in lw("run", pipeline(STREAM, f"INSERT INTO 'parquet:o' {ALL}")).stderr
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "rows"), [("2", 2), ("1.5", 2), ("11", 0)], ids=["whole", "broken", "many"]
+)
+def test_parameters_that_are_numbers_become_numbers(given, rows):
+    text = pipeline(STREAM, f"{ALL} WHERE v >= :least")
+    assert len(lw("run", text, "-q", "--param", f"least={given}").stdout.splitlines()[2:]) == rows
+
+
+def test_other_parameters_are_texts():
+    text = pipeline(STREAM, f"{ALL} WHERE k = :k AND v < :most")
+    done = lw("run", text, "-q", "--param", "k=a", "--param", ":most=9")
+    assert done.stdout.splitlines()[2:] == ["a  0"]
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [("7", ["a"]), ("'007'", ["b"]), ("'7'", ["a"]), ("'it''s'", ["c"]), ("''", [])],
+)
+def test_parameters_in_quotes_are_texts(given, kept):
+    Path("a.csv").write_text(
+        "k,v,h,ts\na,0,7,2024-01-01\nb,0,007,2024-01-01\nc,0,it's,2024-01-01\n"
+    )
+    stream = "CREATE STREAM S (k STRING, h STRING, ts TIMESTAMP) FROM 'csv:a.csv'"
+    text = pipeline(stream, "SELECT k FROM S WHERE h = CAST(:h AS STRING)")
+    done = lw("run", text, "-q", "--param", f"h={given}")
+    assert done.stdout.splitlines()[2:] == kept
+
+
+# ---- what is wrong -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", ["run", "check", "explain"])
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("SELECT w FROM S", ["unknown column 'w'", "at line 2, column 8:", "  SELECT w FROM S"]),
+        ("SELEC v FROM S", ["Did you mean SELECT?", "at line 2, column 1:"]),
+        ("SELECT v FROM T", ["unknown stream 'T'. ", "Known: S."]),
+        (
+            "SELECT v FROM S WHERE v > :n",
+            ["unknown parameter ':n'", "--param n=VALUE", "column 27:"],
+        ),
+        ("SELECT count(*) FROM S", ["at line 2"]),
+    ],
+)
+def test_a_wrong_query_is_underlined_and_is_wrong_use(command, query, message):
+    done = lw(command, pipeline(STREAM, query), code=2)
+    assert done.stdout == ""
+    assert done.stderr.startswith("error in p.sql: ")
+    assert all(each in done.stderr for each in message), done.stderr
+    assert done.stderr.splitlines()[-1].strip("^ ") == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nope.sql"], "cannot read nope.sql: No such file or directory"),
+        (["p.sql", "--engine", "flink"], "an engine is embedded or spark, not 'flink'"),
+        (["p.sql", "--param", "n"], "--param takes name=value, for example --param n=30, not 'n'"),
+        (["p.sql", "--param", "n=1", "--param", "n=2"], "--param n is given twice"),
+        (["p.sql", "--param", "n=1"], "error: unknown parameter ':n'"),
+        (
+            ["p.sql", "--param", "n='a'b'"],
+            "a quote inside a text is written twice, not as in 'a'b'",
+        ),
+        (["p.sql", "--master", "local"], "--master is for --engine spark"),
+        (["p.sql", "--checkpoint", "c"], "--checkpoint is for --engine spark"),
+        (["p.sql", "--trigger", "1 s"], "--trigger is for --engine spark"),
+        (["p.sql", "--nonsense"], "No such option"),
+        ([], "Missing argument"),
+    ],
+)
+def test_wrong_use_ends_with_two(arguments, message):
+    pipeline(STREAM, ALL)
+    assert message in lw("run", *arguments, code=2).stderr
+
+
+def test_a_source_that_is_not_there_is_wrong_use():
+    wrong = pipeline(STREAM.replace("a.csv", "b.csv"), ALL)
+    assert "there are no files at b.csv" in lw("run", wrong, code=2).stderr
+
+
+def test_a_run_that_fails_ends_with_one_and_no_traceback():
+    Path("a.csv").write_text("k,v,ts\na,one,2024-01-01\n")
+    done = lw("run", pipeline(STREAM, ALL), code=1)
+    assert "failed after" in done.stderr
+    assert "error: cannot read a.csv: line 2, column v: 'one' is no BIGINT" in done.stderr
+    assert "Traceback" not in done.stderr
+    told = json.loads(lw("run", "p.sql", "--json", code=1).stdout.splitlines()[-1])
+    assert told["event"] == "failed"
+    assert "cannot read a.csv" in told["error"]
+
+
+def test_a_folder_that_is_taken_ends_with_one():
+    text = pipeline(STREAM, f"INSERT INTO 'csv:out' {ALL}")
+    lw("run", text)
+    assert "out already holds CSV files; give an empty folder" in lw("run", text, code=1).stderr
+
+
+# ---- check and explain -------------------------------------------------------------------------
+
+
+def test_check_says_what_would_run_and_reads_no_row():
+    Path("a.csv").unlink()
+    text = lw("check", pipeline(f"{STREAM} LATE TO 'late'", f"INSERT INTO 'csv:o' {COUNT}")).stdout
+    assert "from csv:a.csv" in text
+    assert "k STRING, v BIGINT, ts TIMESTAMP" in text
+    assert "progress: ts ordered" in text
+    assert "to csv:o" in text
+    assert "gives window_start TIMESTAMP, window_end TIMESTAMP, k STRING, n BIGINT" in text
+    assert "late rows of S to late" in text
+    assert "fine: 1 query would run on the embedded engine" in text
+    assert not Path("o").exists()
+
+
+def test_check_of_a_pipeline_for_spark_starts_no_spark():
+    text = pipeline(f"CREATE STREAM S {SCHEMA} FROM 'kafka:t' PROGRESS ORDERED BY ts", ALL)
+    done = lw("check", text, "--engine", "spark")
+    assert "fine: 1 query would run until stopped on the spark engine" in done.stdout
+    assert "use --engine spark" in lw("check", text, code=2).stderr
+
+
+def test_explain_shows_the_plan_of_every_query():
+    text = lw("explain", pipeline(STREAM, COUNT, ALL)).stdout
+    assert "query 1, line 2, to console" in text
+    assert "window#1  range 10 s, slide 10 s on ts, by k: COUNT(*) AS n" in text
+    assert "source#0  S: ts ordered" in text
+    assert "partitioned by: k" in text
+    assert "query 2, line 3" in text
+
+
+def test_help_and_version():
+    text = lw("--help").stdout
+    for name in ("run", "check", "explain", "claims", "bench", "checkpoint"):
+        assert name in text
+    assert lw("--version").stdout == f"lowwater {lowwater.__version__}\n"
+
+
+# ---- as a process ------------------------------------------------------------------------------
+
+
+@contextmanager
+def started(*arguments: str, **how):
+    """The command as a process, which does not outlive the test."""
+    how = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | how
+    with subprocess.Popen([*COMMAND, *arguments], **how) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_without_end_is_stopped_by_a_signal_and_that_is_no_failure(number):
+    write(table([0, 1, 12]), Path("in/a.csv"))
+    with started("run", pipeline(GROWING, COUNT)) as process:
+        lines = [process.stdout.readline().decode() for _ in range(4)]
+        process.send_signal(number)
+        rest, said = process.communicate(timeout=LONG)
+    assert process.returncode == 0, said
+    assert lines[2] == "2024-01-01 00:00:00  2024-01-01 00:00:10  a  1\n"
+    assert b"stopped after" in said
+    assert b"3 rows in, 2 out" in said
+    assert rest == b""
+
+
+def test_progress_as_json_comes_while_a_run_goes_on():
+    with started("run", pipeline(GROWING, COUNT), "--json") as process:
+        first = json.loads(process.stdout.readline())
+        process.send_signal(signal.SIGINT)
+        said, _ = process.communicate(timeout=LONG)
+    assert first["event"] == "progress"
+    assert first["queries"][0]["active"]
+    assert json.loads(said.splitlines()[-1])["event"] == "stopped"
+
+
+def test_nobody_reading_the_rows_ends_a_run_without_noise():
+    write(table([0, 1]), Path("in/a.csv"))
+    numbers = count()
+    with started("run", pipeline(GROWING, ALL)) as process:
+        assert process.stdout.readline()
+        process.stdout.close()
+
+        def over() -> bool:
+            write(table([30]), Path(f"in/b{next(numbers)}.csv"))
+            return process.poll() is not None
+
+        until(over)
+        said = process.stderr.read().decode()
+    assert process.returncode == 0, said
+    assert "stopped after" in said
+    assert "BrokenPipe" not in said
+
+
+def on_a_terminal(*arguments: str, until_seen: str) -> tuple[str, int]:
+    """What a terminal is sent; the run is interrupted when a text was seen."""
+    ours, theirs = pty.openpty()
+    environment = os.environ | {"TERM": "xterm", "COLUMNS": "100", "LINES": "30"}
+    with started(
+        *arguments, stdin=theirs, stdout=theirs, stderr=theirs, env=environment
+    ) as process:
+        os.close(theirs)
+        seen = ""
+        with suppress(OSError):  # the other end was closed
+            while some := os.read(ours, 4096):
+                seen += some.decode(errors="replace")
+                if until_seen in seen:
+                    process.send_signal(signal.SIGINT)
+                    until_seen = "\0"
+        os.close(ours)
+        return seen, process.wait(LONG)
+
+
+def test_on_a_terminal_progress_is_drawn_below_the_rows():
+    write(table([0, 1, 12]), Path("in/a.csv"))
+    seen, code = on_a_terminal("run", pipeline(GROWING, COUNT), until_seen="3 in")
+    assert code == 0
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", seen)
+    assert "p.sql (embedded)" in plain
+    assert "query 1 → console" in plain
+    assert "2024-01-01 00:00:12" in plain
+    assert "2024-01-01 00:00:00  2024-01-01 00:00:10  a  1" in plain
+    assert "stopped after" in plain
+
+
+def test_the_example_runs_and_takes_no_time_to_speak_of():
+    done = lw("run", str(EXAMPLES / "packets.sql"))
+    assert len(done.stdout.splitlines()) == 2 + 5 * 5
+    assert "Main2: " in done.stderr
+    assert lw("explain", str(EXAMPLES / "packets.sql")).stdout.count("source#") == 3
+
+
+def test_the_pipeline_of_the_page_is_fine_and_the_page_names_every_option():
+    page = (EXAMPLES.parent / "docs" / "command.md").read_text(encoding="utf-8")
+    [text] = re.findall(r"^```sql\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    done = lw("check", pipeline(text), "--param", "least=100")
+    assert "fine: 2 queries would run until stopped" in done.stdout
+    assert all(
+        f"--{name}" in page
+        for name in re.findall(r"--([a-z]+)", lw("run", "--help").stdout)
+        if name != "help"
+    )
+    assert all(
+        clause in page
+        for clause in STREAM_CLAUSES
+        if "IDLE HEART" not in clause and clause not in ("UPDATE KEY",)
+    )
+
+
+# ---- words -------------------------------------------------------------------------------------
+
+
+def test_values_are_shown_as_people_write_them():
+    assert [shown(each) for each in (None, "", 0.1 + 0.2, 1e30, "a\n b", START, [1, 2])] == [
+        "null",
+        "",
+        "0.3",
+        "1e+30",
+        "a b",
+        "2024-01-01 00:00:00",
+        "[1, 2]",
+    ]
+    assert [length(each) for each in (0.26, 59.94, 100, 3700, 90_000)] == [
+        "0.3 s",
+        "59.9 s",
+        "1 min 40 s",
+        "1 h 1 min",
+        "1 d 1 h",
+    ]
+    assert [size(each) for each in (0, 999, 1_500, 2_000_000)] == [
+        "0 B",
+        "999 B",
+        "1.5 kB",
+        "2.0 MB",
+    ]
+    assert [moment(each) for each in (None, 1234, START, START.replace(microsecond=5_400))] == [
+        "-",
+        "1,234",
+        "2024-01-01 00:00:00",
+        "2024-01-01 00:00:00.005",
+    ]
+
+
+def test_columns_are_made_narrower_widest_first_to_fit_a_line():
+    assert fitted([10, 40, 5], 40) == [10, 21, 5]
+    assert fitted([4, 4], 80) == [4, 4]
+    assert fitted([50, 50], 5) == [6, 6]
