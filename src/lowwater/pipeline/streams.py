@@ -45,6 +45,7 @@ def make_stream(declared: Declared, engine: str, session: Callable[[], Any]) -> 
         source,
         name=declared.name,
         time=declared.time,
+        unit=declared.unit,
         progress=_contract(declared),
         channel=declared.channel[0] if declared.channel else None,
         groups=declared.groups,

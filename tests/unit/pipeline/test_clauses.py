@@ -54,6 +54,13 @@ def test_an_idle_stream_may_be_told_to_speak(clauses, idle):
     assert made.promise == "ts within 5 s"
 
 
+@pytest.mark.parametrize("unit", ["MILLISECONDS", "millisecond", "ms"])
+def test_numbers_may_count_other_units_than_seconds(unit):
+    made = spec(f"PROGRESS ORDERED BY at UNIT {unit} WITHIN 5 SECONDS", "(at BIGINT, v BIGINT)")
+    assert made.domains["at"].ticks_per_second == 1_000
+    assert spec("ORDERED BY at", "(at BIGINT)").domains["at"].ticks_per_second == 1
+
+
 def test_lengths_may_be_parameters():
     text = f"CREATE STREAM S {SCHEMA} FROM 'csv:x' PROGRESS WITHIN :n SECONDS ON ts;SELECT * FROM S"
     assert load_text(text, values={"n": 7}).streams["S"].node.spec.promise == "ts within 7 s"
@@ -74,6 +81,7 @@ def test_lengths_may_be_parameters():
         ("ORDERED BY ts OPTIONS (header)", "an option is a name and a text"),
         ("ORDERED BY ts OPTIONS (headr 'true')", "Did you mean 'header'"),
         ("ORDERED BY ts LATE TO late", "LATE TO takes a text"),
+        ("ORDERED BY ts UNIT fortnights", "unknown unit 'fortnights'"),
         ("ORDERED BY k", "a time is a TIMESTAMP"),
     ],
 )

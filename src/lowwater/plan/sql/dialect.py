@@ -356,6 +356,11 @@ class Parser(SqlParser):
             if text is None:
                 self.raise_error(f"{words} takes a text such as 'folder/'")
             clause.set("expressions", [text])
+        elif kind == "word":
+            word = self._parse_var(any_token=True)
+            if word is None:
+                self.raise_error(f"{words} takes a word such as MILLISECONDS")
+            clause.set("expressions", [word])
         elif kind == "pairs":
             clause.set("expressions", self._parse_wrapped_csv(self._parse_option))
         return _placed(self.expression(clause), token)
@@ -394,6 +399,7 @@ STREAM_CLAUSES = {
     "PROGRESS": "nothing",
     "ORDERED BY": "columns",
     "ON": "columns",
+    "UNIT": "word",
     "WITHIN": "length",
     "PUNCTUATED BY": "columns",
     "PER CHANNEL": "columns",

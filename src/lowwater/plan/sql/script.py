@@ -26,6 +26,8 @@ class Declared:
     columns: Mapping[str, pl.DataType] | None
     location: str
     time: str | None = None
+    unit: str = "s"
+    """What a time that is a number counts."""
     within: Span | None = None
     punctuated: str | None = None
     channel: tuple[str, ...] = ()
@@ -141,6 +143,8 @@ def _listed(
 ) -> tuple[str, ...]:
     """What a clause names: columns, as they were declared, or a place."""
     names = tuple(each.name for each in clause.expressions if each is not None)
+    if clause.this == "UNIT":
+        return (_unit(clause, text),)
     if clause.this == "LATE TO" or columns is None:
         return names
     known = [found(name, columns) for name in names]
@@ -151,6 +155,18 @@ def _listed(
         if clause.this in ("ORDERED BY", "ON") and not (dtype.is_temporal() or dtype.is_numeric()):
             raise wrong(f"a time is a TIMESTAMP, a DATE or a number; {column} is none", text, each)
     return tuple(column for column in known if column is not None)
+
+
+UNITS = {"s": "SECONDS", "ms": "MILLISECONDS", "us": "MICROSECONDS", "ns": "NANOSECONDS"}
+
+
+def _unit(clause: exp.Expr, text: str) -> str:
+    """What numbers count: ``MILLISECONDS``, ``millisecond`` or ``ms``."""
+    name = clause.expressions[0].name
+    for short, long in UNITS.items():
+        if name.lower() == short or name.upper().rstrip("S") == long.rstrip("S"):
+            return short
+    raise wrong(unknown_name("unit", name, UNITS.values()), text, clause)
 
 
 def _clause(
@@ -175,6 +191,7 @@ def _clause(
     keys: dict[str, tuple[str, object]] = {
         "ORDERED BY": ("time", _one(name, listed, clause, text)),
         "ON": ("time", _one(name, listed, clause, text)),
+        "UNIT": ("unit", _one(name, listed, clause, text)),
         "PUNCTUATED BY": ("punctuated", _one(name, listed, clause, text)),
         "PER CHANNEL": ("channel", listed),
         "PER GROUP": ("groups", listed),
