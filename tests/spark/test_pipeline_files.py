@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import socket
+import subprocess
+import sys
 from datetime import timedelta
 from pathlib import Path
 
@@ -131,3 +134,26 @@ def test_a_trigger_is_for_streams_that_go_on(spark):
     text = stream("csv:a.csv") + COUNT
     with pytest.raises(lw.OptionError, match="this pipeline ends by itself"):
         run(text, "spark", trigger="1 second")
+
+
+def test_the_command_is_stopped_by_a_signal_in_the_middle_of_a_batch():
+    text = """
+        CREATE STREAM G FROM 'generate:rate=500,seconds=600,start=2024-01-01'
+        PROGRESS ORDERED BY ts;
+        SELECT count(*) AS n FROM G [RANGE 1 second]
+    """
+    Path("p.sql").write_text(text)
+    command = [sys.executable, "-m", "lowwater", "run", "p.sql", "--engine", "spark", "--real-time"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **pipes) as process:
+        try:
+            lines = [process.stdout.readline() for _ in range(3)]
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=MINUTES)
+        finally:
+            process.kill()
+    assert process.returncode == 0, said
+    assert lines[2].startswith("2024-01-01 00:00:00  2024-01-01 00:00:01")
+    assert "stopped after" in said
+    assert "Exception" not in said
+    assert "Error" not in said

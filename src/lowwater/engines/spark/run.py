@@ -38,6 +38,12 @@ POLL = 0.05
 AVAILABLE_NOW = "available-now"
 TIME = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"
 """Times in text files."""
+STOPPED = (
+    "py4j.protocol.Py4JJavaError: An error occurred while calling toArrow:"
+    " java.lang.InterruptedException: the run is being stopped"
+)
+"""By these words Spark knows that a batch was broken off on purpose. The original error has them
+too, but Spark searches it in a way that overflows its stack when it is long."""
 
 
 def prepare_spark(plan: PhysicalPlan, options: RunOptions) -> SparkRun:
@@ -110,9 +116,33 @@ class SparkRun:
                 sink = Folder(Path(sink))
             if isinstance(sink, Folder):
                 return _writing(writer, sink).start()
-            return writer.foreachBatch(_handing(sink)).start()
+            return writer.foreachBatch(self._handing(sink)).start()
         except Exception as error:
             raise translate(error)  # noqa: B904 (its cause is set)
+
+    def _handing(self, sink: Any) -> Callable[[DataFrame, int], None]:
+        """A function, or an object with ``write``, as Spark calls it for each batch."""
+        if not callable(sink) and not hasattr(sink, "write"):
+            raise OptionError(
+                f"sink= is a folder, a function of a pyarrow table, or an object with write and"
+                f" close, not {type(sink).__name__}"
+            )
+
+        def hand(batch: DataFrame, number: int) -> None:
+            del number
+            try:
+                table = batch.toArrow()
+            except Exception:
+                if self._stopping:
+                    raise RuntimeError(STOPPED) from None
+                raise
+            if table.num_rows:
+                if callable(sink):
+                    sink(table)
+                else:
+                    sink.write(pl.from_arrow(table))
+
+        return hand
 
     def _watch(self) -> None:
         try:
@@ -258,24 +288,3 @@ def _writing(writer: Any, folder: Folder) -> Any:
         writer = writer.option("ignoreNullFields", False).option("timestampNTZFormat", TIME)
         writer = writer.option("timestampFormat", f"{TIME}XXX")
     return writer.format(folder.format).option("path", str(folder.path.absolute()))
-
-
-def _handing(sink: Any) -> Callable[[DataFrame, int], None]:
-    """A function, or an object with ``write``, as Spark calls it for each batch."""
-    if not callable(sink) and not hasattr(sink, "write"):
-        raise OptionError(
-            f"sink= is a folder, a function of a pyarrow table, or an object with write and close,"
-            f" not {type(sink).__name__}"
-        )
-
-    def hand(batch: DataFrame, number: int) -> None:
-        del number
-        table = batch.toArrow()
-        if table.num_rows:
-            if callable(sink):
-                sink(table)
-            else:
-                frame = pl.from_arrow(table)
-                sink.write(frame)
-
-    return hand
