@@ -119,8 +119,8 @@ def is_aggregate(tree: exp.Expr) -> bool:
 
 _ROWWISE = """
 abs acos asin atan ceil coalesce concat concat_ws contains cos date_part date_trunc day ends_with
-exp floor greatest hour if least left length ln log log10 log2 lower lpad ltrim minute month nullif
-power regexp_like replace reverse right round rpad rtrim second sign sin split_part sqrt
+exp floor greatest hour if isnan least left length ln log log10 log2 lower lpad ltrim minute month
+nullif power regexp_like replace reverse right round rpad rtrim second sign sin split_part sqrt
 starts_with strftime strpos substr tan trim upper year
 """
 FUNCTIONS = frozenset(_ROWWISE.split())
