@@ -208,8 +208,8 @@ class Stream:
         for each in run.metrics().streams:
             if each.refused_rows and asked[each.name] == "side":
                 warnings.warn(
-                    f"{each.refused_rows:,} rows of {each.name} came late, or without a usable time"
-                    " or channel, and are in no answer; run() keeps them, in late_rows()",
+                    f"{each.refused_rows:,} row(s) of {each.name} came late, or without a usable"
+                    " time or channel, and are in no answer; run() keeps them, in late_rows()",
                     StreamWarning,
                     stacklevel=2,
                 )

@@ -142,7 +142,7 @@ def test_windows_over_the_rows_that_are_on_time(files: Write, engine: Engine) ->
     given = files(numbers(), [20, 45, 60])
     source = lw.stream(given.frame, name="log", time="ts", channel="dev")
     sliding = source.select("ts", "dev", twice="v * 2").window(8, slide=4).group_by("dev")
-    with pytest.warns(lw.StreamWarning, match="rows of log came late"):
+    with pytest.warns(lw.StreamWarning, match="of log came late"):
         found = engine.collect(sliding.agg(n="count(*)", most="max(twice)"), buckets=2)
     sql = f"""SELECT ws, we, dev, count(*), max(v * 2) FROM {windows("log", 8, 4)} GROUP BY ALL"""
     assert table_rows(found) == answer(sql, {"log": given.kept(lw.ordered(), "dev")})

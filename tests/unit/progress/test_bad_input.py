@@ -116,7 +116,7 @@ def test_an_empty_stream_gives_an_empty_typed_result() -> None:
 
 def test_a_stream_of_refused_rows_only_is_an_empty_stream() -> None:
     stream = lw.stream(pl.DataFrame({"ts": [None, None]}, schema={"ts": pl.Int64}), time="ts")
-    with pytest.warns(lw.StreamWarning, match="2 rows of .* are in no answer"):
+    with pytest.warns(lw.StreamWarning, match=r"2 row\(s\) of .* are in no answer"):
         assert stream.window("1 s").agg(s="sum(ts)").collect().num_rows == 0
 
 

@@ -13,6 +13,7 @@ import polars as pl
 
 from lowwater.engines.spark.buckets import KeyColumns, hash_probe
 from lowwater.engines.spark.graph import Part
+from lowwater.engines.spark.late import LateFolder
 from lowwater.operators.kernel import Kernel, Reducing
 from lowwater.progress.describe import Demand
 from lowwater.progress.spec import StreamSpec
@@ -73,7 +74,7 @@ class StageProgram:
     routes: tuple[Route, ...]
     fingerprint: tuple[str, ...]
     probe: int = field(default_factory=hash_probe)
-    late_folder: str | Mapping[str, str] | None = None
+    late_folder: LateFolder | None = None
     ask_folder: str | None = None
 
 

@@ -38,6 +38,8 @@ POLL = 0.05
 AVAILABLE_NOW = "available-now"
 TIME = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"
 """Times in text files."""
+ZONE = "XXX"
+"""And the zone after them, as in +01:00."""
 STOPPED = (
     "py4j.protocol.Py4JJavaError: An error occurred while calling toArrow:"
     " java.lang.InterruptedException: the run is being stopped"
@@ -280,11 +282,11 @@ def _kept(options: RunOptions) -> Path:
 
 
 def _writing(writer: Any, folder: Folder) -> Any:
-    """Files as the embedded engine would write them."""
-    if folder.format == "csv":
-        writer = writer.option("header", True).option("timestampNTZFormat", TIME)
-        writer = writer.option("timestampFormat", f"{TIME}XXX")
-    elif folder.format == "json":
-        writer = writer.option("ignoreNullFields", False).option("timestampNTZFormat", TIME)
-        writer = writer.option("timestampFormat", f"{TIME}XXX")
-    return writer.format(folder.format).option("path", str(folder.path.absolute()))
+    """Files as the embedded engine would write them; text formats pass over what others take."""
+    return writer.format(folder.format).options(
+        path=str(folder.path.absolute()),
+        header=True,
+        ignoreNullFields=False,
+        timestampNTZFormat=TIME,
+        timestampFormat=f"{TIME}{ZONE}",
+    )

@@ -52,9 +52,7 @@ class Grouping:
         condition = answer.read(Item(having, None)) if having is not None else None
         if not answer.calls:
             for item in items:
-                call = item.tree.find(exp.Anonymous)
-                if call is not None and call.name.lower() not in FUNCTIONS:
-                    raise wrong(unknown_function(call.name), self._text, call, item.tree)
+                _refuse_unknown(item.tree.find(exp.Anonymous), self._text, item.tree)
             raise wrong(
                 "this query has a window or groups, but aggregates nothing; add count(*), for"
                 " example, or use SELECT DISTINCT",
@@ -246,11 +244,16 @@ class Answers:
         for column in tree.find_all(exp.Column):
             if column.name in fine:
                 continue
-            text, call = self._scope.text, column.find_ancestor(exp.Anonymous)
-            if call is not None and call.name.lower() not in FUNCTIONS:
-                raise wrong(unknown_function(call.name), text, call, item)
+            text = self._scope.text
+            _refuse_unknown(column.find_ancestor(exp.Anonymous), text, item)
             said = f"{column.name!r} is neither in GROUP BY nor inside an aggregate"
             raise wrong(said, text, column, item)
+
+
+def _refuse_unknown(call: exp.Anonymous | None, text: str, item: exp.Expr) -> None:
+    """What looks like no aggregate may be one that was mistyped."""
+    if call is not None and call.name.lower() not in FUNCTIONS:
+        raise wrong(unknown_function(call.name), text, call, item)
 
 
 def _replaced(tree: exp.Expr, function: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
