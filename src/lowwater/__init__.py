@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         StreamWarning,
     )
     from lowwater.operators.aggregates import UserAggregate as aggregate
+    from lowwater.operators.flush import lazy, slow
     from lowwater.plan.joining import same
     from lowwater.progress.contract import (
         every,
@@ -68,12 +69,14 @@ _HOMES = {
     "every": ("lowwater.progress.contract", "every"),
     "heartbeat": ("lowwater.progress.contract", "heartbeat"),
     "jump": ("lowwater.progress.contract", "jump"),
+    "lazy": ("lowwater.operators.flush", "lazy"),
     "on_demand": ("lowwater.progress.contract", "on_demand"),
     "ordered": ("lowwater.progress.contract", "ordered"),
     "punctuated": ("lowwater.progress.contract", "punctuated"),
     "push": ("lowwater.sources.push", "push"),
     "replay": ("lowwater.sources.replay", "replay"),
     "same": ("lowwater.plan.joining", "same"),
+    "slow": ("lowwater.operators.flush", "slow"),
     "sql": ("lowwater.api", "sql"),
     "stream": ("lowwater.api", "stream"),
     "timer": ("lowwater.progress.contract", "timer"),
@@ -128,12 +131,14 @@ __all__ = [
     "every",
     "heartbeat",
     "jump",
+    "lazy",
     "on_demand",
     "ordered",
     "punctuated",
     "push",
     "replay",
     "same",
+    "slow",
     "sql",
     "stream",
     "timer",

@@ -21,6 +21,8 @@ from lowwater.engines.run import Run, RunOptions, prepare, streaming_dataframe
 from lowwater.errors import OptionError, QueryError, StreamWarning
 from lowwater.joins.shape import How
 from lowwater.operators.aggregates import UserAggregate
+from lowwater.operators.flush import Flush
+from lowwater.operators.keeping import Form
 from lowwater.plan import aggregating, builders, joining
 from lowwater.plan.compile import PlanShape, compile_plan
 from lowwater.plan.explain import explain
@@ -151,10 +153,21 @@ class Stream:
         rows: int | None = None,
         slide_rows: int | None = None,
         on: str | None = None,
+        flush: Flush | None = None,
+        keep: Form | None = None,
+        table: int | None = None,
     ) -> Windowed:
-        """Windows of a length of time, or of a number of rows of the source."""
+        """Windows of a length of time, or of a number of rows of the source.
+
+        ``flush``: how the answers of a closed window leave, ``lw.slow()``, ``lw.lazy()``, or all at
+        once. ``keep``: what waits for a window to close, partials by "panes" or by "windows" or the
+        "rows"; chosen from the data if not given. ``table``: rows are first reduced in a table of
+        so many slots, which never grows; ``flush`` then says how partials leave it.
+        """
         node = self._node if rows is not None else self._timed()
-        return Windowed(node, aggregating.window(node, range, slide, rows, slide_rows, on), ())
+        closing = aggregating.Closing.of(flush, keep, table)
+        clause = aggregating.window(node, range, slide, rows, slide_rows, on, closing)
+        return Windowed(node, clause, ())
 
     def session(self, gap: Duration, *, on: str | None = None) -> Windowed:
         """Windows that last until rows of a group stay away for ``gap``."""

@@ -89,6 +89,22 @@ AGGREGATES = {
 }
 
 
+@st.composite
+def closings(draw: Any, grouped: bool) -> dict[str, Any]:
+    """How rows wait for a window to close and how its answers leave; no answer depends on it."""
+    windows = st.integers(1, 3)
+    flush = draw(
+        st.one_of(
+            st.none(),
+            st.builds(lw.slow, st.integers(1, 5), windows),
+            st.builds(lw.lazy, windows),
+        )
+    )
+    keep = draw(st.sampled_from([None, "panes", "windows", "rows"]))
+    table = draw(st.none() | st.integers(1, 8)) if grouped and keep != "rows" else None
+    return {"flush": flush, "keep": keep, "table": table}
+
+
 @given(samples("a"), samples("b"), st.integers(1, 12), st.integers(1, 12), st.data())
 def test_window_aggregate_equals_batch(
     a: Sample, b: Sample, size: int, slide: int, data: Any
@@ -97,7 +113,7 @@ def test_window_aggregate_equals_batch(
     keys = data.draw(st.sampled_from([(), ("k",), ("k", "s")]))
     query = (
         a.stream.union(b.stream)
-        .window(size, slide=slide)
+        .window(size, slide=slide, **data.draw(closings(bool(keys))))
         .group_by(*keys)
         .agg(**{name: AGGREGATES[name][0] for name in names})
     )

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from lowwater.api import Stream
 from lowwater.joins import shape
-from lowwater.operators import aggregates, partials
+from lowwater.operators import aggregates, flush, keeping, partials
 from lowwater.operators.kernel import Kernel
 from lowwater.plan.compile import PlanShape, compile_plan
 from lowwater.plan.nodes import SourceNode
@@ -127,6 +127,11 @@ class CheckedRun:
             mock.patch.object(partials, "TRY_AGAIN", 2),
             mock.patch.object(aggregates, "MANY", 4),
             mock.patch.object(aggregates, "FEW", 4),
+            mock.patch.object(flush, "SLOTS", 4),
+            mock.patch.object(flush, "PIECES", 4),
+            mock.patch.object(keeping, "SEEN_ROWS", 3),
+            mock.patch.object(keeping, "SEEN_ANSWERS", 1),
+            mock.patch.object(keeping, "BETTER", 1.0),
             mock.patch.object(store_module, "COMPACT_BELOW", 4),
             mock.patch.object(shape, "FAR", 0),
         ):

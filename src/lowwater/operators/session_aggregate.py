@@ -20,7 +20,8 @@ import polars as pl
 
 from lowwater.operators.aggregates import Aggregate, finish, in_key_order, lift
 from lowwater.operators.kernel import Ask, Kernel
-from lowwater.operators.window_aggregate import END, START
+from lowwater.operators.window_aggregate import END
+from lowwater.operators.window_state import START
 from lowwater.state.slicing import Slicing, reslice
 from lowwater.state.store import ChunkStore, add, read, split, take
 from lowwater.stream.element import BEGINNING, END_OF_TIME, Chunk, Element, Punctuation

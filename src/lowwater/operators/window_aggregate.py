@@ -1,13 +1,12 @@
-"""Window aggregate (WID, OOP §5.2 and A.2.2) over panes, by time or by row number.
+"""Window aggregate (WID, OOP §5.2 and A.2.2), by time or by row number.
 
-A row is reduced once, into the pane it lies in; a window is answered from its panes when a promise
-says that no row for it can come any more. A row-count window is the same thing on sequence
-numbers, which the source gave the rows before any operator could reorder or drop them.
+A row is reduced once and waits until a promise says that no row for its windows can come any more;
+then they are answered, at once or gradually (OOP §6). A row-count window is the same thing on
+sequence numbers, which the source gave the rows before any operator could reorder or drop them.
 
-A state slice holds one pane, or several neighbouring ones where rows are sparse.
-
-Invariant: a window is answered exactly once, when the mark reaches its end; a pane is dropped when
-the last window that covers it has been answered; windows with no row are never answered.
+Invariant: a window is closed when the mark reaches its end, each of its answers leaves exactly
+once, and its edges are promised when the last one has left; what no unanswered window needs is
+dropped; windows with no row are never answered.
 """
 
 from __future__ import annotations
@@ -18,9 +17,10 @@ from typing import Any, ClassVar
 import polars as pl
 
 from lowwater.operators.aggregates import Aggregate, finish, in_key_order, merge
+from lowwater.operators.flush import Flush, Immediate, Leaving, slots_of
+from lowwater.operators.keeping import Form
 from lowwater.operators.kernel import Ask, Reducing
-from lowwater.operators.partials import Partials
-from lowwater.state.slicing import Slicing
+from lowwater.operators.window_state import START, WindowState
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import (
     BEGINNING,
@@ -34,8 +34,8 @@ from lowwater.stream.element import (
 from lowwater.stream.time_domain import TimeDomain
 from lowwater.stream.window import WindowSpec
 
-START, END = "window_start", "window_end"
-PANE = "__pane"
+END = "window_end"
+IMMEDIATE = Immediate()
 
 
 class WindowAggregate(Reducing):
@@ -53,49 +53,42 @@ class WindowAggregate(Reducing):
         window: WindowSpec,
         groups: Sequence[str],
         aggregates: Sequence[Aggregate],
+        flush: Flush = IMMEDIATE,
+        keep: Form | None = None,
     ):
         super().__init__(store)
         self._time, self._domain, self._window = time, domain, window
         self._groups, self._aggregates = list(groups), list(aggregates)
         ticks = domain.to_ticks(pl.col(time))
-        self._ticks = ticks
-        self._partials = Partials(
-            store, (ticks // window.pane * window.pane).alias(PANE), self._groups, self._aggregates
-        )
-        self._slicing = Slicing(window.pane)
-        self._open_from = window.first_open(BEGINNING)  # windows before this are answered
+        self._state = WindowState(store, ticks, window, self._groups, self._aggregates, keep)
+        self._flush = flush
+        gradual = self._groups and not isinstance(flush, Immediate)
+        self._leaving = Leaving(window, flush) if gradual else None  # type: ignore[arg-type]
+        self._open_from = window.first_open(BEGINNING)  # windows before this are closed
         self._mark = BEGINNING
+        self._told = self._open_from
+
+    # ---- rows ------------------------------------------------------------------------------
 
     def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
-        """Reduce rows into their panes."""
-        chunk = self._in_windows(chunk)
-        if chunk.height:
-            times = self._domain.array_of(chunk[self._time])
-            self._observe(chunk.height, int(times.min()), int(times.max()))
-            self._partials.put(chunk, pl.col(PANE) // self._slicing.width)
-        return []
-
-    def _in_windows(self, chunk: Chunk) -> Chunk:
-        """Rows between two windows are in none."""
-        window = self._window
-        if window.slide <= window.range:
-            return chunk
-        return chunk.filter(self._ticks % window.slide < window.range)
-
-    def _observe(self, rows: int, low: int, high: int) -> None:
-        if self._slicing.observe(rows, low, high):
-            self._partials.regroup(pl.col(PANE) // self._slicing.width)
+        """Take rows in; answers of closed windows may leave for them."""
+        self._state.put(chunk)
+        self._came(chunk)
+        return self._gradually() if self._leaving is not None else []
 
     def reduced(self, chunk: Chunk) -> Chunk:
         """Rows as partials by pane and group."""
-        return self._partials.reduced(self._in_windows(chunk))
+        return self._state.reduced(chunk)
 
     def on_partials(self, partials: Chunk) -> None:
         """Take partials of panes in."""
-        if partials.height:
-            panes = partials[PANE]
-            self._observe(partials.height, int(panes.min()), int(panes.max()))  # type: ignore[arg-type]
-            self._partials.put_partials(partials, pl.col(PANE) // self._slicing.width)
+        self._state.put_partials(partials)
+        self._came(partials)
+
+    def _came(self, chunk: Chunk) -> None:
+        if self._leaving is not None and self._leaving.windows:
+            slots = slots_of(chunk, self._groups) if self._leaving.wants_slots else None
+            self._leaving.came(chunk.height, slots)
 
     # ---- answers ---------------------------------------------------------------------------
 
@@ -105,66 +98,40 @@ class WindowAggregate(Reducing):
             return []
         self._mark = promise.values[0]
         first_open = self._window.first_open(self._mark)
+        if self._leaving is not None:
+            if first_open > self._open_from:
+                self._leaving.close(self._state.starts(self._open_from, first_open))
+                self._open_from = first_open
+            return self._gradually()
         if first_open <= self._open_from:
             return []
-        answers = self._answer(first_open)
+        answers = self._answer(self._open_from, first_open)
         self._open_from = first_open
-        return [
-            *answers,
-            Punctuation.linear(START, first_open),
-            Punctuation.linear(END, first_open + self._window.range),
-        ]
+        self._state.release(first_open)
+        return [*answers, *self._tell(first_open)]
 
     def closing(self, port: int) -> Sequence[Element]:
         """Answer everything that is left."""
         self._mark = END_OF_TIME
-        answers = self._answer(self._window.first_open(END_OF_TIME))
-        self._open_from = self._window.first_open(END_OF_TIME)
+        answers = self._gradually() if self._leaving is not None else []
+        last = self._window.first_open(END_OF_TIME)
+        answers = [*answers, *self._answer(self._open_from, last)]
+        self._open_from = last
+        self._state.release(last)
         return answers
 
-    def _answer(self, first_open: int) -> list[Element]:
-        """Answers of all windows that start before ``first_open`` and are not answered yet."""
-        window = self._window
-        limit = first_open - window.slide + window.range  # the end of the last complete window
-        complete: list[Chunk] = []
-        for slice_ in self._partials.slices(high=-(-limit // self._slicing.width)):
-            held = self._partials.get(slice_)
-            assert held is not None
-            complete.append(
-                held if self._ends_by(slice_, limit) else held.filter(pl.col(PANE) < limit)
-            )
-            if self._ends_by(slice_, first_open):
-                self._partials.take(slice_)
-            elif slice_ * self._slicing.width < first_open:
-                self._partials.replace(slice_, held.filter(pl.col(PANE) >= first_open))
-        rows = pl.concat(complete) if complete else None
-        if rows is None or not rows.height:
-            return []
-        answer = self._finish(self._spread(rows, first_open))
-        return [answer] if answer.height else []
+    def _answer(self, first: int, until: int) -> list[Element]:
+        """Answers of all windows that start between two ticks."""
+        partials = self._state.between(first, until)
+        return self._answered(partials) if partials is not None else []
 
-    def _ends_by(self, slice_: int, tick: int) -> bool:
-        return (slice_ + 1) * self._slicing.width <= tick
-
-    def _spread(self, partials: Chunk, first_open: int) -> Chunk:
-        """Each partial once for every complete, unanswered window that its pane is in."""
-        window = self._window
-        if window.tumbling:
-            return partials.rename({PANE: START})
-        pane = pl.col(PANE)
-        first = ((pane - window.range) // window.slide + 1) * window.slide
-        last = pane // window.slide * window.slide
-        starts = pl.int_ranges(
-            pl.max_horizontal(first, pl.lit(self._open_from)),
-            pl.min_horizontal(last, pl.lit(first_open - window.slide)) + 1,
-            window.slide,
-        )
-        return partials.with_columns(starts.alias(START)).explode(START).drop_nulls(START)
-
-    def _finish(self, partials: Chunk) -> Chunk:
+    def _answered(self, partials: Chunk) -> list[Element]:
         """Answers of windows from partials that carry the start of theirs."""
         merged = merge(partials, [START, *self._groups], self._aggregates)
-        return merged if self.in_part else self._shown(merged)
+        if self._state.keeping.measures:
+            size = int(merged.estimated_size())
+            self._state.keeping.answered(partials.height, merged.height, size)
+        return [merged if self.in_part else self._shown(merged)]
 
     def finished(self, partials: Chunk) -> Chunk:
         """Answers of windows from the partial answers of all copies."""
@@ -177,47 +144,80 @@ class WindowAggregate(Reducing):
         keys = [begin, end, *(pl.col(name) for name in self._groups)]
         return finish(merged, keys, self._aggregates)
 
+    def _tell(self, first: int) -> list[Element]:
+        """All windows that start before ``first`` are out."""
+        if first <= self._told:
+            return []
+        self._told = first
+        return [
+            Punctuation.linear(START, first),
+            Punctuation.linear(END, first + self._window.range),
+        ]
+
+    # ---- answers that leave gradually ------------------------------------------------------
+
+    def _gradually(self) -> list[Element]:
+        """The answers of closed windows that are due now."""
+        leaving = self._leaving
+        assert leaving is not None
+        out: list[Element] = []
+        for start in leaving.windows:
+            out += self._piece(leaving, start)
+        leaving.finished()
+        first = min([*leaving.windows, self._open_from])
+        if first > self._told:
+            self._state.release(first)
+        return [*out, *self._tell(first)]
+
+    def _piece(self, leaving: Leaving, start: int) -> list[Element]:
+        held = self._state.held(start)
+        due = leaving.due(start, self._mark, held, not self.in_part)
+        if due is None:
+            return []
+        partials = self._state.between(start, start + self._window.slide)
+        if partials is None:
+            return []
+        if not due.all():
+            partials = partials.filter(pl.Series(due[slots_of(partials, self._groups)]))
+        return self._answered(partials) if partials.height else []
+
     # ---- progress per group ----------------------------------------------------------------
 
     def on_group_punctuation(self, port: int, promise: GroupPunctuation) -> Sequence[Element]:
         """Answer windows of the groups that have passed them, and of nobody else."""
         keys = list(promise.keys)
-        usable = promise.attribute == self._time and set(keys) <= set(self._groups)
-        if not usable or not self._window.tumbling:
+        if promise.attribute != self._time or not set(keys) <= set(self._groups):
             return []
-        furthest = int(promise.marks[MARK].max())  # type: ignore[arg-type]
-        done: list[Chunk] = []
-        for slice_ in self._partials.slices(high=-(-furthest // self._slicing.width)):
-            held = self._partials.get(slice_)
-            assert held is not None
-            marked = held.join(promise.marks, on=keys, how="left", nulls_equal=True)
-            passed = (pl.col(PANE) + self._window.range <= pl.col(MARK)).fill_null(False)
-            rows = marked.filter(passed).drop(MARK)
-            if rows.height:
-                done.append(rows)
-                self._partials.replace(slice_, marked.filter(~passed).drop(MARK))
-        return [self._finish(pl.concat(done).rename({PANE: START}))] if done else []
+        partials = self._state.take_passed(promise.marks, keys, self._open_from)
+        answers = self._answered(partials) if partials is not None else []
+        return [*answers, *self._tell_groups(promise.marks)]
+
+    def _tell_groups(self, marks: Chunk) -> list[Element]:
+        """The edges of a group's windows are promised up to its first open one."""
+        range_, slide = self._window.range, self._window.slide
+        first = ((pl.col(MARK) - range_) // slide + 1) * slide
+        starts = marks.with_columns(first.alias(MARK))
+        ends = starts.with_columns(pl.col(MARK) + range_)
+        return [GroupPunctuation(START, starts), GroupPunctuation(END, ends)]
 
     # ---- asking and saving -----------------------------------------------------------------
 
     def asks(self) -> Sequence[Ask]:
-        """The earliest open window with rows wants the mark at its end."""
-        for slice_ in self._partials.slices():
-            held = self._partials.get(slice_)
-            assert held is not None
-            least = int(held[PANE].min())  # type: ignore[arg-type]
-            starts = [s for s in self._window.starts_covering(least) if s >= self._open_from]
-            if starts:
-                return [Ask(0, self._time, starts[0] + self._window.range)]
-        return []
+        """Answers that are due, or else the earliest open window, want the mark at their end."""
+        if self._leaving is not None and self._leaving.windows:
+            return [Ask(0, self._time, self._leaving.deadline(self._leaving.windows[0]))]
+        start = self._state.earliest(self._open_from)
+        return [] if start is None else [Ask(0, self._time, start + self._window.range)]
 
     def needs(self, attribute: str, mark: int) -> Sequence[Ask]:
         """A promise on a window's edge needs the mark past all earlier windows."""
         if attribute not in (START, END):
             return []
-        first = mark if attribute == START else mark - self._window.range
-        first = -(-first // self._window.slide) * self._window.slide  # windows start on the grid
-        return [Ask(0, self._time, first - self._window.slide + self._window.range)]
+        slide, range_ = self._window.slide, self._window.range
+        first = mark if attribute == START else mark - range_
+        first = -(-first // slide) * slide  # windows start on the grid
+        later = self._flush.within_windows * slide if self._leaving is not None else 0
+        return [Ask(0, self._time, first - slide + range_ + later)]
 
     def marks(self) -> dict[str, int]:
         """The input's mark."""
@@ -225,20 +225,32 @@ class WindowAggregate(Reducing):
 
     def settle(self) -> None:
         """Fold partials."""
-        self._partials.settle()
+        self._state.settle()
 
     def snapshot(self) -> dict[str, Any]:
-        """The mark, the first open window and the width of a slice."""
+        """The mark, the first open window, what was told and what is leaving."""
         return super().snapshot() | {
             "mark": self._mark,
             "open_from": self._open_from,
-            "slicing": self._slicing.snapshot(),
-            "partials": self._partials.snapshot(),
+            "told": self._told,
+            "state": self._state.snapshot(),
+            "leaving": self._leaving.snapshot() if self._leaving is not None else None,
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Go on from a snapshot."""
         super().restore(saved)
         self._mark, self._open_from = saved["mark"], saved["open_from"]
-        self._slicing.restore(saved["slicing"])
-        self._partials.restore(saved["partials"])
+        self._told = saved["told"]
+        self._state.restore(saved["state"])
+        if self._leaving is not None:
+            self._leaving.restore(saved["leaving"])
+
+
+class HighAggregate(WindowAggregate):
+    """The high level of two-level aggregation: what comes in are partials by pane."""
+
+    def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
+        """Take partials in."""
+        self.on_partials(chunk)
+        return []

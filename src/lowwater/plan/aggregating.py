@@ -9,7 +9,10 @@ import polars as pl
 
 from lowwater.errors import OptionError, QueryError
 from lowwater.operators.aggregates import Aggregate, Call, UserAggregate, build
-from lowwater.operators.window_aggregate import END, START
+from lowwater.operators.flush import Flush
+from lowwater.operators.keeping import Form, check_form
+from lowwater.operators.window_aggregate import END, IMMEDIATE
+from lowwater.operators.window_state import START
 from lowwater.plan import nodes
 from lowwater.plan.expressions import compile_expression, take_apart
 from lowwater.plan.nodes import Node, Progressing
@@ -20,11 +23,30 @@ from lowwater.stream.window import WindowSpec
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
-    """A window clause, checked: the attribute it goes by and its arithmetic."""
+class Closing:
+    """How rows wait for their window to close, and how its answers then leave."""
 
-    attribute: str
-    spec: WindowSpec | Session
+    flush: Flush = IMMEDIATE
+    keep: Form | None = None
+    table: int | None = None
+
+    @classmethod
+    def of(cls, flush: Flush | None, keep: str | None, table: int | None) -> Closing:
+        """Checked options."""
+        if flush is not None and not isinstance(flush, Flush):
+            raise OptionError(
+                "flush= is lw.slow(every=160, within_windows=2) or lw.lazy(within_windows=2), or"
+                f" None for at once, not {flush!r}"
+            )
+        if table is not None:
+            if not isinstance(table, int) or isinstance(table, bool) or table < 1:
+                raise OptionError(f"table= is a whole number of slots above zero, not {table!r}")
+            if keep == "rows":
+                raise OptionError("table= holds partials; leave keep='rows' out")
+        return cls(flush or IMMEDIATE, check_form(keep), table)
+
+
+AT_ONCE = Closing()
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +56,15 @@ class Session:
     gap: int
 
 
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A window clause, checked: the attribute it goes by and its arithmetic."""
+
+    attribute: str
+    spec: WindowSpec | Session
+    closing: Closing = AT_ONCE
+
+
 def window(
     node: Node,
     range_: Duration | None,
@@ -41,6 +72,7 @@ def window(
     rows: int | None,
     slide_rows: int | None,
     on: str | None,
+    closing: Closing = AT_ONCE,
 ) -> Window:
     """A window clause."""
     if rows is not None:
@@ -52,7 +84,7 @@ def window(
                 " over a union, a join or an aggregate, whose rows have no such order"
             )
         step = rows if slide_rows is None else slide_rows
-        return Window(SEQUENCE, WindowSpec(_whole(rows), _whole(step)))
+        return Window(SEQUENCE, WindowSpec(_whole(rows), _whole(step)), closing)
     if slide_rows is not None:
         raise OptionError("slide_rows= goes with rows=")
     if range_ is None:
@@ -66,7 +98,7 @@ def window(
             raise OptionError(f"{name} must be longer than zero, not {given!r}")
     length = domain.ticks(range_, "a window")
     step = length if slide is None else domain.ticks(slide, "a window's slide")
-    return Window(attribute, WindowSpec(length, step))
+    return Window(attribute, WindowSpec(length, step), closing)
 
 
 def session(node: Node, gap: Duration, on: str | None) -> Window:
@@ -123,6 +155,8 @@ def window_aggregated(
             texts,
             origin=origin,
         )
+    if clause.closing.table is not None and not groups:
+        raise OptionError("table= spreads groups over slots; say group_by(...) before agg(...)")
     return nodes.WindowAggregateNode(
         (node,),
         schema,
@@ -133,6 +167,9 @@ def window_aggregated(
         tuple(groups),
         built,
         texts,
+        clause.closing.flush,
+        clause.closing.keep,
+        clause.closing.table,
         origin=origin,
     )
 

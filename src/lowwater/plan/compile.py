@@ -18,14 +18,17 @@ from lowwater.joins.half_join import HalfJoin
 from lowwater.joins.reach import Band
 from lowwater.joins.shape import JoinShape
 from lowwater.operators.distinct import Distinct
+from lowwater.operators.flush import PIECES, Immediate, Slow
 from lowwater.operators.group_aggregate import GroupAggregate
 from lowwater.operators.kernel import Kernel
+from lowwater.operators.low_table import LowTable
 from lowwater.operators.rowwise import Apply, Derivation, Project, Select
 from lowwater.operators.session_aggregate import SessionAggregate
 from lowwater.operators.sort import Merge, Sort
 from lowwater.operators.stamp import Stamp
 from lowwater.operators.union import Union
-from lowwater.operators.window_aggregate import WindowAggregate
+from lowwater.operators.window_aggregate import HighAggregate, WindowAggregate
+from lowwater.operators.window_state import PANE
 from lowwater.plan import nodes
 from lowwater.plan.nodes import Node
 from lowwater.plan.physical import Build, Demands, Describe, Operator, PhysicalPlan
@@ -307,21 +310,73 @@ def _window(plan: _Compiler, node: nodes.WindowAggregateNode, inputs: tuple[int,
     groups, aggregates = node.groups, node.aggregates
     if attribute != SEQUENCE:
         inputs = (plan.in_order_by(node.inputs[0], inputs[0], attribute),)
-    wish = {attribute: Demand.grid(window.slide, window.range)}
+    ends = Demand.grid(window.slide, window.range)
     label = "row" if attribute == SEQUENCE else attribute
     detail = f"range {domain.spell(window.range)}, slide {domain.spell(window.slide)} on {label}"
     if node.groups:
         detail += f", by {', '.join(node.groups)}"
     detail += f": {', '.join(node.texts)}"
+    flush, keep = node.flush, node.keep
+    if node.table is not None:
+        inputs = (_low_table(plan, node, inputs, label, ends),)
+        return plan.add(
+            "window",
+            f"{detail}; from partials",
+            node,
+            inputs,
+            lambda store, _: HighAggregate(store, PANE, domain, window, groups, aggregates),
+            lambda _: [{PANE: ends}],
+            HighAggregate,
+            node.groups,
+            True,
+        )
+    wish = ends
+    if not isinstance(flush, Immediate):
+        detail += f"; answers leave {flush.describe()}"
+        if isinstance(flush, Slow):  # paced by the mark
+            wish |= Demand.grid(max(1, flush.within_windows * window.slide // PIECES))
+    detail += f"; keeps {keep}" if keep else ""
     return plan.add(
         "window",
         detail,
         node,
         inputs,
-        lambda store, _: WindowAggregate(store, attribute, domain, window, groups, aggregates),
-        lambda _: [dict(wish)],
+        lambda store, _: WindowAggregate(
+            store, attribute, domain, window, groups, aggregates, flush, keep
+        ),
+        lambda _: [{attribute: wish}],
         WindowAggregate,
         node.groups,
+        True,
+    )
+
+
+def _low_table(
+    plan: _Compiler,
+    node: nodes.WindowAggregateNode,
+    inputs: tuple[int, ...],
+    label: str,
+    ends: Demand,
+) -> int:
+    """The low level of two-level aggregation, before the windows."""
+    window, domain, attribute = node.window, node.domain, node.attribute
+    groups, aggregates, flush = node.groups, node.aggregates, node.flush
+    size, in_order = node.table, plan.in_order
+    assert size is not None
+    if in_order:  # as eager as it can be: it has to be done when the next window closes
+        flush = Slow(1, 1)
+    return plan.add(
+        "low",
+        f"table of {size} slots on {label}, by {', '.join(groups)}; old partials leave"
+        f" {flush.describe()}{', in order' if in_order else ''}",
+        node,
+        inputs,
+        lambda store, _: LowTable(
+            store, attribute, domain, window, groups, aggregates, size, flush, in_order
+        ),
+        lambda _: [{attribute: ends}],
+        LowTable,
+        groups,
         True,
     )
 

@@ -15,6 +15,8 @@ from lowwater.errors import QueryError, unknown_name
 from lowwater.joins.reach import Reach
 from lowwater.joins.shape import How
 from lowwater.operators.aggregates import Aggregate
+from lowwater.operators.flush import Flush
+from lowwater.operators.keeping import Form
 from lowwater.operators.rowwise import Derivation
 from lowwater.plan.expressions import Expression
 from lowwater.progress.spec import StreamSpec
@@ -167,6 +169,9 @@ class WindowAggregateNode(Node):
     groups: tuple[str, ...]
     aggregates: tuple[Aggregate, ...]
     texts: tuple[str, ...]
+    flush: Flush
+    keep: Form | None
+    table: int | None
 
     @property
     def domain(self) -> TimeDomain:

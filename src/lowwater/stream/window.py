@@ -34,6 +34,16 @@ class WindowSpec:
         return gcd(self.range, self.slide)
 
     @property
+    def panes(self) -> int:
+        """How many panes make a window."""
+        return self.range // self.pane
+
+    @property
+    def overlap(self) -> int:
+        """In how many windows a tick lies at most."""
+        return -(-self.range // self.slide)
+
+    @property
     def tumbling(self) -> bool:
         """Whether each tick lies in exactly one window."""
         return self.range == self.slide

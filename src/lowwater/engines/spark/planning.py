@@ -183,7 +183,8 @@ def _reducer(
     while (reader := _only_reader(plan, stage, index)) is not None:
         if reader.name in ("window", "group"):
             numbered = getattr(reader.node, "attribute", None) == SEQUENCE
-            return None if numbered else parts[reader.index]
+            as_rows = getattr(reader.node, "keep", None) == "rows"
+            return None if numbered or as_rows else parts[reader.index]
         if reader.name != "union":
             return None
         index = reader.index

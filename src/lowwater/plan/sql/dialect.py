@@ -18,14 +18,22 @@ from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 E = TypeVar("E", bound=exp.Expr)
 T = TypeVar("T")
-PARTS = ("RANGE", "SLIDE", "WA", "SESSION")
+PARTS = ("RANGE", "SLIDE", "WA", "SESSION", "FLUSH", "KEEP", "TABLE")
 """How the parts of a window clause begin."""
+FLUSH_PARTS = ("EVERY", "WITHIN")
+"""How the parts of a flush policy begin."""
 
 
 class WindowClause(exp.Expression):
     """``[RANGE 5 minutes, SLIDE 1 minute, WA ts]``: the parts that were given, as trees."""
 
-    arg_types: ClassVar = {"range": False, "slide": False, "wa": False, "session": False}
+    arg_types: ClassVar = {part.lower(): False for part in PARTS}
+
+
+class FlushPolicy(exp.Expression):
+    """``SLOW EVERY 160 ROWS WITHIN 2 WINDOWS`` or ``LAZY WITHIN 2 WINDOWS``."""
+
+    arg_types: ClassVar = {"this": True, "every": False, "within": False}
 
 
 class Length(exp.Expression):
@@ -135,17 +143,44 @@ class Parser(SqlParser):
         while True:
             token = self._curr
             if not self._match_texts(PARTS):
-                self.raise_error("a window clause has the parts RANGE, SLIDE, WA and SESSION")
+                self.raise_error(
+                    "a window clause has the parts RANGE, SLIDE, WA, SESSION, FLUSH, KEEP and TABLE"
+                )
                 break
             name = self._prev.text.lower()
             if name in parts:
                 self.raise_error(f"{name.upper()} is given twice", token)
-            parts[name] = self._parse_column() if name == "wa" else self._parse_length()
+            parts[name] = self._parse_window_part(name)
             if not self._match(TokenType.COMMA):
                 break
         if not self._match(TokenType.R_BRACKET):
             self.raise_error("the window clause is not closed: a comma or ] is missing")
         return _placed(self.expression(WindowClause(**parts)), opening)
+
+    def _parse_window_part(self, name: str) -> exp.Expr | None:
+        if name == "wa":
+            return self._parse_column()
+        if name == "flush":
+            return self._parse_flush()
+        return self._parse_word() if name == "keep" else self._parse_length()
+
+    def _parse_word(self, known: str = "PANES, WINDOWS or ROWS") -> exp.Expr:
+        token = self._curr
+        if token is None or not token.text.isalpha():
+            self.raise_error(f"a word is missing: {known}", token)
+            return exp.var("")
+        self._advance()
+        return _placed(self.expression(exp.var(self._prev.text)), self._prev)
+
+    def _parse_flush(self) -> exp.Expr:
+        word = self._parse_word("SLOW or LAZY")
+        parts = {}
+        while self._match_texts(FLUSH_PARTS):
+            token = self._prev
+            if token.text.lower() in parts:
+                self.raise_error(f"{token.text.upper()} is given twice", token)
+            parts[token.text.lower()] = self._parse_length()
+        return self.expression(FlushPolicy(this=word, **parts))
 
     def _parse_length(self) -> exp.Expr:
         """``5 minutes``, ``INTERVAL '5' MINUTE``, ``100 ROWS``, ``:n seconds``, or a number."""
@@ -160,8 +195,8 @@ class Parser(SqlParser):
         unit = None
         if (
             self._curr
-            and self._curr.token_type in (TokenType.VAR, TokenType.ROWS)
-            and self._curr.text.upper() not in _CLAUSE_BEGINS
+            and self._curr.token_type in (TokenType.VAR, TokenType.ROWS, TokenType.WINDOW)
+            and self._curr.text.upper() not in (*_CLAUSE_BEGINS, *FLUSH_PARTS)
         ):
             self._advance()
             unit = exp.var(self._prev.text)

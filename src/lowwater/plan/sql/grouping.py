@@ -8,7 +8,8 @@ from itertools import chain, count
 from sqlglot import exp
 
 from lowwater.errors import QueryError, unknown_name
-from lowwater.operators.window_aggregate import END, START
+from lowwater.operators.window_aggregate import END
+from lowwater.operators.window_state import START
 from lowwater.plan import aggregating, builders
 from lowwater.plan.expressions import (
     AGGREGATES,

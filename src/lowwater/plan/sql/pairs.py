@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from lowwater.errors import QueryError
 from lowwater.joins.shape import How
-from lowwater.plan import builders
+from lowwater.plan import aggregating, builders
 from lowwater.plan.expressions import compile_expression
 from lowwater.plan.joining import Match, paired
 from lowwater.plan.nodes import Node
@@ -99,6 +99,13 @@ class Pairs:
                 "SLIDE says how often an aggregate answers; a join's source has RANGE only."
                 " Put the aggregate's window after the aggregate: count(*) [RANGE 1 minute, SLIDE"
                 " 1 minute, WA source.ts]",
+                self._text,
+                clause.tree,
+            )
+        if clause.closing != aggregating.AT_ONCE:
+            raise wrong(
+                "FLUSH, KEEP and TABLE belong to the window of an aggregate, not to a join's"
+                " source",
                 self._text,
                 clause.tree,
             )

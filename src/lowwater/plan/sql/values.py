@@ -119,14 +119,8 @@ def span(tree: exp.Expr, values: Values, text: str, what: str) -> Span:
         return Span(found)
     if not isinstance(tree, Length):
         raise wrong(f"{what} takes a length of time such as 5 minutes", text, tree)
-    amount = tree.this
-    while isinstance(amount, exp.Paren):
-        amount = amount.this
-    if isinstance(amount, exp.Placeholder | exp.Parameter):
-        amount = parameter(amount, values, text)
-    elif isinstance(amount, exp.Column) and amount.name in values:
-        amount = given(values[amount.name], amount.this, text)
-    unit = tree.args["unit"].name if tree.args.get("unit") is not None else None
+    amount = _amount(tree, values, text)
+    unit = _unit(tree)
     if isinstance(amount, exp.Interval | exp.Literal) and unit is None and number(amount) is None:
         try:
             return Span(interval(amount) or Fraction(nanoseconds(amount.name, what)))
@@ -147,3 +141,30 @@ def span(tree: exp.Expr, values: Values, text: str, what: str) -> Span:
     if size <= 0:
         raise wrong(f"{what} is a length of time above zero", text, tree)
     return Span(size * one)
+
+
+def whole(tree: exp.Expr, values: Values, text: str, what: str, unit: str | None = None) -> int:
+    """A whole number above zero in a clause, with the unit it counts or without."""
+    size = number(_amount(tree, values, text)) if isinstance(tree, Length) else None
+    named = _unit(tree) if isinstance(tree, Length) else None
+    fits = named is None or (unit is not None and named.upper().rstrip("S") == unit.rstrip("S"))
+    if size is None or size.denominator != 1 or size <= 0 or not fits:
+        example = f", for example 2 {unit}" if unit else ""
+        raise wrong(f"{what} takes a whole number above zero{example}", text, tree)
+    return int(size)
+
+
+def _amount(tree: Length, values: Values, text: str) -> exp.Expr:
+    """The number of a length, put in for a parameter."""
+    amount: exp.Expr = tree.this
+    while isinstance(amount, exp.Paren):
+        amount = amount.this
+    if isinstance(amount, exp.Placeholder | exp.Parameter):
+        return parameter(amount, values, text)
+    if isinstance(amount, exp.Column) and amount.name in values:
+        return given(values[amount.name], amount.this, text)
+    return amount
+
+
+def _unit(tree: Length) -> str | None:
+    return tree.args["unit"].name if tree.args.get("unit") is not None else None

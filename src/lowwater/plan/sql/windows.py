@@ -6,13 +6,14 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from lowwater.errors import QueryError
+from lowwater.errors import OptionError, QueryError
+from lowwater.operators.flush import Flush, lazy, slow
 from lowwater.plan import aggregating
 from lowwater.plan.sql import dialect
 from lowwater.plan.sql.listing import Item
 from lowwater.plan.sql.reading import wrong
 from lowwater.plan.sql.scope import Scope
-from lowwater.plan.sql.values import Span, Values, span
+from lowwater.plan.sql.values import Span, Values, span, whole
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class Clause:
     slide: Span | None = None
     session: Span | None = None
     attribute: exp.Expr | None = None
+    closing: aggregating.Closing = aggregating.AT_ONCE
 
 
 def read_clause(tree: exp.Expr, values: Values, text: str) -> Clause:
@@ -39,7 +41,40 @@ def read_clause(tree: exp.Expr, values: Values, text: str) -> Clause:
         )
     if "session" not in parts and "range" not in parts:
         raise wrong("a window clause needs RANGE, for example [RANGE 1 minute, WA ts]", text, tree)
-    return Clause(tree, attribute=tree.args.get("wa"), **parts)
+    closing = _closing(tree, values, text)
+    if "session" in parts and closing != aggregating.AT_ONCE:
+        raise wrong("FLUSH, KEEP and TABLE belong to windows with a RANGE", text, tree)
+    return Clause(tree, attribute=tree.args.get("wa"), closing=closing, **parts)
+
+
+def _closing(tree: exp.Expr, values: Values, text: str) -> aggregating.Closing:
+    """FLUSH, KEEP and TABLE."""
+    flush, keep, table = (tree.args.get(name) for name in ("flush", "keep", "table"))
+    try:
+        return aggregating.Closing.of(
+            _flush(flush, values, text) if flush is not None else None,
+            keep.name.lower() if keep is not None else None,
+            whole(table, values, text, "TABLE", "SLOTS") if table is not None else None,
+        )
+    except OptionError as error:
+        raise wrong(str(error), text, keep or tree) from None
+
+
+def _flush(tree: exp.Expr, values: Values, text: str) -> Flush:
+    every, within = tree.args.get("every"), tree.args.get("within")
+    given = {}
+    if within is not None:
+        given["within_windows"] = whole(within, values, text, "WITHIN", "WINDOWS")
+    kind = tree.this.name.upper()
+    if kind == "LAZY" and every is None:
+        return lazy(**given)
+    if kind == "SLOW":
+        if every is not None:
+            given["every"] = whole(every, values, text, "EVERY", "ROWS")
+        return slow(**given)
+    raise wrong(
+        "FLUSH is SLOW EVERY 160 ROWS WITHIN 2 WINDOWS, or LAZY WITHIN 2 WINDOWS", text, tree.this
+    )
 
 
 def item_clause(items: list[Item], values: Values, text: str) -> Clause | None:
@@ -79,11 +114,13 @@ def window(scope: Scope, clause: Clause) -> aggregating.Window:
         if slide is not None and slide.rows is None:
             raise QueryError("RANGE counts rows, so SLIDE counts rows too: SLIDE 10 ROWS")
         step = slide.rows if slide is not None else None
-        return aggregating.window(scope.node, None, None, rows, step, None)
+        return aggregating.window(scope.node, None, None, rows, step, None, clause.closing)
     if slide is not None and slide.rows is not None:
         raise QueryError("RANGE is a length of time, so SLIDE is one too")
     step_time = _duration(slide) if slide is not None else None
-    return aggregating.window(scope.node, _duration(clause.range), step_time, None, None, on)
+    return aggregating.window(
+        scope.node, _duration(clause.range), step_time, None, None, on, clause.closing
+    )
 
 
 def _without_window(node: exp.Expr) -> exp.Expr:

@@ -1,0 +1,291 @@
+"""The low level of two-level aggregation (OOP §6): a table of fixed size in front of the windows.
+
+Each pane and group has one slot, by hash. A partial that finds its slot taken by another pane or
+group pushes that one up to the window aggregate, which puts partials together; so the table never
+grows, and most rows go no further than here. When a pane is complete its partials are *old* and
+have to leave: at once, one with every so many rows (slow), or as newer ones need their slots
+(lazy), but none later than a stated number of windows. What leaves may do so in any order: the
+promise to the level above waits until the last old partial is up.
+
+In order (the baseline), a newer partial may not leave before an older one. One collision between
+two new partials then forces all old ones out at once.
+
+Invariant: a slot holds at most one partial; a row is in exactly one partial, here or above; no
+partial below a promised mark leaves any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from lowwater.operators.aggregates import Aggregate, lift, merge
+from lowwater.operators.flush import Flush, Slow
+from lowwater.operators.kernel import Ask, Kernel
+from lowwater.operators.window_state import PANE
+from lowwater.state.store import ChunkStore, add, read, take
+from lowwater.stream.element import (
+    BEGINNING,
+    END_OF_TIME,
+    MARK,
+    Chunk,
+    Element,
+    GroupPunctuation,
+    Punctuation,
+)
+from lowwater.stream.time_domain import TimeDomain
+from lowwater.stream.window import WindowSpec
+
+ENTRIES, SLOT = "entries", "__slot"
+SEED = 21
+"""Makes slots independent of how rows are spread over buckets."""
+WASTE = 2
+"""Entries are put together anew when so many times as many were ever added as are in the table."""
+
+Positions = NDArray[np.int64]
+
+
+class LowTable(Kernel):
+    """Pre-aggregates rows by pane and group in a table of fixed size."""
+
+    rule: ClassVar[str] = "the mark, but not past a pane of which a partial is still in the table"
+
+    def __init__(
+        self,
+        store: ChunkStore,
+        time: str,
+        domain: TimeDomain,
+        window: WindowSpec,
+        groups: Sequence[str],
+        aggregates: Sequence[Aggregate],
+        size: int,
+        flush: Flush,
+        in_order: bool = False,
+    ):
+        super().__init__(store)
+        self._time, self._window, self._size = time, window, size
+        self._ticks = domain.to_ticks(pl.col(time))
+        self._groups, self._aggregates = list(groups), list(aggregates)
+        pane = (self._ticks // window.pane * window.pane).alias(PANE)
+        self._keys = [PANE, *self._groups]
+        self._columns = [pane, *map(pl.col, self._groups)]
+        self._flush, self._in_order = flush, in_order
+        self._mark = self._told = BEGINNING
+        self._rows = 0  # rows since an old partial left for them
+        self._next = 0  # the slot at which slow flushing goes on
+        self._clear()
+
+    def _clear(self) -> None:
+        self._at: Positions = np.full(self._size, -1, dtype=np.int64)  # slot to entry
+        self._pane: Positions = np.full(self._size, END_OF_TIME, dtype=np.int64)  # of the entry
+        self._added = 0
+        self._old = 0  # how many of the entries are old
+        self._live = 0
+
+    # ---- rows ------------------------------------------------------------------------------
+
+    def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
+        """Put rows into their slots; what was there and is another group's moves up."""
+        if self._window.slide > self._window.range:
+            chunk = chunk.filter(self._ticks % self._window.slide < self._window.range)
+        if not chunk.height:
+            return []
+        came = merge(lift(chunk, self._columns, self._aggregates), self._keys, self._aggregates)
+        came = came.select(self._slots(), pl.all())
+        touched = np.unique(came[SLOT].to_numpy())
+        there = self._at[touched]
+        met = self._entries(there[there >= 0])
+        both = came if met is None else pl.concat([met, came])
+        both = both.group_by([SLOT, *self._keys], maintain_order=True).agg(
+            part for each in self._aggregates for part in each.merge
+        )
+        stays = both.select(pl.col(SLOT).is_last_distinct()).to_series()
+        up = both.filter(~stays)
+        self._empty(touched)
+        forced = self._forced(up)
+        self._put(both.filter(stays))
+        self._rows += chunk.height if self._old else 0
+        return [*self._up([up, forced, self._slowly()]), *self._tell()]
+
+    def _slots(self) -> pl.Expr:
+        number = pl.struct(self._groups).hash(SEED) % self._size
+        return number.cast(pl.Int64).alias(SLOT)
+
+    def _forced(self, up: Chunk) -> Chunk | None:
+        """In order, all old partials leave before a newer one may."""
+        if not (self._in_order and self._old and up.height):
+            return None
+        if int(up[PANE].max()) < self._limit(self._mark):  # type: ignore[arg-type]
+            return None
+        return self._leave(np.flatnonzero(self._pane < self._limit(self._mark)))
+
+    def _put(self, entries: Chunk) -> None:
+        slots = entries[SLOT].to_numpy()
+        panes = entries[PANE].to_numpy()
+        self._at[slots] = np.arange(self._added, self._added + len(slots))
+        self._pane[slots] = panes
+        self._added += len(slots)
+        self._live += len(slots)
+        self._old += int((panes < self._limit(self._mark)).sum())
+        add(self.store, ENTRIES, 0, entries)
+        if self._added > WASTE * max(self._live, 1_024):
+            self.settle()
+
+    def _entries(self, at: Positions) -> Chunk | None:
+        if not len(at):
+            return None
+        held = read(self.store, ENTRIES, 0, 1)
+        assert held is not None
+        return held[at]
+
+    def _empty(self, slots: Positions) -> None:
+        panes = self._pane[slots]
+        self._live -= int((panes < END_OF_TIME).sum())
+        self._old -= int((panes < self._limit(self._mark)).sum())
+        self._at[slots] = -1
+        self._pane[slots] = END_OF_TIME
+
+    def _leave(self, slots: Positions) -> Chunk | None:
+        """The entries in some slots, which are empty afterwards."""
+        there = self._at[slots]
+        found = self._entries(there[there >= 0])
+        self._empty(slots)
+        return found
+
+    def _up(self, parts: Sequence[Chunk | None]) -> list[Element]:
+        some = [part.drop(SLOT) for part in parts if part is not None and part.height]
+        if not some:
+            return []
+        out = pl.concat(some)
+        return [out.sort(PANE) if self._in_order else out]
+
+    # ---- old partials ----------------------------------------------------------------------
+
+    def _limit(self, mark: int) -> int:
+        """Panes before this one are complete."""
+        return mark // self._window.pane * self._window.pane if mark > BEGINNING else BEGINNING
+
+    def _slowly(self) -> Chunk | None:
+        """The next old partials that rows have paid for."""
+        if not self._old or not isinstance(self._flush, Slow):
+            return None
+        paid, self._rows = divmod(self._rows, self._flush.every)
+        if not paid:
+            return None
+        ahead = np.flatnonzero(self._pane[self._next :] < self._limit(self._mark)) + self._next
+        if len(ahead) < paid:  # once around
+            behind = np.flatnonzero(self._pane[: self._next] < self._limit(self._mark))
+            ahead = np.concatenate([ahead, behind])
+        chosen = ahead[:paid]
+        self._next = int(chosen[-1]) + 1 if len(chosen) else 0
+        return self._leave(chosen)
+
+    def on_punctuation(self, port: int, promise: Punctuation) -> Sequence[Element]:
+        """Partials of complete panes become old; those whose time is up leave."""
+        if promise.attributes != (self._time,) or promise.values[0] <= self._mark:
+            return []
+        self._mark = promise.values[0]
+        self._old = int((self._pane < self._limit(self._mark)).sum())
+        late = self._limit(self._mark - self._flush.within_windows * self._window.slide)
+        over = np.flatnonzero(self._pane < late) if self._old else np.empty(0, np.int64)
+        return [*self._up([self._leave(over)]), *self._tell()]
+
+    def on_group_punctuation(self, port: int, promise: GroupPunctuation) -> Sequence[Element]:
+        """The partials of groups that have passed their panes leave."""
+        keys = list(promise.keys)
+        if promise.attribute != self._time or not set(keys) <= set(self._groups):
+            return []
+        slots = np.flatnonzero(self._at >= 0)
+        held = self._entries(self._at[slots])
+        gone = None
+        if held is not None:
+            marked = held.join(promise.marks, on=keys, how="left", nulls_equal=True)
+            passed = marked[PANE] + self._window.pane <= marked[MARK].fill_null(BEGINNING)
+            gone = self._leave(held.filter(passed)[SLOT].to_numpy()) if passed.any() else None
+        pane = self._window.pane
+        marks = promise.marks.with_columns(pl.col(MARK) // pane * pane)
+        return [*self._up([gone]), GroupPunctuation(PANE, marks)]
+
+    def _tell(self) -> list[Element]:
+        if self._mark == BEGINNING:
+            return []
+        least = int(self._pane.min()) if self._old else END_OF_TIME
+        mark = min(self._limit(self._mark), least)
+        if mark <= self._told:
+            return []
+        self._told = mark
+        return [Punctuation.linear(PANE, mark)]
+
+    def closing(self, port: int) -> Sequence[Element]:
+        """Everything moves up."""
+        left = self._leave(np.flatnonzero(self._at >= 0))
+        take(self.store, ENTRIES)
+        self._clear()
+        return self._up([left])
+
+    # ---- asking and saving -----------------------------------------------------------------
+
+    def asks(self) -> Sequence[Ask]:
+        """The oldest partial wants to be old, or to be late enough to leave."""
+        least = int(self._pane.min())
+        if least == END_OF_TIME:
+            return []
+        window = self._window
+        if least < self._limit(self._mark):
+            later = self._flush.within_windows * window.slide
+            return [Ask(0, self._time, least + window.pane + later)]
+        return [Ask(0, self._time, window.starts_covering(least)[0] + window.range)]
+
+    def needs(self, attribute: str, mark: int) -> Sequence[Ask]:
+        """A promise on panes needs the mark as much further as partials may wait."""
+        if attribute != PANE:
+            return []
+        return [Ask(0, self._time, mark + self._flush.within_windows * self._window.slide)]
+
+    def marks(self) -> dict[str, int]:
+        """The input's mark."""
+        return {self._time: self._mark}
+
+    def settle(self) -> None:
+        """Forget entries that are in no slot any more."""
+        if self._live == self._added:
+            return
+        slots = np.flatnonzero(self._at >= 0)
+        live = self._entries(self._at[slots])
+        take(self.store, ENTRIES)
+        self._added = len(slots)
+        self._at[slots] = np.arange(self._added)
+        if live is not None:
+            self.store.put(ENTRIES, 0, live)
+
+    def snapshot(self) -> dict[str, Any]:
+        """The marks, and which entries are in the table."""
+        alive = np.zeros(self._added, dtype=bool)
+        alive[self._at[self._at >= 0]] = True
+        return super().snapshot() | {
+            "mark": self._mark,
+            "told": self._told,
+            "rows": self._rows,
+            "next": self._next,
+            "alive": (self._added, np.packbits(alive).tobytes()),
+        }
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on from a snapshot."""
+        super().restore(saved)
+        self._clear()
+        self._mark, self._told = saved["mark"], saved["told"]
+        self._rows, self._next = saved["rows"], saved["next"]
+        self._added, bits = saved["alive"]
+        alive = np.unpackbits(np.frombuffer(bits, np.uint8), count=self._added).astype(bool)
+        at = np.flatnonzero(alive)
+        held = self._entries(at)
+        if held is not None:
+            slots, panes = held[SLOT].to_numpy(), held[PANE].to_numpy()
+            self._at[slots], self._pane[slots] = at, panes
+            self._live = len(at)
+            self._old = int((panes < self._limit(self._mark)).sum())

@@ -1,0 +1,9 @@
+-- Answers that leave slowly are the same
+-- given: M
+
+SELECT srcIP, count(*) AS n
+FROM M [RANGE 20 seconds, FLUSH SLOW EVERY 10 ROWS WITHIN 2 WINDOWS] GROUP BY srcIP
+
+--- oracle
+SELECT window_start, window_start + INTERVAL 20 SECOND AS window_end, srcIP, count(*) AS n
+FROM (SELECT unnest(starts(ts, 20, 20)) AS window_start, * FROM M) GROUP BY window_start, srcIP

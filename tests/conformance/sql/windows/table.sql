@@ -1,0 +1,9 @@
+-- Two levels: a table of few slots before the windows
+-- given: M
+
+SELECT srcIP, count(*) AS n
+FROM M [RANGE 20 seconds, TABLE 3 SLOTS, FLUSH LAZY] GROUP BY srcIP
+
+--- oracle
+SELECT window_start, window_start + INTERVAL 20 SECOND AS window_end, srcIP, count(*) AS n
+FROM (SELECT unnest(starts(ts, 20, 20)) AS window_start, * FROM M) GROUP BY window_start, srcIP
