@@ -1,12 +1,13 @@
-"""The claims of the OOP paper (Li et al., out-of-order processing): §5.3, §7 and §8."""
+"""The claims of the OOP paper (Li et al., out-of-order processing): §5 to §8."""
 
 from __future__ import annotations
 
-from lowwater.claims import oop_band, oop_held, oop_join, oop_joint, oop_union
+from lowwater.claims import oop_band, oop_flush, oop_held, oop_join, oop_joint, oop_union
 from lowwater.claims.claim import Claim
 
 CLAIMS: tuple[Claim, ...] = (
     oop_union.F1,
+    oop_flush.G1,
     oop_join.G3,
     oop_band.N1,
     oop_join.N2,
