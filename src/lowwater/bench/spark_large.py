@@ -34,7 +34,7 @@ SLIDING = ("5 minutes", "1 minute")
 # ---- W1: tumbling window, many groups ------------------------------------------------------
 
 
-def _many_groups() -> Flow:
+def many_groups() -> Flow:
     """A million rows a minute, of which about 520,000 differ in their key."""
     return Flow(scaled(1_000_000) / 60, {"ip": 1_000, "port": scaled(670)})
 
@@ -44,7 +44,7 @@ def run_w1() -> Iterator[Row]:
     what = "tumbling 1 min count by 2 columns, 520k groups a window"
     say(f"W1: {what}")
     with workspace() as folder:
-        bench = Bench(folder, [_many_groups()], 6, scaled(2_000_000))
+        bench = Bench(folder, [many_groups()], 6, scaled(2_000_000))
         theirs = bench.better(plain(spark_plain.tumbling))
         runs = bench.turns([ours(spark_ours.tumbling), theirs])
     yield from speed_rows("W1", what, 3.0, runs)
@@ -180,7 +180,7 @@ def run_growth() -> Iterator[Row]:
     by_length: dict[str, Ran] = {}
     for files in (64, 16, 4):
         with workspace() as folder:
-            bench = Bench(folder, [_many_groups()], files, each)
+            bench = Bench(folder, [many_groups()], files, each)
             by_length[f"{files * each / 1e6:g} M rows"] = bench.run(ours(spark_ours.tumbling))
             if files == 16:
                 spread = {

@@ -6,13 +6,14 @@ from typing import Any
 
 from lowwater.api import Stream, stream
 from lowwater.bench.spark_plain import KEY
+from lowwater.operators.flush import Flush
 from lowwater.progress.contract import Contract, Idle, ordered, within
 
 
-def tumbling(sources: list[Any], buckets: int | None = None) -> Any:
+def tumbling(sources: list[Any], buckets: int | None = None, flush: Flush | None = None) -> Any:
     """Count a minute by two columns."""
     (rows,) = _streams(sources, within("2 seconds"))
-    counts = rows.window("1 minute").group_by("ip", "port").agg(n="count(*)")
+    counts = rows.window("1 minute", flush=flush).group_by("ip", "port").agg(n="count(*)")
     return counts.to_spark(buckets=buckets)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
+from lowwater.bench.spark_closes import run_closes
 from lowwater.bench.spark_compare import Row
 from lowwater.bench.spark_large import run_growth, run_w1, run_w2, run_w3
 from lowwater.bench.spark_live import run_w4
@@ -19,6 +20,7 @@ PARTS: Mapping[str, Callable[[], Iterator[Row]]] = {
     "W2": run_w2,
     "W3": run_w3,
     "W4": run_w4,
+    "closes": run_closes,
     "small": run_small,
     "growth": run_growth,
 }

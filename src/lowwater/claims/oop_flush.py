@@ -132,7 +132,7 @@ class _Levels:
         for each in elements:
             if not isinstance(each, pl.DataFrame):
                 out = step(self.high, 0, each, Where("window", "", ""))
-                self.answered += sum(x["n"].sum() for x in out if isinstance(x, pl.DataFrame))
+                self.answered += sum(int(x["n"].sum()) for x in out if isinstance(x, pl.DataFrame))
         return sum(each.height for each in partials)
 
 
