@@ -1,19 +1,28 @@
 """OOP-Join (OOP §5.3, Fig. 4): a symmetric join bounded on progressing attributes.
 
 Rows meet the rows of the other side that are already there, then are kept only if a partner can
-still come. The mark of one side purges the other. Output promises: for each side's time the lesser
-of its own mark and what the other side's mark can still reach back to (individual punctuation), and
-the pair of both marks (joint punctuation, §7), which is independent of the band.
+still come. The mark of one side purges the other.
+
+Output promises. A pair still to come has a left row still to come, or a right one. So what the
+left input promises *or* what the right one does holds of it (joint punctuation, §7), however far
+the join reaches; inputs may be joins that promise jointly themselves. If the left row is an old
+one, it was kept: its time is no lower than what the right mark reaches back to. So what the left
+input promises *or* that bound holds too, and speaks of left columns only; on the left time it is
+the lesser of both (individual punctuation). A column that is never more than so far behind its
+side's time is bounded likewise.
+
+A side is purged by the other side's promise on its time alone. A joint promise would add nothing:
+what it says of the time by way of the other columns is what its sender tells of the time.
 
 Invariant: a row is kept exactly while a partner at or above the other side's mark could match it.
-An outer join answers an unmatched row when it is dropped, so its promises are the same; a joint
-promise is made by an inner join only, because an unmatched row has but one time. Where a side's
-time can be null in the output, its promise speaks of the rows that have it.
+An outer join answers an unmatched row when it is dropped, and drops it before it tells. Such a row
+has but the columns of its own side: an outer join promises nothing on both sides together, on the
+side it keeps what an inner one does, on the other its time alone, of the rows that have it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import polars as pl
@@ -22,7 +31,7 @@ from lowwater.joins.shape import IDS, JoinShape
 from lowwater.operators.kernel import Ask, Kernel
 from lowwater.state.slicing import Slicing, reslice
 from lowwater.state.store import ChunkStore, add, read, split, take
-from lowwater.stream.element import BEGINNING, END_OF_TIME, Chunk, Element, Punctuation
+from lowwater.stream.element import BEGINNING, END_OF_TIME, Chunk, Element, Punctuation, moved
 
 ROWS = ("rows0", "rows1")
 MATCHED = ("matched0", "matched1")
@@ -33,9 +42,19 @@ class BandJoin(Kernel):
 
     rule: ClassVar[str] = "individual: own mark or the other's reach, the lesser; joint: both marks"
 
-    def __init__(self, store: ChunkStore, shape: JoinShape, slice_ticks: int):
+    def __init__(
+        self,
+        store: ChunkStore,
+        shape: JoinShape,
+        slice_ticks: int,
+        awaited: frozenset[str] | None = None,
+    ):
         super().__init__(store, 2)
         self._shape, self._reach = shape, shape.reach
+        self._names = [shape.out_names(side) for side in (0, 1)]
+        self._behind = {each.out: each.behind for each in shape.carried}
+        self._awaited = awaited  # the attributes somebody waits for; None: all
+        self._heard: list[dict[tuple[str, ...], Punctuation]] = [{}, {}]  # in output names
         self._slicing = Slicing(slice_ticks)
         self._marks = [BEGINNING, BEGINNING]
         self._told: dict[tuple[str, ...], tuple[int, ...]] = {}
@@ -116,16 +135,23 @@ class BandJoin(Kernel):
 
     def on_punctuation(self, port: int, promise: Punctuation) -> Sequence[Element]:
         """Purge the other side and tell what follows."""
+        known = promise.renamed(self._names[port])
+        before = self._heard[port].get(promise.attributes)
+        if known is None or not known.goes_beyond(before.values if before else None):
+            return []
+        self._heard[port][promise.attributes] = known
         if promise.attributes != (self._shape.times[port],):
-            return []
-        if promise.values[0] <= self._marks[port]:
-            return []
+            return self._tell()
         self._marks[port] = promise.values[0]
         return [*self._purge(1 - port), *self._tell()]
 
     def closing(self, port: int) -> Sequence[Element]:
         """An input that ended can meet nothing any more."""
         self._marks[port] = END_OF_TIME
+        names = self._names[port]
+        for kind in [(self._shape.times[port],), *self._heard[port]]:
+            ended = tuple((names[name], END_OF_TIME) for name in kind)
+            self._heard[port][kind] = Punctuation(ended)
         answers = self._purge(1 - port)
         if not self._open:
             for side in (0, 1):
@@ -167,22 +193,42 @@ class BandJoin(Kernel):
                 self.store.put(MATCHED[side], whole, stay)
 
     def _tell(self) -> list[Element]:
-        left, right = self._shape.out_times
         told: list[Element] = []
-        for side, name in ((0, left), (1, right)):
-            told += self._once((name,), (min(self._marks[side], self._threshold(side)),))
-        if self._shape.how == "inner" and left != right:
-            told += self._once((left, right), (self._marks[0], self._marks[1]))
+        for side in (0, 1):
+            if self._shape.how in ("inner", ("left", "right")[side]):
+                for known in self._heard[side].values():
+                    told += self._once(self._with_old_rows(side, known))
+            else:
+                time = self._shape.out_times[side]
+                told += self._once({time: min(self._marks[side], self._threshold(side))})
+        if self._shape.how == "inner":
+            for left in self._heard[0].values():
+                for right in self._heard[1].values():
+                    told += self._once(_either(left.bounds, right.bounds))
         return told
 
-    def _once(self, attributes: tuple[str, ...], values: tuple[int, ...]) -> list[Element]:
-        before = self._told.get(attributes)
+    def _with_old_rows(self, side: int, known: Punctuation) -> dict[str, int]:
+        """What a promise of one input says of the output, where its rows may be old ones."""
+        bounds = dict(known.bounds)
+        threshold, time = self._threshold(side), self._shape.out_times[side]
+        if time in bounds:
+            return _either(known.bounds, ((time, threshold),))
+        ((name, mark), *others) = known.bounds
+        if others:  # the promise with the time beside these says as much
+            return {}
+        return {name: min(mark, moved(threshold, -self._behind[name]))}
+
+    def _once(self, bounds: Mapping[str, int]) -> list[Element]:
+        values = bounds.values()
         if BEGINNING in values or all(value >= END_OF_TIME for value in values):
             return []
-        if before is not None and not any(n > o for n, o in zip(values, before, strict=True)):
+        if self._awaited is not None and not bounds.keys() <= self._awaited:
             return []
-        self._told[attributes] = values
-        return [Punctuation(tuple(zip(attributes, values, strict=True)))]
+        promise = Punctuation.jointly(bounds)
+        if not promise.goes_beyond(self._told.get(promise.attributes)):
+            return []
+        self._told[promise.attributes] = promise.values
+        return [promise]
 
     # ---- asking and saving -----------------------------------------------------------------
 
@@ -204,14 +250,35 @@ class BandJoin(Kernel):
 
     def needs(self, attribute: str, mark: int) -> Sequence[Ask]:
         """A promise on one side's time needs its own mark, and the other's a reach further."""
-        names = self._shape.out_times
-        wants = []
+        return self.jointly_needs([(attribute, mark)])
+
+    def jointly_needs(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Ask]:
+        """A promise on both sides needs each side's; one on one side, the other's a reach further.
+
+        A bound on a column that is behind its side's time needs the other side so much further.
+        """
+        inside = [{out: name for name, out in self._names[side].items()} for side in (0, 1)]
+        parts = [[(inside[s][n], mark) for n, mark in bounds if n in inside[s]] for s in (0, 1)]
+        wants = [Ask.jointly(side, parts[side]) for side in (0, 1) if parts[side]]
         for side in (0, 1):
-            if attribute == names[side]:
-                wants.append(Ask(side, self._shape.times[side], mark))
-                further = self._reach.latest(side, mark - 1) + 1
+            if parts[side] and (not parts[1 - side] or self._shape.how != "inner"):
+                furthest = max(
+                    mark + self._behind.get(self._names[side][name], 0)
+                    for name, mark in parts[side]
+                )
+                further = self._reach.latest(side, furthest - 1) + 1
                 wants.append(Ask(1 - side, self._shape.times[1 - side], further))
-        return [want for want in wants if self._marks[want.port] < want.mark]
+        return [want for want in wants if not self._has(want)]
+
+    def _has(self, want: Ask) -> bool:
+        """Whether an input has promised what is wanted of it."""
+        if want.port not in self._open:
+            return True
+        for known in self._heard[want.port].values():
+            wished = {self._names[want.port][name]: mark for name, mark in want.bounds}
+            if all(mark >= wished.get(name, END_OF_TIME) for name, mark in known.bounds):
+                return True
+        return False
 
     def marks(self) -> dict[str, int]:
         """The marks of both inputs."""
@@ -221,6 +288,7 @@ class BandJoin(Kernel):
         """The marks held and told."""
         return super().snapshot() | {
             "marks": list(self._marks),
+            "heard": [dict(each) for each in self._heard],
             "told": dict(self._told),
             "ids": list(self._next_id),
             "slicing": self._slicing.snapshot(),
@@ -230,5 +298,14 @@ class BandJoin(Kernel):
         """Go on from a snapshot."""
         super().restore(saved)
         self._marks, self._told = list(saved["marks"]), dict(saved["told"])
+        self._heard = [dict(each) for each in saved["heard"]]
         self._next_id = list(saved["ids"])
         self._slicing.restore(saved["slicing"])
+
+
+def _either(*parts: tuple[tuple[str, int], ...]) -> dict[str, int]:
+    """One promise or another: all bounds, the lesser where both have one on a column."""
+    bounds: dict[str, int] = {}
+    for name, mark in (bound for part in parts for bound in part):
+        bounds[name] = min(mark, bounds.get(name, mark))
+    return bounds

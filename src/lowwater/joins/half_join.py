@@ -1,8 +1,9 @@
 """Semi and anti joins within a reach: left rows that have a partner, or that have none.
 
-The same reach, purging and promises as the band join. A left row is kept only until its first
-partner: then a semi join answers it and an anti join forgets it. A left row that is dropped without
-a partner is what an anti join answers. Only the left side's time is in the output.
+The same reach and purging as the band join. A left row is kept only until its first partner: then
+a semi join answers it and an anti join forgets it. A left row that is dropped without a partner is
+what an anti join answers. Only the left's columns are in the output, and the promises are those of
+the band join on them: a row still to come is a left row still to come, or one that is kept.
 
 Invariant: a left row that is kept has met no partner yet, and can still meet one.
 """
@@ -86,5 +87,12 @@ class HalfJoin(BandJoin):
         return self._missing([LEFT] if self._shape.how == "anti" else [])
 
     def _tell(self) -> list[Element]:
-        mark = min(self._marks[LEFT], self._threshold(LEFT))
-        return self._once((self._shape.times[LEFT],), (mark,))
+        told: list[Element] = []
+        for known in self._heard[LEFT].values():
+            told += self._once(self._with_old_rows(LEFT, known))
+        return told
+
+    def jointly_needs(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Ask]:
+        """Only columns of the left come out."""
+        names = self._names[LEFT].values()
+        return super().jointly_needs([bound for bound in bounds if bound[0] in names])

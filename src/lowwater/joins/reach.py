@@ -23,6 +23,9 @@ class Reach(Protocol):
     def latest(self, side: int, time: int) -> int:
         """The greatest time on the other side that a row of ``side`` at ``time`` can meet."""
 
+    def behind(self, side: int) -> int:
+        """By how many ticks at most a row of ``side`` is below its partner."""
+
     def key(self, ticks: pl.Expr) -> pl.Expr | None:
         """A value that matching rows share exactly; None if there is none."""
 
@@ -51,6 +54,10 @@ class Band:
     def latest(self, side: int, time: int) -> int:
         """The greatest partner time."""
         return _clamp(time + (self.after if side == 0 else self.before), time)
+
+    def behind(self, side: int) -> int:
+        """The end of the band that is ahead of a row."""
+        return self.after if side == 0 else self.before
 
     def key(self, ticks: pl.Expr) -> pl.Expr | None:
         """The time itself, if the band is an equality."""
@@ -85,6 +92,10 @@ class SameBucket:
     def latest(self, side: int, time: int) -> int:
         """The last tick of the bucket."""
         return _clamp(time // self.width * self.width + self.width - 1, time)
+
+    def behind(self, side: int) -> int:
+        """From one end of the bucket to the other."""
+        return self.width - 1
 
     def key(self, ticks: pl.Expr) -> pl.Expr | None:
         """The bucket's number."""

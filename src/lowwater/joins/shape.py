@@ -23,6 +23,16 @@ FAR = 8
 """Over more reaches than this, rows are matched by buckets of time as well as by key."""
 
 
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """A progressing column beside the time of its side, never more than so far behind it."""
+
+    side: int
+    name: str
+    out: str
+    behind: int
+
+
 @dataclass(frozen=True)
 class JoinShape:
     """What a join matches on and what it puts out."""
@@ -41,6 +51,8 @@ class JoinShape:
     """Output key column to the right column (inside name) that has the same value."""
     residual: pl.Expr | None
     how: How
+    carried: tuple[Carried, ...] = ()
+    """Other progressing columns of the inputs that come out."""
 
     @property
     def out_times(self) -> tuple[str, str]:
@@ -48,6 +60,11 @@ class JoinShape:
         right = self.right_names[self.times[1]]
         same = [out for out, inside in self.merged.items() if inside == right]
         return self.times[0], same[0] if same else right
+
+    def out_names(self, side: int) -> dict[str, str]:
+        """Progressing columns of a side, and their names in the output."""
+        times = {self.times[side]: self.out_times[side]}
+        return times | {each.name: each.out for each in self.carried if each.side == side}
 
     def keeps(self, side: int) -> bool:
         """Whether rows of a side come out even when nothing matches them."""

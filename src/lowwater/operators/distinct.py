@@ -1,14 +1,17 @@
 """Duplicate elimination (OOP §5.4): a row passes the first time its key is seen.
 
 The key includes a progressing attribute, so a promise says when a key can never come again; only
-then is it forgotten. Promises pass through as received.
+then is it forgotten. Promises pass through as received. A promise on other progressing attributes
+of the key, or on several together (OOP §7), forgets too, but only once it has come a slice further:
+it has to look through what is held.
 
-Invariant: a key is remembered exactly from its first row until the mark passes its time.
+Invariant: a key is remembered from its first row until the mark passes its time at the latest, and
+as long as any row with it can come.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import polars as pl
@@ -34,8 +37,11 @@ class Distinct(Kernel):
         time: str,
         domain: TimeDomain,
         slice_ticks: int,
+        progressing: Mapping[str, TimeDomain] | None = None,
     ):
         super().__init__(store)
+        self._domains = dict(progressing or {time: domain})
+        self._swept: dict[tuple[str, ...], tuple[int, ...]] = {}
         self._key, self._time, self._domain = list(key), time, domain
         self._slicing = Slicing(slice_ticks)
         self._ticks = domain.to_ticks(pl.col(time))
@@ -64,6 +70,8 @@ class Distinct(Kernel):
         """Forget the keys the promise covers."""
         if promise.attributes == (self._time,):
             self._forget(promise.values[0])
+        elif set(promise.attributes) <= set(self._domains):
+            self._sweep(promise)
         return [promise]
 
     def on_group_punctuation(self, port: int, promise: GroupPunctuation) -> Sequence[Element]:
@@ -82,6 +90,26 @@ class Distinct(Kernel):
             if kept.height:
                 self.store.put(SEEN, whole, kept)
 
+    def _sweep(self, promise: Punctuation) -> None:
+        """Forget the keys that a promise covers, if it is a slice further than the last time."""
+        width = self._slicing.width
+        whole = tuple(mark // width for mark in promise.values)
+        if whole == self._swept.get(promise.attributes):
+            return
+        self._swept[promise.attributes] = whole
+        passed = [
+            self._domains[name].to_ticks(pl.col(name)) < mark for name, mark in promise.bounds
+        ]
+        top = dict(promise.bounds).get(self._time)
+        for slice_ in self.store.slices(SEEN, None, None if top is None else top // width + 1):
+            seen = read(self.store, SEEN, slice_, slice_ + 1)
+            assert seen is not None
+            kept = seen.filter(~pl.all_horizontal(passed))
+            if kept.height < seen.height:
+                take(self.store, SEEN, slice_, slice_ + 1)
+                if kept.height:
+                    self.store.put(SEEN, slice_, kept)
+
     def closing(self, port: int) -> Sequence[Element]:
         """Forget everything."""
         take(self.store, SEEN)
@@ -91,16 +119,24 @@ class Distinct(Kernel):
         """The same of the input."""
         return [Ask(0, attribute, mark)]
 
+    def jointly_needs(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Ask]:
+        """The same of the input."""
+        return [Ask.jointly(0, bounds)]
+
     def marks(self) -> dict[str, int]:
         """The input's mark."""
         return {self._time: self._mark}
 
     def snapshot(self) -> dict[str, Any]:
-        """The mark and the width of a slice."""
-        return super().snapshot() | {"mark": self._mark, "slicing": self._slicing.snapshot()}
+        """The mark, how far was looked, and the width of a slice."""
+        return super().snapshot() | {
+            "mark": self._mark,
+            "swept": dict(self._swept),
+            "slicing": self._slicing.snapshot(),
+        }
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Go on from a snapshot."""
         super().restore(saved)
-        self._mark = saved["mark"]
+        self._mark, self._swept = saved["mark"], dict(saved["swept"])
         self._slicing.restore(saved["slicing"])

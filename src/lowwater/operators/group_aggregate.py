@@ -3,7 +3,7 @@
 A group is complete when no future row can fall into it: when a linear promise has passed one of
 its progressing values, or a joint promise has passed all of them together. The second is what lets
 ``GROUP BY S0.ts, S1.ts`` over a band join answer as soon as both inputs have passed the pair,
-instead of a whole band later.
+instead of a whole band later. Over joins of joins it is the times of all inputs.
 
 Invariant: a group is answered once, by the first promise that covers it; then it is dropped.
 """
@@ -22,7 +22,7 @@ from lowwater.operators.kernel import Ask, Reducing
 from lowwater.operators.partials import Partials
 from lowwater.state.slicing import Slicing
 from lowwater.state.store import ChunkStore
-from lowwater.stream.element import BEGINNING, Chunk, Element, Punctuation
+from lowwater.stream.element import Chunk, Element, Punctuation
 from lowwater.stream.time_domain import TimeDomain
 
 
@@ -46,8 +46,7 @@ class GroupAggregate(Reducing):
         self._slicing = Slicing(slice_ticks)
         self._partials = Partials(store, pl.col(self._first), self._groups, self._aggregates)
         self._least: dict[int, dict[str, int]] = {}  # per slice, the least of each attribute
-        self._linear: dict[str, int] = {}
-        self._joint: dict[tuple[str, ...], tuple[int, ...]] = {}
+        self._heard: dict[tuple[str, ...], tuple[int, ...]] = {}
 
     def _ticks(self, attribute: str) -> pl.Expr:
         return self._domains[attribute].to_ticks(pl.col(attribute))
@@ -98,16 +97,9 @@ class GroupAggregate(Reducing):
         """Answer the groups the promise covers and pass it on."""
         if not set(promise.attributes) <= set(self._domains):
             return []
-        if promise.is_linear:
-            ((attribute, mark),) = promise.bounds
-            if mark <= self._linear.get(attribute, BEGINNING):
-                return []
-            self._linear[attribute] = mark
-        else:
-            before = self._joint.get(promise.attributes)
-            if before and not all(n >= o for n, o in zip(promise.values, before, strict=True)):
-                return []
-            self._joint[promise.attributes] = promise.values
+        if not promise.goes_beyond(self._heard.get(promise.attributes)):
+            return []
+        self._heard[promise.attributes] = promise.values
         return [*self._answer(promise), promise]
 
     def _answer(self, promise: Punctuation) -> list[Element]:
@@ -147,15 +139,26 @@ class GroupAggregate(Reducing):
         return [self._finish(chunk) for chunk in held if chunk is not None]
 
     def asks(self) -> Sequence[Ask]:
-        """The earliest group wants the mark just past its value."""
+        """The earliest group wants a promise just past its values, of all of them together."""
         if not self._least:
             return []
-        least = min(held[self._first] for held in self._least.values())
-        return [Ask(0, self._first, least + 1)]
+        slice_ = min(self._least, key=lambda each: self._least[each][self._first])
+        if len(self._domains) == 1:
+            return [Ask(0, self._first, self._least[slice_][self._first] + 1)]
+        held = self._partials.get(slice_)
+        assert held is not None
+        values = held.select(self._ticks(name) for name in self._domains)
+        earliest = values.sort(list(self._domains)).row(0)
+        bounds = [(n, value + 1) for n, value in zip(self._domains, earliest, strict=True)]
+        return [Ask.jointly(0, bounds)]
+
+    def jointly_needs(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Ask]:
+        """The same of the input."""
+        return [Ask.jointly(0, bounds)]
 
     def marks(self) -> dict[str, int]:
         """The linear marks held."""
-        return dict(self._linear)
+        return {names[0]: values[0] for names, values in self._heard.items() if len(names) == 1}
 
     def settle(self) -> None:
         """Fold partials."""
@@ -164,8 +167,7 @@ class GroupAggregate(Reducing):
     def snapshot(self) -> dict[str, Any]:
         """The promises held and the least values per slice."""
         return super().snapshot() | {
-            "linear": dict(self._linear),
-            "joint": dict(self._joint),
+            "heard": dict(self._heard),
             "least": dict(self._least),
             "slicing": self._slicing.snapshot(),
             "partials": self._partials.snapshot(),
@@ -174,7 +176,7 @@ class GroupAggregate(Reducing):
     def restore(self, saved: dict[str, Any]) -> None:
         """Go on from a snapshot."""
         super().restore(saved)
-        self._linear, self._joint = dict(saved["linear"]), dict(saved["joint"])
+        self._heard = dict(saved["heard"])
         self._least = dict(saved["least"])
         self._slicing.restore(saved["slicing"])
         self._partials.restore(saved["partials"])

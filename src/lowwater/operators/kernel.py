@@ -22,11 +22,26 @@ from lowwater.stream.element import Chunk, Element, End, GroupPunctuation, Punct
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A wish for progress: ``attribute`` of input ``port`` should be promised up to ``mark``."""
+    """A wish for progress: ``attribute`` of input ``port`` should be promised up to ``mark``.
+
+    With ``others``, a joint promise of all these bounds will do.
+    """
 
     port: int
     attribute: str
     mark: int
+    others: tuple[tuple[str, int], ...] = ()
+
+    @classmethod
+    def jointly(cls, port: int, bounds: Sequence[tuple[str, int]]) -> Ask:
+        """A wish for a promise of at least one of the bounds."""
+        (attribute, mark), *others = bounds
+        return cls(port, attribute, mark, tuple(others))
+
+    @property
+    def bounds(self) -> tuple[tuple[str, int], ...]:
+        """All bounds, at least one of which should be promised."""
+        return ((self.attribute, self.mark), *self.others)
 
 
 class Kernel:
@@ -69,6 +84,14 @@ class Kernel:
     def needs(self, attribute: str, mark: int) -> Sequence[Ask]:
         """The input progress without which the output cannot promise ``attribute >= mark``."""
         return [Ask(0, attribute, mark)]
+
+    def needed(self, ask: Ask) -> Sequence[Ask]:
+        """The input progress without which the output cannot promise what is asked for."""
+        return self.jointly_needs(ask.bounds) if ask.others else self.needs(ask.attribute, ask.mark)
+
+    def jointly_needs(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Ask]:
+        """The input progress that lets the output promise one of the bounds: that of any."""
+        return [ask for attribute, mark in bounds for ask in self.needs(attribute, mark)]
 
     def marks(self) -> dict[str, int]:
         """The promises held, by input or attribute, for people to look at."""

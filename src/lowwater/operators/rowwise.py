@@ -2,13 +2,16 @@
 
 Progress rule: a filter keeps every promise, since dropping rows breaks none. A projection keeps
 the promises on attributes it passes on, under their new names, and makes promises for columns it
-computes monotonically from progressing ones (OOP §5.3: ``max`` or ``min`` of two timestamps).
+computes monotonically from progressing ones (OOP §5.3: ``max`` or ``min`` of two timestamps). Of a
+joint promise every bound is told of what is computed from its attribute: shifted, rounded, or the
+greatest of it and others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, ClassVar, Literal
 
 import polars as pl
@@ -18,11 +21,13 @@ from lowwater.operators.kernel import Ask, Kernel
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import (
     BEGINNING,
+    END_OF_TIME,
     MARK,
     Chunk,
     Element,
     GroupPunctuation,
     Punctuation,
+    moved,
 )
 
 
@@ -44,6 +49,10 @@ class Select(Kernel):
         """A promise per group survives a filter."""
         return [promise]
 
+    def jointly_needs(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Ask]:
+        """The same of the input."""
+        return [Ask.jointly(0, bounds)]
+
 
 @dataclass(frozen=True, slots=True)
 class Derivation:
@@ -61,7 +70,7 @@ class Derivation:
 
     def rounded(self, mark: int) -> int:
         """What a mark of the value before rounding says about the value."""
-        if mark == BEGINNING:
+        if mark in (BEGINNING, END_OF_TIME):
             return mark
         return mark // self.bucket * (1 if self.numbered else self.bucket)
 
@@ -89,11 +98,12 @@ class Project(Kernel):
         self._derived = dict(derived)
         self._held: dict[str, int] = {}
         self._told: dict[str, int] = {}
-        self._copies: dict[str, list[str]] = {}
+        self._joint: dict[tuple[str, ...], tuple[int, ...]] = {}
+        self._above: dict[str, list[tuple[str, int]]] = {}  # what is at least an attribute
         for name, derivation in self._derived.items():
-            (source, shift), *others = derivation.sources
-            if not others and not shift and derivation.bucket == 1:
-                self._copies.setdefault(source, []).append(name)
+            if derivation.how == "all" or len(derivation.sources) == 1:
+                for source, shift in derivation.sources:
+                    self._above.setdefault(source, []).append((name, shift))
 
     def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
         """Compute the columns."""
@@ -105,7 +115,7 @@ class Project(Kernel):
     def on_punctuation(self, port: int, promise: Punctuation) -> Sequence[Element]:
         """Tell what the promise means for the output columns."""
         if not promise.is_linear:
-            return [*self._renamed(promise), *self._joint(promise)]
+            return self._told_jointly(promise)
         ((attribute, mark),) = promise.bounds
         self._held[attribute] = max(mark, self._held.get(attribute, BEGINNING))
         told: list[Element] = []
@@ -123,10 +133,7 @@ class Project(Kernel):
         return [GroupPunctuation(names[promise.attribute], marks)]
 
     def _bound(self, derivation: Derivation) -> int:
-        marks = [
-            held + shift if (held := self._held.get(source, BEGINNING)) > BEGINNING else BEGINNING
-            for source, shift in derivation.sources
-        ]
+        marks = [moved(self._held.get(name, BEGINNING), by) for name, by in derivation.sources]
         return derivation.rounded(max(marks) if derivation.how == "all" else min(marks))
 
     def _tell(self, name: str, mark: int) -> list[Element]:
@@ -135,20 +142,31 @@ class Project(Kernel):
         self._told[name] = mark
         return [Punctuation.linear(name, mark)]
 
-    def _renamed(self, promise: Punctuation) -> list[Element]:
-        names = {source: copies[0] for source, copies in self._copies.items()}
-        renamed = promise.renamed(names)
-        return [renamed] if renamed else []
+    def _told_jointly(self, promise: Punctuation) -> list[Element]:
+        """What ``a >= x or b >= y`` says of the columns computed from a and b.
 
-    def _joint(self, promise: Punctuation) -> list[Element]:
-        """``a >= x or b >= y`` bounds greatest(a, b) by the lesser of x and y."""
+        Of ``greatest(a, b)`` it says that it is at least the lesser of x and y.
+        """
+        if any(attribute not in self._above for attribute in promise.attributes):
+            return []
         told: list[Element] = []
-        bounds = dict(promise.bounds)
-        for name, derivation in self._derived.items():
-            if derivation.how == "all" and set(bounds) == {s for s, _ in derivation.sources}:
-                shifted = [bounds[source] + shift for source, shift in derivation.sources]
-                told += self._tell(name, derivation.rounded(min(shifted)))
+        for images in product(*(self._above[attribute] for attribute in promise.attributes)):
+            bounds: dict[str, int] = {}
+            for (name, shift), mark in zip(images, promise.values, strict=True):
+                bound = self._derived[name].rounded(moved(mark, shift))
+                bounds[name] = min(bound, bounds.get(name, END_OF_TIME))
+            if len(bounds) == 1:
+                ((name, bound),) = bounds.items()
+                told += self._tell(name, bound)
+            else:
+                told += self._tell_jointly(Punctuation.jointly(bounds))
         return told
+
+    def _tell_jointly(self, promise: Punctuation) -> list[Element]:
+        if not promise.goes_beyond(self._joint.get(promise.attributes)):
+            return []
+        self._joint[promise.attributes] = promise.values
+        return [promise]
 
     def needs(self, attribute: str, mark: int) -> Sequence[Ask]:
         """Ask for the sources of a derived column."""
@@ -156,20 +174,39 @@ class Project(Kernel):
         if derivation is None:
             return []
         mark = derivation.unrounded(mark)
+        if derivation.how == "all" and len(derivation.sources) > 1:
+            return [
+                Ask.jointly(0, [(source, mark - shift) for source, shift in derivation.sources])
+            ]
         return [
             Ask(0, source, mark - shift)
             for source, shift in derivation.sources
             if self._held.get(source, BEGINNING) < mark - shift
         ]
 
+    def jointly_needs(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Ask]:
+        """Ask for the sources together."""
+        wanted: dict[str, int] = {}
+        for attribute, mark in bounds:
+            if derivation := self._derived.get(attribute):
+                for source, shift in derivation.sources:
+                    further = derivation.unrounded(mark) - shift
+                    wanted[source] = max(further, wanted.get(source, further))
+        return [Ask.jointly(0, list(wanted.items()))] if wanted else []
+
     def snapshot(self) -> dict[str, Any]:
         """The marks held and told."""
-        return super().snapshot() | {"held": dict(self._held), "told": dict(self._told)}
+        return super().snapshot() | {
+            "held": dict(self._held),
+            "told": dict(self._told),
+            "joint": dict(self._joint),
+        }
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Go on from a snapshot."""
         super().restore(saved)
         self._held, self._told = dict(saved["held"]), dict(saved["told"])
+        self._joint = dict(saved["joint"])
 
 
 class Apply(Kernel):
@@ -204,3 +241,7 @@ class Apply(Kernel):
     def on_punctuation(self, port: int, promise: Punctuation) -> Sequence[Element]:
         """Keep promises on attributes that the function leaves alone."""
         return [promise] if set(promise.attributes) <= self._kept else []
+
+    def jointly_needs(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Ask]:
+        """The same of the input."""
+        return [Ask.jointly(0, bounds)]

@@ -4,13 +4,16 @@ They make the in-order plans (IOP) and serve ``order_by``. The registers of ETS 
 mark per input: a row leaves when it is not above the least register, so simultaneous rows on all
 inputs leave at once and none waits for a strictly later one (the relaxed *more* condition).
 
+Promises on the time are told on. A column that is never more than so far behind the time gets them
+too: a row that is held is above the least register, so the column is above that less so much.
+
 Invariant: rows leave in non-decreasing time; rows of equal time leave in the order they came; a
 row is held exactly while its time is above the least register.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import polars as pl
@@ -18,7 +21,7 @@ import polars as pl
 from lowwater.operators.kernel import Ask, Kernel
 from lowwater.state.slicing import Slicing
 from lowwater.state.store import ChunkStore, add, split, take
-from lowwater.stream.element import Chunk, Element, Punctuation
+from lowwater.stream.element import BEGINNING, Chunk, Element, Punctuation, moved
 from lowwater.stream.low_water_mark import LowWaterMark
 from lowwater.stream.time_domain import TimeDomain
 
@@ -31,9 +34,18 @@ class Merge(Kernel):
     rule: ClassVar[str] = "the least mark over the inputs, after the rows it releases"
 
     def __init__(
-        self, store: ChunkStore, ports: int, time: str, domain: TimeDomain, slice_ticks: int
+        self,
+        store: ChunkStore,
+        ports: int,
+        time: str,
+        domain: TimeDomain,
+        slice_ticks: int,
+        carried: Mapping[str, int] | None = None,
     ):
         super().__init__(store, ports)
+        self._behind = dict(carried or {})
+        self._carried = {name: LowWaterMark(range(ports)) for name in self._behind}
+        self._told: dict[str, int] = {}
         self._time, self._domain, self._slicing = time, domain, Slicing(slice_ticks)
         self._ticks = domain.to_ticks(pl.col(time))
         self._registers = LowWaterMark(range(ports))
@@ -75,21 +87,38 @@ class Merge(Kernel):
         return rows if rows.height == 1 else rows.sort(self._time, maintain_order=True)
 
     def on_punctuation(self, port: int, promise: Punctuation) -> Sequence[Element]:
-        """Move a register; release what it let go; promises on other attributes end here."""
+        """Move a register; release what it let go; most promises on other attributes end here."""
+        if promise.is_linear and promise.attributes[0] in self._carried:
+            self._carried[promise.attributes[0]].advance(port, promise.values[0])
+            return self._tell_carried()
         if promise.attributes != (self._time,):
             return []
         if not self._registers.advance(port, promise.values[0]):
             return []
         mark = self._registers.value
-        return [*self._release(mark), Punctuation.linear(self._time, mark)]
+        told = Punctuation.linear(self._time, mark)
+        return [*self._release(mark), told, *self._tell_carried()]
 
     def closing(self, port: int) -> Sequence[Element]:
         """An input that ended holds nobody back."""
-        if not self._registers.close(port):
-            return []
+        for marks in self._carried.values():
+            marks.close(port)
+        moved = self._registers.close(port)
         mark = self._registers.value
-        released = self._release(mark)
-        return [*released, Punctuation.linear(self._time, mark)] if self._open else released
+        released = self._release(mark) if moved else []
+        if not self._open:
+            return released
+        told = [Punctuation.linear(self._time, mark)] if moved else []
+        return [*released, *told, *self._tell_carried()]
+
+    def _tell_carried(self) -> list[Element]:
+        told: list[Element] = []
+        for name, marks in self._carried.items():
+            mark = min(marks.value, moved(self._registers.value, -self._behind[name]))
+            if mark > self._told.get(name, BEGINNING):
+                self._told[name] = mark
+                told.append(Punctuation.linear(name, mark))
+        return told
 
     def _release(self, mark: int) -> list[Element]:
         """Every held row not above the mark, in order."""
@@ -115,8 +144,14 @@ class Merge(Kernel):
 
     def needs(self, attribute: str, mark: int) -> Sequence[Ask]:
         """Every register that is behind must move."""
+        asks = []
+        if attribute in self._carried:
+            marks = self._carried[attribute]
+            slow = (port for port in sorted(self._open) if marks.of(port) < mark)
+            asks = [Ask(port, attribute, mark) for port in slow]
+            mark += self._behind[attribute]
         behind = (p for p in sorted(self._open) if self._registers.of(p) < mark)
-        return [Ask(port, self._time, mark) for port in behind]
+        return [*asks, *(Ask(port, self._time, mark) for port in behind)]
 
     def marks(self) -> dict[str, int]:
         """The registers."""
@@ -127,6 +162,8 @@ class Merge(Kernel):
         registers = (self._registers.marks(), self._registers.value)
         return super().snapshot() | {
             "registers": registers,
+            "carried": {n: (each.marks(), each.value) for n, each in self._carried.items()},
+            "told": dict(self._told),
             "held": dict(self._held),
             "slicing": self._slicing.snapshot(),
         }
@@ -135,6 +172,9 @@ class Merge(Kernel):
         """Go on from a snapshot."""
         super().restore(saved)
         self._registers.restore(*saved["registers"])
+        for name, marks in self._carried.items():
+            marks.restore(*saved["carried"][name])
+        self._told = dict(saved["told"])
         self._held = dict(saved["held"])
         self._slicing.restore(saved["slicing"])
 
@@ -144,5 +184,12 @@ class Sort(Merge):
 
     rule: ClassVar[str] = "the input's mark, after the rows it releases"
 
-    def __init__(self, store: ChunkStore, time: str, domain: TimeDomain, slice_ticks: int):
-        super().__init__(store, 1, time, domain, slice_ticks)
+    def __init__(
+        self,
+        store: ChunkStore,
+        time: str,
+        domain: TimeDomain,
+        slice_ticks: int,
+        carried: Mapping[str, int] | None = None,
+    ):
+        super().__init__(store, 1, time, domain, slice_ticks, carried)

@@ -92,6 +92,10 @@ class Union(Kernel):
         behind = [port for port in sorted(self._open) if marks is None or marks[0].of(port) < mark]
         return [Ask(port, attribute, mark) for port in behind]
 
+    def jointly_needs(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Ask]:
+        """Every input must move."""
+        return [Ask.jointly(port, bounds) for port in sorted(self._open)]
+
     def marks(self) -> dict[str, int]:
         """The last mark of each input."""
         return {

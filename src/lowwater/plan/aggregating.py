@@ -18,7 +18,7 @@ from lowwater.plan.expressions import compile_expression, take_apart
 from lowwater.plan.nodes import Node, Progressing
 from lowwater.stream.duration import Duration, nanoseconds
 from lowwater.stream.element import SEQUENCE
-from lowwater.stream.time_domain import ROWS
+from lowwater.stream.time_domain import ROWS, TimeDomain
 from lowwater.stream.window import WindowSpec
 
 
@@ -141,7 +141,7 @@ def window_aggregated(
         )
     schema = {START: domain.dtype, END: domain.dtype}
     schema |= {name: node.need(name) for name in groups} | types
-    progress = {START: Progressing(domain), END: Progressing(domain)}
+    progress = _edges(domain, clause.spec)
     if isinstance(clause.spec, Session):
         return nodes.SessionNode(
             (node,),
@@ -174,6 +174,16 @@ def window_aggregated(
     )
 
 
+def _edges(domain: TimeDomain, spec: WindowSpec | Session) -> dict[str, Progressing]:
+    """The edges of windows progress; how far apart they are is known, of a session the least."""
+    if isinstance(spec, Session):
+        return {START: Progressing(domain), END: Progressing(domain, behind={START: -spec.gap})}
+    return {
+        START: Progressing(domain, behind={END: spec.range}),
+        END: Progressing(domain, behind={START: -spec.range}),
+    }
+
+
 def group_aggregated(
     node: Node,
     groups: Sequence[str],
@@ -194,7 +204,10 @@ def group_aggregated(
         )
     built, types, texts = _aggregates(node, groups, aggregates, next(iter(usable)))
     schema = {name: node.schema[name] for name in groups} | types
-    progress = {name: Progressing(domain) for name, domain in usable.items()}
+    progress = {
+        name: Progressing(domain, behind=node.progress[name].behind)
+        for name, domain in usable.items()
+    }
     return nodes.GroupAggregateNode(
         (node,),
         schema,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import polars as pl
 
@@ -57,6 +58,7 @@ def projected(
         name: Progressing(domains[found.sources[0][0]], *_nullable(node, name, found, derived))
         for name, found in derived.items()
     }
+    progress = _related(node, progress, derived)
     time = _main_time(node, progress, derived)
     schema = {name: item.dtype for name, item in items}
     shown = tuple((name, _unquoted(name, item)) for name, item in items)
@@ -79,6 +81,7 @@ def bucketed(node: Node, name: str, column: str, width: int, numbered: bool) -> 
     if attribute is not None:
         derived[name] = Derivation(((column, 0),), derived[column].how, width, numbered)
         progress[name] = Progressing(shape, attribute.nullable)
+        progress = _related(node, progress, derived)
     return nodes.ProjectNode(
         (node,),
         {each: item.dtype for each, item in items.items()},
@@ -89,6 +92,38 @@ def bucketed(node: Node, name: str, column: str, width: int, numbered: bool) -> 
         {each: each for each in node.schema},
         origin=node.origin,
     )
+
+
+def _related(
+    node: Node, progress: Mapping[str, Progressing], derived: Mapping[str, Derivation]
+) -> dict[str, Progressing]:
+    """The derived columns with how far they can be behind each other."""
+    usable = [n for n, each in progress.items() if not each.nullable and not derived[n].numbered]
+    found = dict(progress)
+    for name in usable:
+        lags = {other: _lag(node, derived[name], derived[other]) for other in usable}
+        behind = {n: lag for n, lag in lags.items() if lag is not None and n != name}
+        found[name] = replace(progress[name], behind=behind)
+    return found
+
+
+def _lag(node: Node, one: Derivation, two: Derivation) -> int | None:
+    """How far a derived column can be behind another.
+
+    It is as far behind as any of its sources is, the greatest of them as far as the one that is
+    least behind; and so much further as it is rounded.
+    """
+    if any(node.progress[name].nullable for name, _ in (*one.sources, *two.sources)):
+        return None
+    lags = []
+    for source, shift in one.sources:
+        found = [(node.lag(source, other), by - shift) for other, by in two.sources]
+        known = [lag + further for lag, further in found if lag is not None]
+        lags.append(max(known) if len(known) == len(found) else None)
+    some = [lag for lag in lags if lag is not None]
+    if not some or (one.how == "least" and len(some) < len(lags)):
+        return None
+    return (max(some) if one.how == "least" else min(some)) + one.bucket - 1
 
 
 def _main_time(
@@ -175,6 +210,13 @@ def united(inputs: Sequence[Node], origin: str) -> Node:
         for name, each in first.progress.items()
         if all(name in n.progress and n.progress[name].domain == each.domain for n in inputs)
     }
+    for name, each in progress.items():
+        behind = {}
+        for column in progress:
+            lags = [lag for n in inputs if (lag := n.lag(name, column)) is not None]
+            if column != name and len(lags) == len(inputs):
+                behind[column] = max(lags)
+        progress[name] = replace(each, behind=behind)
     if first.progress and not progress and all(n.progress for n in inputs):
         raise QueryError(
             "union: the streams progress on different columns or count time in different units:"

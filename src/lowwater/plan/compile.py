@@ -7,7 +7,7 @@ unions merge, joins sort their output. It is the baseline the out-of-order shape
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import polars as pl
@@ -52,7 +52,8 @@ def compile_plan(root: Node, shape: PlanShape = "out-of-order") -> PhysicalPlan:
     last = compiler.compile(root)
     if compiler.in_order and isinstance(root, nodes.JoinNode) and root.time is not None:
         compiler.sort(root, last, root.time)
-    return PhysicalPlan(tuple(compiler.operators), dict(root.schema), compiler.in_order)
+    plan = PhysicalPlan(tuple(compiler.operators), dict(root.schema), compiler.in_order)
+    return replace(plan, operators=tuple(compiler.quiet(plan, each) for each in plan.operators))
 
 
 def _refuse_same_names(root: Node) -> None:
@@ -95,6 +96,15 @@ class _Compiler:
     done: dict[int, int] = field(default_factory=dict)
     ordered: dict[int, str | None] = field(default_factory=dict)
     """In the in-order shape: the attribute an operator's rows leave ordered by."""
+    telling: dict[int, Callable[[frozenset[str]], Build]] = field(default_factory=dict)
+    """Operators that need not tell all they could: how to build them to tell of some attributes."""
+
+    def quiet(self, plan: PhysicalPlan, operator: Operator) -> Operator:
+        """An operator that tells only what some consumer can use; the result tells everything."""
+        if operator.index not in self.telling or operator is plan.result:
+            return operator
+        build = self.telling[operator.index](frozenset(plan.demands[operator.index]))
+        return replace(operator, build=build)
 
     def compile(self, node: Node) -> int:
         """The index of the operator that gives a node's rows; a shared node is compiled once."""
@@ -159,13 +169,14 @@ class _Compiler:
         """Put order on an operator's output."""
         domain = node.progress[attribute].domain
         slice_ticks = slice_ticks or _second(domain)
+        carried = _carried(node, attribute)
         index = self.add(
             "sort",
             f"by {attribute}",
             node,
             (index,),
-            lambda store, _: Sort(store, attribute, domain, slice_ticks),
-            lambda _: [{attribute: Demand.any_value()}],
+            lambda store, _: Sort(store, attribute, domain, slice_ticks, carried),
+            lambda demands: [_sorting(attribute, carried, demands)],
             Sort,
             (),
             True,
@@ -182,6 +193,18 @@ class _Compiler:
 
 def _pass(demands: Demands) -> list[dict[str, Demand]]:
     return [dict(demands)]
+
+
+def _carried(node: Node, time: str) -> dict[str, int]:
+    """The columns that still progress when rows are held back by their time: how far behind."""
+    lags = {name: each.behind.get(time) for name, each in node.progress.items()}
+    return {name: lag for name, lag in lags.items() if lag is not None}
+
+
+def _sorting(time: str, carried: Mapping[str, int], demands: Demands) -> dict[str, Demand]:
+    """What a sort can use: every mark of the time, and what is wanted of other columns."""
+    wanted = {name: demand for name, demand in demands.items() if name in carried}
+    return {time: Demand.any_value(), **wanted}
 
 
 def _second(domain: TimeDomain) -> int:
@@ -243,8 +266,8 @@ def _project(plan: _Compiler, node: nodes.ProjectNode, inputs: tuple[int, ...]) 
         wanted: dict[str, Demand] = {}
         for name, demand in demands.items():
             for source, shift in derived[name].sources if name in derived else ():
-                bucket = derived[name].bucket
-                wish = (demand if bucket == 1 else Demand.grid(bucket)).shifted(shift)
+                bucket, numbered = derived[name].bucket, derived[name].numbered
+                wish = demand.unrounded(bucket, numbered).shifted(shift)
                 wanted[source] = wanted[source] | wish if source in wanted else wish
         return [wanted]
 
@@ -290,13 +313,14 @@ def _union(plan: _Compiler, node: nodes.UnionNode, inputs: tuple[int, ...]) -> i
     inputs = tuple(
         plan.in_order_by(each, index, time) for each, index in zip(node.inputs, inputs, strict=True)
     )
+    carried = _carried(node, time)
     index = plan.add(
         "merge",
         f"{ports} inputs by {time}",
         node,
         inputs,
-        lambda store, _: Merge(store, ports, time, domain, _second(domain)),
-        lambda _: [{time: Demand.any_value()} for _ in range(ports)],
+        lambda store, _: Merge(store, ports, time, domain, _second(domain), carried),
+        lambda demands: [_sorting(time, carried, demands) for _ in range(ports)],
         Merge,
         (),
         True,
@@ -430,19 +454,29 @@ def _join(plan: _Compiler, node: nodes.JoinNode, inputs: tuple[int, ...]) -> int
         dict(node.merged),
         residual,
         node.how,
+        node.carried,
     )
     slice_ticks = max(_second(node.domain), node.reach.span // SLICES_PER_SPAN)
-    left, right = shape.out_times
     kernel = HalfJoin if node.how in ("semi", "anti") else BandJoin
+    places = [(side, node.times[side], shape.out_times[side], 0) for side in (0, 1)]
+    places += [(each.side, each.name, each.out, each.behind) for each in node.carried]
+    waited = {"left": (1,), "right": (0,), "full": (0, 1), "anti": (1,)}.get(node.how, ())
 
     def describe(demands: Demands) -> list[dict[str, Demand]]:
-        own = Demand.any_value() if node.how != "inner" else Demand.grid(slice_ticks)
-        wanted = [own, own]
-        for side, name in ((0, left), (1, right)):
-            if name in demands and name in node.progress:
-                wanted[side] |= demands[name]
-                wanted[1 - side] |= _reached(node, side, demands[name])
-        return [{node.times[side]: wanted[side]} for side in (0, 1)]
+        # A mark purges the other side: by slices, or at once if what is purged comes out.
+        wanted = [
+            {time: Demand.any_value() if side in waited else Demand.grid(slice_ticks)}
+            for side, time in enumerate(node.times)
+        ]
+        for side, name, out, behind in places:
+            if out in demands and out in node.progress:
+                other = node.times[1 - side]
+                wanted[side][name] = wanted[side].get(name, Demand()) | demands[out]
+                wanted[1 - side][other] |= _reached(node, side, demands[out].shifted(-behind))
+        return wanted
+
+    def telling(awaited: frozenset[str]) -> Build:
+        return lambda store, _: kernel(store, shape, slice_ticks, awaited)
 
     detail = " and ".join(f"{a} = {b}" for a, b in node.on)
     detail = f"{node.how}, {_spell_reach(node)}" + (f", {detail}" if detail else "")
@@ -452,7 +486,7 @@ def _join(plan: _Compiler, node: nodes.JoinNode, inputs: tuple[int, ...]) -> int
         plan.in_order_by(each, index, time)
         for each, index, time in zip(node.inputs, inputs, node.times, strict=True)
     )
-    return plan.add(
+    index = plan.add(
         "join",
         detail,
         node,
@@ -463,13 +497,15 @@ def _join(plan: _Compiler, node: nodes.JoinNode, inputs: tuple[int, ...]) -> int
         tuple(name for name, _ in node.on),
         True,
     )
+    plan.telling[index] = telling
+    return index
 
 
 def _reached(node: nodes.JoinNode, side: int, demand: Demand) -> Demand:
     """What the other side must promise so that this side's demand can be met."""
     if isinstance(node.reach, Band):
         return demand.shifted(-(node.reach.after if side == 0 else node.reach.before))
-    return Demand.grid(node.reach.span)
+    return demand.unrounded(node.reach.span)
 
 
 def _spell_reach(node: nodes.JoinNode) -> str:
@@ -486,11 +522,13 @@ def _distinct(plan: _Compiler, node: nodes.DistinctNode, inputs: tuple[int, ...]
     domain = node.inputs[0].progress[node.attribute].domain
     slice_ticks = _second(domain)
     key, attribute = node.key, node.attribute
+    progress = node.inputs[0].progress
+    progressing = {n: progress[n].domain for n in key if n in progress and not progress[n].nullable}
 
     def describe(demands: Demands) -> list[dict[str, Demand]]:
-        own = Demand.grid(slice_ticks)
         wanted = dict(demands)
-        wanted[attribute] = demands.get(attribute, own) | own
+        for name, kind in progressing.items():
+            wanted[name] = wanted.get(name, Demand()) | Demand.grid(_second(kind))
         return [wanted]
 
     return plan.add(
@@ -498,7 +536,7 @@ def _distinct(plan: _Compiler, node: nodes.DistinctNode, inputs: tuple[int, ...]
         ", ".join(node.key),
         node,
         inputs,
-        lambda store, _: Distinct(store, key, attribute, domain, slice_ticks),
+        lambda store, _: Distinct(store, key, attribute, domain, slice_ticks, progressing),
         describe,
         Distinct,
         node.key,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import polars as pl
 
 from lowwater.errors import OptionError, QueryError
 from lowwater.joins.reach import Band, Reach, SameBucket
-from lowwater.joins.shape import HOWS, How
+from lowwater.joins.shape import HOWS, Carried, How
 from lowwater.plan import nodes
 from lowwater.plan.expressions import compile_predicate
 from lowwater.plan.nodes import Node, Progressing
@@ -71,18 +71,18 @@ class Match:
 def paired(left: Node, right: Node, match: Match, suffix: str, origin: str) -> Node:
     """The node of a join whose parts are known."""
     (left_time, right_time), how = match.times, match.how
-    domain = left.progressing(left_time, "a join")
     names, merged, schema = _join_columns(left, right, match.on, suffix)
     time_right = next((o for o, i in merged.items() if i == names[right_time]), names[right_time])
-    both = frozenset({left_time, time_right}) if how == "full" else frozenset()
-    progress = {
-        left_time: Progressing(domain, how in ("right", "full"), both),
-        time_right: Progressing(domain, how in ("left", "full"), both),
-    }
+    times = (left_time, time_right)
+    carried: tuple[Carried, ...] = ()
+    if 0 in _WHOLE[how]:
+        carried += _carried(0, left, left_time, {name: name for name in left.schema}, times)
+    if 1 in _WHOLE[how]:
+        own = {name: out for name, out in names.items() if out not in merged.values()}
+        carried += _carried(1, right, right_time, own, times)
+    progress = _progress((left, right), match, times, carried)
     if how in ("semi", "anti"):
-        schema, progress = dict(left.schema), {left_time: Progressing(domain)}
-    if left_time == time_right:
-        progress = {left_time: Progressing(domain)}
+        schema, progress = dict(left.schema), {n: p for n, p in progress.items() if n != time_right}
     usable = [name for name, attribute in progress.items() if not attribute.nullable]
     inside = _inside(left, right, names)
     residual = compile_predicate(match.where, inside) if match.where else None
@@ -98,8 +98,70 @@ def paired(left: Node, right: Node, match: Match, suffix: str, origin: str) -> N
         merged,
         residual,
         how,
+        carried,
         origin=origin,
     )
+
+
+_WHOLE: Mapping[How, tuple[int, ...]] = {
+    "inner": (0, 1),
+    "left": (0,),
+    "right": (1,),
+    "full": (),
+    "semi": (0,),
+    "anti": (0,),
+}
+"""The sides whose columns are in every row that comes out."""
+
+
+def _carried(
+    side: int, node: Node, time: str, names: Mapping[str, str], taken: tuple[str, str]
+) -> tuple[Carried, ...]:
+    """The columns beside a side's time that still progress in the output.
+
+    Rows are kept by their time, so a column is bounded if it cannot be far behind that.
+    """
+    return tuple(
+        Carried(side, name, names[name], attribute.behind[time])
+        for name, attribute in node.progress.items()
+        if time in attribute.behind and name in names and names[name] not in taken
+    )
+
+
+def _progress(
+    inputs: tuple[Node, Node], match: Match, times: tuple[str, str], carried: tuple[Carried, ...]
+) -> dict[str, Progressing]:
+    """The columns of a join that progress, and how far they can be behind each other."""
+    how, domain = match.how, inputs[0].progressing(match.times[0], "a join")
+    both = frozenset(times) if how == "full" else frozenset()
+    progress = {
+        times[0]: Progressing(domain, how in ("right", "full"), both),
+        times[1]: Progressing(domain, how in ("left", "full"), both),
+    }
+    if times[0] == times[1]:
+        progress = {times[0]: Progressing(domain)}
+    progress |= {each.out: Progressing(domain) for each in carried}
+    places = [(side, match.times[side], times[side]) for side in _WHOLE[how]]
+    places += [(each.side, each.name, each.out) for each in carried]
+    for side, name, out in places:
+        behind = {
+            other: lag
+            for there, column, other in places
+            if other != out and (lag := _lag(inputs, match, side, name, there, column)) is not None
+        }
+        progress[out] = replace(progress[out], behind={**progress[out].behind, **behind})
+    return progress
+
+
+def _lag(
+    inputs: tuple[Node, Node], match: Match, side: int, name: str, there: int, column: str
+) -> int | None:
+    """How far a column of a side can be behind another of the same side, or of its partner."""
+    if side == there:
+        return inputs[side].lag(name, column)
+    one = inputs[side].lag(name, match.times[side])
+    two = inputs[there].lag(match.times[there], column)
+    return None if one is None or two is None else one + match.reach.behind(side) + two
 
 
 def _pairs(

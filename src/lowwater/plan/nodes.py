@@ -13,7 +13,7 @@ import polars as pl
 
 from lowwater.errors import QueryError, unknown_name
 from lowwater.joins.reach import Reach
-from lowwater.joins.shape import How
+from lowwater.joins.shape import Carried, How
 from lowwater.operators.aggregates import Aggregate
 from lowwater.operators.flush import Flush
 from lowwater.operators.keeping import Form
@@ -34,6 +34,8 @@ class Progressing:
     nullable: bool = False
     partners: frozenset[str] = frozenset()
     """Columns, this one among them, of which at least one is never null."""
+    behind: Mapping[str, int] = field(default_factory=dict)
+    """By how many ticks at most this column is below others that count the same way."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +53,10 @@ class Node:
     def numbered(self) -> bool:
         """Whether rows can carry the sequence number their one source gave them."""
         return False
+
+    def lag(self, column: str, other: str) -> int | None:
+        """By how many ticks at most a progressing column is below another; None if by any."""
+        return 0 if column == other else self.progress[column].behind.get(other)
 
     def need(self, column: str, what: str = "column") -> pl.DataType:
         """The type of a column; an error that names the known ones if there is none."""
@@ -218,6 +224,8 @@ class JoinNode(Node):
     merged: Mapping[str, str]
     residual: Expression | None
     how: How
+    carried: tuple[Carried, ...] = ()
+    """Columns beside the two times that progress."""
 
     @property
     def domain(self) -> TimeDomain:

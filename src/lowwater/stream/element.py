@@ -8,7 +8,9 @@ punctuation holds one linear promise per group key, kept in columns because grou
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from operator import ge
 from typing import TypeAlias
 
 import polars as pl
@@ -29,6 +31,11 @@ END_OF_TIME = 2**62
 """The mark of an input that has ended."""
 
 
+def moved(mark: int, by: int) -> int:
+    """A mark so many ticks further; 'nothing yet' and 'ended' stay what they are."""
+    return mark if mark in (BEGINNING, END_OF_TIME) else mark + by
+
+
 @dataclass(frozen=True, slots=True)
 class Punctuation:
     """Every future row satisfies ``attribute >= ticks`` for at least one of the bounds."""
@@ -39,6 +46,11 @@ class Punctuation:
     def linear(cls, attribute: str, ticks: int) -> Punctuation:
         """Promise ``attribute >= ticks`` for all future rows."""
         return cls(((attribute, ticks),))
+
+    @classmethod
+    def jointly(cls, bounds: Mapping[str, int]) -> Punctuation:
+        """Promise at least one of the bounds; what speaks of the same attributes looks the same."""
+        return cls(tuple(sorted(bounds.items())))
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -54,6 +66,12 @@ class Punctuation:
     def is_linear(self) -> bool:
         """Whether this is a promise on one attribute."""
         return len(self.bounds) == 1
+
+    def goes_beyond(self, before: tuple[int, ...] | None) -> bool:
+        """Whether this says more than an earlier promise on the same attributes, and no less."""
+        if before is None:
+            return True
+        return self.values != before and all(map(ge, self.values, before))
 
     def renamed(self, names: dict[str, str]) -> Punctuation | None:
         """The same promise under new attribute names; None if an attribute is gone."""

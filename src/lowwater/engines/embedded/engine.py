@@ -231,10 +231,11 @@ class EmbeddedEngine:
         """From an operator's wish to the sources it depends on."""
         index = inputs[ask.port]
         if index in self._feeds:
-            yield self._feeds[index], ask.attribute, ask.mark
+            for attribute, mark in ask.bounds:
+                yield self._feeds[index], attribute, mark
             return
         stage = self._stages[index]
-        for wish in stage.kernel.needs(ask.attribute, ask.mark):
+        for wish in stage.kernel.needed(ask):
             yield from self._backtrack(stage.operator.inputs, wish)
 
     # ---- results ---------------------------------------------------------------------------

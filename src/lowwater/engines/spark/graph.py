@@ -107,10 +107,11 @@ class Graph:
     def _backtrack(self, member: Member, ask: Ask) -> Iterator[tuple[int, str, int]]:
         index = member.part.inputs[ask.port]
         if index not in self.members:
-            yield index, ask.attribute, ask.mark
+            for attribute, mark in ask.bounds:
+                yield index, attribute, mark
             return
         before = self.members[index]
-        for wish in before.kernel.needs(ask.attribute, ask.mark):
+        for wish in before.kernel.needed(ask):
             yield from self._backtrack(before, wish)
 
     def settle(self) -> None:
