@@ -202,12 +202,12 @@ class CheckedRun:
             kernel = self._kernels[index]
             if self._restarts and self._draw(st.booleans()):
                 kernel = self._reborn(index)
-            for result in _feed(kernel, port, element):
+            for result in feed(kernel, port, element):
                 if not isinstance(result, pl.DataFrame) or result.height:
                     self._emit(self.plan.operators[index], result)
 
 
-def _feed(kernel: Kernel, port: int, element: Element) -> Sequence[Element]:
+def feed(kernel: Kernel, port: int, element: Element) -> Sequence[Element]:
     if isinstance(element, pl.DataFrame):
         return kernel.on_chunk(port, element)
     if isinstance(element, End):
