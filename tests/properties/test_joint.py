@@ -6,15 +6,20 @@ that), and a group leaves with the promise that covers it, not a band later.
 
 from __future__ import annotations
 
+import random
+from collections import Counter
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lowwater as lw
 from lowwater.api import Stream
+from lowwater.plan import builders
 from lowwater.stream.element import BEGINNING
 from tests.support.batches import dense
 from tests.support.checked_run import CheckedRun
@@ -43,8 +48,8 @@ def leaf(number: int, sample: Sample) -> Joined:
     return Joined(stream, f"SELECT k, ts AS {time}, v AS v{number} FROM {name}", (time,))
 
 
-def matched(one: Joined, two: Joined, draw: Any) -> Joined:
-    """A join on any time of each side, with any kind of reach."""
+def matched(one: Joined, two: Joined, draw: Any, how: Any = "inner") -> Joined:
+    """A join on any time of each side, with any kind of reach; which times are never null."""
     left, right = draw(st.sampled_from(one.times)), draw(st.sampled_from(two.times))
     kind = draw(st.sampled_from(["band", "band", "same", "equal"]))
     if kind == "same":
@@ -57,11 +62,11 @@ def matched(one: Joined, two: Joined, draw: Any) -> Joined:
             before = after = 0
         within = (before, after)
         near = f"r.{right} BETWEEN q.{left} - {before} AND q.{left} + {after}"
-    stream = one.stream.join(two.stream, on="k", within=within, times=(left, right))
-    sql = (
-        f"SELECT q.*, r.* EXCLUDE (k) FROM ({one.sql}) q JOIN ({two.sql}) r ON q.k = r.k AND {near}"
-    )
-    return Joined(stream, sql, one.times + two.times)
+    stream = one.stream.join(two.stream, on="k", within=within, times=(left, right), how=how)
+    columns = "q.*" if how in ("semi", "anti") else "q.*, r.* EXCLUDE (k)"
+    sql = f"""SELECT {columns} FROM ({one.sql}) q {how} JOIN ({two.sql}) r
+              ON q.k = r.k AND {near}"""
+    return Joined(stream, sql, one.times + two.times if how == "inner" else one.times)
 
 
 @st.composite
@@ -227,3 +232,58 @@ def test_a_group_of_all_times_leaves_when_all_inputs_have_passed_it(
             if all(marks.get(f"s{i}", BEGINNING) > row[i] for i in range(number))
         )
         assert step == next(passed, AFTER_ALL)
+
+
+def rounded(q: Joined, draw: Any) -> Joined:
+    """One more time: another one cut to whole buckets."""
+    time, width = draw(st.sampled_from(q.times)), draw(st.integers(2, 5))
+    name = f"cut{len(q.times)}"
+    cut = f"CAST(floor({time} / {width}.0) AS BIGINT) * {width}"
+    return Joined(
+        Stream(builders.bucketed(q.stream._node, name, time, width, False)),
+        f"SELECT *, {cut} AS {name} FROM ({q.sql})",
+        (*q.times, name),
+    )
+
+
+def topped(q: Joined, _: Any) -> Joined:
+    """One more time: the greatest of the others, one of them a little later."""
+    first, *others = q.times
+    greatest = f"greatest({first} + 1, {', '.join(others)})"
+    top = f"top{len(q.times)}"
+    sql = f"SELECT *, {greatest} AS {top} FROM ({q.sql})"
+    return Joined(q.stream.map(**{top: greatest}), sql, (*q.times, top))
+
+
+@pytest.mark.parametrize("pace", ["one after the other", "all at random"])
+@settings(max_examples=settings.default.max_examples * 2)
+@given(data=st.data(), seed=st.integers(0, 2**32))
+def test_whatever_follows_from_joins_is_promised_and_kept(pace: str, data: Any, seed: int) -> None:
+    """Every row meets every other in reach, one input may be far ahead of another, and somebody
+    waits for any times, alone or together."""
+    chance = random.Random(seed)
+    tables = []
+    for _ in range(3):
+        steps = [chance.choice([0, 1, 1, 2, 5]) for _ in range(14)]
+        table = pl.DataFrame({"ts": list(accumulate(steps))}, schema={"ts": pl.Int64})
+        tables.append(table.with_columns(k=pl.lit(0, pl.Int64), v=pl.lit(0, pl.Int64)))
+    inputs = [
+        Sample(lw.stream(table, name=f"s{at}", time="ts"), table, table.clear())
+        for at, table in enumerate(tables)
+    ]
+    leaves = [leaf(at, each) for at, each in enumerate(inputs)]
+    one, two = chance.sample(range(3), 2)
+    (three,) = {0, 1, 2} - {one, two}
+    below = matched(leaves[one], leaves[two], data.draw)
+    for each in data.draw(st.lists(st.sampled_from([rounded, topped]), max_size=2)):
+        below = each(below, data.draw)
+    sides = data.draw(st.permutations([below, leaves[three]]))
+    how = data.draw(st.sampled_from(["inner", "inner", "inner", "left", "semi", "anti"]))
+    joined = matched(*sides, data.draw, how)
+    more = [rounded, topped] if len(joined.times) > 1 else [rounded]
+    for each in data.draw(st.lists(st.sampled_from(more), max_size=1)):
+        joined = each(joined, data.draw)
+    query, sql = data.draw(st.sampled_from(TOP))(joined, data.draw)
+    order = [f"s{at}" for at in (one, two, three)] if pace != "all at random" else []
+    run = PacedRun(query, seed, data.draw(SHAPES), order=order)
+    assert Counter(row for row, _ in run.left) == expected(sql, inputs)

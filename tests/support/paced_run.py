@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import polars as pl
@@ -32,8 +33,14 @@ class PacedRun:
     """Runs a query to its end and keeps when each row of the result left."""
 
     def __init__(
-        self, query: Stream, seed: int, shape: PlanShape = "out-of-order", thin: bool = True
+        self,
+        query: Stream,
+        seed: int,
+        shape: PlanShape = "out-of-order",
+        thin: bool = True,
+        order: Sequence[str] = (),
     ):
+        """Not ``thin``: sources tell every mark. ``order``: mostly one after the other is read."""
         self.plan = compile_plan(query._node, shape)
         self._kernels: dict[int, Kernel] = {
             each.index: each.build(MemoryStore(), lambda: 0)
@@ -50,9 +57,9 @@ class PacedRun:
         """How many promises each operator told."""
         self.marks: list[dict[str, int]] = []
         """The marks of all sources after each step."""
-        self._run(random.Random(seed), thin)
+        self._run(random.Random(seed), thin, list(order))
 
-    def _run(self, chance: random.Random, thin: bool) -> None:
+    def _run(self, chance: random.Random, thin: bool, order: list[str]) -> None:
         feeds = []
         for operator in self.plan.sources:
             assert isinstance(operator.node, SourceNode)
@@ -67,7 +74,11 @@ class PacedRun:
             self.told[spec.name] = []
         marks: dict[str, int] = {}
         while any(not reader.ended for _, _, reader in feeds):
-            operator, intake, reader = chance.choice([f for f in feeds if not f[2].ended])
+            ready = [each for each in feeds if not each[2].ended]
+            if order and chance.random() < 0.9:
+                ready.sort(key=lambda each: order.index(each[1].spec.name))
+                ready = ready[:1]
+            operator, intake, reader = chance.choice(ready)
             chunk = reader.read(2**62, 1)
             assert chunk is not None
             self._step += 1
