@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lowwater.plan.layout import lay_out
-from lowwater.plan.nodes import SourceNode
+from lowwater.plan.nodes import DistinctNode, GroupAggregateNode, JoinNode, SourceNode
 from lowwater.plan.physical import Operator, PhysicalPlan
 from lowwater.progress.contract import Every, Heartbeat, OnDemand, Timer
 from lowwater.stream.duration import Duration, nanoseconds, spell
@@ -55,6 +55,7 @@ def _walk(
     elif operator.stateful:
         spread = ", ".join(operator.partition) if operator.partition else "none (one partition)"
         lines.append(f"{inner}partitioned by: {spread}")
+    lines += [f"{inner}{line}" for line in _jointly(plan, operator)]
     for at, index in enumerate(operator.inputs):
         last = at == len(operator.inputs) - 1
         _walk(
@@ -65,6 +66,26 @@ def _walk(
             lines,
             shown,
         )
+
+
+def _jointly(plan: PhysicalPlan, operator: Operator) -> list[str]:
+    """Which promises of several attributes an operator tells or uses (OOP §7)."""
+    node, awaited = operator.node, plan.demands[operator.index]
+    if operator.name == "join" and isinstance(node, JoinNode) and node.how == "inner":
+        told = [name for name in node.progress if name in awaited]
+        return [f"tells jointly: {' or '.join(told)}"] if len(told) > 1 else []
+    if operator.name == "group" and isinstance(node, GroupAggregateNode):
+        used = list(node.progressing_keys)
+        return [f"answers by promises on: {_each_or_all(used)}"]
+    if operator.name == "distinct" and isinstance(node, DistinctNode):
+        progress = node.inputs[0].progress
+        used = [name for name in node.key if name in progress and not progress[name].nullable]
+        return [f"forgets by promises on: {_each_or_all(used)}"]
+    return []
+
+
+def _each_or_all(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{' or '.join(names)}, alone or jointly"
 
 
 def _short(detail: str) -> str:

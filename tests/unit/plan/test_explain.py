@@ -52,6 +52,26 @@ def test_a_join_shows_its_reach_and_keys() -> None:
     assert "partitioned by: k" in text
 
 
+def test_joint_promises_are_shown_where_they_are_told_and_used() -> None:
+    pairs = left().join(right(), on="k", within="2 minutes")
+    text = pairs.group_by("ts", "ts_right").agg(n="sum(v)").explain()
+    assert "tells jointly: ts or ts_right" in text
+    assert "answers by promises on: ts or ts_right, alone or jointly" in text
+    text = pairs.distinct("ts", "ts_right").explain()
+    assert "forgets by promises on: ts or ts_right, alone or jointly" in text
+    text = pairs.window("1 minute", on="ts_right").agg(n="sum(v)").explain()
+    assert "jointly" not in text.replace("progress: ", "")
+
+
+def test_a_source_tells_what_is_behind_joins_shifts_and_buckets() -> None:
+    pairs = left().join(right(), on="k", within=("2 minutes", "3 minutes"))
+    text = pairs.window("10 minutes").agg(n="sum(v)").explain()
+    # of the right's time a mark is useful when it lets the left's one come to a window's end
+    assert "punctuates: ts every 22 s and 10 minutes" in text
+    shifted = left().select("v", "k", ts="ts + 10").window("1 minute", "30 s").agg(n="sum(v)")
+    assert "punctuates: ts every 30 s" in shifted.explain()
+
+
 def test_a_window_of_rows_counts_rows() -> None:
     text = left().window(rows=100).agg(n="sum(v)").explain()
     assert "range 100 rows, slide 100 rows on row" in text
