@@ -6,6 +6,8 @@ promise there is. The first must answer everything after the same row as the sec
 
 from __future__ import annotations
 
+import random
+from itertools import accumulate
 from typing import Any
 
 import polars as pl
@@ -20,6 +22,7 @@ from lowwater.plan.nodes import SourceNode
 from lowwater.progress.describe import Demand
 from tests.properties import test_graphs as small
 from tests.properties.test_graphs import Query
+from tests.properties.test_joint import Joined, leaf, matched
 from tests.properties.test_layout import by_time, counted, full_joined, met, paired
 from tests.support.batches import dense
 from tests.support.paced_run import PacedRun
@@ -108,6 +111,37 @@ def test_what_is_not_told_would_have_answered_nothing(
             ((attribute, mark),) = promise.bounds
             assert wanted[attribute].roll(mark) == mark
         assert len(asked.told[name]) <= len(all_.told[name])
+
+
+@settings(max_examples=settings.default.max_examples * 2)
+@given(st.data(), st.integers(2, 3), st.integers(0, 2**32))
+def test_windows_over_joins_close_with_the_row_that_completes_them(
+    data: Any, number: int, seed: int
+) -> None:
+    """Windows on any time of joined streams, shifted and rounded times among them."""
+    chance = random.Random(seed)
+    leaves = []
+    for at in range(number):
+        steps = accumulate(chance.choice([70, 400, 999, 2600]) for _ in range(24))
+        frame = pl.DataFrame({"ts": list(steps), "k": [0] * 24, "v": [0] * 24})
+        stream = lw.stream(frame, name=f"s{at}", time="ts", unit="ms")
+        leaves.append(leaf(at, Sample(stream, frame, frame.clear())))
+    joined = leaves[0]
+    for each in leaves[1:]:
+        joined = matched(joined, each, data.draw, data.draw(st.sampled_from(["inner", "semi"])))
+        time = data.draw(st.sampled_from(joined.times))
+        made = f"made{len(joined.stream.schema)}"
+        if data.draw(st.booleans()):
+            width = data.draw(st.sampled_from([500, 1000, 1500]))
+            stream = Stream(builders.bucketed(joined.stream._node, made, time, width, False))
+        else:
+            stream = joined.stream.map(**{made: f"{time} + {data.draw(st.integers(1, 2500))}"})
+        joined = Joined(stream, "", (*joined.times, made))
+    on = data.draw(st.sampled_from(joined.times))
+    slide = data.draw(st.integers(1, 5))
+    query = joined.stream.window(data.draw(st.integers(1, 5)), slide, on=on).agg(n="count(*)")
+    asked, all_ = (PacedRun(query, seed, thin=thin) for thin in (True, False))
+    assert sorted(asked.left) == sorted(all_.left)
 
 
 GRIDS = st.sets(st.tuples(st.integers(1, 12), st.integers(0, 11)), min_size=1, max_size=3)
