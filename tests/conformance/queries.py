@@ -520,6 +520,46 @@ def join_of_joins_by_two_keys(w: World) -> lw.Stream:
     return triples.select("one", "two", "id")
 
 
+TRIPLED = f"""(SELECT a.ts AS t0, b.ts AS t1, c.ts AS t2, a.s AS s, b.v AS v
+    FROM events a JOIN delayed b ON a.k = b.k AND {NEAR.format(2, 3)}
+    JOIN shuffled c ON a.k = c.k
+        AND c.ts BETWEEN b.ts - INTERVAL 1 SECOND AND b.ts + INTERVAL 2 SECOND)"""
+
+
+def _tripled(w: World) -> lw.Stream:
+    """Triples, the third time near the second."""
+    pairs = w.events.join(w.delayed, on="k", within=("2 seconds", "3 seconds"))
+    pairs = pairs.select("k", "s", t0="ts", t1="ts_right", v="v_right")
+    third = w.shuffled.select("k", t2="ts")
+    return pairs.join(third, on="k", within=("1 second", "2 seconds"), times=("t1", "t2"))
+
+
+@case(f"SELECT t0, t1, t2, count(*), sum(v) FROM {TRIPLED} GROUP BY ALL", BOTH)
+def joins_then_group_by_three_times(w: World) -> lw.Stream:
+    return _tripled(w).group_by("t0", "t1", "t2").agg(n="count(*)", total="sum(v)")
+
+
+@case(
+    f"SELECT t0 + INTERVAL 1 SECOND, t2, s, count(*) FROM {TRIPLED} WHERE v > 1 GROUP BY ALL",
+    buckets=3,
+)
+def joins_then_group_by_two_of_three_times_and_another_key(w: World) -> lw.Stream:
+    """What the second stage groups by is not what the first one spreads by."""
+    chosen = _tripled(w).where("v > 1").select(t="t0 + INTERVAL '1' SECOND", t2="t2", s="s")
+    return (
+        chosen.distinct("t", "t2", "s")
+        .union(chosen)
+        .group_by("t", "t2", "s")
+        .agg(n="count(*)")
+        .select("t", "t2", "s", n="n - 1")
+    )
+
+
+@case(f"SELECT ws, we, count(*) FROM {moments(TRIPLED, 10, time='t0')} GROUP BY ALL")
+def joins_then_window_on_the_time_of_the_first(w: World) -> lw.Stream:
+    return _tripled(w).window("10 seconds", on="t0").agg(n="count(*)")
+
+
 @case(f"SELECT a.id, b.id FROM events a JOIN events b ON a.k = b.k AND {NEAR.format(0, 2)}")
 def a_stream_joined_with_itself(w: World) -> lw.Stream:
     pairs = w.events.join(w.events, on="k", within=("0 seconds", "2 seconds"))

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 BAND = 120
 """Seconds, which are also the ticks of time."""
+CHAIN_BAND = 30
+"""The band of each of two joins, one over the other."""
 
 Attributes = tuple[str, ...]
 PUNCTUATION: dict[str, tuple[Attributes, ...]] = {
@@ -34,6 +36,12 @@ PUNCTUATION: dict[str, tuple[Attributes, ...]] = {
     "either": (("ts",), ("ts_right",)),
 }
 """Which promises the count may use: of both times together, of S1.ts, of S0.ts or S1.ts."""
+CHAINED: dict[str, tuple[Attributes, ...]] = {
+    "joint of three": (("t0", "t1", "t2"),),
+    "joint of two": (("t0", "t2"),),
+    "individual of three": (("t2",),),
+}
+"""The same over a join of a join: of all times, of the first and the last, of the last alone."""
 
 
 class Deaf(Kernel):
@@ -88,6 +96,19 @@ def _connections(calls: Link, answers: Link) -> lw.Stream:
     return joined.group_by("ts", "ts_right").agg(n="count(*)")
 
 
+def _chains(calls: Link, answers: Link, thanks: Link) -> lw.Stream:
+    """Q3 with the packet that follows the acknowledgement: a join feeds a join feeds a count."""
+    flow = ("srcIP", "destIP", "srcPort", "destPort")
+    answer = dict(zip(flow, ("destIP", "srcIP", "destPort", "srcPort"), strict=True))
+    first = calls.stream().select(*flow, t0="ts")
+    second = answers.stream().select(t1="ts", **answer)
+    third = thanks.stream().select(*flow, t2="ts")
+    reach = (CHAIN_BAND, CHAIN_BAND)
+    pairs = first.join(second, on=flow, within=reach, where="t0 < t1")
+    triples = pairs.join(third, on=flow, within=reach, where="t1 < t2", times=("t1", "t2"))
+    return triples.group_by("t0", "t1", "t2").agg(n="count(*)")
+
+
 def _passed(link: Link, times: pl.Series) -> NDArray[np.int64]:
     """The tick at which a link's first packet beyond each time arrives."""
     log = link.table()
@@ -97,40 +118,63 @@ def _passed(link: Link, times: pl.Series) -> NDArray[np.int64]:
 
 
 def run(quick: bool) -> Outcome:
-    """Ticks from when both inputs have passed a group to its answer, by kind of punctuation."""
+    """Ticks from when all inputs have passed a group to its answer, by kind of punctuation."""
     rate, seconds = (1, 200) if quick else (4, 360)
     calls, answers = _links(rate, seconds)
-    plan = compile_plan(_connections(calls, answers)._node)
+    thanks = replace(calls, name="S2", seed=3)
+    pairs = compile_plan(_connections(calls, answers)._node)
+    times = {"ts": calls, "ts_right": answers}
+    delays = _delays(pairs, PUNCTUATION, times, seconds - BAND - 2)
+    chains = compile_plan(_chains(calls, answers, thanks)._node)
+    times = {"t0": calls, "t1": answers, "t2": thanks}
+    return _judged(delays, _delays(chains, CHAINED, times, seconds - 2 * CHAIN_BAND - 2))
+
+
+def _delays(
+    plan: PhysicalPlan,
+    kinds: dict[str, tuple[Attributes, ...]],
+    times: dict[str, Link],
+    before: float,
+) -> dict[str, NDArray[np.float64]]:
+    """How long groups wait that some promises can complete: all before a certain time."""
     delays, counts = {}, {}
-    for kind, heard in PUNCTUATION.items():
+    for kind, heard in kinds.items():
         clock = VirtualClock()
         sink = Collected(clock)
         engine_of(_deafened(plan, heard), clock, sink, tick=1.0).run()
         # Groups that only the end of the input could complete say nothing of punctuation.
         out = sink.table()
         counts[kind] = int(out["n"].sum())
-        out = out.filter(pl.col("ts_right") + BAND + 2 < seconds)
-        covered = np.maximum(_passed(calls, out["ts"]), _passed(answers, out["ts_right"]))
-        delays[kind] = out["_out_at"].to_numpy() - covered
+        out = out.filter(pl.col(list(times)[-1]) < before)
+        passed = [_passed(link, out[name]) for name, link in times.items()]
+        delays[kind] = out["_out_at"].to_numpy() - np.maximum.reduce(passed)
     if len(set(counts.values())) != 1:
         raise AssertionError(f"the kinds of punctuation gave different counts: {counts}")
-    return _judged(delays)
+    return delays
 
 
-def _judged(delays: dict[str, NDArray[np.float64]]) -> Outcome:
+def _judged(
+    delays: dict[str, NDArray[np.float64]], chained: dict[str, NDArray[np.float64]]
+) -> Outcome:
     joint, individual, either = (delays[kind] for kind in PUNCTUATION)
+    all_three, two, last = (chained[kind] for kind in CHAINED)
     holds = bool(joint.min() == joint.max() == 0 and individual.min() == individual.max() == BAND)
+    holds &= bool(
+        all_three.min() == all_three.max() == 0 and last.min() == last.max() == 2 * CHAIN_BAND
+    )
     ours = (
         f"joint {_spread(joint)} ticks after both inputs passed the group; individual on S1.ts"
         f" {_spread(individual)} ticks (the band is {BAND}); individual on either time"
-        f" {_spread(either)}, {either.mean():.0f} on average"
+        f" {_spread(either)}, {either.mean():.0f} on average. A join over a join, bands of"
+        f" {CHAIN_BAND}: joint of three times {_spread(all_three)}, of two {_spread(two)},"
+        f" individual {_spread(last)}"
     )
     table = pl.concat(
         pl.DataFrame({"punctuation": kind, "delay_ticks": delay})
         .group_by("punctuation", "delay_ticks")
         .len("groups")
         .sort("delay_ticks")
-        for kind, delay in delays.items()
+        for kind, delay in (delays | chained).items()
     )
     return Outcome(ours, holds, table, lambda figure: _plot(figure, delays))
 
@@ -171,6 +215,7 @@ S7 = Claim(
     "OOP-S7",
     "Q3: count per pair of timestamps over a band join",
     "a group is output once both inputs pass it; individual punctuation waits a band longer",
-    f"delay of every group: 0 ticks with joint, {BAND} ticks (the band) with individual",
+    f"delay of every group: 0 ticks with joint, {BAND} ticks (the band) with individual; over a join"
+    f" of a join 0, and {2 * CHAIN_BAND} ticks (both bands)",
     run,
 )

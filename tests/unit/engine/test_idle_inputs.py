@@ -125,3 +125,28 @@ def test_a_window_over_an_idle_union_is_answered_on_demand() -> None:
     assert waiting == asking == [*range(9, 100, 10), 100]
     # Ten windows end before the sparse input speaks again; one stamp each is enough.
     assert 9 <= run.metrics().stream("sparse").enabling_timestamps <= 10
+
+
+def test_a_group_of_three_times_asks_every_input_for_no_more_than_its_own_time() -> None:
+    # Pairs of busy inputs meet the one row of the third; then that is silent for 500 seconds.
+    def answered(**options: Any) -> tuple[list[tuple[int, int]], lw.Run]:
+        streams = [
+            lw.stream(log(rows), name=name, time="ts", jump=None, **options)
+            for name, rows in (("one", BUSY), ("two", BUSY), ("silent", [0, 500]))
+        ]
+        one, two, three = (each.map(**{f"t{at}": "ts"}) for at, each in enumerate(streams))
+        pairs = one.select("t0").join(two.select("t1"), within=20)
+        triples = pairs.join(three.select("t2"), within=30, times=("t0", "t2"))
+        query = triples.group_by("t0", "t1", "t2").agg(n="count(*)")
+        run = finished(query, tick=0)
+        return run.results().select(["t0", "t1"]).to_pylist(), run
+
+    waiting, run = answered()
+    longest = run.metrics().operator("group").state_rows_peak
+    asking, run = answered(idle=lw.on_demand())
+    assert sorted(map(repr, waiting)) == sorted(map(repr, asking))
+    metrics = run.metrics()
+    # A group of (t, u, 0) leaves when the busy inputs have passed t and u and the silent one 0: one
+    # stamp is enough, and what is held are groups of times the busy inputs have not both passed.
+    assert metrics.stream("silent").enabling_timestamps == 1
+    assert metrics.operator("group").state_rows_peak < 100 < longest
