@@ -215,7 +215,7 @@ S7 = Claim(
     "OOP-S7",
     "Q3: count per pair of timestamps over a band join",
     "a group is output once both inputs pass it; individual punctuation waits a band longer",
-    f"delay of every group: 0 ticks with joint, {BAND} ticks (the band) with individual; over a join"
-    f" of a join 0, and {2 * CHAIN_BAND} ticks (both bands)",
+    f"delay of every group: 0 ticks with joint, {BAND} ticks (the band) with individual; over a"
+    f" join of a join 0, and {2 * CHAIN_BAND} ticks (both bands)",
     run,
 )
