@@ -86,7 +86,7 @@ def finer(sample: Sample, ticks: int) -> Sample:
     return Sample(stream, table, table)
 
 
-@settings(max_examples=settings.default.max_examples * 3)
+@settings(max_examples=settings.default.max_examples * 2)
 @given(
     st.data(),
     st.one_of(samples("a", most=10), dense("a", most=30)),

@@ -256,7 +256,6 @@ def topped(q: Joined, _: Any) -> Joined:
 
 
 @pytest.mark.parametrize("pace", ["one after the other", "all at random"])
-@settings(max_examples=settings.default.max_examples * 2)
 @given(data=st.data(), seed=st.integers(0, 2**32))
 def test_whatever_follows_from_joins_is_promised_and_kept(pace: str, data: Any, seed: int) -> None:
     """Every row meets every other in reach, one input may be far ahead of another, and somebody

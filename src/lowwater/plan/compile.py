@@ -271,7 +271,11 @@ def _project(plan: _Compiler, node: nodes.ProjectNode, inputs: tuple[int, ...]) 
                 wanted[source] = wanted[source] | wish if source in wanted else wish
         return [wanted]
 
-    return plan.add(
+    def telling(awaited: frozenset[str]) -> Build:
+        wanted = {name: each for name, each in derived.items() if name in awaited}
+        return lambda store, _: Project(store, expressions, wanted, copied)
+
+    index = plan.add(
         "project",
         detail,
         node,
@@ -280,6 +284,8 @@ def _project(plan: _Compiler, node: nodes.ProjectNode, inputs: tuple[int, ...]) 
         describe,
         Project,
     )
+    plan.telling[index] = telling
+    return index
 
 
 def _apply(plan: _Compiler, node: nodes.ApplyNode, inputs: tuple[int, ...]) -> int:
