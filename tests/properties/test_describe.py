@@ -113,7 +113,6 @@ def test_what_is_not_told_would_have_answered_nothing(
         assert len(asked.told[name]) <= len(all_.told[name])
 
 
-@settings(max_examples=settings.default.max_examples * 2)
 @given(st.data(), st.integers(2, 3), st.integers(0, 2**32))
 def test_windows_over_joins_close_with_the_row_that_completes_them(
     data: Any, number: int, seed: int

@@ -207,9 +207,12 @@ def test_joint_promises_survive_the_way_between_stages(number: int, data: Any, s
     """Spread over buckets, each batch gives what it gives in one."""
     inputs = streams(data, number)
     query, sql = data.draw(queries([leaf(at, each) for at, each in enumerate(inputs)]))
-    runs = [LocalSpark(query, seed, buckets, data.draw(SHAPES)) for buckets in (1, 3)]
+    shape = data.draw(SHAPES)
+    runs = [LocalSpark(query, seed, buckets, shape) for buckets in (1, 3)]
     for run in runs:
         assert table_rows(run.results()) == expected(sql, inputs)
+    one, many = ([table_rows(batch) for batch in run.answers] for run in runs)
+    assert one == many
 
 
 @pytest.mark.parametrize("number", [2, 3, 4])
