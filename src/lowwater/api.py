@@ -411,7 +411,7 @@ def _contracts(
         if not isinstance(each, Contract):
             raise OptionError(
                 f"stream {name!r}: progress= is lw.ordered(), lw.within('5 seconds'),"
-                f" lw.within_rows(500) or lw.punctuated('column'), not {each!r}"
+                f" lw.within_rows(500), lw.punctuated('column') or lw.learned(0.999), not {each!r}"
             )
     if time not in progress:
         raise QueryError(f"stream {name!r}: progress= must also say how {time!r} progresses")

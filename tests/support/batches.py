@@ -12,16 +12,20 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import polars as pl
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 import lowwater as lw
-from lowwater.progress.contract import Punctuated, Within, WithinRows
+from lowwater.progress.contract import Learned, Punctuated, Within, WithinRows
+from lowwater.progress.learned import LearnedChannel
 from lowwater.stream.element import BEGINNING
 from tests.support.local_spark import Unordered
 from tests.support.streams import SCHEMA, Sample, is_kept
 
 Row = tuple[int, int | None, str, int | None]
+PROMISES = [lw.ordered(), lw.within(2), lw.within(12), lw.within_rows(5), lw.learned(0.8)]
 
 
 def _rows(seed: int, most: int) -> list[Row]:
@@ -46,7 +50,7 @@ def _rows(seed: int, most: int) -> list[Row]:
 def dense(draw: Any, name: str, most: int = 40) -> Sample:
     """A replayed stream."""
     table = pl.DataFrame(_rows(draw(st.integers(0, 999)), most), schema=SCHEMA, orient="row")
-    contract = draw(st.sampled_from([lw.ordered(), lw.within(2), lw.within(12), lw.within_rows(5)]))
+    contract = draw(st.sampled_from(PROMISES))
     key = draw(st.sampled_from([None, "channel", "groups"]))
     kept = [False] * table.height
     for value in ("a", "b") if key else ("ab",):
@@ -68,11 +72,7 @@ def unordered(draw: Any, name: str, most: int = 40) -> Sample:
     edges = [0, *cuts, len(rows)]
     batches = [b - a for a, b in pairwise(edges)]
     table = pl.DataFrame(rows, schema=SCHEMA, orient="row")
-    contract = draw(
-        st.sampled_from(
-            [lw.ordered(), lw.within(2), lw.within(12), lw.within_rows(5), lw.punctuated("v")]
-        )
-    )
+    contract = draw(st.sampled_from([*PROMISES, lw.punctuated("v")]))
     key = draw(st.sampled_from([None, "channel", "groups"]))
     marked = list(zip(table["ts"], table["s"], table["v"], strict=True))
     kept = pl.Series(kept_in_batches(marked, batches, contract, bool(key)), dtype=pl.Boolean)
@@ -91,6 +91,8 @@ def kept_in_batches(
 ) -> list[bool]:
     """Which rows are on time, by the plain definition: a row of (time, channel, producer's mark)
     is late if it is below what held before its batch, for its channel or for a new one."""
+    if isinstance(contract, Learned):
+        return learned_in_batches(rows, batches, contract, keyed, announced)
     names = list(announced) if keyed else [""]
     seen: dict[str, list[tuple[int, int | None]]] = {name: [] for name in names}
     floor = dict.fromkeys(names, BEGINNING)
@@ -108,9 +110,43 @@ def kept_in_batches(
     return kept
 
 
+def learned_in_batches(
+    rows: Sequence[tuple[int, str, int | None]],
+    batches: Sequence[int],
+    contract: Learned,
+    keyed: bool,
+    announced: Sequence[str] = (),
+) -> list[bool]:
+    """The same where the mark is learned: each channel is shown all its times of a batch."""
+    names = list(announced) if keyed else [""]
+    channels = {name: LearnedChannel(contract.completeness, None) for name in names}
+    kept: list[bool] = []
+    at = 0
+    for size in batches:
+        joining = min((each.mark for each in channels.values()), default=BEGINNING)
+        batch = [(time, name if keyed else "") for time, name, _ in rows[at : at + size]]
+        at += size
+        for name in sorted({name for _, name in batch} - set(channels)):
+            channels[name] = LearnedChannel(contract.completeness, None)
+            channels[name].floor = joining
+        kept += [time >= channels[name].mark for time, name in batch]
+        for name, channel in channels.items():
+            times = np.array(sorted(time for time, each in batch if each == name), dtype=np.int64)
+            if len(times):
+                show_batch(channel, times)
+    return kept
+
+
+def show_batch(channel: LearnedChannel, times: NDArray[np.int64]) -> None:
+    """Show all times of a batch to a channel: to be believed, and to be counted."""
+    believe, count = np.full(len(times), BEGINNING), np.ones(len(times), dtype=np.int64)
+    channel.absorb(np.concatenate([times, times]), np.concatenate([believe, count]))
+
+
 def promised(before: Sequence[tuple[int, int | None]], contract: Any) -> int:
     """The mark that follows from the rows of one channel, by the plain definition."""
     times = [time for time, _ in before]
+    assert not isinstance(contract, Learned), "a learned mark follows from batches, not from rows"
     if isinstance(contract, Punctuated):
         return max((mark for _, mark in before if mark is not None), default=BEGINNING)
     if isinstance(contract, WithinRows):

@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import polars as pl
 from hypothesis import strategies as st
 
 import lowwater as lw
 from lowwater.api import Stream
+from lowwater.progress.contract import Learned
+from lowwater.progress.learned import LearnedChannel
 
 SCHEMA = {"ts": pl.Int64, "k": pl.Int64, "s": pl.String, "v": pl.Int64}
 
@@ -40,11 +43,15 @@ contracts = st.one_of(
     st.just(lw.ordered()),
     st.integers(0, 30).map(lw.within),
     st.integers(0, 8).map(lw.within_rows),
+    st.sampled_from([0.5, 0.8, 0.95]).map(lw.learned),
 )
 
 
 def is_kept(times: list[int], contract: Any) -> list[bool]:
     """Which rows keep a promise, by its plain definition."""
+    if isinstance(contract, Learned):
+        channel = LearnedChannel(contract.completeness, None)
+        return [learn(channel, time) for time in times]
     kept = []
     for at, time in enumerate(times):
         if isinstance(contract, type(lw.within_rows(0))):
@@ -55,6 +62,12 @@ def is_kept(times: list[int], contract: Any) -> list[bool]:
             bound = contract.bound if isinstance(contract, type(lw.within(0))) else 0
         kept.append(not before or time >= max(before) - bound)
     return kept
+
+
+def learn(channel: LearnedChannel, time: int) -> bool:
+    """Show one row to a channel that learns; whether it was on time."""
+    one = np.array([time], dtype=np.int64)
+    return time >= int(channel.observe(one, one).met[0])
 
 
 @st.composite

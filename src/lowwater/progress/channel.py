@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lowwater.progress.leaps import Leaps, Ticks
 from lowwater.stream.element import BEGINNING, END_OF_TIME
 
-Ticks = NDArray[np.int64]
+__all__ = ["Channel", "MeasuredChannel", "ProducerChannel", "Ticks", "Verdict"]
 
 
 @dataclass(slots=True)
@@ -58,6 +58,9 @@ class Channel(Protocol):
     def observe(self, times: Ticks, marks: Ticks) -> Verdict:
         """Judge rows in arrival order and move the mark."""
 
+    def absorb(self, times: Ticks, marks: Ticks) -> Verdict:
+        """Move the mark by the digest of a batch without order, its times ascending."""
+
     def snapshot(self) -> dict[str, Any]:
         """Everything needed to go on elsewhere."""
 
@@ -68,25 +71,13 @@ class Channel(Protocol):
 class MeasuredChannel:
     """A channel whose rows tell its mark, under a bound on time (``slack``) or on ``rows``."""
 
-    __slots__ = (
-        "_in_doubt",
-        "_jump",
-        "_patience",
-        "_recent",
-        "_rows",
-        "_slack",
-        "_suspect",
-        "_top",
-        "floor",
-    )
+    __slots__ = ("_leaps", "_recent", "_rows", "_slack", "_top", "floor")
 
     def __init__(self, slack: int, rows: int, jump: int | None):
-        self._slack, self._rows, self._jump = slack, rows, jump
+        self._slack, self._rows = slack, rows
         self._top = BEGINNING  # the newest time that may not be overtaken any more
         self._recent: Ticks = np.empty(0, dtype=np.int64)  # the last rows, which still may be
-        self._suspect: int | None = None  # an unconfirmed leap, and for how many rows it may wait
-        self._patience = 0
-        self._in_doubt: int | None = None  # a first row of this run that made no mark by itself
+        self._leaps = None if jump is None else Leaps(jump, slack, rows)
         self.floor = BEGINNING
 
     @property
@@ -98,7 +89,8 @@ class MeasuredChannel:
     def newest(self) -> int:
         """The newest time believed; of a channel that has sent one row, that row's."""
         believed = self._believed()
-        return self._suspect if believed == BEGINNING and self._suspect is not None else believed
+        suspect = self._leaps.suspect if self._leaps is not None else None
+        return suspect if believed == BEGINNING and suspect is not None else believed
 
     @property
     def settled(self) -> int:
@@ -108,7 +100,7 @@ class MeasuredChannel:
 
     def observe(self, times: Ticks, marks: Ticks) -> Verdict:
         """Judge rows in arrival order and move the mark; the rows themselves tell it."""
-        if self._jump is not None and len(times) > 2 and self._believed() == BEGINNING:
+        if self._leaps is not None and len(times) > 2 and self._believed() == BEGINNING:
             # Only the first rows need a careful look; the others then have a reference.
             first, rest = self._observe(times[:2]), self._observe(times[2:])
             return Verdict(
@@ -119,77 +111,30 @@ class MeasuredChannel:
             )
         return self._observe(times)
 
-    def _observe(self, times: Ticks) -> Verdict:
-        leaps: list[int] = []
-        strays = 0
-        believed = times
-        self._in_doubt = None
-        if self._jump is not None and self._leaps(times, self._jump):
-            believed, leaps, strays = self._confirm(times, self._jump)
-        met, after = self._marks_met(believed)
-        if self._in_doubt is not None:
-            after[self._in_doubt] = self.floor
-        return Verdict(met, after, leaps, strays)
+    def absorb(self, times: Ticks, marks: Ticks) -> Verdict:
+        """Move the mark by a batch, as if its times had come in ascending order."""
+        return self.observe(times, marks)
 
-    def _leaps(self, times: Ticks, jump: int) -> bool:
-        newest = self._believed()
-        if newest == BEGINNING or self._suspect is not None:
-            return True
-        return int(times.max()) - newest > jump
+    def _observe(self, times: Ticks) -> Verdict:
+        if self._leaps is None:
+            return Verdict(*self._marks_met(times))
+        found = self._leaps.believe(times, self._believed())
+        if found.earlier is not None:
+            self._believe_first(found.earlier)
+        met, after = self._marks_met(found.times)
+        if found.in_doubt is not None:
+            after[found.in_doubt] = self.floor
+        return Verdict(met, after, found.leaps, found.strays)
 
     def _believed(self) -> int:
         return int(max(self._top, self._recent.max(initial=BEGINNING)))
 
-    def _confirm(self, times: Ticks, jump: int) -> tuple[Ticks, list[int], int]:
-        """Replace unconfirmed leaps by the newest believed time, so that they move no mark.
-
-        The first row of a channel is a suspect too: it is believed when the second one is not
-        further back than a leap, and then at once, so that the second is judged by it.
-        """
-        believed = times.copy()
-        leaps: list[int] = []
-        strays = 0
-        newest = self._believed()
-        for at, time in enumerate(times.tolist()):
-            if newest == BEGINNING:
-                if self._suspect is None:
-                    self._suspect, believed[at] = time, BEGINNING
-                    continue
-                if time < self._suspect - jump:
-                    strays += 1
-                else:
-                    newest = self._suspect
-                    self._believe_first(believed, at)
-                self._suspect = None
-            suspect = self._suspect
-            if newest == BEGINNING or time - newest <= jump:
-                newest = max(newest, time)
-                if suspect is not None:
-                    self._patience -= 1
-                    if self._patience < 0:
-                        strays += 1
-                        self._suspect = None
-            elif suspect is not None and (self._rows or time >= suspect - self._slack):
-                newest = max(suspect, time)
-                believed[at] = newest
-                self._suspect = None
-            else:
-                strays += suspect is not None
-                self._suspect, self._patience = time, self._rows
-                leaps.append(at)
-                believed[at] = newest
-        return believed, leaps, strays
-
-    def _believe_first(self, believed: Ticks, at: int) -> None:
-        """Put the first row's time back where it was held back: in this run or the one before."""
-        assert self._suspect is not None
-        if at:
-            believed[at - 1] = self._suspect
-            self._in_doubt = at - 1
-        elif self._rows:
-            self._recent[-1] = self._suspect
+    def _believe_first(self, time: int) -> None:
+        """Put the first row's time back where the run before held it back."""
+        if self._rows:
+            self._recent[-1] = time
         else:
-            self._top = self._suspect
+            self._top = time
 
     def _marks_met(self, times: Ticks) -> tuple[Ticks, Ticks]:
         held = np.concatenate([self._recent, times]) if self._rows else times
@@ -217,15 +162,15 @@ class MeasuredChannel:
         return {
             "top": self._top,
             "recent": self._recent.tolist(),
-            "suspect": self._suspect,
-            "patience": self._patience,
             "floor": self.floor,
+            **({} if self._leaps is None else self._leaps.snapshot()),
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Go on from a snapshot."""
         self._top, self.floor = saved["top"], saved["floor"]
-        self._suspect, self._patience = saved["suspect"], saved["patience"]
+        if self._leaps is not None:
+            self._leaps.restore(saved["suspect"], saved["patience"])
         self._recent = np.array(saved["recent"], dtype=np.int64)
 
 
@@ -263,6 +208,10 @@ class ProducerChannel:
         self._newest = int(max(self._newest, seen.max(initial=BEGINNING)))
         tops = np.maximum(tops, self.floor)
         return Verdict(tops[:-1], tops[1:], backward=backward)
+
+    def absorb(self, times: Ticks, marks: Ticks) -> Verdict:
+        """Move the mark by the marks of a batch."""
+        return self.observe(times, marks)
 
     def snapshot(self) -> dict[str, Any]:
         """Everything needed to go on elsewhere."""

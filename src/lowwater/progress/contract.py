@@ -1,8 +1,9 @@
 """What a source promises about its own order, as frozen specs (OOP §3.2, §5.1; ETS §5).
 
 A contract is knowledge, not a guess: the same knowledge an in-order system would use to sort the
-stream is used here to bound what may still arrive. Contracts hold per channel when the stream
-names one.
+stream is used here to bound what may still arrive. Where nobody has that knowledge, a contract can
+say how complete answers shall be, and the bound is learned. Contracts hold per channel when the
+stream names one.
 """
 
 from __future__ import annotations
@@ -68,7 +69,31 @@ class Punctuated:
         return f"punctuated by column {self.column}"
 
 
-Contract = Ordered | Within | WithinRows | Punctuated
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """Nobody knows how late rows come: the mark follows from how late they were.
+
+    ``completeness`` is the share of rows that shall be on time. The others are late rows like any.
+    """
+
+    completeness: float = 0.999
+
+    def __post_init__(self) -> None:
+        share = self.completeness
+        number = isinstance(share, int | float) and not isinstance(share, bool)
+        if not number or not 0 < share < 1:
+            raise OptionError(
+                "learned(...) takes a completeness between 0 and 1, such as 0.999 for 99.9 %,"
+                f" not {share!r}; a mark that no row is ever below is not learned:"
+                " lw.within(...) states it"
+            )
+
+    def describe(self) -> str:
+        """This contract in words."""
+        return f"learned, {self.completeness * 100:.10g} % complete"
+
+
+Contract = Ordered | Within | WithinRows | Punctuated | Learned
 
 
 def ordered() -> Ordered:
@@ -84,6 +109,11 @@ def within(bound: Duration) -> Within:
 def within_rows(rows: int) -> WithinRows:
     """A row comes at most ``rows`` rows after a newer one (the stream's scrambling factor)."""
     return WithinRows(rows)
+
+
+def learned(completeness: float = 0.999) -> Learned:
+    """The slack is learned from the rows, so that this share of them is on time."""
+    return Learned(completeness)
 
 
 def punctuated(column: str) -> Punctuated:

@@ -3,8 +3,9 @@
 An engine that reads a source in parallel sees the rows of a batch in no order it could rely on. A
 digest keeps, per channel, as many of its times as a channel needs to come to the same mark it would
 reach if it were shown all of them in ascending order: the greatest ones, and for the detection of
-rows dated far ahead the ends of every stretch without a leap. Digests of parts of a batch are put
-together by putting their rows together.
+rows dated far ahead the ends of every stretch without a leap. Where the mark is learned, all times
+are there too, coarsely, with how many rows have them in the place of a mark. Digests of parts of a
+batch are put together by putting their rows together.
 
 Invariant: :meth:`BatchIntake.absorb` of a digest of all rows, of digests of any parts of them, and
 of all times themselves leave the same marks.
@@ -15,8 +16,9 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from lowwater.progress.contract import Contract, Punctuated, WithinRows
+from lowwater.progress.contract import Contract, Learned, Punctuated, WithinRows
 from lowwater.progress.spec import StreamSpec
+from lowwater.progress.spread import counted
 from lowwater.stream.element import BEGINNING, END_OF_TIME, MARK, Chunk
 
 ATTRIBUTE, TIME = "__attribute", "__time"
@@ -66,10 +68,14 @@ def _measured(spec: StreamSpec, rows: Chunk, attribute: str, contract: Contract)
     held = contract.rows if isinstance(contract, WithinRows) else 0
     times = rows.select(*keys, domain.to_ticks(pl.col(attribute)).alias(TIME))
     newest = _newest(times, keys, held + 2)
-    if spec.jump is not None:
-        stretches = _stretches(times, keys, max(1, domain.ticks(spec.jump.over, "jump(...)")))
+    jump = domain.ticks(spec.jump.over, "jump(...)") if spec.jump is not None else None
+    if jump is not None:
+        stretches = _stretches(times, keys, max(1, jump))
         newest = pl.concat([newest, _below(stretches, newest, keys)])
-    return newest.with_columns(pl.lit(BEGINNING, dtype=pl.Int64).alias(MARK))
+    found = newest.with_columns(pl.lit(BEGINNING, dtype=pl.Int64).alias(MARK))
+    if isinstance(contract, Learned):
+        found = pl.concat([found, counted(times, keys, TIME, MARK, jump)])
+    return found
 
 
 def _newest(times: Chunk, keys: list[str], many: int) -> Chunk:

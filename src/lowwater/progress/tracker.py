@@ -21,7 +21,8 @@ from lowwater.progress.channel import (
     Ticks,
     Verdict,
 )
-from lowwater.progress.contract import Contract, Jump, Punctuated, Within, WithinRows
+from lowwater.progress.contract import Contract, Jump, Learned, Punctuated, Within, WithinRows
+from lowwater.progress.learned import LearnedChannel
 from lowwater.stream.element import BEGINNING
 from lowwater.stream.low_water_mark import LowWaterMark
 from lowwater.stream.time_domain import TimeDomain
@@ -43,9 +44,12 @@ def channel_maker(
     """How to make a channel that keeps this contract."""
     if isinstance(contract, Punctuated):
         return ProducerChannel
+    over = domain.ticks(jump.over, "jump(...)") if jump else None
+    if isinstance(contract, Learned):
+        completeness = contract.completeness
+        return lambda: LearnedChannel(completeness, over)
     slack = domain.ticks(contract.bound, "within(...)") if isinstance(contract, Within) else 0
     rows = contract.rows if isinstance(contract, WithinRows) else 0
-    over = domain.ticks(jump.over, "jump(...)") if jump else None
     return lambda: MeasuredChannel(slack, rows, over)
 
 
@@ -118,7 +122,7 @@ class Tracker:
         for name, times, marks in runs:
             if name not in self._channels:
                 self._admit(name, joining)
-            verdicts.append((name, self._channels[name].observe(times, marks), times))
+            verdicts.append((name, self._channels[name].absorb(times, marks), times))
         self._marks.advance_all({name: self._channels[name].mark for name, _, _ in verdicts})
         return verdicts
 
