@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from lowwater.errors import OptionError, unknown_name
 from lowwater.progress.late import LateRows
+from lowwater.progress.learned import Completeness
 
 _SUB = 8
 
@@ -93,6 +94,30 @@ class OperatorMetrics:
 
 
 @dataclass(frozen=True)
+class CompletenessMetrics:
+    """How complete a stream whose promise is learned is, or one channel of it."""
+
+    attribute: str
+    channel: Hashable
+    """None for the whole stream."""
+    rows: int
+    late_rows: int
+    target: float
+    """The share of rows that shall be on time."""
+    expected: float
+    """The share of the rows now coming that should be, by what recent rows were like."""
+    recent: float
+    """The share of recent rows that were."""
+    slack_seconds: float | None
+    """The slack in force, the longest of all channels; None before the first mark."""
+
+    @property
+    def achieved(self) -> float:
+        """The share of all rows so far that were on time."""
+        return 1 - self.late_rows / self.rows if self.rows else 1.0
+
+
+@dataclass(frozen=True)
 class StreamMetrics:
     """One source."""
 
@@ -106,6 +131,8 @@ class StreamMetrics:
     heartbeats: int
     stray_rows: int
     backward_marks: int
+    completeness: tuple[CompletenessMetrics, ...] = ()
+    """Where the promise is learned: the stream's first, then each channel's; else nothing."""
 
 
 @dataclass(frozen=True)
@@ -144,3 +171,22 @@ class RunMetrics:
             if each.name == name:
                 return each
         raise OptionError(unknown_name("stream", name, (each.name for each in self.streams)))
+
+
+def completeness_metrics(
+    found: Iterable[tuple[str, Hashable, Completeness]], rates: Mapping[str, int]
+) -> tuple[CompletenessMetrics, ...]:
+    """What a stream says of its completeness; ``rates`` are the ticks a second of attributes."""
+    return tuple(
+        CompletenessMetrics(
+            attribute,
+            channel,
+            each.rows,
+            each.late,
+            each.target,
+            each.expected,
+            each.recent,
+            None if each.slack is None else each.slack / rates[attribute],
+        )
+        for attribute, channel, each in found
+    )

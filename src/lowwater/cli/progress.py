@@ -13,6 +13,7 @@ from rich.text import Text
 
 from lowwater.cli.rows import json_line
 from lowwater.cli.screen import Screen
+from lowwater.metrics import CompletenessMetrics
 from lowwater.pipeline.progress import PipelineProgress, QueryProgress, StreamProgress
 
 DRAW_SECONDS = 0.25
@@ -130,7 +131,8 @@ def picture(progress: PipelineProgress, title: str, rate: float) -> RenderableTy
         f" {progress.rows_in:,} rows in ({rate:,.0f}/s), {progress.rows_out:,} out"
     )
     table.add_column("", overflow="ellipsis", no_wrap=True)
-    for name in ("rows", "mark", "lag", "late", "state"):
+    learned = any(each.completeness for query in progress.queries for each in query.streams)
+    for name in ("rows", "mark", "lag", "late", "state", *(["complete"] if learned else [])):
         table.add_column(name, justify="right", no_wrap=True, header_style="dim")
     for query in progress.queries:
         late = sum(each.refused_rows for each in query.streams)
@@ -146,9 +148,18 @@ def picture(progress: PipelineProgress, title: str, rate: float) -> RenderableTy
                 "" if each.lag_seconds is None else length(each.lag_seconds),
                 f"{each.refused_rows:,}",
                 "",
+                *([_share(each.completeness)] if learned else []),
                 style=style,
             )
     return table
+
+
+def _share(found: CompletenessMetrics | None) -> str:
+    """How complete a stream is whose promise is learned; nothing for others."""
+    if found is None:
+        return ""
+    slack = "" if found.slack_seconds is None else f", slack {found.slack_seconds:.3g} s"
+    return f"{percent(found.achieved)} of {percent(found.target)}{slack}"
 
 
 def plain_line(progress: PipelineProgress, rate: float) -> str:
@@ -168,7 +179,8 @@ def plain_line(progress: PipelineProgress, rate: float) -> str:
 
 def _marked(stream: StreamProgress) -> str:
     lag = f" (lag {length(stream.lag_seconds)})" if stream.lag_seconds else ""
-    return f"{stream.name} at {moment(stream.mark)}{lag}"
+    complete = f", complete {_share(stream.completeness)}" if stream.completeness else ""
+    return f"{stream.name} at {moment(stream.mark)}{lag}{complete}"
 
 
 def summary(progress: PipelineProgress, how: str) -> list[str]:
@@ -185,9 +197,22 @@ def summary(progress: PipelineProgress, how: str) -> list[str]:
             rows = f"{query.rows_in:,} rows in, {query.rows_out:,} out"
             lines.append(escape(f"  query {query.number} → {query.target}: {rows}"))
         lines += [
+            escape(f"  {_complete(each, query, many)}")
+            for each in query.streams
+            if each.completeness is not None
+        ]
+        lines += [
             escape(f"  {_late(each, query, many)}") for each in query.streams if each.refused_rows
         ]
     return lines
+
+
+def _complete(stream: StreamProgress, query: QueryProgress, many: bool) -> str:
+    """How complete a stream was whose promise was learned, and how complete it would go on."""
+    where = f" (query {query.number})" if many else ""
+    assert stream.completeness is not None
+    expected = percent(stream.completeness.expected)
+    return f"{stream.name}{where}: complete {_share(stream.completeness)}, {expected} expected"
 
 
 def _late(stream: StreamProgress, query: QueryProgress, many: bool) -> str:
@@ -222,6 +247,11 @@ def length(seconds: float) -> str:
     parts = [(days, "d"), (hours, "h"), (minutes, "min"), (rest, "s")]
     some = [f"{count} {unit}" for count, unit in parts if count]
     return " ".join(some[:2])
+
+
+def percent(share: float) -> str:
+    """A share, finer the nearer it is to all: never rounded up to all of it."""
+    return f"{int(share * 1e5) / 1e3:.3f}".rstrip("0").rstrip(".") + " %"
 
 
 def size(amount: int) -> str:

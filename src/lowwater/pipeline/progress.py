@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from lowwater.metrics import RunMetrics, StreamMetrics
+from lowwater.metrics import CompletenessMetrics, RunMetrics, StreamMetrics
 from lowwater.pipeline.load import PlannedQuery
 
 NEAR_SECONDS = 86_400
@@ -31,6 +31,8 @@ class StreamProgress:
     latest_seconds: float
     """The most that a row was late by."""
     late_to: str | None
+    completeness: CompletenessMetrics | None = None
+    """Of a stream whose promise is learned."""
 
 
 @dataclass(frozen=True)
@@ -99,10 +101,19 @@ def _query_json(query: QueryProgress) -> dict[str, Any]:
                 "late_rows": each.late_rows,
                 "refused_rows": each.refused_rows,
                 "late_to": each.late_to,
+                **_completeness_json(each.completeness),
             }
             for each in query.streams
         ],
     }
+
+
+def _completeness_json(found: CompletenessMetrics | None) -> dict[str, Any]:
+    if found is None:
+        return {}
+    shares = {"target": found.target, "expected": found.expected, "achieved": found.achieved}
+    rounded = {name: round(value, 6) for name, value in shares.items()}
+    return {"completeness": {**rounded, "slack_seconds": found.slack_seconds}}
 
 
 def query_progress(
@@ -137,6 +148,7 @@ def _stream(metrics: StreamMetrics, time: str, late_to: str | None) -> StreamPro
         metrics.refused_rows,
         max((line.longest_seconds for line in late), default=0.0),
         late_to,
+        next((each for each in metrics.completeness if each.attribute == time), None),
     )
 
 

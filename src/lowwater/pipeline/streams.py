@@ -17,6 +17,7 @@ from lowwater.progress.contract import (
     Contract,
     Heartbeat,
     Idle,
+    Learned,
     OnDemand,
     Ordered,
     Punctuated,
@@ -55,6 +56,13 @@ def make_stream(declared: Declared, engine: str, session: Callable[[], Any]) -> 
 
 def _contract(declared: Declared) -> Contract:
     within, column = declared.within, declared.punctuated
+    if declared.learned is not None:
+        if within is not None or column is not None:
+            raise QueryError(
+                "LEARNED stands in the place of a promise: leave it out, or the WITHIN or"
+                " PUNCTUATED BY beside it"
+            )
+        return Learned(declared.learned)
     if column is not None:
         if within is not None:
             raise QueryError("a stream is PUNCTUATED BY a column or WITHIN a length, not both")

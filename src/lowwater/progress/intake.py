@@ -19,9 +19,10 @@ from lowwater.errors import OptionError
 from lowwater.progress import late
 from lowwater.progress.channel import Ticks
 from lowwater.progress.conform import conform
-from lowwater.progress.contract import Every, Punctuated, Timer
+from lowwater.progress.contract import Every, Learned, Punctuated, Timer
 from lowwater.progress.describe import Demand
 from lowwater.progress.late import LateAccount
+from lowwater.progress.learned import Completeness, LearnedChannel, together
 from lowwater.progress.refusal import Mask, Refusals
 from lowwater.progress.spec import StreamSpec, channel_name
 from lowwater.progress.tracker import Judgement, Tracker, channel_maker
@@ -245,6 +246,23 @@ class Intake:
     def slowest(self, attribute: str) -> Hashable:
         """The channel that holds the mark of an attribute back."""
         return self._trackers[attribute].slowest
+
+    def completeness(self) -> list[tuple[str, Hashable, Completeness]]:
+        """How complete attributes are whose promise is learned: the stream, then its channels."""
+        found: list[tuple[str, Hashable, Completeness]] = []
+        for attribute, tracker in self._trackers.items():
+            if not isinstance(self.spec.contracts[attribute], Learned):
+                continue
+            channels = [
+                (name, channel.completeness)
+                for name, channel in list(tracker.channels.items())
+                if isinstance(channel, LearnedChannel)
+            ]
+            if channels:
+                found.append((attribute, None, together([each for _, each in channels])))
+            if self.spec.channel is not None:
+                found += [(attribute, name, each) for name, each in channels]
+        return found
 
     def promises(self) -> Promises:
         """The punctuation that is due: new, and useful to somebody."""

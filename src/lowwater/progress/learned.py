@@ -15,6 +15,7 @@ arrived. What is learned of a batch without order does not depend on how it was 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,6 +58,20 @@ class Completeness:
     def achieved(self) -> float:
         """Of all rows so far."""
         return 1 - self.late / self.rows if self.rows else 1.0
+
+
+def together(parts: Sequence[Completeness]) -> Completeness:
+    """How complete several channels of a stream are."""
+    rows = sum(each.rows for each in parts)
+    slacks = [each.slack for each in parts if each.slack is not None]
+    return Completeness(
+        rows,
+        sum(each.late for each in parts),
+        parts[0].target,
+        sum(each.rows * each.expected for each in parts) / rows if rows else 1.0,
+        sum(each.rows * each.recent for each in parts) / rows if rows else 1.0,
+        max(slacks, default=None),
+    )
 
 
 class LearnedChannel:

@@ -20,6 +20,11 @@ from tests.unit.pipeline.playing import SCHEMA, spec
         ("PROGRESS WITHIN 5 SECONDS", "ts within 5 s"),
         ("PROGRESS WITHIN INTERVAL '2' MINUTES ON ts", "ts within 2 minutes"),
         ("PROGRESS WITHIN 500 ROWS ON ts", "ts within 500 rows"),
+        ("PROGRESS LEARNED", "ts learned, 99.9 % complete"),
+        ("PROGRESS LEARNED 0.99 ON ts", "ts learned, 99 % complete"),
+        ("PROGRESS ORDERED BY ts LEARNED 99.95 %", "ts learned, 99.95 % complete"),
+        ("progress learned 90 percent per channel k", "ts learned, 90 % complete per k"),
+        ("PROGRESS LEARNED ON ts IDLE ON DEMAND WITHIN 5 s", "ts learned, 99.9 % complete"),
         ("PROGRESS ORDERED BY ts PER CHANNEL k", "ts ordered per k"),
         ("PROGRESS ORDERED BY TS PER CHANNEL K", "ts ordered per k"),
         ("PER CHANNEL k PROGRESS ORDERED BY ts", "ts ordered per k"),
@@ -66,6 +71,12 @@ def test_lengths_may_be_parameters():
     assert load_text(text, values={"n": 7}).streams["S"].node.spec.promise == "ts within 7 s"
 
 
+def test_how_complete_a_learned_promise_is_may_be_a_parameter():
+    text = f"CREATE STREAM S {SCHEMA} FROM 'csv:x' PROGRESS LEARNED :c ON ts;SELECT * FROM S"
+    promise = load_text(text, values={"c": 0.75}).streams["S"].node.spec.promise
+    assert promise == "ts learned, 75 % complete"
+
+
 @pytest.mark.parametrize(
     ("clauses", "message"),
     [
@@ -75,6 +86,12 @@ def test_lengths_may_be_parameters():
         ("ORDERED BY ts IDLE ON DEMAND HEARTBEAT EVERY 1 SECOND", "or has a HEARTBEAT, not both"),
         ("PUNCTUATED BY v WITHIN 5 SECONDS ON ts", "PUNCTUATED BY a column or WITHIN a length"),
         ("ORDERED BY ts IDLE ON DEMAND WITHIN 5 ROWS", "not a number of rows"),
+        ("LEARNED 99.9 ON ts", "a share between 0 and 1, such as 0.999"),
+        ("LEARNED 100 % ON ts", "LEARNED takes a share between 0 and 1"),
+        ("LEARNED quickly", "LEARNED takes a share"),
+        ("LEARNED 0.9 LEARNED 0.8", "LEARNED is given twice"),
+        ("LEARNED 0.9 WITHIN 5 SECONDS ON ts", "LEARNED stands in the place of a promise"),
+        ("LEARNED PUNCTUATED BY v ON ts", "LEARNED stands in the place of a promise"),
         ("ORDERED BY tss", "Did you mean 'ts'"),
         ("PROGRES ORDERED BY ts", "Did you mean PROGRESS"),
         ("ORDERED BY ts WITHIN 5 SECONDS WITHIN 6 SECONDS", "WITHIN is given twice"),

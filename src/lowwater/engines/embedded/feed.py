@@ -10,7 +10,7 @@ import polars as pl
 
 from lowwater.engines.embedded.graph import Arc
 from lowwater.errors import OptionError
-from lowwater.metrics import StreamMetrics
+from lowwater.metrics import StreamMetrics, completeness_metrics
 from lowwater.plan.nodes import SourceNode
 from lowwater.plan.physical import Operator
 from lowwater.progress.contract import Heartbeat, OnDemand, Timer
@@ -151,6 +151,10 @@ class Feed:
             self.beats,
             account.strays,
             account.backward_marks,
+            completeness_metrics(
+                self.intake.completeness(),
+                {name: domain.ticks_per_second for name, domain in self.spec.domains.items()},
+            ),
         )
 
 

@@ -207,7 +207,9 @@ class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         grown = [_grown(line, before.get((line.channel, line.reason))) for line in lines]
         refused = packed(taken.refused) if taken.refused is not None else b""
         told: list[Element] = list(taken.promises)
-        return taken.rows, refused, [grown, notes] if grown or notes else [], told
+        known = [(self._source.spec.name, *each) for each in self._intake.completeness()]
+        said = [grown, notes, known] if grown or notes or known else []
+        return taken.rows, refused, said, told
 
     # ---- reading ---------------------------------------------------------------------------
 

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from lowwater.engines.spark.program import Program
-from lowwater.metrics import Histogram, OperatorMetrics, RunMetrics, StreamMetrics
+from lowwater.metrics import (
+    CompletenessMetrics,
+    Histogram,
+    OperatorMetrics,
+    RunMetrics,
+    StreamMetrics,
+    completeness_metrics,
+)
 from lowwater.plan.physical import Operator, PhysicalPlan
-from lowwater.progress.late import LateAccount
+from lowwater.progress.late import LATE, LateAccount
+from lowwater.progress.learned import Completeness
+from lowwater.progress.spec import StreamSpec
 from lowwater.sources.replay import Replay
 from lowwater.stream.element import BEGINNING
 from lowwater.stream.time_domain import ROWS
@@ -31,6 +41,7 @@ class Reports:
         self._counts: dict[str, dict[str, int]] = {}
         self._rows: dict[str, int] = {}
         self._accounts = {s.spec.name: LateAccount(s.spec.name) for s in program.sources}
+        self._complete: dict[str, dict[tuple[str, Hashable], Completeness]] = {}
         self._ended: set[str] = set()
         self._rows_out = 0
         self._peak_rows = self._peak_bytes = 0
@@ -70,6 +81,9 @@ class Reports:
                     self._rows_out += about["rows_out"]
             for name, rows in report["rows"].items():
                 self._rows[name] = self._rows.get(name, 0) + rows
+            for stream, attribute, channel, *values in report["complete"]:
+                known = self._complete.setdefault(stream, {})
+                known[attribute, channel] = Completeness(*values)
             for stream, channel, reason, rows, longest, mean in report["late"]:
                 named = tuple(channel) if isinstance(channel, list) else channel
                 self._accounts[stream].add(named, reason, rows, longest, rows * mean)
@@ -153,6 +167,24 @@ class Reports:
             0,
             0,
             0,
+            self._completeness(spec, account),
+        )
+
+    def _completeness(
+        self, spec: StreamSpec, account: LateAccount
+    ) -> tuple[CompletenessMetrics, ...]:
+        """How complete a stream is; late rows are those of the account where it can tell."""
+        known = self._complete.get(spec.name, {})
+        lines = completeness_metrics(
+            [(attribute, channel, each) for (attribute, channel), each in known.items()],
+            {name: domain.ticks_per_second for name, domain in spec.domains.items()},
+        )
+        if len(spec.contracts) > 1:
+            return lines
+        late = [(each.channel, each.rows) for each in account.lines() if each.reason == LATE]
+        return tuple(
+            replace(line, late_rows=sum(n for c, n in late if line.channel in (None, c)))
+            for line in lines
         )
 
 

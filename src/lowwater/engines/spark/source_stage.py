@@ -105,7 +105,7 @@ class Reading:
         if account.rows:
             first = source.deliveries[0]
             rows = packed(pl.concat(self._refused, how="diagonal")) if self._refused else b""
-            body = pickled(([account.lines(), []], rows))
+            body = pickled(([account.lines(), [], []], rows))
             yield Message(first.stage, first.ids[0], source.index, Kind.REFUSED, -1, self._at, body)
 
 

@@ -9,9 +9,10 @@ that is run again does the same again.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from typing import Any
 
 import polars as pl
@@ -35,6 +36,7 @@ from lowwater.operators.union import Union
 from lowwater.progress.batch_intake import BatchIntake
 from lowwater.progress.contract import Heartbeat, OnDemand, Timer
 from lowwater.progress.late import LateAccount
+from lowwater.progress.learned import Completeness
 from lowwater.state.store import ChunkKey, MemoryStore
 from lowwater.stream.element import BEGINNING, Chunk, Element, End, GroupPunctuation
 
@@ -143,6 +145,7 @@ class Bucket:
         self._shelf, self._cache = shelf, cache
         self._now = 0
         self._notes: list[str] = []
+        self._complete: list[tuple[str, str, Hashable, Completeness]] = []
         self._when: int | None = None
 
     # ---- state -----------------------------------------------------------------------------
@@ -262,8 +265,9 @@ class Bucket:
                 refused.setdefault(intake.spec.name, []).append(aside)
             self._graph.push(port, [intake.seal(rows)])
         for message in by_kind.get(Kind.REFUSED, []):
-            (lines, notes), body = unpickled(message.body)
+            (lines, notes, known), body = unpickled(message.body)
             self._notes += notes
+            self._complete += known
             account = self._accounts[message.port]
             for line in lines:
                 total = line.mean_seconds * line.rows
@@ -400,6 +404,19 @@ class Bucket:
             "streams_shown": shown,
         }
 
+    def _completeness(self) -> list[tuple[Any, ...]]:
+        """How complete the streams are whose promise is learned, as plain values."""
+        own = [
+            (source.spec.name, *each)
+            for source in self._program.sources
+            if not source.ordered and source.index in self._accountable
+            for each in self._intakes[source.index].completeness()
+        ]
+        return [
+            (stream, attribute, channel, *dataclasses.astuple(each))
+            for stream, attribute, channel, each in (*own, *self._complete)
+        ]
+
     def _report(self, notes: list[str], batch: int) -> Message:
         about = self._about() | {"batch": batch}
         for member in self._graph.members.values():
@@ -418,6 +435,7 @@ class Bucket:
                 for x in both
             ]
         about["late"] = lines
+        about["complete"] = self._completeness() if first else []
         about["ended"] = [s.spec.name for s in self._program.sources if s.index in self._ended]
         about["notes"] = notes
         if self._program.ask_folder is not None:

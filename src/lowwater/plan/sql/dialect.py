@@ -42,6 +42,12 @@ class Length(exp.Expression):
     arg_types: ClassVar = {"this": True, "unit": False}
 
 
+class Share(exp.Expression):
+    """A part of a whole, as a number or in percent."""
+
+    arg_types: ClassVar = {"this": True, "percent": False}
+
+
 class Windowed(exp.Expression):
     """A source, a union or a select item with a window clause."""
 
@@ -69,7 +75,7 @@ class CreateStream(exp.Expression):
 class StreamClause(exp.Expression):
     """One clause of a stream: its name and what was given with it."""
 
-    arg_types: ClassVar = {"this": True, "expressions": False, "length": False}
+    arg_types: ClassVar = {"this": True, "expressions": False, "length": False, "share": False}
 
 
 class InsertInto(exp.Expression):
@@ -386,6 +392,8 @@ class Parser(SqlParser):
             clause.set("expressions", self._parse_csv(self._parse_id_var))
         elif kind == "length":
             clause.set("length", self._parse_length())
+        elif kind == "share":
+            clause.set("share", self._parse_share())
         elif kind == "text":
             text = self._parse_string()
             if text is None:
@@ -399,6 +407,20 @@ class Parser(SqlParser):
         elif kind == "pairs":
             clause.set("expressions", self._parse_wrapped_csv(self._parse_option))
         return _placed(self.expression(clause), token)
+
+    def _parse_share(self) -> exp.Expr | None:
+        """``0.999``, ``99.9 %``, ``:share``, or nothing."""
+        token = self._curr
+        if not token or token.token_type == TokenType.SEMICOLON:
+            return None
+        if token.text.upper() in _CLAUSE_BEGINS:
+            return None
+        number = self._parse_unary()
+        percent = self._match(TokenType.MOD) or self._match_text_seq("PERCENT")
+        share = self.expression(Share(this=number, percent=bool(percent)))
+        share = _placed(share, token)
+        share.meta["end"] = self._prev.end
+        return share
 
     def _parse_option(self) -> exp.Expr:
         """``name 'value'``; a name may have dots in it, and be quoted."""
@@ -436,6 +458,7 @@ STREAM_CLAUSES = {
     "ON": "columns",
     "UNIT": "word",
     "WITHIN": "length",
+    "LEARNED": "share",
     "PUNCTUATED BY": "columns",
     "PER CHANNEL": "columns",
     "PER GROUP": "columns",

@@ -15,7 +15,8 @@ from lowwater.plan.sql import dialect
 from lowwater.plan.sql.query import Queries
 from lowwater.plan.sql.reading import place, statements, wrong
 from lowwater.plan.sql.scope import found
-from lowwater.plan.sql.values import Span, Values, span
+from lowwater.plan.sql.values import Span, Values, share, span
+from lowwater.progress.contract import Learned
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class Declared:
     """What a time that is a number counts."""
     within: Span | None = None
     punctuated: str | None = None
+    learned: float | None = None
     channel: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     on_demand: bool = False
@@ -116,6 +118,9 @@ def _declared(tree: dialect.CreateStream, values: Values, text: str) -> Declared
         name = clause.this
         if name == "OPTIONS":
             made["options"] = _options(clause, made, text)
+            continue
+        if name == "LEARNED":
+            made["learned"] = _learned(clause, made, values, text)
             continue
         listed = _listed(clause, columns, text)
         length = clause.args.get("length")
@@ -212,6 +217,13 @@ def _options(clause: exp.Expr, made: Mapping[str, Any], text: str) -> dict[str, 
     if "options" in made:
         raise wrong("OPTIONS is given twice", text, clause)
     return {each.this.name: each.expression.name for each in clause.expressions}
+
+
+def _learned(clause: exp.Expr, made: Mapping[str, Any], values: Values, text: str) -> float:
+    if "learned" in made:
+        raise wrong("LEARNED is given twice", text, clause)
+    given = clause.args.get("share")
+    return share(given, values, text, "LEARNED") if given is not None else Learned().completeness
 
 
 def _one(name: str, listed: tuple[str, ...], clause: exp.Expr, text: str) -> str | None:

@@ -112,6 +112,20 @@ def _nanoseconds(length: str) -> Fraction | None:
         return None
 
 
+def share(tree: exp.Expr, values: Values, text: str, what: str) -> float:
+    """A part of a whole in a clause: a number between 0 and 1, or a percentage."""
+    amount = tree.this
+    if isinstance(amount, exp.Placeholder | exp.Parameter):
+        amount = parameter(amount, values, text)
+    size = number(amount)
+    if size is not None and tree.args.get("percent"):
+        size /= 100
+    if size is None or not 0 < size < 1:
+        known = "a share between 0 and 1, such as 0.999, or the same as 99.9 %"
+        raise wrong(f"{what} takes {known}", text, tree)
+    return float(size)
+
+
 def span(tree: exp.Expr, values: Values, text: str, what: str) -> Span:
     """A length in a clause: of time (a bare number is seconds) or of rows."""
     found = interval(tree)
