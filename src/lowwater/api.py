@@ -24,16 +24,20 @@ from lowwater.operators.aggregates import UserAggregate
 from lowwater.operators.flush import Flush
 from lowwater.operators.keeping import Form
 from lowwater.plan import aggregating, builders, joining
+from lowwater.plan import aggregating, builders, correcting, joining
 from lowwater.plan.compile import PlanShape, compile_plan
 from lowwater.plan.explain import explain
 from lowwater.plan.nodes import Node, SourceNode
 from lowwater.plan.sql.query import plan_query
 from lowwater.progress.contract import Contract, Generation, Idle, Jump, Ordered, jump
-from lowwater.progress.spec import LatePolicy, Stamp, StreamSpec
+from lowwater.progress.spec import STREAM, LatePolicy, Stamp, StreamSpec
 from lowwater.sources.frame import Frame, is_dataframe
 from lowwater.sources.replay import replay
 from lowwater.sources.source import Source
 from lowwater.stream.duration import Duration
+
+LateRows = Any
+"""A table of late rows, a folder of such, or these by stream."""
 
 _names = count(1)
 
@@ -271,6 +275,34 @@ class Stream:
         )
         return prepare(compile_plan(self._node, plan), engine, options).start()
 
+    # ---- late rows, afterwards -------------------------------------------------------------
+
+    def corrections(self, late: LateRows) -> pa.Table:
+        """What late rows would have added: the answer to these rows alone, in the query's columns.
+
+        ``late`` is what ``run.late_rows()`` gives, a folder of such files, or, where several
+        streams had late rows, a mapping of their names to such. Rows that have no usable time are
+        in no answer. What cannot be corrected is refused, and so are queries with joins, distinct
+        rows, sessions, windows of rows, and conditions on answers.
+        """
+        node = self._timed()
+        tables = late if isinstance(late, Mapping) else {correcting.only_stream(node): late}
+        given = {name: _frame(each, name) for name, each in tables.items()}
+        planned = compile_plan(correcting.over_late_rows(node, given), "out-of-order")
+        return prepare(planned, "embedded", RunOptions(to_end=True)).run_here().results()
+
+    def corrected(self, answers: Any, late: LateRows) -> pa.Table:
+        """Answers restated: as if the late rows had come in time.
+
+        Counts and sums are added, extremes compared, and windows that had no answer get one.
+        ``answers`` is what ``run.results()`` or ``collect`` gave, or a folder of such files.
+        Queries with aggregates of which two values do not make one are refused.
+        """
+        node = self._timed()
+        correcting.shape(node)
+        found = pl.DataFrame(self.corrections(late))
+        return correcting.put_together(node, _frame(answers), found).to_arrow()
+
     def to_spark(
         self,
         spark: Any = None,
@@ -325,6 +357,25 @@ class Grouped:
     def agg(self, **aggregates: str | UserAggregate) -> Stream:
         """Aggregate: ``agg(n="count(*)", most="max(len)")``."""
         return Stream(aggregating.group_aggregated(self._node, self._groups, aggregates, _origin()))
+
+
+def _frame(given: Any, stream: str | None = None) -> pl.DataFrame:
+    """A table, or the Parquet files of a folder; of a stream, where files hold several."""
+    if isinstance(given, str | Path):
+        place = Path(given)
+        if not place.exists():
+            raise OptionError(f"{place} is not there; if no row was late, nothing is to correct")
+        files = sorted(place.rglob("*.parquet")) if place.is_dir() else [place]
+        if not files:
+            return pl.DataFrame()
+        frame = pl.concat([pl.read_parquet(each) for each in files], how="diagonal")
+    elif isinstance(given, pa.Table | pl.DataFrame):
+        frame = pl.DataFrame(given)
+    else:
+        raise OptionError(f"give a table or a folder of Parquet files, not {type(given).__name__}")
+    if stream is not None and STREAM in frame.columns:
+        frame = frame.filter(pl.col(STREAM) == stream)
+    return frame
 
 
 def sql(text: str, /, **given: Any) -> Stream:

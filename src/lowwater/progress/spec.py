@@ -25,6 +25,8 @@ from lowwater.stream.time_domain import TimeDomain
 
 REASON, LATE_BY, MET = "_reason", "_late_by_seconds", "_mark"
 """Columns the side output adds to a refused row."""
+STREAM = "_stream"
+"""The column that says whose row it is, in files that hold rows of several streams."""
 
 LatePolicy = Literal["side", "drop", "fail"]
 Stamp = Literal["external", "internal", "latent"]

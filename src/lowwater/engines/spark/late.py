@@ -13,10 +13,10 @@ import polars as pl
 import polars.selectors as cs
 
 from lowwater.errors import OptionError, SinkError
+from lowwater.progress.spec import STREAM
 from lowwater.sinks import Folder
 from lowwater.stream.element import Chunk
 
-STREAM = "_stream"
 COMPUTED = "__computed"
 """How columns begin that Spark computed for an operator; nobody else is shown them."""
 

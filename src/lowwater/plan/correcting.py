@@ -1,0 +1,236 @@
+"""Corrections: what late rows would have added to answers that were given without them.
+
+The late rows of a side output are asked the same query, by themselves; nothing of it is late then.
+Answers to rows and to late rows are put together where the query allows that: counts and sums are
+added, of two extremes the greater one stays, and what had no answer yet has one now.
+
+Invariant: answers corrected by all late rows are those to all rows at once. A query of which that
+cannot be said is refused, with the part of it that is in the way.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+from lowwater.errors import OptionError, QueryError, unknown_name
+from lowwater.operators.window_aggregate import END, START
+from lowwater.plan import nodes
+from lowwater.plan.expressions import take_apart
+from lowwater.plan.nodes import Node
+from lowwater.progress import late
+from lowwater.progress.contract import WithinRows
+from lowwater.progress.spec import REASON, StreamSpec
+from lowwater.sources.replay import replay
+from lowwater.stream.element import SEQUENCE
+
+USABLE = (late.LATE, late.AHEAD)
+"""Rows that were refused for such reasons have a time and a place in some answer."""
+
+_ADVICE = "ask the whole query again over kept rows and late rows together"
+_ROWWISE = (nodes.FilterNode, nodes.ProjectNode, nodes.ApplyNode, nodes.UnionNode, nodes.OrderNode)
+_AGGREGATES = (nodes.WindowAggregateNode, nodes.GroupAggregateNode)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What an answer is made of: columns that name it, and columns that can be put together."""
+
+    keys: tuple[str, ...]
+    merged: Mapping[str, str]
+    """Column to aggregate function."""
+
+
+def over_late_rows(node: Node, given: Mapping[str, pl.DataFrame]) -> Node:
+    """The same query over the late rows of its streams; streams that are not given have none."""
+    _check_rows(node)
+    streams = {spec.name: spec for spec in _specs(node)}
+    for name in given:
+        if name not in streams:
+            raise OptionError(unknown_name("stream", name, streams))
+    return _instead(node, given)
+
+
+def _specs(node: Node) -> list[StreamSpec]:
+    if isinstance(node, nodes.SourceNode):
+        return [node.spec]
+    return [spec for each in node.inputs for spec in _specs(each)]
+
+
+def only_stream(node: Node) -> str:
+    """The name of the stream a query reads, if it is one."""
+    names = list(dict.fromkeys(spec.name for spec in _specs(node)))
+    if len(names) > 1:
+        known = ", ".join(names)
+        raise OptionError(
+            f"several streams have late rows ({known}): give a table for each, by name"
+        )
+    return names[0]
+
+
+def _instead(node: Node, given: Mapping[str, pl.DataFrame]) -> Node:
+    if isinstance(node, nodes.SourceNode):
+        return _late_source(node, given.get(node.spec.name))
+    return dataclasses.replace(node, inputs=tuple(_instead(each, given) for each in node.inputs))
+
+
+def _late_source(node: nodes.SourceNode, rows: pl.DataFrame | None) -> Node:
+    spec, schema = node.spec, node.spec.row_schema
+    if rows is None:
+        rows = pl.DataFrame(schema=schema)
+    missing = [name for name in (*schema, REASON) if name not in rows.columns]
+    if missing and rows.height:
+        raise OptionError(
+            f"these are not the late rows of stream {spec.name!r}: column {missing[0]!r} is"
+            " missing; give what run.late_rows() gives"
+        )
+    some = rows.filter(pl.col(REASON).is_in(USABLE)) if rows.height else pl.DataFrame(schema=schema)
+    rows = some.select(pl.col(name).cast(dtype) for name, dtype in schema.items())
+    # Nothing is promised before the end, so nothing is late.
+    promise = {name: WithinRows(rows.height) for name in spec.contracts}
+    alone = StreamSpec(spec.name, schema, spec.time, promise, spec.unit, jump=None, late="fail")
+    return nodes.SourceNode.of(alone, replay(rows), node.origin)
+
+
+# ---- what can be corrected ---------------------------------------------------------------------
+
+
+def _refuse(part: str, why: str, advice: str = _ADVICE) -> QueryError:
+    return QueryError(f"answers of this query cannot be corrected: {part}, {why}; {advice}")
+
+
+def _check_rows(node: Node, above: bool = False) -> None:
+    """Refuse what late rows alone cannot be asked; ``above``: below something that aggregates."""
+    if isinstance(node, nodes.JoinNode):
+        raise _refuse("it joins", "and a late row may match rows that are gone")
+    if isinstance(node, nodes.DistinctNode):
+        raise _refuse("it keeps distinct rows", "and which were there before is forgotten")
+    if isinstance(node, nodes.SessionNode):
+        raise _refuse("it has sessions", "and a late row may make two of them one")
+    if isinstance(node, nodes.StampNode) or (
+        isinstance(node, nodes.SourceNode) and node.spec.stamp != "external"
+    ):
+        raise _refuse("its rows are stamped on arrival", "so that none is late", "there is nothing")
+    if isinstance(node, nodes.WindowAggregateNode) and node.attribute == SEQUENCE:
+        raise _refuse("its windows count rows", "and a late row would move all rows after it")
+    aggregates = isinstance(node, _AGGREGATES)
+    if aggregates and above:
+        raise _refuse("it aggregates aggregates", "and those below were passed on uncorrected")
+    if not (aggregates or isinstance(node, (*_ROWWISE, nodes.SourceNode))):
+        raise _refuse(f"it has a {type(node).__name__}", "of which nothing is known")
+    if isinstance(node, nodes.FilterNode | nodes.ApplyNode | nodes.UnionNode) and _aggregated(node):
+        part = {
+            nodes.FilterNode: "it chooses among answers (HAVING, or where after agg)",
+            nodes.ApplyNode: "it applies a function to answers",
+            nodes.UnionNode: "it unites answers",
+        }[type(node)]
+        advice = "take that part away, correct, and do it to the corrected answers"
+        raise _refuse(part, "and those it is about are incomplete", advice)
+    for each in node.inputs:
+        _check_rows(each, above or aggregates)
+
+
+def _aggregated(node: Node) -> bool:
+    return isinstance(node, _AGGREGATES) or any(_aggregated(each) for each in node.inputs)
+
+
+def shape(node: Node) -> Shape | None:
+    """How answers of a query are put together; None if they are rows, one for each row."""
+    _check_rows(node)
+    return _shape(node) if _aggregated(node) else None
+
+
+def _shape(node: Node) -> Shape:
+    if isinstance(node, nodes.OrderNode):
+        return _shape(node.inputs[0])
+    if isinstance(node, nodes.ProjectNode):
+        return _projected(node, _shape(node.inputs[0]))
+    assert isinstance(node, nodes.WindowAggregateNode | nodes.GroupAggregateNode)
+    merged = {}
+    for each, text in zip(node.aggregates, node.texts, strict=True):
+        wish = text.removesuffix(f" AS {each.name}")
+        taken = take_apart(wish) if wish != each.name else None
+        function = taken.function if taken is not None else "your own"
+        if taken is None or taken.distinct or function not in ("count", "sum", "min", "max"):
+            shown = f"{each.name} is {wish}" if taken is not None else f"{each.name} is your own"
+            advice = (
+                "ask for sum and count, and divide them afterwards"
+                if function == "avg"
+                else "leave it out: count, sum, min and max can be corrected"
+            )
+            raise _refuse(shown, "and two such values do not make one", advice)
+        merged[each.name] = function
+    edges = (START, END) if isinstance(node, nodes.WindowAggregateNode) else ()
+    return Shape((*edges, *node.groups), merged)
+
+
+def _projected(node: nodes.ProjectNode, below: Shape) -> Shape:
+    """The shape under new names, as long as nothing is computed and nothing needed is left out."""
+    keys, merged, shown = [], {}, set()
+    for name, item in node.items:
+        if not item.polars.meta.is_column():
+            raise _refuse(
+                f"{name} is computed from answers ({item.text})",
+                "and they are incomplete",
+                "ask for what it is computed from, correct, and compute it then",
+            )
+        column = item.polars.meta.output_name()
+        shown.add(column)
+        if column in below.merged:
+            merged[name] = below.merged[column]
+        else:
+            keys.append(name)
+    windows = {START, END} & set(below.keys)
+    needed = set(below.keys) - windows
+    lost = sorted(needed - shown) + ([START] if windows and not windows & shown else [])
+    if lost:
+        raise _refuse(
+            f"it does not show {lost[0]}",
+            "so that nobody knows which answer is corrected",
+            f"select {lost[0]} too",
+        )
+    return Shape(tuple(keys), merged)
+
+
+# ---- putting answers together ------------------------------------------------------------------
+
+
+def put_together(node: Node, answers: pl.DataFrame, corrections: pl.DataFrame) -> pl.DataFrame:
+    """Answers restated by corrections."""
+    form = shape(node)
+    if not answers.width:
+        answers = pl.DataFrame(schema=dict(node.schema))
+    if list(answers.columns) != list(node.schema):
+        raise OptionError(
+            f"these are not answers of this query: they have columns"
+            f" {', '.join(answers.columns)}, not {', '.join(node.schema)}"
+        )
+    schema = dict(node.schema)
+    both = pl.concat([answers.cast(schema), corrections.cast(schema)])  # type: ignore[arg-type]
+    if form is not None:
+        both = _merged(both, form).select(list(schema)).cast(schema)  # type: ignore[arg-type]
+    order = node
+    while isinstance(order, nodes.ProjectNode):
+        order = order.inputs[0]
+    if isinstance(order, nodes.OrderNode) and order.attribute in both.columns:
+        both = both.sort(order.attribute, maintain_order=True)
+    return both
+
+
+def _merged(both: pl.DataFrame, form: Shape) -> pl.DataFrame:
+    parts = [_part(name, function, both.schema[name]) for name, function in form.merged.items()]
+    if not parts:
+        return both.unique(form.keys, keep="first", maintain_order=True)
+    return both.group_by(form.keys, maintain_order=True).agg(parts)
+
+
+def _part(name: str, function: str, dtype: pl.DataType) -> pl.Expr:
+    column = pl.col(name)
+    if function == "min":
+        return column.min()
+    if function == "max":  # to SQL, NaN is the greatest number
+        return column.nan_max() if dtype.is_float() else column.max()
+    return pl.when(column.is_not_null().any()).then(column.sum())
