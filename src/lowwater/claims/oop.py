@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 from lowwater.claims import oop_band, oop_flush, oop_held, oop_join, oop_joint, oop_union
+"""The claims of the OOP paper (Li et al., out-of-order processing): §3.2, §5.3, §7 and §8."""
+
+from __future__ import annotations
+
+from lowwater.claims import learned, oop_band, oop_held, oop_join, oop_joint, oop_union
 from lowwater.claims.claim import Claim
 
 CLAIMS: tuple[Claim, ...] = (
@@ -14,5 +19,6 @@ CLAIMS: tuple[Claim, ...] = (
     oop_union.N3,
     oop_held.S53,
     oop_joint.S7,
+    learned.LEARNED,
 )
 """In the order of the experiments, then of the sections."""

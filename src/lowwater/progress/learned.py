@@ -31,7 +31,7 @@ START = 16
 """Rows to learn from before the first mark."""
 STEPS = (8, 64)
 """The least and the most rows between two choices of the slack; early on an eighth of all rows."""
-MEMORY = 50.0
+MEMORY = 30.0
 """The memory of a channel: as many rows as may have so many late ones among them."""
 FORBEARANCE = 20.0
 """So many late rows too many, or the rows allowed between two choices, make one more ``e`` of
