@@ -173,3 +173,21 @@ def test_an_operator_that_fails_is_named_with_its_line(engine: Engine) -> None:
 
 def _fails(chunk: pl.DataFrame) -> pl.DataFrame:
     raise ValueError("no luck")
+
+
+def test_a_learned_promise_refuses_the_same_rows_and_says_alike_how_complete_it_is(
+    engine: Engine,
+) -> None:
+    table = unruly(9, 2_000)
+    query = minutes(stream(table, progress=lw.learned(0.9), channel="dev"))
+    run, own = (each.run(query, chunk_rows=500, buckets=2) for each in (engine, EMBEDDED))
+    assert side(run) == side(own)
+    assert table_rows(run.results()) == table_rows(own.results())
+    told, expected = (each.metrics().stream("log").completeness for each in (run, own))
+    assert {each.channel: each for each in told} == {each.channel: each for each in expected}
+    assert told[0].channel is None
+    assert (told[0].rows, told[0].late_rows) == (2_000, sum(side(run).values()))
+    assert 0.86 < told[0].achieved < 0.94
+    restated = query.corrected(run.results(), run.late_rows())
+    whole = f"SELECT ws, we, dev, count(*) FROM {windows('log', 10)} GROUP BY ALL"
+    assert table_rows(restated) == answer(whole, {"log": table})

@@ -15,9 +15,11 @@ from typer.testing import CliRunner
 import lowwater as lw
 from lowwater.cli import app
 from lowwater.engines.spark.checkpoint import look_into
+from tests.support.batches import learned_in_batches
 
 SCHEMA = "ts timestamp_ntz, k bigint, v double"
-START = datetime(2024, 1, 1)
+START, EPOCH = datetime(2024, 1, 1), datetime(1970, 1, 1)
+MICROSECOND = timedelta(microseconds=1)
 
 
 def write(folder: Path, number: int, seconds: list[float], k: int = 1) -> None:
@@ -212,3 +214,30 @@ def test_what_cannot_run_on_spark_says_so(spark):
     frame = spark.readStream.format("rate").load()
     with pytest.raises(lw.OptionError, match='engine="spark"'):
         lw.stream(frame, name="rate", time="timestamp").select("timestamp").collect()
+
+
+def test_a_learned_promise_goes_from_batch_to_batch_and_tells_how_complete_it_is(spark, tmp_path):
+    """Each file goes ten seconds further; the last row of each is behind, every third time far."""
+    contract = lw.learned(0.9)
+    files = [
+        [*(10 * file + step / 4 for step in range(40)), 10 * file - (9 if file % 3 == 2 else 1)]
+        for file in range(7)
+    ]
+    for number, seconds in enumerate(files):
+        write(tmp_path / "in", number, seconds)
+    query = read(spark, tmp_path / "in", "s", progress=contract, jump=None)
+    counts = query.window("1 second").agg(n="count(*)")
+    run = counts.run(engine="spark", session=spark, trigger="available-now", buckets=2)
+    run.await_termination()
+    rows = [(round((at(each) - EPOCH) / MICROSECOND), "", None) for file in files for each in file]
+    kept = learned_in_batches(rows, [41] * 7, contract, keyed=False)
+    late = run.late_rows()
+    refused = [time for (time, _, _), on_time in zip(rows, kept, strict=True) if not on_time]
+    assert refused
+    assert sorted(round((t - EPOCH) / MICROSECOND) for t in late["ts"].to_pylist()) == refused
+    metrics = run.metrics().stream("s")
+    (told,) = metrics.completeness
+    assert (told.rows, told.late_rows, told.target) == (7 * 41, len(refused), 0.9)
+    assert told.slack_seconds is not None
+    assert metrics.marks["ts"] == at(69.75 - told.slack_seconds)
+    assert counts.corrections(late)["n"].to_pylist() == [1] * len(refused)

@@ -5,9 +5,10 @@ force is one that the rows so far recommend (see ``lateness``), and it is chosen
 *numbers of rows of the channel*, never at the ends of chunks: how a stream is cut cannot change a
 verdict. A late row is learned from like any other.
 
-What decides how careful the channel is, is its *debt*: rows that were late, less those that were
-allowed to be. So the share of rows on time comes to the one wanted, over the run, whatever the
-disorder does. Credit is not saved up without end, or a quiet time would pay for a careless one.
+How careful a channel is goes by the share of recent rows that were late, and by its *debt*: rows
+that were late, less those that were allowed to be. So the share of rows on time comes to the one
+wanted, over the run, whatever the disorder does. Credit is not saved up without end, or a quiet
+time would pay for a careless one.
 
 Invariant: the mark never decreases, and no row judged on time is below the mark that held when it
 arrived. What is learned of a batch without order does not depend on how it was read.
@@ -34,10 +35,10 @@ STEPS = (8, 64)
 MEMORY = 30.0
 """The memory of a channel: as many rows as may have so many late ones among them."""
 FORBEARANCE = 20.0
-"""So many late rows too many, or the rows allowed between two choices, make one more ``e`` of
-pressure."""
+"""So many late rows too many (or as many as are allowed between two choices of the slack) are worth
+one more ``e`` of pressure; so is a recent share of late rows that is twice the allowed one."""
 CREDIT, STRAIN = 3.0, 8.0
-"""The bounds of the pressure, as powers of ``e``."""
+"""The most that credit takes away from the pressure, and the most there is, as powers of ``e``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,8 +201,8 @@ class LearnedChannel:
         fading = float(np.exp(-rows / self._memory))
         self._recent = self._recent * fading + missed / rows * (1 - fading)
         if self._studied >= START:
-            strain = min(self._debt / forbearance, STRAIN)
-            self._slack = self._lateness.slack(float(np.exp(strain)))
+            strain = self._debt / forbearance + self._recent / self._missing - 1
+            self._slack = self._lateness.slack(float(np.exp(min(strain, STRAIN))))
 
     # ---- rows without order ----------------------------------------------------------------
 
