@@ -19,8 +19,10 @@ from typer.testing import CliRunner
 
 import lowwater
 from lowwater.cli import app
-from lowwater.cli.progress import length, moment, size
+from lowwater.cli.progress import length, moment, picture, plain_line, size
 from lowwater.cli.rows import fitted, shown
+from lowwater.metrics import CompletenessMetrics
+from lowwater.pipeline.progress import PipelineProgress, QueryProgress, StreamProgress
 from lowwater.plan.sql.dialect import STREAM_CLAUSES
 from tests.unit.pipeline.playing import SCHEMA, START, table, until, write
 from tests.unit.running import LONG
@@ -66,6 +68,34 @@ def test_a_bare_query_prints_a_table_and_a_summary_beside_it():
     ]
     assert re.search(r"done after .* s: 5 rows in, 4 out, 1 late", done.stderr)
     assert "S: 1 late by up to 8 s, not kept; LATE TO 'folder/' would" in done.stderr
+
+
+def test_a_learned_promise_shows_how_complete_the_stream_is_and_others_show_nothing():
+    write(table([*range(40), 20, *range(40, 60)]), Path("a.csv"))
+    learned = STREAM.replace("PROGRESS ORDERED BY ts", "PROGRESS LEARNED 90 % ON ts")
+    done = lw("run", pipeline(learned, COUNT))
+    assert re.search(r"S: complete 98\.36 % of 90 %, slack 0 s, 98\.\d+ % expected", done.stderr)
+    last = json.loads(lw("run", pipeline(learned, COUNT), "--json").stdout.splitlines()[-1])
+    (stream,) = last["queries"][0]["streams"]
+    told = stream["completeness"]
+    assert (told["target"], told["achieved"], told["slack_seconds"]) == (0.9, 0.983607, 0.0)
+    assert 0.95 < told["expected"] < 1
+    assert "complete" not in lw("run", pipeline(STREAM, COUNT)).stderr
+    last = json.loads(lw("run", pipeline(STREAM, COUNT), "--json").stdout.splitlines()[-1])
+    assert "completeness" not in last["queries"][0]["streams"][0]
+
+
+def test_the_picture_of_a_run_has_a_column_for_learned_streams_only():
+    told = CompletenessMetrics("ts", None, 1_000, 3, 0.999, 0.99951, 0.998, 2.5)
+    for complete in (None, told):
+        stream = StreamProgress("S", 1_000, 60, None, 3, 3, 8.0, None, complete)
+        query = QueryProgress(1, 1, "console", True, 1_000, 9, 0, 0, (stream,))
+        progress = PipelineProgress(1.0, (query,))
+        drawn = picture(progress, "p.sql", 10.0)
+        assert len(drawn.columns) == (6 if complete is None else 7)
+        line = plain_line(progress, 10.0)
+        shown = "S at 60, complete 99.7 % of 99.9 %, slack 2.5 s" if complete else "S at 60"
+        assert line.endswith(shown)
 
 
 def test_quiet_shows_results_only():
