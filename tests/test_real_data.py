@@ -1,6 +1,7 @@
 """Real disorder: packets at honeypots whose clocks drift, if the data is at hand.
 
-Set LOWWATER_DATA to a folder that holds honeypot_marx/honeypot_marx.parquet.
+Set LOWWATER_DATA to a folder that holds honeypot_marx/honeypot_marx.parquet. Learned progress is
+also tried on ooo_umts/ooo_umts.parquet and binance_feed/binance_feed.parquet, if they are there.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import polars as pl
 import pytest
 
 import lowwater as lw
+from lowwater.claims import learned
+from lowwater.claims.learned_streams import real
 
 DATA = Path(os.environ.get("LOWWATER_DATA", "no-data")) / "honeypot_marx/honeypot_marx.parquet"
 
@@ -44,3 +47,11 @@ def test_one_merged_promise_finds_exactly_the_late_half(packets: pl.DataFrame) -
     run = per_minute(packets)
     assert run.metrics().late_rows == late == run.late_rows().num_rows
     assert round(late / packets.height, 3) == 0.507
+
+
+def test_learned_progress_is_complete_and_sooner_than_the_best_fixed_slack() -> None:
+    streams = list(real())
+    if not streams:
+        pytest.skip("LOWWATER_DATA does not name a folder with streams to learn from")
+    whole = learned.judged(learned.measured(streams))
+    assert whole["holds"].all(), whole.filter(~pl.col("holds")).to_dicts()

@@ -24,6 +24,8 @@ PRIOR = 200.0
 """Punctual rows a channel is thought to have sent before: a bad start is not all there is."""
 TYPICAL = 10.0
 """The lateness that this many times the allowed share of rows exceed is the scale of a price."""
+SOME = 0.75
+"""But it is one that no more than this share of the disordered rows exceed."""
 BALANCE = 0.4
 """The price without pressure, in that scale."""
 
@@ -83,16 +85,18 @@ class Lateness:
 
     def slack(self, pressure: float) -> int:
         """The slack to allow."""
-        later = np.cumsum(self._weights[::-1])[::-1]
-        total = float(later[0]) + self._prior
-        shares = np.append(later[1:], 0.0) / total  # of the rows later than each bin holds
-        disordered = float(shares[0])
+        later = np.zeros(len(self._weights))  # the weight of the rows later than each bin holds
+        np.cumsum(self._weights[:0:-1], out=later[-2::-1])
+        disordered = float(later[0])
         if not disordered:
             return 0
-        level = min(TYPICAL * self._missing, disordered * 0.75)
-        typical = max(1, int(self._edges[int((shares > level).sum())]))
+        total = disordered + float(self._weights[0]) + self._prior
+        level = min(TYPICAL * self._missing * total, disordered * SOME)
+        typical = max(1, int(self._edges[np.count_nonzero(later > level)]))
         price = BALANCE * typical / self._missing * pressure
-        return int(self._edges[int(np.argmin(self._edges + price * shares))])
+        later *= price / total
+        later += self._edges
+        return int(self._edges[later.argmin()])
 
     def share_within(self, slack: int) -> float:
         """The share of recent rows that are no later than this."""

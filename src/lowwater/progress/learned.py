@@ -163,7 +163,8 @@ class LearnedChannel:
             if self._slack is not None:
                 np.maximum(tops[part] - self._slack, held[at], out=held[part])
             self._missed += int((times[at:until] < held[at:until]).sum())
-            self._bins = np.concatenate([self._bins, bins[at:until]])
+            fresh = bins[at:until]
+            self._bins = np.concatenate([self._bins, fresh]) if len(self._bins) else fresh
             if len(self._bins) == self._step():
                 self._learn(self._bins, None, len(self._bins), self._missed)
                 self._bins, self._missed = self._bins[:0], 0
