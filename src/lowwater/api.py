@@ -23,7 +23,6 @@ from lowwater.joins.shape import How
 from lowwater.operators.aggregates import UserAggregate
 from lowwater.operators.flush import Flush
 from lowwater.operators.keeping import Form
-from lowwater.plan import aggregating, builders, joining
 from lowwater.plan import aggregating, builders, correcting, joining
 from lowwater.plan.compile import PlanShape, compile_plan
 from lowwater.plan.explain import explain

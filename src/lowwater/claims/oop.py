@@ -1,13 +1,8 @@
-"""The claims of the OOP paper (Li et al., out-of-order processing): §5 to §8."""
+"""The claims of the OOP paper (Li et al., out-of-order processing): §3.2 and §5 to §8."""
 
 from __future__ import annotations
 
-from lowwater.claims import oop_band, oop_flush, oop_held, oop_join, oop_joint, oop_union
-"""The claims of the OOP paper (Li et al., out-of-order processing): §3.2, §5.3, §7 and §8."""
-
-from __future__ import annotations
-
-from lowwater.claims import learned, oop_band, oop_held, oop_join, oop_joint, oop_union
+from lowwater.claims import learned, oop_band, oop_flush, oop_held, oop_join, oop_joint, oop_union
 from lowwater.claims.claim import Claim
 
 CLAIMS: tuple[Claim, ...] = (
