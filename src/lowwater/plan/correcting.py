@@ -17,7 +17,8 @@ from dataclasses import dataclass
 import polars as pl
 
 from lowwater.errors import OptionError, QueryError, unknown_name
-from lowwater.operators.window_aggregate import END, START
+from lowwater.operators.window_aggregate import END
+from lowwater.operators.window_state import START
 from lowwater.plan import nodes
 from lowwater.plan.expressions import take_apart
 from lowwater.plan.nodes import Node
