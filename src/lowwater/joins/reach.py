@@ -9,9 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from lowwater.stream.element import BEGINNING, END_OF_TIME
+
+Ticks = NDArray[np.int64]
 
 
 class Reach(Protocol):
@@ -22,6 +26,9 @@ class Reach(Protocol):
 
     def latest(self, side: int, time: int) -> int:
         """The greatest time on the other side that a row of ``side`` at ``time`` can meet."""
+
+    def earliest_all(self, side: int, times: Ticks) -> Ticks:
+        """:meth:`earliest` of many times at once."""
 
     def key(self, ticks: pl.Expr) -> pl.Expr | None:
         """A value that matching rows share exactly; None if there is none."""
@@ -51,6 +58,10 @@ class Band:
     def latest(self, side: int, time: int) -> int:
         """The greatest partner time."""
         return _clamp(time + (self.after if side == 0 else self.before), time)
+
+    def earliest_all(self, side: int, times: Ticks) -> Ticks:
+        """The least partner times."""
+        return _clamp_all(times - (self.before if side == 0 else self.after), times)
 
     def key(self, ticks: pl.Expr) -> pl.Expr | None:
         """The time itself, if the band is an equality."""
@@ -86,6 +97,10 @@ class SameBucket:
         """The last tick of the bucket."""
         return _clamp(time // self.width * self.width + self.width - 1, time)
 
+    def earliest_all(self, side: int, times: Ticks) -> Ticks:
+        """The starts of the buckets."""
+        return _clamp_all(times // self.width * self.width, times)
+
     def key(self, ticks: pl.Expr) -> pl.Expr | None:
         """The bucket's number."""
         return ticks // self.width
@@ -107,3 +122,7 @@ class SameBucket:
 def _clamp(partner: int, time: int) -> int:
     """Keep the marks that mean 'nothing yet' and 'ended' where they are."""
     return time if time in (BEGINNING, END_OF_TIME) else partner
+
+
+def _clamp_all(partners: Ticks, times: Ticks) -> Ticks:
+    return np.where((times == BEGINNING) | (times == END_OF_TIME), times, partners)

@@ -6,7 +6,7 @@ unions merge, joins sort their output. It is the baseline the out-of-order shape
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -25,7 +25,7 @@ from lowwater.operators.session_aggregate import SessionAggregate
 from lowwater.operators.sort import Merge, Sort
 from lowwater.operators.stamp import Stamp
 from lowwater.operators.union import Union
-from lowwater.operators.window_aggregate import WindowAggregate
+from lowwater.operators.window_aggregate import END, START, WindowAggregate
 from lowwater.plan import nodes
 from lowwater.plan.nodes import Node
 from lowwater.plan.physical import Build, Demands, Describe, Operator, PhysicalPlan
@@ -35,6 +35,7 @@ from lowwater.stream.element import SEQUENCE
 from lowwater.stream.time_domain import TimeDomain
 
 PlanShape = Literal["out-of-order", "in-order"]
+Grouped = dict[str, tuple[str, ...]]
 SLICES_PER_SPAN = 8
 """A join keeps its rows in this many slices a reach (of a second at least), so that purging
 drops whole slices and meeting reads few."""
@@ -92,6 +93,8 @@ class _Compiler:
     done: dict[int, int] = field(default_factory=dict)
     ordered: dict[int, str | None] = field(default_factory=dict)
     """In the in-order shape: the attribute an operator's rows leave ordered by."""
+    grouped: dict[int, Grouped] = field(default_factory=dict)
+    """The attributes on which an operator tells promises per group, with the key columns."""
 
     def compile(self, node: Node) -> int:
         """The index of the operator that gives a node's rows; a shared node is compiled once."""
@@ -122,7 +125,8 @@ class _Compiler:
         columns = [pl.col(name) for name in source.schema]
         derived = {name: Derivation(((name, 0),)) for name in source.progress}
         copied = {name: name for name in source.schema}
-        return self.add(
+        told = self.grouped.get(index, {})
+        index = self.add(
             "unnumber",
             "",
             source,
@@ -131,6 +135,8 @@ class _Compiler:
             _pass,
             Project,
         )
+        self.grouped[index] = told
+        return index
 
     def add(
         self,
@@ -176,9 +182,20 @@ class _Compiler:
             return index
         return self.sort(node, index, attribute)
 
+    def serves(self, index: int, attribute: str, columns: Sequence[str]) -> tuple[str, ...]:
+        """The keys of an operator's promises per group, if who keeps ``columns`` apart can use
+        them; none otherwise."""
+        keys = self.grouped.get(index, {}).get(attribute, ())
+        return keys if set(keys) <= set(columns) else ()
+
 
 def _pass(demands: Demands) -> list[dict[str, Demand]]:
     return [dict(demands)]
+
+
+def _wish(demand: Demand, served: bool, following: Iterable[Demand]) -> Demand:
+    """What an operator wants: groups alone if that serves it and everybody after it."""
+    return demand.made(not served or any(each.linear for each in following))
 
 
 def _second(domain: TimeDomain) -> int:
@@ -191,6 +208,8 @@ def _source(plan: _Compiler, node: nodes.SourceNode, _: tuple[int, ...]) -> int:
     contract = spec.contracts.get(spec.time)
     if node.time is None:
         return index
+    if spec.groups and spec.stamp == "external":
+        plan.grouped[index] = dict.fromkeys(spec.contracts, spec.groups)
     if isinstance(contract, Ordered) and not spec.key_columns:
         plan.ordered[index] = node.time
     elif plan.in_order and id(node) not in plan.numbered:
@@ -215,7 +234,7 @@ def _stamp(plan: _Compiler, node: nodes.StampNode, inputs: tuple[int, ...]) -> i
 
 def _filter(plan: _Compiler, node: nodes.FilterNode, inputs: tuple[int, ...]) -> int:
     predicate = node.predicate.polars
-    return plan.add(
+    index = plan.add(
         "filter",
         node.predicate.text,
         node,
@@ -224,6 +243,8 @@ def _filter(plan: _Compiler, node: nodes.FilterNode, inputs: tuple[int, ...]) ->
         _pass,
         Select,
     )
+    plan.grouped[index] = plan.grouped.get(inputs[0], {})
+    return index
 
 
 def _project(plan: _Compiler, node: nodes.ProjectNode, inputs: tuple[int, ...]) -> int:
@@ -241,11 +262,12 @@ def _project(plan: _Compiler, node: nodes.ProjectNode, inputs: tuple[int, ...]) 
         for name, demand in demands.items():
             for source, shift in derived[name].sources if name in derived else ():
                 bucket = derived[name].bucket
-                wish = (demand if bucket == 1 else Demand.grid(bucket)).shifted(shift)
+                rounded = demand if bucket == 1 else Demand.grid(bucket).made(demand.linear)
+                wish = rounded.shifted(shift)
                 wanted[source] = wanted[source] | wish if source in wanted else wish
         return [wanted]
 
-    return plan.add(
+    index = plan.add(
         "project",
         detail,
         node,
@@ -254,6 +276,14 @@ def _project(plan: _Compiler, node: nodes.ProjectNode, inputs: tuple[int, ...]) 
         describe,
         Project,
     )
+    told = plan.grouped.get(inputs[0], {})
+    plan.grouped[index] = {
+        name: tuple(copied[key] for key in told[source])
+        for name, each in derived.items()
+        for source in [each.only]
+        if source in told and set(told[source]) <= set(copied)
+    }
+    return index
 
 
 def _apply(plan: _Compiler, node: nodes.ApplyNode, inputs: tuple[int, ...]) -> int:
@@ -274,15 +304,23 @@ def _apply(plan: _Compiler, node: nodes.ApplyNode, inputs: tuple[int, ...]) -> i
 def _union(plan: _Compiler, node: nodes.UnionNode, inputs: tuple[int, ...]) -> int:
     ports = len(inputs)
     if not plan.in_order or node.time is None:
-        return plan.add(
+        index = plan.add(
             "union",
             f"{ports} inputs",
             node,
             inputs,
             lambda store, _: Union(store, ports),
-            lambda demands: [dict(demands) for _ in range(ports)],
+            # A group one input speaks of may be unknown to another, whose promise on the whole
+            # stream is then all that bounds it.
+            lambda demands: [{a: d.made(True) for a, d in demands.items()} for _ in range(ports)],
             Union,
         )
+        told = [plan.grouped.get(each, {}) for each in inputs]
+        for attribute in dict.fromkeys(name for each in told for name in each):
+            keys = {each[attribute] for each in told if attribute in each}
+            if len(keys) == 1:
+                plan.grouped.setdefault(index, {})[attribute] = keys.pop()
+        return index
     time, domain = node.time, node.progress[node.time].domain
     inputs = tuple(
         plan.in_order_by(each, index, time) for each, index in zip(node.inputs, inputs, strict=True)
@@ -307,60 +345,89 @@ def _window(plan: _Compiler, node: nodes.WindowAggregateNode, inputs: tuple[int,
     groups, aggregates = node.groups, node.aggregates
     if attribute != SEQUENCE:
         inputs = (plan.in_order_by(node.inputs[0], inputs[0], attribute),)
-    wish = {attribute: Demand.grid(window.slide, window.range)}
+    keys = plan.serves(inputs[0], attribute, groups)
+    grid = Demand.grid(window.slide, window.range)
+
+    def describe(demands: Demands) -> list[dict[str, Demand]]:
+        return [{attribute: _wish(grid, bool(keys), demands.values())}]
+
     label = "row" if attribute == SEQUENCE else attribute
     detail = f"range {domain.spell(window.range)}, slide {domain.spell(window.slide)} on {label}"
     if node.groups:
         detail += f", by {', '.join(node.groups)}"
     detail += f": {', '.join(node.texts)}"
-    return plan.add(
+    index = plan.add(
         "window",
         detail,
         node,
         inputs,
         lambda store, _: WindowAggregate(store, attribute, domain, window, groups, aggregates),
-        lambda _: [dict(wish)],
+        describe,
         WindowAggregate,
         node.groups,
         True,
     )
+    if keys:
+        plan.grouped[index] = {START: keys, END: keys}
+    return index
 
 
 def _session(plan: _Compiler, node: nodes.SessionNode, inputs: tuple[int, ...]) -> int:
     domain, attribute, gap = node.domain, node.attribute, node.gap
     groups, aggregates = node.groups, node.aggregates
     inputs = (plan.in_order_by(node.inputs[0], inputs[0], attribute),)
+    keys = plan.serves(inputs[0], attribute, groups)
     detail = f"gap {domain.spell(gap)} on {attribute}"
     if groups:
         detail += f", by {', '.join(groups)}"
-    return plan.add(
+
+    def describe(demands: Demands) -> list[dict[str, Demand]]:
+        return [{attribute: _wish(Demand.any_value(), bool(keys), demands.values())}]
+
+    index = plan.add(
         "session",
         f"{detail}: {', '.join(node.texts)}",
         node,
         inputs,
         lambda store, _: SessionAggregate(store, attribute, domain, gap, groups, aggregates),
-        lambda _: [{attribute: Demand.any_value()}],
+        describe,
         SessionAggregate,
         groups,
         True,
     )
+    if keys:
+        plan.grouped[index] = {START: keys, END: keys}
+    return index
 
 
 def _groups(plan: _Compiler, node: nodes.GroupAggregateNode, inputs: tuple[int, ...]) -> int:
     domain = next(iter(node.progressing_keys.values()))
-    wish = {name: Demand.any_value() for name in node.progressing_keys}
     groups, keys, aggregates = node.groups, dict(node.progressing_keys), node.aggregates
-    return plan.add(
+    served = {name: told for name in keys if (told := plan.serves(inputs[0], name, groups))}
+
+    def describe(demands: Demands) -> list[dict[str, Demand]]:
+        # A group ends by any of its times, so one that is told per group is enough.
+        return [
+            {name: _wish(Demand.any_value(), bool(served), _of(demands, name)) for name in keys}
+        ]
+
+    index = plan.add(
         "group",
         f"by {', '.join(node.groups)}: {', '.join(node.texts)}",
         node,
         inputs,
         lambda store, _: GroupAggregate(store, groups, keys, aggregates, _second(domain)),
-        lambda _: [dict(wish)],
+        describe,
         GroupAggregate,
         node.groups,
         True,
     )
+    plan.grouped[index] = served
+    return index
+
+
+def _of(demands: Demands, attribute: str) -> list[Demand]:
+    return [demands[attribute]] if attribute in demands else []
 
 
 def _join(plan: _Compiler, node: nodes.JoinNode, inputs: tuple[int, ...]) -> int:
@@ -381,6 +448,8 @@ def _join(plan: _Compiler, node: nodes.JoinNode, inputs: tuple[int, ...]) -> int
     kernel = HalfJoin if node.how in ("semi", "anti") else BandJoin
 
     def describe(demands: Demands) -> list[dict[str, Demand]]:
+        # A group one side speaks of may be unknown to the other, so both promises on the whole
+        # are wanted, too.
         own = Demand.any_value() if node.how != "inner" else Demand.grid(slice_ticks)
         wanted = [own, own]
         for side, name in ((0, left), (1, right)):
@@ -397,17 +466,44 @@ def _join(plan: _Compiler, node: nodes.JoinNode, inputs: tuple[int, ...]) -> int
         plan.in_order_by(each, index, time)
         for each, index, time in zip(node.inputs, inputs, node.times, strict=True)
     )
-    return plan.add(
+    by = _joined_groups(plan, node, inputs)
+    index = plan.add(
         "join",
         detail,
         node,
         inputs,
-        lambda store, _: kernel(store, shape, slice_ticks),
+        lambda store, _: kernel(store, shape, slice_ticks, by),
         describe,
         kernel,
         tuple(name for name, _ in node.on),
         True,
     )
+    if by and all(shape.shows(key) for key in by):
+        plan.grouped[index] = dict.fromkeys(
+            [left] if node.how in ("semi", "anti") else [left, right], by
+        )
+    return index
+
+
+def _joined_groups(
+    plan: _Compiler, node: nodes.JoinNode, inputs: tuple[int, ...]
+) -> tuple[str, ...]:
+    """The columns of the left by which a join takes promises per group; none if it does not.
+
+    Both sides must name the same groups, or one of them none, and by columns that must be equal.
+    """
+    names = {}
+    for left, right in reversed(node.on):
+        if node.inputs[0].schema[left] == node.inputs[1].schema[right]:
+            names[0, left] = names[1, right] = left
+    found = set()
+    for side in (0, 1):
+        keys = plan.grouped.get(inputs[side], {}).get(node.times[side], ())
+        if any((side, key) not in names for key in keys):
+            return ()
+        if keys:
+            found.add(tuple(names[side, key] for key in keys))
+    return found.pop() if len(found) == 1 else ()
 
 
 def _reached(node: nodes.JoinNode, side: int, demand: Demand) -> Demand:
@@ -432,13 +528,15 @@ def _distinct(plan: _Compiler, node: nodes.DistinctNode, inputs: tuple[int, ...]
     slice_ticks = _second(domain)
     key, attribute = node.key, node.attribute
 
+    served = bool(plan.serves(inputs[0], attribute, key))
+
     def describe(demands: Demands) -> list[dict[str, Demand]]:
-        own = Demand.grid(slice_ticks)
+        own = _wish(Demand.grid(slice_ticks), served, _of(demands, attribute))
         wanted = dict(demands)
         wanted[attribute] = demands.get(attribute, own) | own
         return [wanted]
 
-    return plan.add(
+    index = plan.add(
         "distinct",
         ", ".join(node.key),
         node,
@@ -449,6 +547,8 @@ def _distinct(plan: _Compiler, node: nodes.DistinctNode, inputs: tuple[int, ...]
         node.key,
         True,
     )
+    plan.grouped[index] = plan.grouped.get(inputs[0], {})
+    return index
 
 
 def _order(plan: _Compiler, node: nodes.OrderNode, inputs: tuple[int, ...]) -> int:
