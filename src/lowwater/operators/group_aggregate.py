@@ -147,23 +147,29 @@ class GroupAggregate(Reducing):
             first = promise.before // self._slicing.width
         furthest = int(promise.marks[MARK].max())  # type: ignore[arg-type]
         covered = (self._ticks(attribute) < pl.col(MARK)).fill_null(False)
-        done: list[Chunk] = []
-        for slice_ in self._partials.slices(first):
-            if self._least[slice_][attribute] >= furthest:
-                continue
+        near = [
+            held
+            for slice_ in self._partials.slices(first)
+            if self._least[slice_][attribute] < furthest
+            and (held := self._partials.get(slice_)) is not None
+        ]
+        if not near:
+            return [promise]
+        marked = pl.concat(near).join(promise.marks, on=keys, how="inner").filter(covered)
+        done = marked.drop(MARK)
+        if not done.height:
+            return [promise]
+        slice_of = self._ticks(self._first) // self._slicing.width
+        for slice_ in done.select(slice_of.unique()).to_series().to_list():
             held = self._partials.get(slice_)
             assert held is not None
-            marked = held.join(promise.marks, on=keys, how="left", maintain_order="left")
-            rows = marked.filter(covered).drop(MARK)
-            if not rows.height:
-                continue
-            done.append(rows)
-            rest = marked.filter(~covered).drop(MARK)
+            left = held.join(promise.marks, on=keys, how="left", maintain_order="left")
+            rest = left.filter(~covered).drop(MARK)
             del self._least[slice_]
             self._partials.replace(slice_, rest)
             if rest.height:
-                self._note_all(rest, self._ticks(self._first) // self._slicing.width)
-        return [*([self._finish(pl.concat(done))] if done else []), promise]
+                self._note_all(rest, slice_of)
+        return [self._finish(done), promise]
 
     def _finish(self, partials: Chunk) -> Chunk:
         merged = merge(partials, self._groups, self._aggregates)

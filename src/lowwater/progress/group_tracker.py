@@ -30,7 +30,9 @@ from lowwater.state.group_table import GroupTable, Numbers
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import BEGINNING, END_OF_TIME, MARK, Chunk
 
-TOP, FLOOR, SUSPECT, SEEN, TOLD = "__top", "__floor", "__suspect", "__seen", "__told"
+TOP, FLOOR, SUSPECT, SEEN = "__top", "__floor", "__suspect", "__seen"
+HELD, TOLD = "__held", "__told"
+"""A group's mark, and what was told of it."""
 NOBODY = np.empty(0, np.int64)
 FEW = 16
 """Over so few groups, a loop is faster than one computation for all."""
@@ -50,7 +52,7 @@ class GroupTracker:
         name: str = "groups",
     ):
         self._slack, self._jump, self._silence, self.linear = slack, jump, silence, linear
-        columns = dict.fromkeys((TOP, FLOOR, SUSPECT, SEEN, TOLD), BEGINNING)
+        columns = dict.fromkeys((TOP, FLOOR, SUSPECT, SEEN, HELD, TOLD), BEGINNING)
         self._table = GroupTable(columns, store, name)
         self._floor = BEGINNING  # promised for every group, those to come included
         self._value = BEGINNING  # the least mark when it was last looked at
@@ -70,7 +72,7 @@ class GroupTracker:
         if self._stale:
             self._table.load()
             if len(self._table):
-                least = int(self._all_marks().min())
+                least = int(self._table.column(HELD).min())
                 self._value = max(self._value, least) if self.linear else least
             self._stale = False
         return max(self._value, self._floor)
@@ -94,14 +96,9 @@ class GroupTracker:
     def slowest(self) -> Hashable:
         """The group with the least mark."""
         self._table.load()
-        return self._table.name(int(self._all_marks().argmin())) if len(self._table) else None
-
-    def _all_marks(self) -> Ticks:
-        return np.maximum(self._table.column(FLOOR), self._behind(self._table.column(TOP)))
-
-    def _marks(self, places: Numbers) -> Ticks:
-        tops, floors = self._table.get(TOP, places), self._table.get(FLOOR, places)
-        return np.maximum(floors, self._behind(tops))
+        return (
+            self._table.name(int(self._table.column(HELD).argmin())) if len(self._table) else None
+        )
 
     def _behind(self, tops: Ticks) -> Ticks:
         """The marks that follow from newest times."""
@@ -117,7 +114,7 @@ class GroupTracker:
         """Take in the times of one batch, each group's in ascending order; all joined at once."""
         joining = self.joining
         places = self._table.find(runs.keys)
-        before = np.where(places < 0, joining, self._marks(places))
+        before = np.where(places < 0, joining, self._table.get(HELD, places))
         judged = self._judge(times, runs, now, joining)
         places = self._moved
         order = np.argsort(places)
@@ -145,13 +142,9 @@ class GroupTracker:
         met, after = self._behind(met), self._behind(after)
         leaps = np.zeros(len(values), bool)
         if self._jump is not None:
-            first = (top == BEGINNING) & (suspect == BEGINNING) & (runs.lengths == 1)
             careful = (top == BEGINNING) | (suspect != BEGINNING)
             careful |= np.maximum.reduceat(values, starts) - top > self._jump
-            if first.any():  # one row moves no mark by itself
-                after[starts[first]] = newest[first] = BEGINNING
-                suspect[first] = values[starts[first]]
-                careful &= ~first
+            careful &= ~self._first(runs, top, values, after, newest, suspect)
             ends = np.append(starts[1:], len(values))
             for at in np.flatnonzero(careful).tolist():
                 rows = slice(int(starts[at]), int(ends[at]))
@@ -173,13 +166,28 @@ class GroupTracker:
         places = self._table.admit(runs.keys) if fresh.any() else places
         for name, held in ((TOP, newest), (SUSPECT, suspect), (FLOOR, floor), (SEEN, now)):
             self._table.put(name, places, held)
-        self._touch(places)
+        self._move(places, np.maximum(floor, self._behind(newest)))
         return judged
 
-    def _touch(self, places: Numbers) -> None:
+    def _first(
+        self, runs: Runs, top: Ticks, values: Ticks, after: Ticks, newest: Ticks, suspect: Ticks
+    ) -> NDArray[np.bool_]:
+        """Groups that have one row here, which is their first: it moves no mark by itself."""
+        first: NDArray[np.bool_] = (top == BEGINNING) & (suspect == BEGINNING)
+        first &= runs.lengths == 1
+        after[runs.starts[first]] = newest[first] = BEGINNING
+        suspect[first] = values[runs.starts[first]]
+        return first
+
+    def _move(self, places: Numbers, marks: Ticks) -> None:
+        self._table.put(HELD, places, marks)
         self._moved, self._stale = places, True
-        if len(places):
-            self._highest = max(self._highest, int(self._marks(places).max()))
+        self._highest = max(self._highest, int(marks.max(initial=BEGINNING)))
+
+    def _raise(self, places: Numbers, marks: Ticks) -> None:
+        """Take marks made by other means, which are above those that are held."""
+        self._table.put(FLOOR, places, marks)
+        self._move(places, marks)
 
     def _channel(self, top: int, suspect: int) -> MeasuredChannel:
         channel = MeasuredChannel(self._slack, 0, self._jump)
@@ -200,7 +208,7 @@ class GroupTracker:
         Marks only grow along the chunk, so each is looked up anew only when it is the least.
         """
         known = places >= 0
-        others = self._all_marks().copy()
+        others = self._table.column(HELD).copy()
         others[places[known]] = END_OF_TIME
         least = int(others.min(initial=END_OF_TIME))
         start = np.maximum(floor, self._behind(top))
@@ -238,7 +246,7 @@ class GroupTracker:
         if every:
             self._table.load()
         places = np.arange(len(self._table)) if every else self._moved
-        marks = self._marks(places)
+        marks = self._table.get(HELD, places)
         useful = demand.roll_all(marks)
         useful = np.where(marks >= at_least, np.maximum(useful, at_least), useful)
         before = np.maximum(self._table.get(TOLD, places), whole)
@@ -254,9 +262,8 @@ class GroupTracker:
         """Take a mark made by other means for all groups, also those nobody has seen yet."""
         self._floor = max(self._floor, mark)
         self._table.load()
-        places = np.flatnonzero(self._all_marks() < mark)
-        self._table.put(FLOOR, places, mark)
-        self._touch(places)
+        places = np.flatnonzero(self._table.column(HELD) < mark)
+        self._raise(places, np.full(len(places), mark, np.int64))
 
     # ---- silence ---------------------------------------------------------------------------
 
@@ -268,17 +275,16 @@ class GroupTracker:
 
     def enable(self, awaited: int, now: int) -> bool:
         """Stamp the groups that are behind a mark and may be past it by now."""
-        stamps, marks = self._stamps(now), self._all_marks()
+        stamps, marks = self._stamps(now), self._table.column(HELD)
         behind = (marks < awaited) | (awaited == BEGINNING)
         places = np.flatnonzero(behind & (stamps >= awaited) & (stamps > marks))
-        self._table.put(FLOOR, places, stamps[places])
-        self._touch(places)
+        self._raise(places, stamps[places])
         return len(places) > 0
 
     def when(self, awaited: int, now: int) -> int | None:
         """The clock time at which :meth:`enable` could stamp the next group; None if never."""
         stamps = self._stamps(now)
-        waiting = stamps[(self._all_marks() < awaited) & (stamps > BEGINNING)]
+        waiting = stamps[(self._table.column(HELD) < awaited) & (stamps > BEGINNING)]
         if not len(waiting):
             return None
         return now + self._silence.until(awaited - int(waiting.max()))
@@ -295,7 +301,7 @@ class GroupTracker:
             self._table.load()
             keys = self._table.keys(np.arange(len(self._table)))
         places = self._table.find(keys)
-        marks = np.where(places < 0, others, self._marks(places))
+        marks = np.where(places < 0, others, self._table.get(HELD, places))
         known, before = self._prior
         if batch < self._absorbed and len(known):
             at = np.minimum(np.searchsorted(known, places), len(known) - 1)
