@@ -19,7 +19,7 @@ from lowwater.progress.digest import ATTRIBUTE, TIME, digest
 from lowwater.progress.intake import Intake, Promises
 from lowwater.progress.refusal import Mask
 from lowwater.progress.runs import Runs
-from lowwater.progress.standing import Standing
+from lowwater.progress.standing import FrameStanding, NamedStanding, Standing
 from lowwater.progress.tracker import Judgement
 from lowwater.stream.element import MARK, Chunk
 
@@ -30,6 +30,10 @@ class BatchIntake(Intake):
     def standing(self) -> Mapping[str, Standing]:
         """The marks rows of the coming batch are judged by, per attribute."""
         return {attribute: tracker.standing() for attribute, tracker in self._trackers.items()}
+
+    def left(self) -> dict[str, NamedStanding | FrameStanding]:
+        """The marks that hold now, for whoever reads the next batch."""
+        return {attribute: tracker.left() for attribute, tracker in self._trackers.items()}
 
     def conformed(self, chunk: Chunk, now: int) -> Chunk:
         """A chunk with the declared types, stamped if the stream says so."""

@@ -25,6 +25,7 @@ from lowwater.progress.channel import MeasuredChannel, Ticks
 from lowwater.progress.describe import Demand
 from lowwater.progress.runs import Runs
 from lowwater.progress.silence import Silence
+from lowwater.progress.standing import FrameStanding
 from lowwater.progress.tracker import Judgement
 from lowwater.state.group_table import GroupTable, Numbers
 from lowwater.state.store import ChunkStore
@@ -70,9 +71,8 @@ class GroupTracker:
     def mark(self) -> int:
         """The least mark of all groups."""
         if self._stale:
-            self._table.load()
-            if len(self._table):
-                least = int(self._table.column(HELD).min())
+            least = self._table.least(HELD)
+            if least is not None:
                 self._value = max(self._value, least) if self.linear else least
             self._stale = False
         return max(self._value, self._floor)
@@ -295,6 +295,12 @@ class GroupTracker:
         """The marks rows of the coming batch are judged by; good until the batch after it."""
         return GroupStanding(self, self._absorbed, self.joining, max(self._highest, self.joining))
 
+    def left(self) -> FrameStanding:
+        """The marks that hold now, as plain values that can be sent anywhere."""
+        held = self._table.whole(HELD)
+        marks = None if held is None else held.rename({HELD: MARK})
+        return FrameStanding(marks, self.joining, max(self._highest, self.joining))
+
     def marks_before(self, keys: Chunk | None, batch: int, others: int) -> tuple[Chunk, Ticks]:
         """Marks of some groups (or all) as they were before a batch was absorbed."""
         if keys is None:
@@ -313,6 +319,10 @@ class GroupTracker:
     def settle(self) -> None:
         """Write the groups that moved."""
         self._table.settle()
+
+    def clear(self) -> None:
+        """Forget all groups: the stream has ended."""
+        self._table.clear()
 
     def snapshot(self) -> dict[str, Any]:
         """Everything needed to go on elsewhere."""

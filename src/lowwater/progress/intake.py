@@ -323,6 +323,11 @@ class Intake:
 
     # ---- saving ----------------------------------------------------------------------------
 
+    def clear(self) -> None:
+        """Forget all groups: the stream has ended."""
+        for tracker in self._trackers.values():
+            tracker.clear()
+
     def settle(self) -> None:
         """Write the groups that moved: an engine is about to keep the state."""
         for tracker in self._trackers.values():

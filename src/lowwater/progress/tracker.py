@@ -255,8 +255,15 @@ class Tracker:
         known = {name: channel.mark for name, channel in self._channels.items()}
         return NamedStanding(known, self.joining)
 
+    def left(self) -> NamedStanding:
+        """The marks that hold now, as plain values that can be sent anywhere."""
+        return self.standing()
+
     def settle(self) -> None:
         """Everything is in the snapshot."""
+
+    def clear(self) -> None:
+        """Nothing is kept anywhere else."""
 
     def snapshot(self) -> dict[str, Any]:
         """Everything needed to go on elsewhere."""

@@ -116,6 +116,29 @@ class GroupTable:
         if self._store is not None:
             self._fetch(None)
 
+    def least(self, name: str) -> int | None:
+        """The least number of all groups, without bringing them in; None if there are none."""
+        if self._store is None:
+            return int(self.column(name).min()) if self._names else None
+        whole = self.whole(name)
+        return None if whole is None else int(whole[name].min())  # type: ignore[arg-type]
+
+    def whole(self, name: str) -> Chunk | None:
+        """The keys and one number of all groups, without bringing them in; None without any."""
+        columns = [*self._keys, name]
+        parts = []
+        if self._store is not None:
+            parts = [self._store.get(each) for each in self._store.scan(self._name)]
+        changed = np.flatnonzero(self._changed[: len(self._names)])
+        if len(changed):
+            parts.append(self._rows(changed))
+        if not parts:
+            return None
+        if len(parts) == 1:
+            return parts[0].select(columns)
+        together = pl.concat([part.select(columns) for part in parts])
+        return together.unique(list(self._keys), keep="last")
+
     # ---- reading and writing ---------------------------------------------------------------
 
     def column(self, name: str) -> Numbers:
