@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from lowwater.bench.spark_compare import Row
+from lowwater.bench.spark_groups import run_groups
 from lowwater.bench.spark_large import run_growth, run_w1, run_w2, run_w3
 from lowwater.bench.spark_live import run_w4
 from lowwater.bench.spark_small import run_small
@@ -20,6 +21,7 @@ PARTS: Mapping[str, Callable[[], Iterator[Row]]] = {
     "W3": run_w3,
     "W4": run_w4,
     "small": run_small,
+    "groups": run_groups,
     "growth": run_growth,
 }
 """Parts that can be run by themselves, by name."""

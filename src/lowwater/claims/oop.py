@@ -1,8 +1,8 @@
-"""The claims of the OOP paper (Li et al., out-of-order processing): §5.3, §7 and §8."""
+"""The claims of the OOP paper (Li et al., out-of-order processing): §5.3, §7, §8 and A.1.1."""
 
 from __future__ import annotations
 
-from lowwater.claims import oop_band, oop_held, oop_join, oop_joint, oop_union
+from lowwater.claims import oop_band, oop_groups, oop_held, oop_join, oop_joint, oop_union
 from lowwater.claims.claim import Claim
 
 CLAIMS: tuple[Claim, ...] = (
@@ -13,5 +13,6 @@ CLAIMS: tuple[Claim, ...] = (
     oop_union.N3,
     oop_held.S53,
     oop_joint.S7,
+    oop_groups.GROUPS,
 )
 """In the order of the experiments, then of the sections."""
