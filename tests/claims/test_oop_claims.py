@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import lowwater
-from lowwater.claims import oop_held, oop_join, oop_joint, oop_union, registry, report
+from lowwater.claims import oop_groups, oop_held, oop_join, oop_joint, oop_union, registry, report
 from lowwater.claims.claim import Claim, Outcome
 from lowwater.claims.packets import Link
 from lowwater.cli import app
@@ -35,6 +35,12 @@ def test_joint_punctuation_answers_a_band_sooner():
     for kind in ("joint", "joint of three"):
         delays = outcome.table.filter(pl.col("punctuation") == kind)["delay_ticks"]
         assert delays.to_list() == [0]
+
+
+def test_a_lagging_device_delays_nobody_else():
+    outcome = oop_groups.GROUPS.run(True)
+    assert outcome.holds, outcome.ours
+    assert outcome.table["prompt_delay_s"][0] == 0
 
 
 def test_late_link_fills_the_merge_of_an_in_order_count_only():

@@ -626,6 +626,48 @@ def answered_group_by_group(w: World) -> lw.Stream:
     return w.ticks.window(10).group_by("g").agg(total="sum(v)")
 
 
+@case(
+    """SELECT min(ts), max(ts) + 2, g, count(*) FROM (
+           SELECT *, sum(CASE WHEN ts - before < 2 THEN 0 ELSE 1 END)
+               OVER (PARTITION BY g ORDER BY ts ROWS UNBOUNDED PRECEDING) AS number
+           FROM (SELECT *, lag(ts) OVER (PARTITION BY g ORDER BY ts) AS before FROM ticks))
+       GROUP BY g, number""",
+    buckets=3,
+    chunk_rows=20,
+)
+def sessions_answered_group_by_group(w: World) -> lw.Stream:
+    return w.ticks.session(2).group_by("g").agg(n="count(*)")
+
+
+@case(
+    f"""SELECT ws, we, g, count(*)
+        FROM {windows("(SELECT DISTINCT ts, g, k FROM ticks)", 6, 3)} GROUP BY ALL""",
+    buckets=3,
+)
+def duplicates_forgotten_group_by_group_then_windows(w: World) -> lw.Stream:
+    once = w.ticks.distinct("ts", "g", "k")
+    return once.window(6, slide=3).group_by("g").agg(n="count(*)")
+
+
+@case(
+    """SELECT a.ts, a.g, a.v, b.ts, b.v FROM ticks a LEFT JOIN gap b
+       ON a.g = b.g AND b.ts BETWEEN a.ts - 1 AND a.ts""",
+    buckets=3,
+)
+def joined_group_by_group_with_a_stream_without_groups(w: World) -> lw.Stream:
+    pairs = w.ticks.join(w.gap, on="g", within=(1, 0), how="left")
+    return pairs.select("ts", "g", "v", "ts_right", "v_right")
+
+
+@case(
+    f"""SELECT ws, we, g, count(*), sum(v)
+        FROM {windows("(SELECT * FROM ticks UNION ALL SELECT * FROM gap)", 10)} GROUP BY ALL"""
+)
+def a_union_with_and_without_groups(w: World) -> lw.Stream:
+    both = w.ticks.union(w.gap)
+    return both.window(10).group_by("g").agg(n="count(*)", total="sum(v)")
+
+
 @case(f"SELECT ws, we, k, count(*) FROM {windows('told', 10)} GROUP BY ALL", BOTH)
 def told_by_the_producer(w: World) -> lw.Stream:
     return w.told.window(10).group_by("k").agg(n="count(*)")

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lowwater as lw
+from lowwater.plan.compile import compile_plan
 from tests.properties import test_graphs as small
 from tests.properties.test_graphs import Query, deduplicated, filtered
 from tests.support.batches import dense, unordered
@@ -155,8 +156,9 @@ def check(query: Query, data: Any, *streams: Sample) -> None:
     """A query on any number of buckets gives the batch answer and the right side outputs, and it
     gives in each batch what it would give on one bucket."""
     names = [each.stream._node.spec.name for each in streams]  # type: ignore[attr-defined]
-    expected = answer(query.sql, dict(zip(names, (each.kept for each in streams), strict=True)))
     seed, shape = data.draw(SEEDS), data.draw(SHAPES)
+    streams = tuple(_judged(query, shape, each) for each in streams)
+    expected = answer(query.sql, dict(zip(names, (each.kept for each in streams), strict=True)))
     runs = [LocalSpark(query.stream, seed, buckets, shape) for buckets in (1, 2 + seed % 3)]
     for run in runs:
         assert table_rows(run.results()) == expected
@@ -167,6 +169,12 @@ def check(query: Query, data: Any, *streams: Sample) -> None:
             assert multiset(found.rows()) == multiset(whole.rows())
     one, many = ([table_rows(batch) for batch in run.answers] for run in runs)
     assert one == many
+
+
+def _judged(query: Query, shape: Any, sample: Sample) -> Sample:
+    plan = compile_plan(query.stream._node, shape)
+    used = any(each.node is sample.stream._node for each in plan.sources)
+    return sample.judged(plan) if used else sample
 
 
 @given(st.data(), samples("a", most=10), samples("b", most=10), st.integers(1, 4))
@@ -343,3 +351,120 @@ def test_silent_streams_speak_and_no_row_is_lost_or_counted_twice(
     assert late[:2] == late[2:]
     rows = sum(each.stream._node.source.table.height for each in tables)  # type: ignore[attr-defined]
     assert sum(row[-1] for row in many) + sum(late[:2]) == rows
+
+
+# ---- groups ----------------------------------------------------------------------------------
+
+GROUPED = ("groups",)
+either = st.sampled_from([dense, unordered])
+
+
+def _windows(size: int, keys: str, source: str) -> str:
+    start = f"CAST(floor(ts / {size}.0) AS BIGINT) * {size}"
+    ends = f"{start} AS ws, {start} + {size} AS we"
+    return f"SELECT {ends}, {keys}, count(*) AS n FROM {source} GROUP BY ALL"
+
+
+def _sessions(gap: int) -> str:
+    return f"""SELECT min(ts), max(ts) + {gap}, s, count(*) FROM (
+        SELECT *, sum(CASE WHEN before IS NULL OR ts - before >= {gap} THEN 1 ELSE 0 END)
+            OVER (PARTITION BY s ORDER BY ts ROWS UNBOUNDED PRECEDING) AS number
+        FROM (SELECT *, lag(ts) OVER (PARTITION BY s ORDER BY ts) AS before FROM a))
+        GROUP BY s, number"""
+
+
+def _count(stream: lw.Stream, size: int, *keys: str) -> lw.Stream:
+    return stream.window(size).group_by(*keys).agg(n="count(*)")
+
+
+def _twice(a: lw.Stream, *keys: str) -> lw.Stream:
+    inner = _count(a, 5, "s", "k").select(ts="window_start", s="s", k="k", n="n")
+    return inner.window(10).group_by(*keys).agg(total="sum(n)")
+
+
+BY_GROUP: dict[str, tuple[Any, str]] = {
+    "windows": (lambda a, b: _count(a, 7, "s"), _windows(7, "s", "a")),
+    "windows by more": (lambda a, b: _count(a, 7, "k", "s"), _windows(7, "k, s", "a")),
+    "windows by less": (lambda a, b: _count(a, 7, "k"), _windows(7, "k", "a")),
+    "sessions": (lambda a, b: a.session(3).group_by("s").agg(n="count(*)"), _sessions(3)),
+    "duplicates": (
+        lambda a, b: a.distinct("ts", "k", "s"), "SELECT DISTINCT ts, k, s FROM a"
+    ),
+    "times": (
+        lambda a, b: a.group_by("ts", "s").agg(n="count(*)"),
+        "SELECT ts, s, count(*) FROM a GROUP BY ALL",
+    ),
+    "duplicates, then windows": (
+        lambda a, b: _count(a.distinct("ts", "k", "s"), 7, "s"),
+        _windows(7, "s", "(SELECT DISTINCT ts, k, s FROM a)"),
+    ),
+    "windows of windows": (
+        lambda a, b: _twice(a, "s"),
+        """SELECT CAST(floor(ws / 10.0) AS BIGINT) * 10, CAST(floor(ws / 10.0) AS BIGINT) * 10 + 10,
+           s, CAST(sum(n) AS BIGINT) FROM (""" + _windows(5, "s, k", "a") + ") GROUP BY ALL",
+    ),
+    "windows of windows, by another key": (
+        lambda a, b: _twice(a, "k"),
+        """SELECT CAST(floor(ws / 10.0) AS BIGINT) * 10, CAST(floor(ws / 10.0) AS BIGINT) * 10 + 10,
+           k, CAST(sum(n) AS BIGINT) FROM (""" + _windows(5, "s, k", "a") + ") GROUP BY ALL",
+    ),
+    "a join": (
+        lambda a, b: a.join(b, on="s", within=2, how="left").select("ts", "s", "ts_right"),
+        """SELECT a.ts, a.s, b.ts FROM a LEFT JOIN b
+           ON a.s = b.s AND b.ts BETWEEN a.ts - 2 AND a.ts + 2""",
+    ),
+    "a join, then windows": (
+        lambda a, b: _count(a.join(b, on="s", within=2), 7, "s"),
+        _windows(7, "s", "(SELECT a.* FROM a JOIN b ON a.s = b.s AND abs(a.ts - b.ts) <= 2)"),
+    ),
+    "an anti join": (
+        lambda a, b: a.join(b, on="s", within=2, how="anti"),
+        "SELECT * FROM a ANTI JOIN b ON a.s = b.s AND b.ts BETWEEN a.ts - 2 AND a.ts + 2",
+    ),
+    "a union": (
+        lambda a, b: _count(a.union(b), 7, "s"),
+        _windows(7, "s", "(SELECT * FROM a UNION ALL SELECT * FROM b)"),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BY_GROUP)
+@FEWER
+@given(data=st.data())
+def test_groups_progress_each_in_its_bucket(name: str, data: Any) -> None:
+    build, sql = BY_GROUP[name]
+    a = data.draw(data.draw(either)("a", keys=GROUPED))
+    b = data.draw(data.draw(either)("b"))
+    query = Query(build(a.stream, b.stream), sql)
+    check(query, data, *((a, b) if " b" in sql else (a,)))
+
+
+@FEWER
+@given(a=unordered("a", keys=GROUPED), idle=st.sampled_from(sorted(IDLE)), seed=SEEDS)
+def test_silent_groups_speak_and_no_row_is_lost(a: Sample, idle: str, seed: int) -> None:
+    """A row is in the answer or in the side output, whenever the clock ticks."""
+    source = a.stream._node.source  # type: ignore[attr-defined]
+    options = {"time": "ts", "progress": lw.within(4), "jump": None, "groups": "s", **IDLE[idle]}
+    counted = lw.stream(source, name="a", **options).window(5).group_by("s").agg(n="count(*)")
+    runs = [LocalSpark(counted, seed, buckets) for buckets in (1, 3)]
+    single, many = (table_rows(run.results()) for run in runs)
+    assert single == many
+    assert len({row[:-1] for row in many}) == len(many)
+    late = [0 if (side := run.late("a")) is None else side.height for run in runs]
+    assert late[0] == late[1]
+    assert sum(row[-1] for row in many) + late[0] == source.table.height
+
+
+def test_what_is_said_of_a_group_goes_to_its_bucket_alone() -> None:
+    rows = pl.DataFrame({"ts": range(60), "s": [str(at % 9) for at in range(60)]})
+    devices = lw.stream(rows, name="a", time="ts", groups="s", jump=None)
+    by_group = devices.window(10).group_by("s").agg(n="count(*)")
+    (source,) = LocalSpark(by_group, 0, 3).program.sources
+    assert [each.owned for each in source.deliveries] == [True]
+    assert "spread by" not in by_group.explain()
+    assert "rows go to buckets: by s" in by_group.explain()
+    more = devices.map(k="ts % 2").window(10).group_by("k", "s").agg(n="count(*)")
+    assert "rows go to buckets: by s" in more.explain()
+    whole = devices.window(10).agg(n="count(*)")
+    (source,) = LocalSpark(whole, 0, 3).program.sources
+    assert [each.owned for each in source.deliveries] == [False]

@@ -26,6 +26,7 @@ from tests.support.streams import SCHEMA, Sample, is_kept
 
 Row = tuple[int, int | None, str, int | None]
 PROMISES = [lw.ordered(), lw.within(2), lw.within(12), lw.within_rows(5), lw.learned(0.8)]
+KEYS = (None, "channel", "groups")
 
 
 def _rows(seed: int, most: int) -> list[Row]:
@@ -47,11 +48,11 @@ def _rows(seed: int, most: int) -> list[Row]:
 
 
 @st.composite
-def dense(draw: Any, name: str, most: int = 40) -> Sample:
+def dense(draw: Any, name: str, most: int = 40, keys: Sequence[Any] = KEYS) -> Sample:
     """A replayed stream."""
     table = pl.DataFrame(_rows(draw(st.integers(0, 999)), most), schema=SCHEMA, orient="row")
     contract = draw(st.sampled_from(PROMISES))
-    key = draw(st.sampled_from([None, "channel", "groups"]))
+    key = draw(st.sampled_from(keys))
     kept = [False] * table.height
     for value in ("a", "b") if key else ("ab",):
         at = [i for i, each in enumerate(table["s"]) if each in value]
@@ -65,7 +66,7 @@ def dense(draw: Any, name: str, most: int = 40) -> Sample:
 
 
 @st.composite
-def unordered(draw: Any, name: str, most: int = 40) -> Sample:
+def unordered(draw: Any, name: str, most: int = 40, keys: Sequence[Any] = KEYS) -> Sample:
     """A stream that comes in batches without order."""
     rows = _rows(draw(st.integers(0, 999)), most)
     cuts = sorted(draw(st.lists(st.integers(0, len(rows)), max_size=3)))
@@ -73,13 +74,17 @@ def unordered(draw: Any, name: str, most: int = 40) -> Sample:
     batches = [b - a for a, b in pairwise(edges)]
     table = pl.DataFrame(rows, schema=SCHEMA, orient="row")
     contract = draw(st.sampled_from([*PROMISES, lw.punctuated("v")]))
-    key = draw(st.sampled_from([None, "channel", "groups"]))
+    key = draw(st.sampled_from(keys))
     marked = list(zip(table["ts"], table["s"], table["v"], strict=True))
-    kept = pl.Series(kept_in_batches(marked, batches, contract, bool(key)), dtype=pl.Boolean)
     keyed = {key: "s"} if key else {}
     source: Any = Unordered(table, batches)
     stream = lw.stream(source, name=name, time="ts", progress=contract, jump=None, **keyed)
-    return Sample(stream, table.filter(kept), table.filter(~kept))
+    sides = []
+    for alone in (False, key == "groups"):
+        on_time = kept_in_batches(marked, batches, contract, bool(key), alone=alone)
+        kept = pl.Series(on_time, dtype=pl.Boolean)
+        sides.append((table.filter(kept), table.filter(~kept)))
+    return Sample(stream, *sides[0], sides[1])
 
 
 def kept_in_batches(
@@ -88,9 +93,11 @@ def kept_in_batches(
     contract: Any,
     keyed: bool,
     announced: Sequence[str] = (),
+    alone: bool = False,
 ) -> list[bool]:
     """Which rows are on time, by the plain definition: a row of (time, channel, producer's mark)
-    is late if it is below what held before its batch, for its channel or for a new one."""
+    is late if it is below what held before its batch, for its channel or for a new one. Nothing
+    holds for a new one if channels are promised each ``alone``."""
     if isinstance(contract, Learned):
         return learned_in_batches(rows, batches, contract, keyed, announced)
     names = list(announced) if keyed else [""]
@@ -100,7 +107,7 @@ def kept_in_batches(
     at = 0
     for size in batches:
         held = {name: max(floor[name], promised(seen[name], contract)) for name in seen}
-        joining = min(held.values(), default=BEGINNING)
+        joining = BEGINNING if alone else min(held.values(), default=BEGINNING)
         batch = [(t, name if keyed else "", mark) for t, name, mark in rows[at : at + size]]
         at += size
         kept += [time >= held.get(name, joining) for time, name, _ in batch]

@@ -5,7 +5,7 @@ at random, kernels torn down and built again from their snapshots at random mome
 It fails when
 
 - a row breaks a promise its operator made before (promises must be sound),
-- a promise goes backwards (promises must be monotone),
+- a promise goes backwards, of the whole stream or of a group (promises must be monotone),
 - something is left in a store at the end (state must be purged),
 - the side an element is pushed to has already ended.
 """
@@ -31,7 +31,14 @@ from lowwater.progress.intake import Intake
 from lowwater.state import slicing
 from lowwater.state import store as store_module
 from lowwater.state.store import MemoryStore
-from lowwater.stream.element import MARK, Element, End, GroupPunctuation, Punctuation
+from lowwater.stream.element import (
+    BEGINNING,
+    MARK,
+    Element,
+    End,
+    GroupPunctuation,
+    Punctuation,
+)
 
 
 class PromiseBook:
@@ -40,7 +47,7 @@ class PromiseBook:
     def __init__(self, operator: Operator):
         self._operator = operator
         self._bounds: dict[tuple[str, ...], tuple[int, ...]] = {}
-        self._groups: list[GroupPunctuation] = []
+        self._groups: dict[tuple[str, tuple[str, ...]], pl.DataFrame] = {}
         self.ended = False
 
     def check(self, element: Element) -> None:
@@ -58,9 +65,25 @@ class PromiseBook:
                 )
             self._bounds[element.attributes] = element.values
         elif isinstance(element, GroupPunctuation):
-            self._groups.append(element)
+            self._note(element)
         elif isinstance(element, End):
             self.ended = True
+
+    def _note(self, promise: GroupPunctuation) -> None:
+        """Groups are named once in a promise, their marks never go back, and ``before`` is true."""
+        title, keys = self._operator.title, list(promise.keys)
+        assert promise.marks.height, f"{title} promised nothing of any group"
+        assert not promise.marks.select(keys).is_duplicated().any(), f"{title}: {promise.marks}"
+        before = self._groups.get((promise.attribute, promise.keys), promise.marks.clear())
+        both = promise.marks.join(before, on=keys, how="left", suffix="_before")
+        back = both.filter(pl.col(MARK) < pl.col(f"{MARK}_before"))
+        assert not back.height, f"{title} went back: {back}"
+        whole = self._bounds.get((promise.attribute,), (promise.before,))[0]
+        held = pl.max_horizontal(pl.col(f"{MARK}_before").fill_null(BEGINNING), pl.lit(whole))
+        below = both.filter(held < promise.before)
+        assert not below.height, f"{title} said {promise.before}, but: {below}"
+        rest = before.join(promise.marks, on=keys, how="anti")
+        self._groups[promise.attribute, promise.keys] = pl.concat([rest, promise.marks])
 
     def _check_rows(self, rows: pl.DataFrame) -> None:
         assert rows.height, f"{self._operator.title} sent an empty chunk"
@@ -75,12 +98,12 @@ class PromiseBook:
             assert not broken.height, (
                 f"{self._operator.title} promised {attributes} >= {values}, then sent {broken}"
             )
-        for promise in self._groups:
-            if not {promise.attribute, *promise.keys} <= set(rows.columns):
+        for (attribute, keys), marks in self._groups.items():
+            if not {attribute, *keys} <= set(rows.columns):
                 continue
-            bounded = rows.join(promise.marks, on=list(promise.keys), nulls_equal=True)
-            broken = bounded.filter(pl.col(promise.attribute).to_physical() < pl.col(MARK))
-            assert not broken.height, f"{self._operator.title} broke {promise.marks}: {broken}"
+            bounded = rows.join(marks, on=list(keys), nulls_equal=True)
+            broken = bounded.filter(pl.col(attribute).to_physical() < pl.col(MARK))
+            assert not broken.height, f"{self._operator.title} broke {marks}: {broken}"
 
 
 class CheckedRun:
@@ -93,9 +116,11 @@ class CheckedRun:
         shape: PlanShape = "out-of-order",
         restarts: bool = True,
         largest: int = 6,
+        announced: bool = True,
     ):
         self.plan = compile_plan(query._node, shape)
         self._draw, self._restarts, self._largest = draw, restarts, largest
+        self._announced = announced
         self._stores = [MemoryStore() for _ in self.plan.operators]
         self._kernels: dict[int, Kernel] = {
             each.index: each.build(self._stores[each.index], self._now)
@@ -143,7 +168,7 @@ class CheckedRun:
             assert isinstance(operator.node, SourceNode)
             spec, source = operator.node.spec, operator.node.source
             announced = spec.channels
-            if not announced and spec.key_columns:
+            if not announced and spec.key_columns and self._announced:
                 announced = source.channels(spec.key_columns)
             intake = Intake(spec, self.plan.demands[operator.index], announced)
             feeds.append((operator, intake, source.open()))

@@ -35,7 +35,7 @@ from lowwater.engines.spark.planning import make_program
 from lowwater.engines.spark.program import Program, SourceProgram
 from lowwater.engines.spark.replay_source import Log, ReplayReader
 from lowwater.engines.spark.result import ResultStage
-from lowwater.engines.spark.source_stage import NOW, Reading
+from lowwater.engines.spark.source_stage import NOW, Reading, known
 from lowwater.engines.spark.stage import Bucket
 from lowwater.engines.spark.task import Task
 from lowwater.engines.spark.types import spark_type, taken_back
@@ -357,10 +357,9 @@ class _UnorderedFeed:
         """The offsets say which rows a batch has."""
 
     def messages(self, batch: int) -> Iterator[Message]:
-        stage = self._source.deliveries[0].stage
         for number, rows in enumerate(self._parts(batch)):
-            known = self._chance.random() < 0.7
-            marks = hints.find(self._run, batch - 1, stage) if known else None
+            lucky = self._chance.random() < 0.7
+            marks = known(self._source, self._run, batch) if lucky else None
             reading = Reading(self._source, number, marks)
             for part in self._cut(rows, 1):
                 yield from reading.take(part)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import lowwater as lw
 from lowwater.api import Stream
+from lowwater.plan.physical import PhysicalPlan
 from lowwater.progress.contract import Learned
 from lowwater.progress.learned import LearnedChannel
 
@@ -24,6 +25,14 @@ class Sample:
     stream: Stream
     kept: pl.DataFrame
     late: pl.DataFrame
+    alone: tuple[pl.DataFrame, pl.DataFrame] | None = None
+    """The same where groups are promised each by itself and nothing of the whole stream."""
+
+    def judged(self, plan: PhysicalPlan) -> Sample:
+        """The rows that keep the promises a plan asks for."""
+        (own,) = [each for each in plan.sources if each.node is self.stream._node]
+        linear = any(demand.linear for demand in plan.demands[own.index].values())
+        return self if linear or self.alone is None else Sample(self.stream, *self.alone)
 
 
 def rows(most: int = 24, horizon: int = 40) -> st.SearchStrategy[pl.DataFrame]:

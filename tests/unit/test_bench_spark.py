@@ -11,8 +11,10 @@ import polars as pl
 import pytest
 
 from lowwater.bench import BENCHMARKS, PARTS, run
+from lowwater.bench.many_groups import QUERIES, millis
 from lowwater.bench.spark_compare import agreement
 from lowwater.bench.spark_data import BEGIN, Flow, write_files
+from lowwater.bench.spark_groups import LAG, Fleet, due, lateness, lost, write_many
 from lowwater.bench.spark_live import ages_when_read, batches_taken, counted
 from lowwater.bench.spark_side import Batch, Ran, committed
 from lowwater.bench.spark_small import Wait, completed, waits
@@ -117,7 +119,7 @@ def test_descendants_of_a_process_and_what_they_used():
 
 
 def test_parts_can_be_named_and_others_are_refused():
-    assert {"W1", "W2", "W3", "W4", "small", "growth"} == set(PARTS)
+    assert {"W1", "W2", "W3", "W4", "small", "groups", "growth"} == set(PARTS)
     assert not set(PARTS) & set(BENCHMARKS)
     with pytest.raises(OptionError, match="W9"):
         run(["W9"])
@@ -126,3 +128,45 @@ def test_parts_can_be_named_and_others_are_refused():
 def test_naming_the_benchmarks_loads_no_spark():
     program = "import sys, lowwater.bench; sys.exit('pyspark' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_every_other_device_is_behind_and_each_is_in_order():
+    rows = Fleet(100, {"device": 4}, 1, 0.0).rows(0, 1_000)
+    for _, device in rows.group_by("device"):
+        assert device["ts"].is_sorted()
+    behind = rows.group_by(pl.col("device") % 2).agg(pl.col("ts").max()).sort("device")["ts"]
+    assert round((behind[0] - behind[1]).total_seconds()) == LAG
+
+
+def test_answers_are_late_by_arrival_after_their_device_and_rows_are_lost_by_window():
+    begun = 1e9
+    batches = [batch(number, begun + number, 500) for number in range(40)]
+    rows = Fleet(10, {"device": 2}, 1, 0.0).rows(0, 10_000)
+    expected = due(rows)
+    counts = expected.with_columns(n=pl.col("rows").cast(pl.Int64)).drop("rows")
+    end = (pl.col("window_start") + pl.duration(seconds=60)).alias("window_end")
+    answers = counts.with_columns(end, written=pl.lit(begun + 2.4))
+    assert lost(answers, expected) == 0
+    assert (
+        lost(answers.filter(pl.col("device") == 0), expected)
+        == expected.filter(pl.col("device") == 1)["rows"].sum()
+    )
+    assert lost(pl.DataFrame(), expected) == expected["rows"].sum()
+    first = answers.filter(pl.col("device") == 1).sort("window_end").head(1)
+    passed = first["window_end"].dt.epoch("s")[0] + LAG
+    assert lateness(first, batches, 1) == [(BEGIN + 3 * 180 - passed) / 60]
+    assert lateness(first, batches, 0) == []
+
+
+def test_everybody_speaks_twice_and_then_a_few_go_on(tmp_path: Path):
+    write_many(tmp_path / "in", 1_000)
+    files = [pl.read_parquet(path) for path in sorted((tmp_path / "in").iterdir())]
+    twice = pl.concat(files[:10])["device"].value_counts()["count"]
+    assert twice.to_list() == [2] * 1_000
+    assert all(each["device"].max() < 100 for each in files[10:])  # type: ignore[operator]
+    assert pl.concat(files)["ts"].is_sorted()
+
+
+def test_queries_over_many_groups_are_run_chunk_by_chunk(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("lowwater.bench.many_groups.CHUNKS", 2)
+    assert all(millis(query, 200) > 0 for query in QUERIES.values())

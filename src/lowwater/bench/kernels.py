@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 
 from lowwater.api import Stream, stream
+from lowwater.bench.many_groups import run_many_groups
 from lowwater.bench.measure import Fingerprint, alternate, stream_results, stream_through
 from lowwater.progress.contract import within
 
@@ -189,6 +190,7 @@ def run_kernels() -> Iterator[Row]:
     for case in CASES:
         yield from _against_polars(case)
         yield from _growth(case)
+    yield from run_many_groups()
 
 
 def _against_polars(case: Case) -> Iterator[Row]:

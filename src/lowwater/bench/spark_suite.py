@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from lowwater.bench.spark_closes import run_closes
 from lowwater.bench.spark_compare import Row
+from lowwater.bench.spark_groups import run_groups
 from lowwater.bench.spark_large import run_growth, run_w1, run_w2, run_w3
 from lowwater.bench.spark_live import run_w4
 from lowwater.bench.spark_small import run_small
@@ -22,6 +23,7 @@ PARTS: Mapping[str, Callable[[], Iterator[Row]]] = {
     "W4": run_w4,
     "closes": run_closes,
     "small": run_small,
+    "groups": run_groups,
     "growth": run_growth,
 }
 """Parts that can be run by themselves, by name."""

@@ -18,6 +18,9 @@ Invariant: a row is kept exactly while a partner at or above the other side's ma
 An outer join answers an unmatched row when it is dropped, and drops it before it tells. Such a row
 has but the columns of its own side: an outer join promises nothing on both sides together, on the
 side it keeps what an inner one does, on the other its time alone, of the rows that have it.
+
+Sides that are told promises per group, by columns that must be equal, let the join do all this
+group by group. What holds for a group on a side is the greater of the side's mark and its own.
 """
 
 from __future__ import annotations
@@ -25,16 +28,31 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+import numpy as np
 import polars as pl
 
+from lowwater.joins.reach import Ticks
 from lowwater.joins.shape import IDS, JoinShape
 from lowwater.operators.kernel import Ask, Kernel
+from lowwater.operators.passing import take_passed
+from lowwater.state.group_table import GroupTable, Numbers
 from lowwater.state.slicing import Slicing, reslice
 from lowwater.state.store import ChunkStore, add, read, split, take
-from lowwater.stream.element import BEGINNING, END_OF_TIME, Chunk, Element, Punctuation, moved
+from lowwater.stream.element import (
+    BEGINNING,
+    END_OF_TIME,
+    MARK,
+    Chunk,
+    Element,
+    GroupPunctuation,
+    Punctuation,
+    moved,
+)
 
 ROWS = ("rows0", "rows1")
 MATCHED = ("matched0", "matched1")
+HELD, TOLD = ("mark0", "mark1"), ("told0", "told1")
+TIME = "__time"
 
 
 class BandJoin(Kernel):
@@ -47,6 +65,7 @@ class BandJoin(Kernel):
         store: ChunkStore,
         shape: JoinShape,
         slice_ticks: int,
+        by: Sequence[str] = (),
         awaited: frozenset[str] | None = None,
     ):
         super().__init__(store, 2)
@@ -59,6 +78,9 @@ class BandJoin(Kernel):
         self._marks = [BEGINNING, BEGINNING]
         self._told: dict[tuple[str, ...], tuple[int, ...]] = {}
         self._next_id = [0, 0]
+        self._by = list(by)
+        self._inside = [shape.group_keys(side, by) for side in (0, 1)]
+        self._groups = GroupTable(dict.fromkeys((*HELD, *TOLD), BEGINNING), store)
 
     # ---- rows ------------------------------------------------------------------------------
 
@@ -73,9 +95,8 @@ class BandJoin(Kernel):
         if pairs is not None and pairs.height:
             out.append(shape.put_out(pairs))
             self._remember_matches(port, pairs)
-        kept = self._keep(port, rows, low, high)
-        if shape.keeps(port) and kept.height < rows.height:
-            done = rows.filter(shape.inside_time(port) < self._threshold(port))
+        done = self._keep(port, rows, low, high)
+        if shape.keeps(port) and done.height:
             if pairs is not None:
                 done = done.join(pairs.select(IDS[port]), on=IDS[port], how="anti")
             if done.height:
@@ -94,7 +115,7 @@ class BandJoin(Kernel):
         width = self._slicing.width
         for side in (0, 1):
             reslice(self.store, ROWS[side], self._shape.inside_time(side) // width)
-            reslice(self.store, MATCHED[side], pl.col("__time") // width)
+            reslice(self.store, MATCHED[side], pl.col(TIME) // width)
 
     def _others(self, port: int, low: int, high: int) -> Chunk | None:
         """The rows of the other side that rows between two times can meet."""
@@ -112,23 +133,43 @@ class BandJoin(Kernel):
         """Rows of ``port`` below this time can meet nothing that is still to come."""
         return self._reach.earliest(1 - port, self._marks[1 - port])
 
+    def _passed(self, port: int, rows: Chunk, time: pl.Expr) -> pl.Series:
+        """Which rows of a side can meet nothing that is still to come."""
+        passed = rows.select((time < self._threshold(port)).alias("passed"))["passed"]
+        if not self._groups.known:
+            return passed
+        inside = self._inside[port]
+        keys = rows.select(pl.col(name).alias(key) for key, name in inside.items())
+        once = keys.unique()
+        held = self._groups.get(HELD[1 - port], self._groups.find(once))
+        reached = pl.Series(MARK, self._reach.earliest_all(1 - port, held))
+        joined = keys.join(
+            once.with_columns(reached), on=self._by, how="left", nulls_equal=True,
+            maintain_order="left",
+        )  # fmt: skip
+        return passed | (rows.select(time.alias(TIME))[TIME] < joined[MARK])
+
     def _keep(self, port: int, rows: Chunk, low: int, high: int) -> Chunk:
-        threshold = self._threshold(port)
+        """Keep the rows that can still be met; the others are given back."""
         time = self._shape.inside_time(port)
-        if low < threshold:
-            rows = rows.filter(time >= threshold) if high >= threshold else rows.clear()
+        done = rows.clear()
+        if self._groups.known or low < self._threshold(port):
+            passed = self._passed(port, rows, time)
+            if passed.any():
+                done, rows = rows.filter(passed), rows.filter(~passed)
         for slice_, part in split(rows, time // self._slicing.width):
             add(self.store, ROWS[port], slice_, part)
-        return rows
+        return done
 
     def _remember_matches(self, port: int, pairs: Chunk) -> None:
         for side in (0, 1):
             if not self._shape.keeps(side):
                 continue
-            time = self._shape.inside_time(side).alias("__time")
-            met = pairs.select(IDS[side], time).unique(IDS[side])
-            met = met.filter(pl.col("__time") >= self._threshold(side))
-            for slice_, part in split(met, pl.col("__time") // self._slicing.width):
+            time = self._shape.inside_time(side).alias(TIME)
+            keys = [name for name in self._inside[side].values() if name in pairs.columns]
+            met = pairs.select(IDS[side], time, *keys).unique(IDS[side])
+            met = met.filter(~self._passed(side, met, pl.col(TIME)))
+            for slice_, part in split(met, pl.col(TIME) // self._slicing.width):
                 add(self.store, MATCHED[side], slice_, part)
 
     # ---- promises --------------------------------------------------------------------------
@@ -143,7 +184,7 @@ class BandJoin(Kernel):
         if promise.attributes != (self._shape.times[port],):
             return self._tell()
         self._marks[port] = promise.values[0]
-        return [*self._purge(1 - port), *self._tell()]
+        return [*self._purge(1 - port), *self._tell(), *self._tell_all_groups()]
 
     def closing(self, port: int) -> Sequence[Element]:
         """An input that ended can meet nothing any more."""
@@ -156,8 +197,9 @@ class BandJoin(Kernel):
         if not self._open:
             for side in (0, 1):
                 answers += self._purge(side)
+            self._groups.clear()
             return answers
-        return [*answers, *self._tell()]
+        return [*answers, *self._tell(), *self._tell_all_groups()]
 
     def _purge(self, side: int) -> list[Element]:
         threshold = self._threshold(side)
@@ -171,26 +213,103 @@ class BandJoin(Kernel):
                 self.store.put(ROWS[side], whole, stay)
             gone.append(edge.filter(time < threshold))
         dropped = [rows for rows in gone if rows is not None and rows.height]
-        return self._dropped(side, pl.concat(dropped) if dropped else None, whole, threshold)
+        met = self._forget_matches(side, whole, threshold) if self._shape.keeps(side) else None
+        return self._dropped(side, pl.concat(dropped) if dropped else None, met)
 
-    def _dropped(self, side: int, rows: Chunk | None, whole: int, threshold: int) -> list[Element]:
+    def _dropped(self, side: int, rows: Chunk | None, met: Chunk | None) -> list[Element]:
         """What an outer join says about rows that can meet nothing any more."""
-        if not self._shape.keeps(side):
-            return []
-        met = read(self.store, MATCHED[side], None, whole + 1)
-        self._forget_matches(side, whole, threshold)
-        if rows is None:
+        if rows is None or not self._shape.keeps(side):
             return []
         alone = rows if met is None else rows.join(met, on=IDS[side], how="anti")
         return [self._shape.put_out(alone)] if alone.height else []
 
-    def _forget_matches(self, side: int, whole: int, threshold: int) -> None:
+    def _forget_matches(self, side: int, whole: int, threshold: int) -> Chunk | None:
+        """The rows below a time that were met, which need not be remembered any more."""
+        met = read(self.store, MATCHED[side], None, whole + 1)
         take(self.store, MATCHED[side], None, whole)
         edge = take(self.store, MATCHED[side], whole, whole + 1)
         if edge is not None:
-            stay = edge.filter(pl.col("__time") >= threshold)
+            stay = edge.filter(pl.col(TIME) >= threshold)
             if stay.height:
                 self.store.put(MATCHED[side], whole, stay)
+        return met
+
+    # ---- promises per group ----------------------------------------------------------------
+
+    def on_group_punctuation(self, port: int, promise: GroupPunctuation) -> Sequence[Element]:
+        """Purge the other side's rows of these groups and tell what follows for them."""
+        inside = self._inside[port]
+        names = inside if port == 0 else {key: self._outside(key) for key in inside}
+        if promise.attribute != self._shape.times[port] or not self._by:
+            return []
+        if set(promise.keys) != set(names.values()):
+            return []
+        keys = promise.marks.select(pl.col(name).alias(key) for key, name in names.items())
+        places = self._groups.admit(keys)
+        before = np.maximum(self._groups.get(HELD[port], places), self._marks[port])
+        marks = promise.marks[MARK].to_numpy()
+        moved = marks > before
+        if not moved.any():
+            return []
+        places, before = places[moved], before[moved]
+        self._groups.put(HELD[port], places, marks[moved])
+        low = self._reach.earliest(port, int(before.min()))
+        return [*self._purge_groups(1 - port, places, low), *self._tell_groups(places)]
+
+    def _outside(self, key: str) -> str:
+        """The right column that must equal a left one."""
+        return next(right for left, right in self._shape.on if left == key)
+
+    def _effective(self, side: int, places: Numbers) -> Ticks:
+        return np.maximum(self._groups.get(HELD[side], places), self._marks[side])
+
+    def _purge_groups(self, side: int, places: Numbers, low: int) -> list[Element]:
+        """Drop rows of some groups; nothing of theirs is left below ``low``."""
+        reached = self._reach.earliest_all(1 - side, self._effective(1 - side, places))
+        marks = self._groups.keys(places).rename(self._inside[side])
+        marks = marks.with_columns(pl.Series(MARK, reached))
+        width, time = self._slicing.width, self._shape.inside_time(side)
+        gone = take_passed(self.store, ROWS[side], marks, time, width, low)
+        met = None
+        if self._shape.keeps(side):
+            met = take_passed(self.store, MATCHED[side], marks, pl.col(TIME), width, low)
+        return self._dropped(side, gone, met)
+
+    @property
+    def _outputs(self) -> list[tuple[int, str]]:
+        """The sides whose time is in the output, with its name there."""
+        return list(enumerate(self._shape.out_times))
+
+    def _tell_all_groups(self) -> list[Element]:
+        """What a side's mark says of groups of which that side has said less."""
+        if not self._groups.known:
+            return []
+        self._groups.load()
+        return self._tell_groups(np.arange(len(self._groups)))
+
+    def _tell_groups(self, places: Numbers) -> list[Element]:
+        if not all(self._shape.shows(key) for key in self._by):
+            return []
+        marks: dict[str, tuple[str, Ticks]] = {}
+        for side, name in self._outputs:
+            own, other = self._effective(side, places), self._effective(1 - side, places)
+            mark = np.minimum(own, self._reach.earliest_all(1 - side, other))
+            if name in marks:  # both times are one column
+                mark = np.maximum(mark, marks[name][1])
+            marks[name] = (marks[name][0] if name in marks else TOLD[side], mark)
+        told: list[Element] = []
+        for name, (column, mark) in marks.items():
+            whole = self._told.get((name,), (BEGINNING,))[0]
+            before = np.maximum(self._groups.get(column, places), whole)
+            moved = (mark > before) & (mark < END_OF_TIME)
+            if moved.any():
+                self._groups.put(column, places[moved], mark[moved])
+                keys = self._groups.keys(places[moved])
+                frame = keys.with_columns(pl.Series(MARK, mark[moved]))
+                told.append(GroupPunctuation(name, frame, int(before[moved].min())))
+        return told
+
+    # ---- promises on the whole -------------------------------------------------------------
 
     def _tell(self) -> list[Element]:
         told: list[Element] = []
@@ -284,9 +403,14 @@ class BandJoin(Kernel):
         """The marks of both inputs."""
         return {f"{self._shape.times[side]}[{side}]": self._marks[side] for side in (0, 1)}
 
+    def settle(self) -> None:
+        """Write the marks of groups that moved."""
+        self._groups.settle()
+
     def snapshot(self) -> dict[str, Any]:
         """The marks held and told."""
         return super().snapshot() | {
+            "groups": self._groups.snapshot(),
             "marks": list(self._marks),
             "heard": [dict(each) for each in self._heard],
             "told": dict(self._told),
@@ -300,6 +424,7 @@ class BandJoin(Kernel):
         self._marks, self._told = list(saved["marks"]), dict(saved["told"])
         self._heard = [dict(each) for each in saved["heard"]]
         self._next_id = list(saved["ids"])
+        self._groups.restore(saved["groups"])
         self._slicing.restore(saved["slicing"])
 
 

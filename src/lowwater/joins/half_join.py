@@ -47,10 +47,7 @@ class HalfJoin(BandJoin):
             found = pairs.select(AT).unique()
             met = numbered.join(found, on=AT, how="semi", maintain_order="left").drop(AT)
             alone = numbered.join(found, on=AT, how="anti", maintain_order="left").drop(AT)
-        kept = self._keep(LEFT, alone, low, high) if alone.height else alone
-        missed = alone.clear()
-        if kept.height < alone.height:
-            missed = alone.filter(shape.inside_time(LEFT) < self._threshold(LEFT))
+        missed = self._keep(LEFT, alone, low, high) if alone.height else alone
         return [*self._answered(met), *self._missed(missed)]
 
     def _met_in_store(self, rows: Chunk, low: int, high: int) -> Chunk:
@@ -79,12 +76,16 @@ class HalfJoin(BandJoin):
     def _missed(self, rows: Chunk) -> list[Element]:
         return [self._shape.put_out(rows)] if rows.height and self._shape.how == "anti" else []
 
-    def _dropped(self, side: int, rows: Chunk | None, whole: int, threshold: int) -> list[Element]:
+    def _dropped(self, side: int, rows: Chunk | None, met: Chunk | None) -> list[Element]:
         return self._missed(rows) if rows is not None and side == LEFT else []
 
     def asks(self) -> Sequence[Ask]:
         """An anti join wants to know when its earliest row has missed its partners."""
         return self._missing([LEFT] if self._shape.how == "anti" else [])
+
+    @property
+    def _outputs(self) -> list[tuple[int, str]]:
+        return [(LEFT, self._shape.times[LEFT])]
 
     def _tell(self) -> list[Element]:
         told: list[Element] = []

@@ -9,9 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from lowwater.stream.element import BEGINNING, END_OF_TIME
+
+Ticks = NDArray[np.int64]
 
 
 class Reach(Protocol):
@@ -25,6 +29,9 @@ class Reach(Protocol):
 
     def behind(self, side: int) -> int:
         """By how many ticks at most a row of ``side`` is below its partner."""
+
+    def earliest_all(self, side: int, times: Ticks) -> Ticks:
+        """:meth:`earliest` of many times at once."""
 
     def key(self, ticks: pl.Expr) -> pl.Expr | None:
         """A value that matching rows share exactly; None if there is none."""
@@ -58,6 +65,10 @@ class Band:
     def behind(self, side: int) -> int:
         """The end of the band that is ahead of a row."""
         return self.after if side == 0 else self.before
+
+    def earliest_all(self, side: int, times: Ticks) -> Ticks:
+        """The least partner times."""
+        return _clamp_all(times - (self.before if side == 0 else self.after), times)
 
     def key(self, ticks: pl.Expr) -> pl.Expr | None:
         """The time itself, if the band is an equality."""
@@ -97,6 +108,10 @@ class SameBucket:
         """From one end of the bucket to the other."""
         return self.width - 1
 
+    def earliest_all(self, side: int, times: Ticks) -> Ticks:
+        """The starts of the buckets."""
+        return _clamp_all(times // self.width * self.width, times)
+
     def key(self, ticks: pl.Expr) -> pl.Expr | None:
         """The bucket's number."""
         return ticks // self.width
@@ -118,3 +133,7 @@ class SameBucket:
 def _clamp(partner: int, time: int) -> int:
     """Keep the marks that mean 'nothing yet' and 'ended' where they are."""
     return time if time in (BEGINNING, END_OF_TIME) else partner
+
+
+def _clamp_all(partners: Ticks, times: Ticks) -> Ticks:
+    return np.where((times == BEGINNING) | (times == END_OF_TIME), times, partners)

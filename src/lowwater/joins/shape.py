@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_
@@ -69,6 +69,15 @@ class JoinShape:
     def keeps(self, side: int) -> bool:
         """Whether rows of a side come out even when nothing matches them."""
         return self.how == "full" or self.how == ("left", "right")[side]
+
+    def shows(self, key: str) -> bool:
+        """Whether a left column that is matched on is in the output, and never null there."""
+        return key in self.output and (self.how in ("inner", "semi", "anti") or key in self.merged)
+
+    def group_keys(self, side: int, keys: Sequence[str]) -> dict[str, str]:
+        """Columns of the left that name groups, with the names they have on a side inside."""
+        partner = dict(reversed(self.on))
+        return {key: key if side == 0 else self.right_names[partner[key]] for key in keys}
 
     def inside_time(self, side: int) -> pl.Expr:
         """The ticks of a side's time, under the name it has inside the join."""

@@ -5,8 +5,8 @@ then is it forgotten. Promises pass through as received. A promise on other prog
 of the key, or on several together (OOP §7), forgets too, but only once it has come a slice further:
 it has to look through what is held.
 
-Invariant: a key is remembered from its first row until the mark passes its time at the latest, and
-as long as any row with it can come.
+Invariant: a key is remembered from its first row until the mark, or that of its group, passes its
+time at the latest, and as long as any row with it can come.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 import polars as pl
 
 from lowwater.operators.kernel import Ask, Kernel
+from lowwater.operators.passing import drop_passed
 from lowwater.state.slicing import Slicing, reslice
 from lowwater.state.store import ChunkStore, add, read, split, take
 from lowwater.stream.element import BEGINNING, Chunk, Element, GroupPunctuation, Punctuation
@@ -75,7 +76,10 @@ class Distinct(Kernel):
         return [promise]
 
     def on_group_punctuation(self, port: int, promise: GroupPunctuation) -> Sequence[Element]:
-        """A promise per group survives duplicate elimination."""
+        """Forget the keys of groups that have passed them; the promise itself survives."""
+        if promise.attribute == self._time and set(promise.keys) <= set(self._key):
+            width = self._slicing.width
+            drop_passed(self.store, SEEN, promise, self._ticks, width, self._mark)
         return [promise]
 
     def _forget(self, mark: int) -> None:

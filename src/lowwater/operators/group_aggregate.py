@@ -5,6 +5,8 @@ its progressing values, or a joint promise has passed all of them together. The 
 ``GROUP BY S0.ts, S1.ts`` over a band join answer as soon as both inputs have passed the pair,
 instead of a whole band later. Over joins of joins it is the times of all inputs.
 
+A promise made for some values of other key columns covers the groups that have these values.
+
 Invariant: a group is answered once, by the first promise that covers it; then it is dropped.
 """
 
@@ -22,7 +24,14 @@ from lowwater.operators.kernel import Ask, Reducing
 from lowwater.operators.partials import Partials
 from lowwater.state.slicing import Slicing
 from lowwater.state.store import ChunkStore
-from lowwater.stream.element import Chunk, Element, Punctuation
+from lowwater.stream.element import (
+    BEGINNING,
+    MARK,
+    Chunk,
+    Element,
+    GroupPunctuation,
+    Punctuation,
+)
 from lowwater.stream.time_domain import TimeDomain
 
 
@@ -119,6 +128,40 @@ class GroupAggregate(Reducing):
             done.append(held.filter(covered))
         rows = [chunk for chunk in done if chunk.height]
         return [self._finish(pl.concat(rows))] if rows else []
+
+    def on_group_punctuation(self, port: int, promise: GroupPunctuation) -> Sequence[Element]:
+        """Answer the groups the promise covers and pass it on."""
+        attribute, keys = promise.attribute, list(promise.keys)
+        if attribute not in self._domains or not set(keys) <= set(self._groups):
+            return []
+        first = None
+        if attribute == self._first and promise.before > BEGINNING:
+            first = promise.before // self._slicing.width
+        furthest = int(promise.marks[MARK].max())  # type: ignore[arg-type]
+        covered = (self._ticks(attribute) < pl.col(MARK)).fill_null(False)
+        near = [
+            held
+            for slice_ in self._partials.slices(first)
+            if self._least[slice_][attribute] < furthest
+            and (held := self._partials.get(slice_)) is not None
+        ]
+        if not near:
+            return [promise]
+        marked = pl.concat(near).join(promise.marks, on=keys, how="inner").filter(covered)
+        done = marked.drop(MARK)
+        if not done.height:
+            return [promise]
+        slice_of = self._ticks(self._first) // self._slicing.width
+        for slice_ in done.select(slice_of.unique()).to_series().to_list():
+            held = self._partials.get(slice_)
+            assert held is not None
+            left = held.join(promise.marks, on=keys, how="left", maintain_order="left")
+            rest = left.filter(~covered).drop(MARK)
+            del self._least[slice_]
+            self._partials.replace(slice_, rest)
+            if rest.height:
+                self._note_all(rest, slice_of)
+        return [self._finish(done), promise]
 
     def _finish(self, partials: Chunk) -> Chunk:
         merged = merge(partials, self._groups, self._aggregates)

@@ -206,9 +206,11 @@ class LowTable(Kernel):
             marked = held.join(promise.marks, on=keys, how="left", nulls_equal=True)
             passed = marked[PANE] + self._window.pane <= marked[MARK].fill_null(BEGINNING)
             gone = self._leave(held.filter(passed)[SLOT].to_numpy()) if passed.any() else None
-        pane = self._window.pane
+        pane, before = self._window.pane, max(self._told, self._limit(promise.before))
         marks = promise.marks.with_columns(pl.col(MARK) // pane * pane)
-        return [*self._up([gone]), GroupPunctuation(PANE, marks)]
+        marks = marks.filter(pl.col(MARK) > before)
+        told = [GroupPunctuation(PANE, marks, before)] if marks.height else []
+        return [*self._up([gone]), *told]
 
     def _tell(self) -> list[Element]:
         if self._mark == BEGINNING:

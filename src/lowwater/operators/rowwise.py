@@ -68,6 +68,11 @@ class Derivation:
     bucket: int = 1
     numbered: bool = False
 
+    @property
+    def only(self) -> str | None:
+        """The one input the column follows; None if there are several."""
+        return self.sources[0][0] if len(self.sources) == 1 else None
+
     def rounded(self, mark: int) -> int:
         """What a mark of the value before rounding says about the value."""
         if mark in (BEGINNING, END_OF_TIME):
@@ -126,11 +131,20 @@ class Project(Kernel):
 
     def on_group_punctuation(self, port: int, promise: GroupPunctuation) -> Sequence[Element]:
         """A promise per group survives if its key columns are passed on as they are."""
-        names = {MARK: MARK} | self._copied
-        if promise.attribute not in names or not set(promise.keys) <= set(names):
+        if not set(promise.keys) <= set(self._copied):
             return []
-        marks = promise.marks.rename({key: names[key] for key in promise.keys})
-        return [GroupPunctuation(names[promise.attribute], marks)]
+        marks = promise.marks.rename({key: self._copied[key] for key in promise.keys})
+        told: list[Element] = []
+        for name, derivation in self._derived.items():
+            if derivation.only == promise.attribute:
+                ((_, shift),) = derivation.sources
+                scale = 1 if derivation.numbered else derivation.bucket
+                moved = (pl.col(MARK) + shift) // derivation.bucket * scale
+                before = promise.before
+                if before > BEGINNING:
+                    before = derivation.rounded(before + shift)
+                told.append(GroupPunctuation(name, marks.with_columns(moved), before))
+        return told
 
     def _bound(self, derivation: Derivation) -> int:
         marks = [moved(self._held.get(name, BEGINNING), by) for name, by in derivation.sources]

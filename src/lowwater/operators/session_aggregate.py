@@ -8,6 +8,8 @@ comes.
 Progress: a promise of ``m`` completes the sessions whose last row is ``gap`` or more before ``m``.
 Their ends are promised up to ``m``; their starts up to the earliest session that is still open.
 
+A promise of a group completes sessions of this group alone, and is told of it alone.
+
 Invariant: merged sessions of one group are at least a gap apart; a session is answered once.
 """
 
@@ -16,15 +18,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+import numpy as np
 import polars as pl
 
 from lowwater.operators.aggregates import Aggregate, finish, in_key_order, lift
 from lowwater.operators.kernel import Ask, Kernel
+from lowwater.operators.passing import take_passed
 from lowwater.operators.window_aggregate import END
 from lowwater.operators.window_state import START
+from lowwater.state.group_table import GroupTable
 from lowwater.state.slicing import Slicing, reslice
 from lowwater.state.store import ChunkStore, add, read, split, take
-from lowwater.stream.element import BEGINNING, END_OF_TIME, Chunk, Element, Punctuation
+from lowwater.stream.element import (
+    BEGINNING,
+    END_OF_TIME,
+    MARK,
+    Chunk,
+    Element,
+    GroupPunctuation,
+    Punctuation,
+)
 from lowwater.stream.time_domain import TimeDomain
 
 FRESH, MERGED = "fresh", "merged"
@@ -54,6 +67,7 @@ class SessionAggregate(Kernel):
         self._slicing = Slicing(gap)
         self._mark = BEGINNING
         self._told: dict[str, int] = {}
+        self._starts = GroupTable({START: BEGINNING}, store)  # what was told of single groups
 
     # ---- rows ------------------------------------------------------------------------------
 
@@ -93,24 +107,80 @@ class SessionAggregate(Kernel):
         if promise.attributes != (self._time,) or promise.values[0] <= self._mark:
             return []
         self._mark = promise.values[0]
-        self.settle()
+        self._merge()
         answers = self._answer(self._mark - self._gap)
         return [*answers, *self._tell()]
 
     def closing(self, port: int) -> Sequence[Element]:
         """Answer everything that is left."""
         self._mark = END_OF_TIME
-        self.settle()
+        self._merge()
+        self._starts.clear()
         return self._answer(END_OF_TIME)
 
     def settle(self) -> None:
+        """Merge new partial sessions with those they touch; write what was told of groups."""
+        self._merge()
+        self._starts.settle()
+
+    def _merge(self) -> None:
         """Merge new partial sessions with those they touch."""
         fresh = take(self.store, FRESH)
         if fresh is None:
             return
-        reach = int(fresh[FIRST].min()) - self._gap  # type: ignore[arg-type]
-        near = take(self.store, MERGED, reach // self._slicing.width, None)
+        first = (int(fresh[FIRST].min()) - self._gap) // self._slicing.width  # type: ignore[arg-type]
+        near = self._near(fresh, first) if self._groups else take(self.store, MERGED, first, None)
         self._keep(MERGED, self._joined(fresh if near is None else pl.concat([near, fresh])))
+
+    def _near(self, fresh: Chunk, first: int) -> Chunk | None:
+        """Sessions of the groups in hand from a slice on; the slices of others stay as they are."""
+        held = read(self.store, MERGED, first, None)
+        if held is None:
+            return None
+        keys = fresh.select(self._groups).unique()
+        near = held.join(keys, on=self._groups, how="semi", nulls_equal=True)
+        slice_ = pl.col(LAST) // self._slicing.width
+        for number in near.select(slice_.unique()).to_series().to_list():
+            rows = take(self.store, MERGED, number, number + 1)
+            assert rows is not None
+            rest = rows.join(keys, on=self._groups, how="anti", nulls_equal=True)
+            if rest.height:
+                self.store.put(MERGED, number, rest)
+        return near
+
+    def on_group_punctuation(self, port: int, promise: GroupPunctuation) -> Sequence[Element]:
+        """Answer the sessions of the groups that have passed them."""
+        usable = promise.attribute == self._time and set(promise.keys) <= set(self._groups)
+        if not usable:
+            return []
+        self._merge()
+        passed = promise.marks.with_columns(pl.col(MARK) - (self._gap - 1))
+        low = max(promise.before, self._mark)
+        low = low if low == BEGINNING else low - self._gap
+        width = self._slicing.width
+        done = take_passed(self.store, MERGED, passed, pl.col(LAST), width, low)
+        answers = [] if done is None else [self._shown(done)]
+        ends = GroupPunctuation(END, promise.marks, promise.before)
+        return [*answers, *self._tell_starts(promise.marks), ends]
+
+    def _tell_starts(self, marks: Chunk) -> list[Element]:
+        """The starts of the earliest open sessions of some groups, or their marks."""
+        keys = [name for name in marks.columns if name != MARK]
+        low = int(marks[MARK].min()) - self._gap  # type: ignore[arg-type]
+        held = read(self.store, MERGED, low // self._slicing.width, None)
+        if held is not None:
+            least = held.join(marks, on=keys, how="semi").group_by(keys).agg(pl.col(FIRST).min())
+            marks = marks.join(least, on=keys, how="left", maintain_order="left")
+            marks = marks.with_columns(pl.min_horizontal(MARK, FIRST).alias(MARK)).drop(FIRST)
+        places = self._starts.admit(marks.select(keys))
+        before = np.maximum(self._starts.get(START, places), self._told.get(START, BEGINNING))
+        starts = marks[MARK].to_numpy()
+        moved = starts > before
+        if not moved.any():
+            return []
+        self._starts.put(START, places[moved], starts[moved])
+        told = marks.filter(pl.Series(moved))
+        return [GroupPunctuation(START, told, int(before[moved].min()))]
 
     def _answer(self, last: int) -> list[Element]:
         """Answers of the sessions whose last row is at or before a tick."""
@@ -167,6 +237,7 @@ class SessionAggregate(Kernel):
         return super().snapshot() | {
             "mark": self._mark,
             "told": dict(self._told),
+            "starts": self._starts.snapshot(),
             "slicing": self._slicing.snapshot(),
         }
 
@@ -174,4 +245,5 @@ class SessionAggregate(Kernel):
         """Go on from a snapshot."""
         super().restore(saved)
         self._mark, self._told = saved["mark"], dict(saved["told"])
+        self._starts.restore(saved["starts"])
         self._slicing.restore(saved["slicing"])

@@ -2,7 +2,8 @@
 
 Invariant: the output mark on an attribute is the minimum of the inputs' last marks on it. For a
 joint promise the bounds are taken input by input, each the minimum over the inputs: a row that
-keeps its own input's promise keeps the weaker one too.
+keeps its own input's promise keeps the weaker one too. For a group, an input's mark is the greater
+of what it promised for the group and for all of its rows.
 """
 
 from __future__ import annotations
@@ -10,12 +11,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+import numpy as np
 import polars as pl
 
 from lowwater.operators.kernel import Ask, Kernel
+from lowwater.state.group_table import GroupTable, Numbers
 from lowwater.state.store import ChunkStore
-from lowwater.stream.element import END_OF_TIME, Element, GroupPunctuation, Punctuation
+from lowwater.stream.element import (
+    BEGINNING,
+    END_OF_TIME,
+    MARK,
+    Element,
+    GroupPunctuation,
+    Punctuation,
+)
 from lowwater.stream.low_water_mark import LowWaterMark
+
+TOLD = "told"
+Kind = tuple[str, tuple[str, ...]]
+"""The attribute and the keys of promises per group."""
 
 
 class Union(Kernel):
@@ -26,8 +40,7 @@ class Union(Kernel):
     def __init__(self, store: ChunkStore, ports: int):
         super().__init__(store, ports)
         self._marks: dict[tuple[str, ...], list[LowWaterMark]] = {}
-        self._groups: dict[Any, LowWaterMark] = {}
-        self._schemas: dict[tuple[str, tuple[str, ...]], pl.Schema] = {}
+        self._groups: dict[Kind, GroupTable] = {}
 
     def on_punctuation(self, port: int, promise: Punctuation) -> Sequence[Element]:
         """Tell the least mark if it moved."""
@@ -41,30 +54,47 @@ class Union(Kernel):
         moved = [
             mark.advance(port, value) for mark, value in zip(marks, promise.values, strict=True)
         ]
-        return self._told(promise.attributes) if any(moved) else []
+        told = self._told(promise.attributes) if any(moved) else []
+        return [*told, *self._told_all_groups(promise.attributes)]
 
     def on_group_punctuation(self, port: int, promise: GroupPunctuation) -> Sequence[Element]:
         """Tell the marks of the groups whose least mark moved."""
         kind = (promise.attribute, promise.keys)
-        self._schemas[kind] = promise.marks.schema
-        moved = []
-        for *key, mark in promise.marks.iter_rows():
-            known = self._groups.get((kind, *key))
-            if known is None:
-                known = self._groups[(kind, *key)] = LowWaterMark(range(self.ports))
-                for ended in set(range(self.ports)) - self._open:
-                    known.close(ended)
-            if known.advance(port, mark):
-                moved.append((*key, known.value))
-        return self._told_groups(kind, moved)
+        table = self._groups.get(kind)
+        if table is None:
+            table = self._groups[kind] = self._table(len(self._groups))
+        places = table.admit(promise.marks.select(promise.keys))
+        held, marks = table.get(str(port), places), promise.marks[MARK].to_numpy()
+        moved = marks > held
+        table.put(str(port), places[moved], marks[moved])
+        return self._told_groups(kind, places[moved])
 
-    def _told_groups(
-        self, kind: tuple[str, tuple[str, ...]], moved: list[tuple[Any, ...]]
-    ) -> list[Element]:
-        if not moved:
+    def _table(self, number: int) -> GroupTable:
+        columns = dict.fromkeys([*map(str, range(self.ports)), TOLD], BEGINNING)
+        return GroupTable(columns, self.store, f"groups{number}")
+
+    def _told_groups(self, kind: Kind, places: Numbers) -> list[Element]:
+        """Tell marks of groups that have moved beyond what was told of them and of all rows."""
+        table, whole = self._groups[kind], self._marks.get(kind[:1])
+        least = np.full(len(places), END_OF_TIME, np.int64)
+        for port in self._open:
+            mark = whole[0].of(port) if whole else BEGINNING
+            np.minimum(least, np.maximum(table.get(str(port), places), mark), out=least)
+        before = np.maximum(table.get(TOLD, places), whole[0].value if whole else BEGINNING)
+        moved = (least > before) & (least < END_OF_TIME)
+        if not moved.any():
             return []
-        marks = pl.DataFrame(moved, self._schemas[kind], orient="row")
-        return [GroupPunctuation(kind[0], marks)]
+        table.put(TOLD, places[moved], least[moved])
+        marks = table.keys(places[moved]).with_columns(pl.Series(MARK, least[moved]))
+        return [GroupPunctuation(kind[0], marks, int(before[moved].min()))]
+
+    def _told_all_groups(self, attributes: tuple[str, ...]) -> list[Element]:
+        told: list[Element] = []
+        for kind, table in self._groups.items():
+            if kind[:1] == attributes:
+                table.load()
+                told += self._told_groups(kind, np.arange(len(table)))
+        return told
 
     def _told(self, attributes: tuple[str, ...]) -> list[Element]:
         values = tuple(mark.value for mark in self._marks[attributes])
@@ -73,17 +103,15 @@ class Union(Kernel):
     def closing(self, port: int) -> Sequence[Element]:
         """An input that ended holds nobody back."""
         told: list[Element] = []
-        for kind in self._schemas:
-            moved = [
-                (*key, known.value)
-                for (each, *key), known in self._groups.items()
-                if each == kind and known.close(port) and known.value < END_OF_TIME
-            ]
-            told += self._told_groups(kind, moved)
         for attributes, marks in self._marks.items():
             advanced = [mark.close(port) for mark in marks]
             if any(advanced) and self._open:
                 told += self._told(attributes)
+        for attribute in dict.fromkeys(attribute for attribute, _ in self._groups):
+            told += self._told_all_groups((attribute,))
+        if not self._open:
+            for table in self._groups.values():
+                table.clear()
         return told
 
     def needs(self, attribute: str, mark: int) -> Sequence[Ask]:
@@ -105,18 +133,19 @@ class Union(Kernel):
             for port, mark in marks[0].marks().items()
         }
 
+    def settle(self) -> None:
+        """Write the marks of groups that moved."""
+        for table in self._groups.values():
+            table.settle()
+
     def snapshot(self) -> dict[str, Any]:
         """The last marks."""
         tables = {
             attributes: [(mark.marks(), mark.value) for mark in marks]
             for attributes, marks in self._marks.items()
         }
-        groups = {key: (mark.marks(), mark.value) for key, mark in self._groups.items()}
-        return super().snapshot() | {
-            "marks": tables,
-            "groups": groups,
-            "schemas": dict(self._schemas),
-        }
+        groups = {kind: table.snapshot() for kind, table in self._groups.items()}
+        return super().snapshot() | {"marks": tables, "groups": groups}
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Go on from a snapshot."""
@@ -125,8 +154,9 @@ class Union(Kernel):
             attributes: [_restored(*state) for state in states]
             for attributes, states in saved["marks"].items()
         }
-        self._groups = {key: _restored(*state) for key, state in saved["groups"].items()}
-        self._schemas = dict(saved["schemas"])
+        self._groups = {kind: self._table(at) for at, kind in enumerate(saved["groups"])}
+        for kind, table in self._groups.items():
+            table.restore(saved["groups"][kind])
 
 
 def _restored(marks: dict[Any, int], value: int) -> LowWaterMark:

@@ -188,17 +188,24 @@ class WindowAggregate(Reducing):
         keys = list(promise.keys)
         if promise.attribute != self._time or not set(keys) <= set(self._groups):
             return []
-        partials = self._state.take_passed(promise.marks, keys, self._open_from)
+        before = self._window.first_open(promise.before)  # earlier windows of theirs are out
+        first = max(self._open_from, before)
+        partials = self._state.take_passed(promise.marks, keys, first)
         answers = self._answered(partials) if partials is not None else []
-        return [*answers, *self._tell_groups(promise.marks)]
+        return [*answers, *self._tell_groups(promise.marks, max(self._told, before))]
 
-    def _tell_groups(self, marks: Chunk) -> list[Element]:
+    def _tell_groups(self, marks: Chunk, before: int) -> list[Element]:
         """The edges of a group's windows are promised up to its first open one."""
         range_, slide = self._window.range, self._window.slide
         first = ((pl.col(MARK) - range_) // slide + 1) * slide
-        starts = marks.with_columns(first.alias(MARK))
+        starts = marks.with_columns(first.alias(MARK)).filter(pl.col(MARK) > before)
+        if not starts.height:
+            return []
         ends = starts.with_columns(pl.col(MARK) + range_)
-        return [GroupPunctuation(START, starts), GroupPunctuation(END, ends)]
+        return [
+            GroupPunctuation(START, starts, before),
+            GroupPunctuation(END, ends, before + range_),
+        ]
 
     # ---- asking and saving -----------------------------------------------------------------
 

@@ -6,7 +6,7 @@ unions merge, joins sort their output. It is the baseline the out-of-order shape
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -27,8 +27,8 @@ from lowwater.operators.session_aggregate import SessionAggregate
 from lowwater.operators.sort import Merge, Sort
 from lowwater.operators.stamp import Stamp
 from lowwater.operators.union import Union
-from lowwater.operators.window_aggregate import HighAggregate, WindowAggregate
-from lowwater.operators.window_state import PANE
+from lowwater.operators.window_aggregate import END, HighAggregate, WindowAggregate
+from lowwater.operators.window_state import PANE, START
 from lowwater.plan import nodes
 from lowwater.plan.nodes import Node
 from lowwater.plan.physical import Build, Demands, Describe, Operator, PhysicalPlan
@@ -38,6 +38,7 @@ from lowwater.stream.element import SEQUENCE
 from lowwater.stream.time_domain import TimeDomain
 
 PlanShape = Literal["out-of-order", "in-order"]
+Grouped = dict[str, tuple[str, ...]]
 SLICES_PER_SPAN = 8
 """A join keeps its rows in this many slices a reach (of a second at least), so that purging
 drops whole slices and meeting reads few."""
@@ -106,6 +107,9 @@ class _Compiler:
         build = self.telling[operator.index](frozenset(plan.demands[operator.index]))
         return replace(operator, build=build)
 
+    grouped: dict[int, Grouped] = field(default_factory=dict)
+    """The attributes on which an operator tells promises per group, with the key columns."""
+
     def compile(self, node: Node) -> int:
         """The index of the operator that gives a node's rows; a shared node is compiled once."""
         if id(node) not in self.done:
@@ -135,7 +139,8 @@ class _Compiler:
         columns = [pl.col(name) for name in source.schema]
         derived = {name: Derivation(((name, 0),)) for name in source.progress}
         copied = {name: name for name in source.schema}
-        return self.add(
+        told = self.grouped.get(index, {})
+        index = self.add(
             "unnumber",
             "",
             source,
@@ -144,6 +149,8 @@ class _Compiler:
             _pass,
             Project,
         )
+        self.grouped[index] = told
+        return index
 
     def add(
         self,
@@ -190,6 +197,12 @@ class _Compiler:
             return index
         return self.sort(node, index, attribute)
 
+    def serves(self, index: int, attribute: str, columns: Sequence[str]) -> tuple[str, ...]:
+        """The keys of an operator's promises per group, if who keeps ``columns`` apart can use
+        them; none otherwise."""
+        keys = self.grouped.get(index, {}).get(attribute, ())
+        return keys if set(keys) <= set(columns) else ()
+
 
 def _pass(demands: Demands) -> list[dict[str, Demand]]:
     return [dict(demands)]
@@ -207,6 +220,11 @@ def _sorting(time: str, carried: Mapping[str, int], demands: Demands) -> dict[st
     return {time: Demand.any_value(), **wanted}
 
 
+def _wish(demand: Demand, served: bool, following: Iterable[Demand]) -> Demand:
+    """What an operator wants: groups alone if that serves it and everybody after it."""
+    return demand.made(not served or any(each.linear for each in following))
+
+
 def _second(domain: TimeDomain) -> int:
     return max(1, domain.ticks_per_second)
 
@@ -217,6 +235,8 @@ def _source(plan: _Compiler, node: nodes.SourceNode, _: tuple[int, ...]) -> int:
     contract = spec.contracts.get(spec.time)
     if node.time is None:
         return index
+    if spec.groups and spec.stamp == "external":
+        plan.grouped[index] = dict.fromkeys(spec.contracts, spec.groups)
     if isinstance(contract, Ordered) and not spec.key_columns:
         plan.ordered[index] = node.time
     elif plan.in_order and id(node) not in plan.numbered:
@@ -241,7 +261,7 @@ def _stamp(plan: _Compiler, node: nodes.StampNode, inputs: tuple[int, ...]) -> i
 
 def _filter(plan: _Compiler, node: nodes.FilterNode, inputs: tuple[int, ...]) -> int:
     predicate = node.predicate.polars
-    return plan.add(
+    index = plan.add(
         "filter",
         node.predicate.text,
         node,
@@ -250,6 +270,8 @@ def _filter(plan: _Compiler, node: nodes.FilterNode, inputs: tuple[int, ...]) ->
         _pass,
         Select,
     )
+    plan.grouped[index] = plan.grouped.get(inputs[0], {})
+    return index
 
 
 def _project(plan: _Compiler, node: nodes.ProjectNode, inputs: tuple[int, ...]) -> int:
@@ -285,6 +307,13 @@ def _project(plan: _Compiler, node: nodes.ProjectNode, inputs: tuple[int, ...]) 
         Project,
     )
     plan.telling[index] = telling
+    told = plan.grouped.get(inputs[0], {})
+    plan.grouped[index] = {
+        name: tuple(copied[key] for key in told[source])
+        for name, each in derived.items()
+        for source in [each.only]
+        if source in told and set(told[source]) <= set(copied)
+    }
     return index
 
 
@@ -306,15 +335,23 @@ def _apply(plan: _Compiler, node: nodes.ApplyNode, inputs: tuple[int, ...]) -> i
 def _union(plan: _Compiler, node: nodes.UnionNode, inputs: tuple[int, ...]) -> int:
     ports = len(inputs)
     if not plan.in_order or node.time is None:
-        return plan.add(
+        index = plan.add(
             "union",
             f"{ports} inputs",
             node,
             inputs,
             lambda store, _: Union(store, ports),
-            lambda demands: [dict(demands) for _ in range(ports)],
+            # A group one input speaks of may be unknown to another, whose promise on the whole
+            # stream is then all that bounds it.
+            lambda demands: [{a: d.made(True) for a, d in demands.items()} for _ in range(ports)],
             Union,
         )
+        told = [plan.grouped.get(each, {}) for each in inputs]
+        for attribute in dict.fromkeys(name for each in told for name in each):
+            keys = {each[attribute] for each in told if attribute in each}
+            if len(keys) == 1:
+                plan.grouped.setdefault(index, {})[attribute] = keys.pop()
+        return index
     time, domain = node.time, node.progress[node.time].domain
     inputs = tuple(
         plan.in_order_by(each, index, time) for each, index in zip(node.inputs, inputs, strict=True)
@@ -340,6 +377,7 @@ def _window(plan: _Compiler, node: nodes.WindowAggregateNode, inputs: tuple[int,
     groups, aggregates = node.groups, node.aggregates
     if attribute != SEQUENCE:
         inputs = (plan.in_order_by(node.inputs[0], inputs[0], attribute),)
+    keys = plan.serves(inputs[0], attribute, groups)
     ends = Demand.grid(window.slide, window.range)
     label = "row" if attribute == SEQUENCE else attribute
     detail = f"range {domain.spell(window.range)}, slide {domain.spell(window.slide)} on {label}"
@@ -348,25 +386,14 @@ def _window(plan: _Compiler, node: nodes.WindowAggregateNode, inputs: tuple[int,
     detail += f": {', '.join(node.texts)}"
     flush, keep = node.flush, node.keep
     if node.table is not None:
-        inputs = (_low_table(plan, node, inputs, label, ends),)
-        return plan.add(
-            "window",
-            f"{detail}; from partials",
-            node,
-            inputs,
-            lambda store, _: HighAggregate(store, PANE, domain, window, groups, aggregates),
-            lambda _: [{PANE: ends}],
-            HighAggregate,
-            node.groups,
-            True,
-        )
+        return _two_levels(plan, node, inputs, detail, label)
     wish = ends
     if not isinstance(flush, Immediate):
         detail += f"; answers leave {flush.describe()}"
         if isinstance(flush, Slow):  # paced by the mark
             wish |= Demand.grid(max(1, flush.within_windows * window.slide // PIECES))
     detail += f"; keeps {keep}" if keep else ""
-    return plan.add(
+    index = plan.add(
         "window",
         detail,
         node,
@@ -374,28 +401,33 @@ def _window(plan: _Compiler, node: nodes.WindowAggregateNode, inputs: tuple[int,
         lambda store, _: WindowAggregate(
             store, attribute, domain, window, groups, aggregates, flush, keep
         ),
-        lambda _: [{attribute: wish}],
+        lambda demands: [{attribute: _wish(wish, bool(keys), demands.values())}],
         WindowAggregate,
         node.groups,
         True,
     )
+    if keys:
+        plan.grouped[index] = {START: keys, END: keys}
+    return index
 
 
-def _low_table(
+def _two_levels(
     plan: _Compiler,
     node: nodes.WindowAggregateNode,
     inputs: tuple[int, ...],
+    detail: str,
     label: str,
-    ends: Demand,
 ) -> int:
-    """The low level of two-level aggregation, before the windows."""
+    """Two-level aggregation: a table of fixed size, and the windows above it."""
     window, domain, attribute = node.window, node.domain, node.attribute
     groups, aggregates, flush = node.groups, node.aggregates, node.flush
     size, in_order = node.table, plan.in_order
     assert size is not None
+    keys = plan.serves(inputs[0], attribute, groups)
+    ends = Demand.grid(window.slide, window.range)
     if in_order:  # as eager as it can be: it has to be done when the next window closes
         flush = Slow(1, 1)
-    return plan.add(
+    low = plan.add(
         "low",
         f"table of {size} slots on {label}, by {', '.join(groups)}; old partials leave"
         f" {flush.describe()}{', in order' if in_order else ''}",
@@ -404,48 +436,84 @@ def _low_table(
         lambda store, _: LowTable(
             store, attribute, domain, window, groups, aggregates, size, flush, in_order
         ),
-        lambda _: [{attribute: ends}],
+        lambda demands: [{attribute: _wish(ends, bool(keys), demands.values())}],
         LowTable,
         groups,
         True,
     )
+    high = plan.add(
+        "window",
+        f"{detail}; from partials",
+        node,
+        (low,),
+        lambda store, _: HighAggregate(store, PANE, domain, window, groups, aggregates),
+        lambda demands: [{PANE: _wish(ends, bool(keys), demands.values())}],
+        HighAggregate,
+        groups,
+        True,
+    )
+    if keys:
+        plan.grouped[low] = {PANE: keys}
+        plan.grouped[high] = {START: keys, END: keys}
+    return high
 
 
 def _session(plan: _Compiler, node: nodes.SessionNode, inputs: tuple[int, ...]) -> int:
     domain, attribute, gap = node.domain, node.attribute, node.gap
     groups, aggregates = node.groups, node.aggregates
     inputs = (plan.in_order_by(node.inputs[0], inputs[0], attribute),)
+    keys = plan.serves(inputs[0], attribute, groups)
     detail = f"gap {domain.spell(gap)} on {attribute}"
     if groups:
         detail += f", by {', '.join(groups)}"
-    return plan.add(
+
+    def describe(demands: Demands) -> list[dict[str, Demand]]:
+        return [{attribute: _wish(Demand.any_value(), bool(keys), demands.values())}]
+
+    index = plan.add(
         "session",
         f"{detail}: {', '.join(node.texts)}",
         node,
         inputs,
         lambda store, _: SessionAggregate(store, attribute, domain, gap, groups, aggregates),
-        lambda _: [{attribute: Demand.any_value()}],
+        describe,
         SessionAggregate,
         groups,
         True,
     )
+    if keys:
+        plan.grouped[index] = {START: keys, END: keys}
+    return index
 
 
 def _groups(plan: _Compiler, node: nodes.GroupAggregateNode, inputs: tuple[int, ...]) -> int:
     domain = next(iter(node.progressing_keys.values()))
-    wish = {name: Demand.any_value() for name in node.progressing_keys}
     groups, keys, aggregates = node.groups, dict(node.progressing_keys), node.aggregates
-    return plan.add(
+    served = {name: told for name in keys if (told := plan.serves(inputs[0], name, groups))}
+
+    def describe(demands: Demands) -> list[dict[str, Demand]]:
+        # A group ends by any of its times, so one that is told per group is enough.
+        return [
+            {name: _wish(Demand.any_value(), bool(served), _of(demands, name)) for name in keys}
+        ]
+
+    index = plan.add(
         "group",
         f"by {', '.join(node.groups)}: {', '.join(node.texts)}",
         node,
         inputs,
         lambda store, _: GroupAggregate(store, groups, keys, aggregates, _second(domain)),
-        lambda _: [dict(wish)],
+        describe,
         GroupAggregate,
         node.groups,
         True,
     )
+    plan.grouped[index] = served
+    return index
+
+
+def _of(demands: Demands, attribute: str) -> list[Demand]:
+    return [demands[attribute]] if attribute in demands else []
 
 
 def _join(plan: _Compiler, node: nodes.JoinNode, inputs: tuple[int, ...]) -> int:
@@ -469,7 +537,9 @@ def _join(plan: _Compiler, node: nodes.JoinNode, inputs: tuple[int, ...]) -> int
     waited = {"left": (1,), "right": (0,), "full": (0, 1), "anti": (1,)}.get(node.how, ())
 
     def describe(demands: Demands) -> list[dict[str, Demand]]:
-        # A mark purges the other side: by slices, or at once if what is purged comes out.
+        # A mark purges the other side: by slices, or at once if what is purged comes out. A group
+        # one side speaks of may be unknown to the other, so both promises on the whole are wanted,
+        # too.
         wanted = [
             {time: Demand.any_value() if side in waited else Demand.grid(slice_ticks)}
             for side, time in enumerate(node.times)
@@ -482,7 +552,7 @@ def _join(plan: _Compiler, node: nodes.JoinNode, inputs: tuple[int, ...]) -> int
         return wanted
 
     def telling(awaited: frozenset[str]) -> Build:
-        return lambda store, _: kernel(store, shape, slice_ticks, awaited)
+        return lambda store, _: kernel(store, shape, slice_ticks, by, awaited)
 
     detail = " and ".join(f"{a} = {b}" for a, b in node.on)
     detail = f"{node.how}, {_spell_reach(node)}" + (f", {detail}" if detail else "")
@@ -492,19 +562,46 @@ def _join(plan: _Compiler, node: nodes.JoinNode, inputs: tuple[int, ...]) -> int
         plan.in_order_by(each, index, time)
         for each, index, time in zip(node.inputs, inputs, node.times, strict=True)
     )
+    by = _joined_groups(plan, node, inputs)
     index = plan.add(
         "join",
         detail,
         node,
         inputs,
-        lambda store, _: kernel(store, shape, slice_ticks),
+        lambda store, _: kernel(store, shape, slice_ticks, by),
         describe,
         kernel,
         tuple(name for name, _ in node.on),
         True,
     )
     plan.telling[index] = telling
+    if by and all(shape.shows(key) for key in by):
+        left, right = shape.out_times
+        plan.grouped[index] = dict.fromkeys(
+            [left] if node.how in ("semi", "anti") else [left, right], by
+        )
     return index
+
+
+def _joined_groups(
+    plan: _Compiler, node: nodes.JoinNode, inputs: tuple[int, ...]
+) -> tuple[str, ...]:
+    """The columns of the left by which a join takes promises per group; none if it does not.
+
+    Both sides must name the same groups, or one of them none, and by columns that must be equal.
+    """
+    names = {}
+    for left, right in reversed(node.on):
+        if node.inputs[0].schema[left] == node.inputs[1].schema[right]:
+            names[0, left] = names[1, right] = left
+    found = set()
+    for side in (0, 1):
+        keys = plan.grouped.get(inputs[side], {}).get(node.times[side], ())
+        if any((side, key) not in names for key in keys):
+            return ()
+        if keys:
+            found.add(tuple(names[side, key] for key in keys))
+    return found.pop() if len(found) == 1 else ()
 
 
 def _reached(node: nodes.JoinNode, side: int, demand: Demand) -> Demand:
@@ -530,14 +627,16 @@ def _distinct(plan: _Compiler, node: nodes.DistinctNode, inputs: tuple[int, ...]
     key, attribute = node.key, node.attribute
     progress = node.inputs[0].progress
     progressing = {n: progress[n].domain for n in key if n in progress and not progress[n].nullable}
+    served = bool(plan.serves(inputs[0], attribute, key))
 
     def describe(demands: Demands) -> list[dict[str, Demand]]:
         wanted = dict(demands)
         for name, kind in progressing.items():
-            wanted[name] = wanted.get(name, Demand()) | Demand.grid(_second(kind))
+            own = _wish(Demand.grid(_second(kind)), served, _of(demands, name))
+            wanted[name] = demands[name] | own if name in demands else own
         return [wanted]
 
-    return plan.add(
+    index = plan.add(
         "distinct",
         ", ".join(node.key),
         node,
@@ -548,6 +647,8 @@ def _distinct(plan: _Compiler, node: nodes.DistinctNode, inputs: tuple[int, ...]
         node.key,
         True,
     )
+    plan.grouped[index] = plan.grouped.get(inputs[0], {})
+    return index
 
 
 def _order(plan: _Compiler, node: nodes.OrderNode, inputs: tuple[int, ...]) -> int:

@@ -138,4 +138,8 @@ def _punctuation(plan: PhysicalPlan, operator: Operator) -> str:
             steps = sorted({step for step, _ in demand.grids})
             grids = " and ".join(domains[attribute].spell(step) for step in steps)
             words.append(f"{attribute} every {grids}")
+        keys = operator.node.spec.groups
+        if keys and attribute != SEQUENCE:
+            words[-1] += f", for each {' and '.join(keys)}"
+            words[-1] += " and for all" if demand.linear else " alone"
     return ", ".join(words) or "nothing: no operator waits for it"

@@ -266,7 +266,7 @@ class _Planner:
     def _key(self, stage: _Open, entry: int) -> tuple[tuple[str, pl.DataType], ...] | None:
         for members, keys in stage.groups:
             if entry in members and keys:
-                ordered = sorted(keys, key=sorted)
+                ordered = sorted(self._by_group(keys) or keys, key=sorted)
                 spread = []
                 for key in ordered:
                     dtype = self._type(key)
@@ -274,6 +274,19 @@ class _Planner:
                     spread.append((next(name for at, name in key if at == entry), dtype))
                 return tuple(spread)
         return None
+
+    def _by_group(self, keys: set[Key]) -> set[Key]:
+        """The keys that keep groups together whose promises serve everybody: what they say then
+        has to be known where a group is, and nowhere else."""
+        return {key for key in keys if all(self._names_group(*place) for place in key)}
+
+    def _names_group(self, entry: int, column: str) -> bool:
+        operator = self._plan.operators[entry]
+        node = operator.node
+        if operator.build is not None or not isinstance(node, nodes.SourceNode):
+            return False
+        linear = any(demand.linear for demand in self._plan.demands[entry].values())
+        return column in node.spec.groups and not linear
 
     def _type(self, key: Key) -> pl.DataType | None:
         """The type in which a key's values are equal wherever they are; None if there is none."""

@@ -8,8 +8,7 @@ reader of the same batch comes to the same verdict, also when the batch is read 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 import numpy as np
 import polars as pl
@@ -19,36 +18,22 @@ from lowwater.progress.conform import conform
 from lowwater.progress.digest import ATTRIBUTE, TIME, digest
 from lowwater.progress.intake import Intake, Promises
 from lowwater.progress.refusal import Mask
-from lowwater.progress.spec import channel_name
+from lowwater.progress.runs import Runs
+from lowwater.progress.standing import FrameStanding, NamedStanding, Standing
 from lowwater.progress.tracker import Judgement
 from lowwater.stream.element import MARK, Chunk
-
-
-@dataclass(frozen=True)
-class Standing:
-    """The marks that held before a batch: per channel, and for channels nobody knows yet."""
-
-    known: dict[Hashable, int]
-    others: int
-
-    @property
-    def highest(self) -> int:
-        """No row at or above this can be late."""
-        return max((*self.known.values(), self.others))
 
 
 class BatchIntake(Intake):
     """Lets batches of one source in and tells their progress."""
 
-    def standing(self) -> dict[str, Standing]:
+    def standing(self) -> Mapping[str, Standing]:
         """The marks rows of the coming batch are judged by, per attribute."""
-        return {
-            attribute: Standing(
-                {name: channel.mark for name, channel in tracker.channels.items()},
-                tracker.joining,
-            )
-            for attribute, tracker in self._trackers.items()
-        }
+        return {attribute: tracker.standing() for attribute, tracker in self._trackers.items()}
+
+    def left(self) -> dict[str, NamedStanding | FrameStanding]:
+        """The marks that hold now, for whoever reads the next batch."""
+        return {attribute: tracker.left() for attribute, tracker in self._trackers.items()}
 
     def conformed(self, chunk: Chunk, now: int) -> Chunk:
         """A chunk with the declared types, stamped if the stream says so."""
@@ -82,7 +67,7 @@ class BatchIntake(Intake):
         return usable
 
     def judge(
-        self, chunk: Chunk, standing: dict[str, Standing], leaps: dict[str, Chunk] | None = None
+        self, chunk: Chunk, standing: Mapping[str, Standing], leaps: dict[str, Chunk] | None = None
     ) -> Chunk:
         """The rows of a conformed chunk that keep every promise; the others are refused."""
         if self.spec.stamp != "external":
@@ -104,12 +89,11 @@ class BatchIntake(Intake):
         if not keys:
             mark = held.known.get(None, held.others)
             return np.full(chunk.height, mark, dtype=np.int64)
-        names = [name if len(keys) > 1 else (name,) for name in held.known]
-        schema = {key: self.spec.row_schema[key] for key in keys} | {MARK: pl.Int64()}
-        rows = [(*name, mark) for name, mark in zip(names, held.known.values(), strict=True)]  # type: ignore[misc]
-        marks = pl.DataFrame(rows, schema=schema, orient="row")
-        met = chunk.select(keys).join(marks, on=keys, how="left", maintain_order="left")[MARK]
-        return met.fill_null(held.others).to_numpy()
+        named = chunk.select(keys)
+        once = named.unique()
+        marks = once.with_columns(pl.Series(MARK, held.met(once)))
+        met = named.join(marks, on=keys, how="left", nulls_equal=True, maintain_order="left")
+        return met[MARK].to_numpy()
 
     def _far(self, chunk: Chunk, attribute: str, leaps: Chunk | None) -> Mask | None:
         """Which rows are the leaps that were found; None if none were."""
@@ -134,29 +118,17 @@ class BatchIntake(Intake):
             return leaps
         for attribute, tracker in self._trackers.items():
             part = found.filter(pl.col(ATTRIBUTE) == attribute).sort(MARK, TIME)
-            far = []
             before = self._shown_mark(attribute)
-            verdicts = tracker.absorb(
-                (name, run[TIME].to_numpy(), run[MARK].to_numpy())
-                for name, run in _runs(part, list(self.spec.key_columns))
-            )
-            for name, verdict, times in verdicts:
-                if verdict.backward:
-                    self._refusals.backward(attribute, verdict.backward, before)
-                if verdict.strays:
-                    self._refusals.strays(attribute, verdict.strays)
-                far += [(name, int(times[at])) for at in verdict.leaps]
-                self._last_seen[name] = now
-            if far:
-                leaps[attribute] = self._leap_rows(far)
+            runs = Runs.of(part, self.spec.key_columns, np.ones(part.height, bool))
+            verdict = tracker.absorb(part[TIME].to_numpy(), part[MARK].to_numpy(), runs, now)
+            if verdict.backward:
+                self._refusals.backward(attribute, verdict.backward, before)
+            if verdict.strays:
+                self._refusals.strays(attribute, verdict.strays)
+            if verdict.leaps.any():
+                far = part.filter(pl.Series(verdict.leaps))
+                leaps[attribute] = far.select(*self.spec.key_columns, TIME)
         return leaps
-
-    def _leap_rows(self, far: list[tuple[Hashable, int]]) -> Chunk:
-        keys = self.spec.key_columns
-        schema = {key: self.spec.row_schema[key] for key in keys} | {TIME: pl.Int64()}
-        parts = [name if len(keys) > 1 else (name,) if keys else () for name, _ in far]
-        rows = [(*part, time) for part, (_, time) in zip(parts, far, strict=True)]  # type: ignore[misc]
-        return pl.DataFrame(rows, schema=schema, orient="row")
 
     def refused(self) -> Chunk | None:
         """The rows set aside since the last call; None if there are none."""
@@ -170,13 +142,3 @@ class BatchIntake(Intake):
         """The promises that follow from what was taken in."""
         promises = [] if self._held else self.promises()
         return [*promises, *self._sequence_promise()]
-
-
-def _runs(found: Chunk, keys: list[str]) -> Iterator[tuple[Hashable, Chunk]]:
-    """The digest of each channel."""
-    if not keys:
-        if found.height:
-            yield None, found
-        return
-    for names, run in found.partition_by(keys, as_dict=True, maintain_order=True).items():
-        yield channel_name(names), run

@@ -7,30 +7,32 @@ asked. It reads no clock: the engine tells ``now``.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from lowwater.errors import OptionError
 from lowwater.progress import late
 from lowwater.progress.channel import Ticks
 from lowwater.progress.conform import conform
-from lowwater.progress.contract import Every, Learned, Punctuated, Timer
+from lowwater.progress.contract import Every, Ordered, Punctuated, Timer, Within
 from lowwater.progress.describe import Demand
+from lowwater.progress.group_tracker import GroupTracker
 from lowwater.progress.late import LateAccount
 from lowwater.progress.learned import Completeness, LearnedChannel, together
 from lowwater.progress.refusal import Mask, Refusals
-from lowwater.progress.spec import StreamSpec, channel_name
+from lowwater.progress.runs import Runs
+from lowwater.progress.silence import Silence
+from lowwater.progress.spec import StreamSpec
 from lowwater.progress.tracker import Judgement, Tracker, channel_maker
+from lowwater.state.store import ChunkStore
 from lowwater.stream.duration import SECOND, nanoseconds
 from lowwater.stream.element import (
     BEGINNING,
     END_OF_TIME,
-    MARK,
     SEQUENCE,
     Chunk,
     GroupPunctuation,
@@ -53,7 +55,11 @@ class Intake:
     """Lets the rows of one source in and tells their progress."""
 
     def __init__(
-        self, spec: StreamSpec, demands: Mapping[str, Demand], announced: Iterable[Hashable] = ()
+        self,
+        spec: StreamSpec,
+        demands: Mapping[str, Demand],
+        announced: Iterable[Hashable] = (),
+        store: ChunkStore | None = None,
     ):
         self.spec = spec
         self.account = LateAccount(spec.name)
@@ -64,19 +70,45 @@ class Intake:
         if isinstance(spec.punctuate, Every):
             for attribute, domain in spec.domains.items():
                 step = domain.ticks(spec.punctuate.step, "every(...)")
-                self._demands[attribute] = Demand.grid(step)
+                linear = attribute in demands and demands[attribute].linear
+                self._demands[attribute] = Demand.grid(step).made(linear)
         self._held = isinstance(spec.punctuate, Timer)
         channels = tuple(announced) if spec.key_columns else (None,)
+        self._grouped = bool(spec.groups) and spec.stamp == "external"
         self._trackers = {
-            attribute: Tracker(
-                channel_maker(contract, spec.domains[attribute], spec.jump), channels
-            )
-            for attribute, contract in spec.contracts.items()
+            attribute: self._tracker(attribute, channels, store)
+            for attribute in spec.contracts
             if spec.stamp != "latent"
         }
         self._told: dict[str, int] = {}
-        self._group_told: dict[Hashable, int] = {}
-        self._last_seen: dict[Hashable, int] = {}
+
+    def _tracker(
+        self, attribute: str, channels: tuple[Hashable, ...], store: ChunkStore | None
+    ) -> Tracker | GroupTracker:
+        spec = self.spec
+        contract, domain, demand = (
+            spec.contracts[attribute],
+            spec.domains[attribute],
+            self._demands.get(attribute),
+        )
+        linear = not self._grouped or (demand is not None and demand.linear)
+        rate = domain.ticks_per_second
+        skew = nanoseconds(spec.idle.skew, "skew") if spec.idle else 0
+        silence = Silence(rate, skew * rate // SECOND, spec.stamp == "internal")
+        keys = [(key, spec.row_schema[key]) for key in spec.groups] if self._grouped else []
+        if not keys or not isinstance(contract, Ordered | Within):
+            make = channel_maker(contract, domain, spec.jump)
+            return Tracker(make, silence, channels, linear, keys)
+        rows = [name if isinstance(name, tuple) else (name,) for name in channels]
+        return GroupTracker(
+            domain.ticks(contract.bound, "within(...)") if isinstance(contract, Within) else 0,
+            domain.ticks(spec.jump.over, "jump(...)") if spec.jump else None,
+            silence,
+            pl.DataFrame(rows, schema=keys, orient="row"),
+            linear,
+            store,
+            f"groups {attribute}",
+        )
 
     # ---- rows ------------------------------------------------------------------------------
 
@@ -98,21 +130,20 @@ class Intake:
         pure = self._pure(chunk)
         usable = self._usable(chunk, pure)
         keep = usable & ~pure
-        order = list(self._channel_rows(chunk, usable))
-        timed = list(self._channel_rows(chunk, keep)) if pure.any() else order
+        keys = self.spec.key_columns
+        order = Runs.of(chunk, keys, usable)
+        timed = Runs.of(chunk, keys, keep) if pure.any() else order
         verdicts = []
         for attribute, tracker in self._trackers.items():
             times, marks = self._ticks(chunk, attribute, usable)
             told = isinstance(self.spec.contracts[attribute], Punctuated)
             verdicts.append(
-                (attribute, times, tracker.observe(times, marks, order if told else timed))
+                (attribute, times, tracker.observe(times, marks, order if told else timed, now))
             )
         if self.spec.late == "fail":  # by the first row that fails, whichever promise it breaks
             verdicts.sort(key=lambda each: _first(keep & (each[1] < each[2].met)))
         for attribute, times, judged in verdicts:
             self._refuse(chunk, attribute, times, judged, keep)
-        for name, _ in order:
-            self._last_seen[name] = now
         return chunk if keep.all() else chunk.filter(pl.Series(keep))
 
     def _refuse(
@@ -200,23 +231,6 @@ class Intake:
         self._refusals.strange(attribute, int(strange.sum()))
         return np.where(strange, BEGINNING, marks)
 
-    def _channel_rows(
-        self, chunk: Chunk, usable: Mask
-    ) -> Iterator[tuple[Hashable, NDArray[np.int64]]]:
-        """Each channel with the positions of its usable rows, in order of first appearance."""
-        if not usable.any():
-            return
-        keys = list(self.spec.key_columns)
-        if not keys:
-            yield None, np.flatnonzero(usable)
-            return
-        rows = chunk.select(keys).with_row_index("__row")
-        if not usable.all():
-            rows = rows.filter(pl.Series(usable))
-        grouped = rows.group_by(keys, maintain_order=True).agg(pl.col("__row"))
-        for *names, positions in grouped.rows():
-            yield channel_name(names), np.asarray(positions, dtype=np.int64)
-
     def _number(self, rows: Chunk) -> Chunk:
         if not self._numbered:
             return rows
@@ -236,8 +250,13 @@ class Intake:
         tracker = self._trackers.get(attribute)
         return tracker.mark if tracker else BEGINNING
 
+    def shown(self, attribute: str) -> int:
+        """A mark for people that is known without looking at every group."""
+        tracker = self._trackers.get(attribute)
+        return tracker.shown if tracker else BEGINNING
+
     def _shown_mark(self, attribute: str) -> object:
-        return self.spec.domains[attribute].show(self.mark(attribute))
+        return self.spec.domains[attribute].show(self.shown(attribute))
 
     def nothing_refused(self) -> Chunk:
         """The side output of a stream that kept every promise."""
@@ -251,7 +270,7 @@ class Intake:
         """How complete attributes are whose promise is learned: the stream, then its channels."""
         found: list[tuple[str, Hashable, Completeness]] = []
         for attribute, tracker in self._trackers.items():
-            if not isinstance(self.spec.contracts[attribute], Learned):
+            if not isinstance(tracker, Tracker):
                 continue
             channels = [
                 (name, channel.completeness)
@@ -267,10 +286,9 @@ class Intake:
     def promises(self) -> Promises:
         """The punctuation that is due: new, and useful to somebody."""
         due: Promises = []
-        for attribute in self._trackers:
-            due += self._tell(attribute, self.mark(attribute))
-        if self.spec.groups:
-            due += self._tell_groups()
+        for attribute, tracker in self._trackers.items():
+            due += self._tell(attribute, tracker.promised)
+            due += self._tell_groups(attribute)
         return due
 
     def _tell(self, attribute: str, mark: int, at_least: int = BEGINNING) -> Promises:
@@ -283,22 +301,14 @@ class Intake:
         self._told[attribute] = useful
         return [Punctuation.linear(attribute, useful)]
 
-    def _tell_groups(self) -> Promises:
-        attribute = self.spec.time
+    def _tell_groups(self, attribute: str, at_least: int = BEGINNING) -> Promises:
+        """What is new of single groups; of all of them, where marks are told by the clock."""
         demand = self._demands.get(attribute)
-        if demand is None:
+        if demand is None or not self._grouped:
             return []
-        moved = []
-        for name, channel in self._trackers[attribute].channels.items():
-            useful = demand.roll(channel.mark) if channel.mark > BEGINNING else BEGINNING
-            if useful > self._group_told.get(name, BEGINNING):
-                self._group_told[name] = useful
-                keys = name if isinstance(name, tuple) else (name,)
-                moved.append((*keys, useful))
-        if not moved:
-            return []
-        schema = {key: self.spec.row_schema[key] for key in self.spec.groups} | {MARK: pl.Int64()}
-        return [GroupPunctuation(attribute, pl.DataFrame(moved, schema=schema, orient="row"))]
+        whole = self._told.get(attribute, BEGINNING)
+        moved = self._trackers[attribute].told(demand, whole, at_least, self._held)
+        return [GroupPunctuation(attribute, *moved)] if moved else []
 
     def promise(self, attribute: str, mark: int) -> Promises:
         """Take a promise the producer makes outside its rows, for all channels."""
@@ -318,61 +328,35 @@ class Intake:
     def enable(self, attribute: str, awaited: int, now: int) -> Promises:
         """An enabling timestamp of at least ``awaited``, if ``now`` allows one; else nothing."""
         tracker = self._trackers.get(attribute)
-        if tracker is None:
+        if tracker is None or not tracker.enable(awaited, now):
             return []
-        stamps = {name: self._stamp(attribute, name, now) for name in tracker.channels}
-        reached = min((max(s, tracker.channels[n].mark) for n, s in stamps.items()), default=None)
-        if reached is None or reached < awaited:
-            return []
-        for name, stamp in stamps.items():
-            if stamp > BEGINNING:
-                tracker.promise(name, stamp)
-        return self._tell(attribute, tracker.mark, at_least=awaited)
+        reached = awaited if tracker.promised >= awaited else BEGINNING
+        told = self._tell(attribute, tracker.promised, at_least=reached)
+        return [*told, *self._tell_groups(attribute, at_least=awaited)]
 
     def when(self, attribute: str, awaited: int, now: int) -> int | None:
         """The clock time at which :meth:`enable` could reach ``awaited``; None if never."""
         tracker = self._trackers.get(attribute)
-        if tracker is None or not tracker.channels:
-            return None
-        rate = self.spec.domains[attribute].ticks_per_second
-        latest = now
-        for name, channel in tracker.channels.items():
-            if channel.mark >= awaited:
-                continue
-            stamp = self._stamp(attribute, name, now)
-            if stamp == BEGINNING:
-                return None
-            missing = max(0, awaited - stamp)
-            latest = max(latest, now + -(-missing * SECOND // rate))
-        return latest
-
-    def _stamp(self, attribute: str, name: Hashable, now: int) -> int:
-        """``t + τ - δ`` of ETS §5, or the clock for internal timestamps.
-
-        What the contract still allows is allowed after a silence too: ``t - δ`` is no later than
-        the contract's own mark.
-        """
-        rate = self.spec.domains[attribute].ticks_per_second
-        if self.spec.stamp == "internal":
-            return now * rate // SECOND
-        seen = self._last_seen.get(name)
-        channel = self._trackers[attribute].channels[name]
-        if seen is None or channel.newest == BEGINNING:
-            return BEGINNING
-        skew = nanoseconds(self.spec.idle.skew, "skew") if self.spec.idle else 0
-        start = min(channel.newest - skew * rate // SECOND, channel.settled)
-        return start + (now - seen) * rate // SECOND
+        return tracker.when(awaited, now) if tracker else None
 
     # ---- saving ----------------------------------------------------------------------------
 
+    def clear(self) -> None:
+        """Forget all groups: the stream has ended."""
+        for tracker in self._trackers.values():
+            tracker.clear()
+
+    def settle(self) -> None:
+        """Write the groups that moved: an engine is about to keep the state."""
+        for tracker in self._trackers.values():
+            tracker.settle()
+
     def snapshot(self) -> dict[str, Any]:
-        """Everything needed to go on elsewhere."""
+        """Everything needed to go on elsewhere, beside what is in the store."""
         return {
             "sequence": self._sequence,
             "trackers": {name: tracker.snapshot() for name, tracker in self._trackers.items()},
             "told": dict(self._told),
-            "group_told": dict(self._group_told),
-            "last_seen": dict(self._last_seen),
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
@@ -380,8 +364,7 @@ class Intake:
         self._sequence = saved["sequence"]
         for name, state in saved["trackers"].items():
             self._trackers[name].restore(state)
-        self._told, self._group_told = dict(saved["told"]), dict(saved["group_told"])
-        self._last_seen = dict(saved["last_seen"])
+        self._told = dict(saved["told"])
 
 
 def _first(mask: Mask) -> int:

@@ -3,15 +3,20 @@
 A channel nobody announced joins at the mark the stream had when its first row came, because that
 promise was already made to everyone downstream; its earlier rows are late. Channels that are
 announced (``channels=``, or by a replay that knows its log) hold the mark from the start.
+
+Where promises are made for single groups and nobody needs one on the whole stream, none is made,
+and a group that appears later joins with no promise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from heapq import heappush, heapreplace
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from lowwater.progress.channel import (
@@ -19,11 +24,14 @@ from lowwater.progress.channel import (
     MeasuredChannel,
     ProducerChannel,
     Ticks,
-    Verdict,
 )
 from lowwater.progress.contract import Contract, Jump, Learned, Punctuated, Within, WithinRows
+from lowwater.progress.describe import Demand
 from lowwater.progress.learned import LearnedChannel
-from lowwater.stream.element import BEGINNING
+from lowwater.progress.runs import Runs
+from lowwater.progress.silence import Silence
+from lowwater.progress.standing import NamedStanding
+from lowwater.stream.element import BEGINNING, END_OF_TIME, MARK, Chunk
 from lowwater.stream.low_water_mark import LowWaterMark
 from lowwater.stream.time_domain import TimeDomain
 
@@ -56,18 +64,39 @@ def channel_maker(
 class Tracker:
     """Follows every channel of one progressing attribute."""
 
-    def __init__(self, make: Callable[[], Channel], announced: Iterable[Hashable] = ()):
-        self._make = make
+    def __init__(
+        self,
+        make: Callable[[], Channel],
+        silence: Silence,
+        announced: Iterable[Hashable] = (),
+        linear: bool = True,
+        keys: Sequence[tuple[str, pl.DataType]] = (),
+    ):
+        self._make, self._silence, self.linear = make, silence, linear
+        self._keys = list(keys)  # of groups that are told promises of their own; none otherwise
         self._floor = BEGINNING  # promised for every channel, those to come included
         self._channels: dict[Hashable, Channel] = {}
         self._marks = LowWaterMark()
+        self._seen: dict[Hashable, int] = {}
+        self._told: dict[Hashable, int] = {}
+        self._moved: list[Hashable] = []
         for name in announced:
             self._admit(name, BEGINNING)
 
     @property
     def mark(self) -> int:
-        """The promise that holds for the whole stream."""
+        """The least mark of all channels."""
         return max(self._marks.value, self._floor)
+
+    @property
+    def promised(self) -> int:
+        """The promise that holds for the whole stream."""
+        return self.mark if self.linear else self._floor
+
+    @property
+    def shown(self) -> int:
+        """A mark for people."""
+        return self.mark
 
     @property
     def channels(self) -> dict[Hashable, Channel]:
@@ -79,24 +108,49 @@ class Tracker:
         """The channel that holds the mark back."""
         return self._marks.slowest if self._channels else None
 
-    def observe(
-        self, times: Ticks, marks: Ticks, order: Iterable[tuple[Hashable, NDArray[np.int64]]]
+    # ---- rows ------------------------------------------------------------------------------
+
+    def observe(self, times: Ticks, marks: Ticks, runs: Runs, now: int) -> Judgement:
+        """Judge the rows of a chunk."""
+        order = sorted(runs, key=lambda each: each[0] not in self._channels)
+        new = bool(order) and order[-1][0] not in self._channels
+        sweep = _Sweep(self, order) if new and self.linear else None
+        return self._judge(times, marks, order, now, sweep)
+
+    @property
+    def joining(self) -> int:
+        """The mark at which a channel nobody has announced would join now."""
+        return self.promised if self._channels else self._floor
+
+    def absorb(self, times: Ticks, marks: Ticks, runs: Runs, now: int) -> Judgement:
+        """Take in the times of one batch, each channel's in ascending order; all joined at once."""
+        joining = self.joining
+        order = list(runs)
+        for name, _ in order:
+            if name not in self._channels:
+                self._admit(name, joining)
+        return self._judge(times, marks, order, now, None, batch=True)
+
+    def _judge(
+        self,
+        times: Ticks,
+        marks: Ticks,
+        order: list[tuple[Hashable, NDArray[np.int64]]],
+        now: int,
+        sweep: _Sweep | None,
+        batch: bool = False,
     ) -> Judgement:
-        """Judge a chunk; ``order`` gives each channel's row positions, by first appearance."""
         judged = Judgement(
             np.full(len(times), BEGINNING, dtype=np.int64), np.zeros(len(times), bool), 0, 0
         )
-        start = {name: channel.mark for name, channel in self._channels.items()}
-        trails: dict[Hashable, tuple[NDArray[np.int64], Ticks]] = {}
-        for name, rows in sorted(order, key=lambda each: each[0] not in self._channels):
+        for name, rows in order:
             if name not in self._channels:
-                floor = self._mark_before(int(rows[0]), start, trails)
-                self._admit(name, floor)
-                start[name] = floor
+                self._admit(name, self._floor if sweep is None else sweep.mark_before(int(rows[0])))
+            channel = self._channels[name]
+            start = channel.mark
             alone = len(rows) == len(times)
-            verdict = self._channels[name].observe(
-                times if alone else times[rows], marks if alone else marks[rows]
-            )
+            judge = channel.absorb if batch else channel.observe
+            verdict = judge(times if alone else times[rows], marks if alone else marks[rows])
             if alone:
                 judged.met = verdict.met
             else:
@@ -104,43 +158,12 @@ class Tracker:
             judged.leaps[rows[verdict.leaps]] = True
             judged.strays += verdict.strays
             judged.backward += verdict.backward
-            trails[name] = (rows, verdict.after)
-        self._marks.advance_all({name: self._channels[name].mark for name in trails})
+            if sweep is not None:
+                sweep.add(rows, start, verdict.after)
+        self._moved = [name for name, _ in order]
+        self._seen.update(dict.fromkeys(self._moved, now))
+        self._marks.advance_all({name: self._channels[name].mark for name in self._moved})
         return judged
-
-    @property
-    def joining(self) -> int:
-        """The mark at which a channel nobody has announced would join now."""
-        return self.mark if self._channels else self._floor
-
-    def absorb(
-        self, runs: Iterable[tuple[Hashable, Ticks, Ticks]]
-    ) -> list[tuple[Hashable, Verdict, Ticks]]:
-        """Take in each channel's times of one batch, in ascending order; all joined at once."""
-        joining = self.joining
-        verdicts = []
-        for name, times, marks in runs:
-            if name not in self._channels:
-                self._admit(name, joining)
-            verdicts.append((name, self._channels[name].absorb(times, marks), times))
-        self._marks.advance_all({name: self._channels[name].mark for name, _, _ in verdicts})
-        return verdicts
-
-    def _mark_before(
-        self,
-        row: int,
-        start: dict[Hashable, int],
-        trails: dict[Hashable, tuple[NDArray[np.int64], Ticks]],
-    ) -> int:
-        """The stream's mark just before a row of the chunk in hand."""
-        least = None
-        for name, mark in start.items():
-            if name in trails:
-                rows, after = trails[name]
-                seen = int(np.searchsorted(rows, row))
-                mark = int(after[seen - 1]) if seen else mark  # noqa: PLW2901
-            least = mark if least is None else min(least, mark)
-        return self._floor if least is None else max(least, self.mark)
 
     def _admit(self, name: Hashable, floor: int) -> None:
         channel = self._make()
@@ -148,18 +171,108 @@ class Tracker:
         self._channels[name] = channel
         self._marks.advance(name, floor)
 
-    def promise(self, name: Hashable, mark: int) -> None:
-        """Take a mark made by other means for one channel (an enabling timestamp)."""
-        channel = self._channels[name]
-        channel.floor = max(channel.floor, mark)
-        self._marks.advance(name, channel.mark)
+    def least_beside(self, names: Iterable[Hashable]) -> int | None:
+        """The least mark of the channels that are not among these; None if there are none."""
+        others = self._channels.keys() - set(names)
+        return min((self._channels[name].mark for name in others), default=None)
+
+    # ---- what is told ----------------------------------------------------------------------
+
+    def told(
+        self, demand: Demand, whole: int, at_least: int = BEGINNING, every: bool = False
+    ) -> tuple[Chunk, int] | None:
+        """New and useful marks of the groups that moved (or of all), and the least before.
+
+        ``whole`` is what was told of the whole stream; ``at_least`` is useful whatever the demand.
+        """
+        rows, least = [], END_OF_TIME
+        for name in self._channels if every else self._moved:
+            mark = self._channels[name].mark
+            useful = demand.roll(mark) if mark > BEGINNING else BEGINNING
+            useful = max(useful, at_least) if mark >= at_least else useful
+            before = max(self._told.get(name, BEGINNING), whole)
+            if useful > before:
+                self._told[name] = useful
+                keys = name if isinstance(name, tuple) else (name,)
+                rows.append((*keys, useful))
+                least = min(least, before)
+        if not rows:
+            return None
+        schema = [*self._keys, (MARK, pl.Int64())]
+        return pl.DataFrame(rows, schema=schema, orient="row"), least
 
     def promise_all(self, mark: int) -> None:
         """Take a mark made by other means for all channels, also those nobody has seen yet."""
         self._floor = max(self._floor, mark)
         for channel in self._channels.values():
             channel.floor = max(channel.floor, mark)
+        self._moved = list(self._channels)
         self._marks.advance_all({name: each.mark for name, each in self._channels.items()})
+
+    # ---- silence ---------------------------------------------------------------------------
+
+    def _stamp(self, name: Hashable, now: int) -> int:
+        channel = self._channels[name]
+        return self._silence.stamp(channel.newest, channel.settled, self._seen.get(name), now)
+
+    def enable(self, awaited: int, now: int) -> bool:
+        """Stamp the channels if all can be past a mark by now; groups, those that can."""
+        stamps = {name: self._stamp(name, now) for name in self._channels}
+        if self._keys:
+            behind = {
+                name: stamp
+                for name, stamp in stamps.items()
+                if self._channels[name].mark < max(awaited, stamp) and stamp >= awaited
+            }
+            stamps = {
+                name: stamp
+                for name, stamp in behind.items()
+                if awaited == BEGINNING or self._channels[name].mark < awaited
+            }
+        elif not stamps or awaited > min(
+            max(stamp, self._channels[name].mark) for name, stamp in stamps.items()
+        ):
+            return False
+        self._moved = [name for name, stamp in stamps.items() if stamp > BEGINNING]
+        for name in self._moved:
+            channel = self._channels[name]
+            channel.floor = max(channel.floor, stamps[name])
+        self._marks.advance_all({name: self._channels[name].mark for name in self._moved})
+        return bool(self._moved) or not self._keys
+
+    def when(self, awaited: int, now: int) -> int | None:
+        """The clock time at which :meth:`enable` could do something; None if never."""
+        waits = [
+            (self._stamp(name, now), name)
+            for name, channel in self._channels.items()
+            if channel.mark < awaited
+        ]
+        spoken = [stamp for stamp, _ in waits if stamp > BEGINNING]
+        if not self._channels or (waits and not spoken):
+            return None
+        if not self._keys and len(spoken) < len(waits):
+            return None
+        missing = [awaited - stamp for stamp in spoken]
+        if not missing:
+            return now
+        return now + self._silence.until(min(missing) if self._keys else max(missing))
+
+    # ---- saving ----------------------------------------------------------------------------
+
+    def standing(self) -> NamedStanding:
+        """The marks rows of the coming batch are judged by."""
+        known = {name: channel.mark for name, channel in self._channels.items()}
+        return NamedStanding(known, self.joining)
+
+    def left(self) -> NamedStanding:
+        """The marks that hold now, as plain values that can be sent anywhere."""
+        return self.standing()
+
+    def settle(self) -> None:
+        """Everything is in the snapshot."""
+
+    def clear(self) -> None:
+        """Nothing is kept anywhere else."""
 
     def snapshot(self) -> dict[str, Any]:
         """Everything needed to go on elsewhere."""
@@ -168,6 +281,8 @@ class Tracker:
             "marks": self._marks.marks(),
             "value": self._marks.value,
             "floor": self._floor,
+            "seen": dict(self._seen),
+            "told": dict(self._told),
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
@@ -178,3 +293,36 @@ class Tracker:
             self._channels[name].restore(state)
         self._marks.restore(saved["marks"], saved["value"])
         self._floor = saved["floor"]
+        self._seen, self._told = dict(saved["seen"]), dict(saved["told"])
+
+
+class _Sweep:
+    """The stream's mark along a chunk, for channels whose first row is in it.
+
+    Marks only grow along the chunk, so each is looked up anew only when it is the least.
+    """
+
+    def __init__(self, tracker: Tracker, order: list[tuple[Hashable, NDArray[np.int64]]]):
+        self._lowest, self._floor = tracker.mark, tracker.joining
+        self._others = tracker.least_beside(name for name, _ in order)
+        self._heap: list[tuple[int, int]] = []
+        self._trails: list[tuple[NDArray[np.int64], Ticks]] = []
+
+    def add(self, rows: NDArray[np.int64], start: int, after: Ticks) -> None:
+        """Take note of a channel's rows, its mark before them and after each."""
+        heappush(self._heap, (start, len(self._trails)))
+        self._trails.append((rows, after))
+
+    def mark_before(self, row: int) -> int:
+        """The stream's mark just before a row; rows are asked for in ascending order."""
+        while self._heap:
+            mark, at = self._heap[0]
+            rows, after = self._trails[at]
+            seen = int(np.searchsorted(rows, row))
+            now = int(after[seen - 1]) if seen else mark
+            if now <= mark:
+                break
+            heapreplace(self._heap, (now, at))
+        known = [mark for mark, _ in self._heap[:1]]
+        known += [] if self._others is None else [self._others]
+        return max(min(known), self._lowest) if known else self._floor

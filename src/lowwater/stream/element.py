@@ -86,6 +86,8 @@ class GroupPunctuation:
 
     attribute: str
     marks: pl.DataFrame
+    before: int = BEGINNING
+    """No mark of these groups was below this before: who acted on those has nothing below left."""
 
     @property
     def keys(self) -> tuple[str, ...]:

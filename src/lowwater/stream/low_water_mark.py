@@ -55,9 +55,14 @@ class LowWaterMark:
 
     def advance_all(self, marks: Mapping[Hashable, int]) -> bool:
         """Take new marks of many inputs at once; true if the minimum moved."""
+        held_back = False
         for source, mark in marks.items():
-            if mark > self._marks.get(source, mark - 1):
+            old = self._marks.get(source, mark - 1)
+            if mark > old:
                 self._marks[source] = mark
+                held_back = held_back or old <= self._value
+        if not held_back:
+            return False
         least = min(self._marks.values(), default=self._value)
         if least <= self._value:
             return False

@@ -10,6 +10,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import polars as pl
+import pytest
+
 import lowwater as lw
 from tests.unit.engine.scenes import SECOND, log, merged, stamped
 from tests.unit.running import finished
@@ -150,3 +153,59 @@ def test_a_group_of_three_times_asks_every_input_for_no_more_than_its_own_time()
     # stamp is enough, and what is held are groups of times the busy inputs have not both passed.
     assert metrics.stream("silent").enabling_timestamps == 1
     assert metrics.operator("group").state_rows_peak < 100 < longest
+
+
+# ---- groups that fall silent -----------------------------------------------------------------
+
+# busy     0 1 2 3 ... 99 .
+# silent   0 . . . ... .  100
+
+
+def devices(name: str = "devices", **options: Any) -> lw.Stream:
+    rows = [(0, "silent"), *((at, "busy") for at in BUSY), (100, "silent")]
+    frame = pl.DataFrame([(at, at, g) for at, g in rows], ["arrived", "ts", "g"], orient="row")
+    source = lw.replay(frame, "arrived")
+    return lw.stream(source, name=name, time="ts", groups="g", jump=None, **options)
+
+
+def answers(query: lw.Stream) -> tuple[list[tuple[Any, ...]], lw.Run]:
+    out: list[tuple[Any, ...]] = []
+    sink = lambda table: out.extend(tuple(row.values()) for row in table.to_pylist())  # noqa: E731
+    return out, finished(query, tick=0, sink=sink)
+
+
+@pytest.mark.parametrize("contract", [lw.ordered(), lw.within_rows(0)], ids=["columns", "channels"])
+def test_windows_of_a_silent_group_are_answered_on_demand(contract: Any) -> None:
+    counted = devices(progress=contract).window("10 s").group_by("g").agg(n="count(*)")
+    waiting, _ = answers(counted)
+    asked = devices(progress=contract, idle=lw.on_demand("2 s"))
+    asking, run = answers(asked.window("10 s").group_by("g").agg(n="count(*)"))
+    assert sorted(waiting) == sorted(asking)
+    # The window [0, 10) of the silent group is answered at 12, before the busy one reaches 20.
+    assert waiting.index((0, 10, "silent", 1)) >= 9
+    assert asking.index((0, 10, "silent", 1)) == 1
+    metrics = run.metrics()
+    assert metrics.late_rows == 0
+    assert metrics.stream("devices").enabling_timestamps == 1
+
+
+def test_sessions_of_a_silent_group_are_answered_on_demand() -> None:
+    asked = devices(idle=lw.on_demand())
+    out, run = answers(asked.session("5 s").group_by("g").agg(n="count(*)"))
+    assert out[0] == (0, 5, "silent", 1)
+    assert run.metrics().late_rows == 0
+
+
+def test_rows_of_a_silent_group_that_miss_their_partner_leave_on_demand() -> None:
+    left, right = devices("left"), devices("right", idle=lw.on_demand())
+    shifted = right.select(ts="ts + 50", g="g")
+    out, run = answers(left.join(shifted, on="g", within="1 s", how="anti"))
+    assert out[:2] == [(0, 0, "silent"), (0, 0, "busy")]
+    assert run.metrics().late_rows == 0
+
+
+def test_a_heartbeat_answers_for_silent_groups() -> None:
+    beating = devices(idle=lw.heartbeat("3 s"))
+    out, run = answers(beating.window("10 s").group_by("g").agg(n="count(*)"))
+    assert out.index((0, 10, "silent", 1)) == 1
+    assert run.metrics().stream("devices").heartbeats > 30

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import polars as pl
+import pytest
 
 import lowwater as lw
 from lowwater.progress.intake import Intake
 from lowwater.stream.duration import SECOND
-from lowwater.stream.element import BEGINNING, Punctuation
+from lowwater.stream.element import BEGINNING, GroupPunctuation, Punctuation
 from tests.unit.progress.judging import ANY, intake, spec_of, table
 
 
@@ -83,3 +86,57 @@ def test_a_pure_punctuation_is_not_the_newest_row() -> None:
     judged.take(pure, now=0)
     assert judged.enable("ts", 6, now=SECOND) == []
     assert judged.mark("ts") == 5
+
+
+# ---- groups ----------------------------------------------------------------------------------
+
+ALONE = {"ts": ANY.made(False)}
+CONTRACTS = [lw.ordered(), lw.within_rows(0)]
+"""One that is followed in columns, one that is followed channel by channel."""
+
+
+@pytest.mark.parametrize("contract", CONTRACTS, ids=["columns", "channels"])
+def test_a_group_is_stamped_by_its_own_silence(contract: Any) -> None:
+    judged = intake(ALONE, groups="c", idle=lw.on_demand("2 s"), progress=contract)
+    judged.take(table([(100, "a", None)]), now=0)
+    judged.take(table([(90, "b", None), (200, "c", None)]), now=SECOND)
+    # a: 100 + τ - 2; b: 90 + τ - 2, a second later; c is past what is waited for.
+    assert judged.when("ts", 104, now=SECOND) == 6 * SECOND
+    assert judged.enable("ts", 104, now=6 * SECOND - 1) == []
+    (promise,) = judged.enable("ts", 104, now=6 * SECOND)
+    assert isinstance(promise, GroupPunctuation)
+    assert promise.marks.rows() == [("a", 104)]
+    assert judged.when("ts", 104, now=6 * SECOND) == 17 * SECOND
+    (promise,) = judged.enable("ts", 104, now=17 * SECOND)
+    assert isinstance(promise, GroupPunctuation)
+    assert promise.marks.rows() == [("b", 104)]
+    assert judged.enable("ts", 104, now=99 * SECOND) == []
+    assert judged.when("ts", 104, now=99 * SECOND) in (None, 99 * SECOND)
+
+
+@pytest.mark.parametrize("contract", CONTRACTS, ids=["columns", "channels"])
+def test_the_whole_stream_is_promised_when_its_last_group_can_be(contract: Any) -> None:
+    judged = intake(groups="c", idle=lw.on_demand(), progress=contract, announced=("a", "b"))
+    judged.take(table([(100, "a", None), (90, "b", None)]), now=0)
+    first = judged.enable("ts", 105, now=5 * SECOND)
+    assert [type(each) for each in first] == [GroupPunctuation]
+    assert judged.enable("ts", 105, now=15 * SECOND) == [Punctuation.linear("ts", 105)]
+
+
+def test_a_stamp_of_a_group_makes_rows_of_that_group_late_and_no_others() -> None:
+    judged = intake(ALONE, groups="c", idle=lw.on_demand())
+    judged.take(table([(100, "a", None), (100, "b", None)]), now=0)
+    judged.take(table([(101, "b", None)]), now=4 * SECOND)
+    judged.enable("ts", 105, now=5 * SECOND)
+    refused = judged.take(table([(104, "a", None), (104, "b", None)]), now=6 * SECOND).refused
+    assert refused is not None
+    assert refused["c"].to_list() == ["a"]
+
+
+def test_a_heartbeat_speaks_for_every_group_that_has_spoken() -> None:
+    judged = intake(ALONE, groups="c", idle=lw.heartbeat("1 s"), announced=("a", "b", "silent"))
+    judged.take(table([(100, "a", None), (90, "b", None)]), now=0)
+    (promise,) = judged.enable("ts", BEGINNING, now=5 * SECOND)
+    assert isinstance(promise, GroupPunctuation)
+    assert sorted(promise.marks.rows()) == [("a", 105), ("b", 95)]
+    assert judged.enable("ts", BEGINNING, now=5 * SECOND) == []

@@ -15,6 +15,9 @@ from lowwater.progress.intake import Intake
 from lowwater.stream.element import BEGINNING, MARK, SEQUENCE, GroupPunctuation, Punctuation
 from tests.unit.progress.judging import ANY, contracts, intake, rows, run, spec_of, table
 
+ALONE = ANY.made(False)
+"""Wanted for single groups, and by nobody for the whole stream."""
+
 
 def linear(promises: Any) -> list[tuple[str, int]]:
     return [promise.bounds[0] for promise in promises if isinstance(promise, Punctuation)]
@@ -167,7 +170,7 @@ def test_the_time_column_must_be_among_the_promises() -> None:
 
 
 def test_groups_are_told_each_their_own_mark() -> None:
-    judged = intake(groups="c")
+    judged = intake({"ts": ALONE}, groups="c")
     first = judged.take(table([(5, "a", None), (9, "b", None)]), 0).promises
     second = judged.take(table([(7, "a", None)]), 0).promises
     marks = [each.marks for each in (*first, *second) if isinstance(each, GroupPunctuation)]
@@ -175,12 +178,20 @@ def test_groups_are_told_each_their_own_mark() -> None:
         {"a": 5, "b": 9},
         {"a": 7},
     ]
-    assert linear(first) == [("ts", 5)]
-    assert linear(second) == [("ts", 7)]
+    assert linear(first) == linear(second) == []
+
+
+def test_what_is_told_of_the_whole_stream_is_not_told_again_of_its_slowest_group() -> None:
+    judged = intake(groups="c")
+    promises = judged.take(table([(5, "a", None), (9, "b", None)]), 0).promises
+    assert linear(promises) == [("ts", 5)]
+    (promise,) = [each for each in promises if isinstance(each, GroupPunctuation)]
+    assert promise.marks.rows() == [("b", 9)]
+    assert promise.before == 5
 
 
 def test_groups_of_several_columns_are_named_by_all_of_them() -> None:
-    judged = intake(groups=["c", "id"])
+    judged = intake({"ts": ALONE}, groups=["c", "id"])
     (promise,) = [
         each
         for each in judged.take(table([(5, "a", None), (9, "b", None)]), 0).promises

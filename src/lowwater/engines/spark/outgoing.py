@@ -11,7 +11,7 @@ from lowwater.engines.spark.message import Kind, Message, packed, pickled
 from lowwater.engines.spark.program import Delivery, Route, idle_kernel, reducing
 from lowwater.engines.step import step
 from lowwater.operators.kernel import Reducing
-from lowwater.stream.element import Chunk, Element
+from lowwater.stream.element import Chunk, Element, GroupPunctuation
 
 SAMPLE = 16_384
 WORTH = 0.5
@@ -70,12 +70,32 @@ def _spread(rows: Chunk, delivery: Delivery, partition: int) -> list[tuple[int, 
     return spread(rows, delivery.key, len(delivery.ids))
 
 
-def to_all(
-    port: int, kind: Kind, delivery: Delivery, sender: int, at: int, body: bytes
+def tell(port: int, elements: Sequence[Element], delivery: Delivery, at: int) -> Iterator[Message]:
+    """Promises of a source, to every bucket of a stage; of a group, to its bucket if it has one."""
+    shares: list[list[Element]] = [[] for _ in delivery.ids]
+    for element in elements:
+        if delivery.owned and isinstance(element, GroupPunctuation):
+            for number, marks in spread(element.marks, delivery.key or (), len(delivery.ids)):
+                part = GroupPunctuation(element.attribute, marks, element.before)
+                shares[number].append(part)
+        else:
+            for share in shares:
+                share.append(element)
+    for bucket, share in zip(delivery.ids, shares, strict=True):
+        yield Message(delivery.stage, bucket, port, Kind.ELEMENTS, -1, at, pickled(share))
+
+
+def tell_digest(
+    port: int, found: Chunk | None, rows: int, delivery: Delivery, at: int
 ) -> Iterator[Message]:
-    """The same to every bucket of a stage."""
-    for bucket in delivery.ids:
-        yield Message(delivery.stage, bucket, port, kind, sender, at, body)
+    """What rows say about progress, to every bucket of a stage; each its own groups, if it has."""
+    whole = {0: found} if found is not None else {}
+    if delivery.owned and found is not None:
+        whole = dict(spread(found, delivery.key or (), len(delivery.ids)))
+    packs = {number: packed(part) for number, part in whole.items()}
+    for number, bucket in enumerate(delivery.ids):
+        body = pickled((rows, packs.get(number if delivery.owned else 0, b"")))
+        yield Message(delivery.stage, bucket, port, Kind.DIGEST, -1, at, body)
 
 
 def send(

@@ -62,6 +62,12 @@ def make_program(
                 for edge in stage.edges
                 if plan.operators[edge.producer].build is not None
             },
+            frozenset(
+                edge.producer
+                for edge in stage.edges
+                if plan.operators[edge.producer].build is not None
+                and _speaks_alone(plan, layout, sources, edge)
+            ),
             _routes(plan, layout, ids, stage),
             _fingerprint(plan, stage, len(ids[stage.number])),
             late_folder=late_folder,
@@ -138,6 +144,7 @@ def _source(
                         tuple(parts[index] for index in prefix),
                         end,
                         reducer,
+                        _owned(plan, stage, edge),
                     )
                 )
     latent = any(each.name == "stamp" for each in plan.operators)
@@ -153,6 +160,35 @@ def _source(
         or isinstance(node.spec.idle, OnDemand | Heartbeat)
         or isinstance(node.spec.punctuate, Timer),
     )
+
+
+def _owned(plan: PhysicalPlan, stage: Stage, edge: Edge) -> bool:
+    """Whether rows of a group are in one bucket, and nobody needs to know of them elsewhere."""
+    node, demands = plan.operators[edge.producer].node, plan.demands[edge.producer]
+    assert isinstance(node, nodes.SourceNode)
+    spec = node.spec
+    return (
+        spec.stamp == "external"
+        and stage.combined is None
+        and bool(edge.key)
+        and {name for name, _ in edge.key or ()} <= set(spec.groups)
+        and not any(demand.linear for demand in demands.values())
+    )
+
+
+def _speaks_alone(
+    plan: PhysicalPlan, layout: Layout, sources: tuple[SourceProgram, ...], edge: Edge
+) -> bool:
+    """Whether what an operator tells of a group comes from one bucket: that of its rows."""
+    stage = layout.stages[_maker(layout, edge)]
+    owned = {s.index for s in sources for d in s.deliveries if d.stage == stage.number and d.owned}
+    waiting, entries = [edge.producer], set()
+    while waiting:
+        index = waiting.pop()
+        inside = index in stage.operators
+        waiting += plan.operators[index].inputs if inside else ()
+        entries |= set() if inside else {index}
+    return entries <= owned
 
 
 def _only_reader(plan: PhysicalPlan, stage: Stage, index: int) -> Operator | None:

@@ -33,6 +33,8 @@ class Delivery:
     """The operator whose output the rows then are."""
     reducer: Part | None
     """The aggregate that they can be reduced for, if nothing else reads them."""
+    owned: bool = False
+    """Whether a group's progress concerns one bucket only, that of its rows."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,8 @@ class StageProgram:
     sources: tuple[SourceProgram, ...]
     exchanges: Mapping[int, tuple[int, ...]]
     """Operators of earlier stages that feed this one, with the buckets that send."""
+    owned: frozenset[int]
+    """Those of them of which one bucket alone speaks for a group."""
     routes: tuple[Route, ...]
     fingerprint: tuple[str, ...]
     probe: int = field(default_factory=hash_probe)

@@ -37,7 +37,7 @@ from lowwater.engines.spark.message import (
     unpacked,
     unpickled,
 )
-from lowwater.engines.spark.outgoing import deliver, to_all
+from lowwater.engines.spark.outgoing import deliver, tell
 from lowwater.engines.spark.program import SourceProgram
 from lowwater.engines.spark.source_stage import NOW, Reading
 from lowwater.engines.spark.task import begin_task, end_quietly
@@ -234,9 +234,8 @@ class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             yield from reading.take(rows)
             yield from reading.close()
         if share.elements or (source.spec.stamp == "latent" and share.number == 0):
-            body = pickled(list(share.elements))
             for delivery in source.deliveries:
-                yield from to_all(source.index, Kind.ELEMENTS, delivery, -1, share.at, body)
+                yield from tell(source.index, share.elements, delivery, share.at)
         if share.refused:
             first = source.deliveries[0]
             yield Message(

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from lowwater.engines.spark import hints
 from lowwater.engines.spark.message import Kind, Message, as_batch, packed, pickled
-from lowwater.engines.spark.outgoing import deliver, deliver_raw, to_all
+from lowwater.engines.spark.outgoing import deliver, deliver_raw, tell_digest
 from lowwater.engines.spark.program import SourceProgram
 from lowwater.engines.spark.task import current_task
 from lowwater.engines.spark.trouble import carrying
@@ -40,11 +40,21 @@ class SourceStage:
 
     def _run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         task = current_task()
-        marks = hints.find(task.run, task.batch - 1, self._source.deliveries[0].stage)
-        reading = Reading(self._source, task.partition, marks)
+        reading = Reading(self._source, task.partition, known(self._source, task.run, task.batch))
         for rows in _gathered(batches):
             yield as_batch(reading.take(rows))
         yield as_batch(reading.close())
+
+
+def known(source: SourceProgram, run: str, batch: int) -> Any:
+    """The marks of a source before a batch, by attribute; None if this machine does not know."""
+    first = source.deliveries[0]
+    buckets = first.ids if first.owned else ()
+    found = hints.find(run, batch - 1, first.stage, buckets)
+    if found is None:
+        return None
+    one, *others = [marks[source.index] for marks in found]
+    return {name: held.with_([each[name] for each in others]) for name, held in one.items()}
 
 
 class Reading:
@@ -52,18 +62,15 @@ class Reading:
 
     def __init__(self, source: SourceProgram, partition: int, marks: Any):
         self._source, self._partition = source, partition
-        self._intake = BatchIntake(source.spec, source.demands, source.announced)
-        saved = (marks or {}).get(source.index)
+        self._intake = BatchIntake(source.spec, source.demands)
         jump = source.spec.jump
         self._judging = (
-            saved is not None
+            marks is not None
             and not source.clocked
             and SEQUENCE not in source.demands  # rows are numbered where they all meet
             and (jump is None or jump.then == "warn")
         )
-        if saved is not None:
-            self._intake.restore(saved)
-        self._standing = self._intake.standing()
+        self._standing = marks or {}
         self._digests: list[Chunk] = []
         self._refused: list[Chunk] = []
         self._tried: dict[int, bool] = {}
@@ -97,10 +104,9 @@ class Reading:
         source = self._source
         if not self._rows:
             return
-        found = packed(pl.concat(self._digests)) if self._digests else b""
-        body = pickled((self._rows, found))
+        found = pl.concat(self._digests) if self._digests else None
         for delivery in source.deliveries:
-            yield from to_all(source.index, Kind.DIGEST, delivery, -1, self._at, body)
+            yield from tell_digest(source.index, found, self._rows, delivery, self._at)
         account = self._intake.account
         if account.rows:
             first = source.deliveries[0]

@@ -169,9 +169,14 @@ class Bucket:
         self._rows: dict[int, int] = {}
         for source in program.sources:
             name = source.spec.name
-            intake = BatchIntake(source.spec, source.demands, source.announced)
-            if name in saved.get("intakes", {}):
-                intake.restore(saved["intakes"][name])
+            slot = f"source {name}"
+            store = SparkStore(slot, self._shelf, stores.get(slot), self._cache)
+            before = saved.get("intakes", {}).get(name)
+            announced = () if source.ordered or before is not None else source.announced
+            intake = BatchIntake(source.spec, source.demands, announced, store)
+            if before is not None:
+                intake.restore(before)
+            self._stores[slot] = store
             self._intakes[source.index] = intake
             self._accounts[source.index] = LateAccount(name)
             self._rows[source.index] = 0
@@ -210,6 +215,10 @@ class Bucket:
 
     def saved(self) -> tuple[str, bytes]:
         """What the next batch needs, for people and for us."""
+        for index, intake in self._intakes.items():
+            if index in self._ended:
+                intake.clear()
+            intake.settle()
         body = {
             "fingerprint": self._program.fingerprint,
             "probe": self._program.probe,
@@ -238,8 +247,8 @@ class Bucket:
         keep_refused(self._program.late_folder, self._program.number, task.batch, self._id, refused)
         self._ask(task)
         if self._intakes and not all(s.ordered for s in self._program.sources):
-            marks = {index: intake.snapshot() for index, intake in self._intakes.items()}
-            hints.leave(task.run, task.batch, self._program.number, marks)
+            marks = {index: intake.left() for index, intake in self._intakes.items()}
+            hints.leave(task.run, task.batch, self._program.number, marks, self._own_groups)
         for route in self._program.routes:
             yield from send(
                 route, self._graph.left[route.producer], self._id, self._last, self._now
@@ -248,6 +257,14 @@ class Bucket:
         own = self._id == self._program.ids[0]  # all buckets notice the same
         notes = [str(each.message) for each in noticed if own and each.category is StreamWarning]
         yield self._report([*self._notes, *notes], task.batch)
+
+    @property
+    def _own_groups(self) -> int | None:
+        """The bucket, if there are groups of which it alone knows the marks."""
+        deliveries = (each for source in self._program.sources for each in source.deliveries)
+        number = self._program.number
+        alone = any(each.owned and each.stage == number for each in deliveries)
+        return self._id if alone else None
 
     def _take_rows(self, by_kind: dict[int, list[Message]]) -> dict[str, list[Chunk]]:
         refused: dict[str, list[Chunk]] = {}
@@ -315,7 +332,8 @@ class Bucket:
                 if isinstance(element, End):
                     results = union.on_end(port)
                 elif isinstance(element, GroupPunctuation):
-                    results = union.on_group_punctuation(port, element)
+                    alone = message.port in self._program.owned
+                    results = [element] if alone else union.on_group_punctuation(port, element)
                 else:
                     assert not isinstance(element, pl.DataFrame)
                     results = union.on_punctuation(port, element)
@@ -384,12 +402,12 @@ class Bucket:
                 "bytes": store.bytes,
             }
         streams = {
-            intake.spec.name: {name: intake.mark(name) for name in intake.spec.domains}
+            intake.spec.name: {name: intake.shown(name) for name in intake.spec.domains}
             for index, intake in self._intakes.items()
         }
         shown = {
             intake.spec.name: {
-                name: str(domain.show(intake.mark(name)))
+                name: str(domain.show(intake.shown(name)))
                 for name, domain in intake.spec.domains.items()
             }
             for source in self._program.sources

@@ -1,0 +1,221 @@
+"""Whole numbers by group key, in columns: groups may be many, and few of them move at a time.
+
+Keys are found through a dictionary, numbers are read and written as arrays. What changed since it
+was last written goes into a chunk store when the table settles; a table that is built again reads
+from there the groups it is asked for, and no others.
+
+Invariant: a group is in the table, in the store, or in both; where it is in both, the table is
+right. In the store a later chunk is right. Chunks there grow geometrically, so there are few.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from lowwater.state.store import ChunkStore, take
+from lowwater.stream.element import Chunk
+
+Numbers = NDArray[np.int64]
+UNKNOWN = -1
+"""The place of a group the table does not hold."""
+
+
+class GroupTable:
+    """One row of numbers per group."""
+
+    def __init__(
+        self, columns: Mapping[str, int], store: ChunkStore | None = None, name: str = "groups"
+    ):
+        self._defaults = dict(columns)
+        self._store, self._name = store, name
+        self._keys: dict[str, pl.DataType] = {}
+        self._start()
+
+    def _start(self) -> None:
+        self._names: list[Hashable] = []
+        self._places: dict[Hashable, int] = {}
+        self._values = {name: np.empty(0, np.int64) for name in self._defaults}
+        self._changed = np.empty(0, bool)
+
+    def __len__(self) -> int:
+        """How many groups are in the table, those in the store not counted."""
+        return len(self._names)
+
+    @property
+    def known(self) -> bool:
+        """Whether any group was ever put in."""
+        return bool(self._keys)
+
+    # ---- finding ---------------------------------------------------------------------------
+
+    def find(self, keys: Chunk) -> Numbers:
+        """Where groups are; ``UNKNOWN`` for those that are nowhere."""
+        names = _names(keys)
+        places = self._look_up(names)
+        if self._store is not None and len(names) and (missing := places == UNKNOWN).any():
+            self._fetch(keys.filter(pl.Series(missing)))
+            places = self._look_up(names)
+        return places
+
+    def admit(self, keys: Chunk) -> Numbers:
+        """Where groups are; those that were nowhere are put in."""
+        places = self.find(keys)
+        missing = places == UNKNOWN
+        if missing.any():
+            self._keys = self._keys or dict(keys.schema)
+            fresh = keys if missing.all() else keys.filter(pl.Series(missing))
+            places[missing] = self._append(_names(fresh), changed=True)
+        return places
+
+    def _look_up(self, names: Sequence[Hashable]) -> Numbers:
+        place = self._places.get
+        return np.fromiter((place(name, UNKNOWN) for name in names), np.int64, len(names))
+
+    def _append(self, names: Sequence[Hashable], changed: bool) -> Numbers:
+        first, count = len(self._names), len(self._names) + len(names)
+        self._names += names
+        self._places.update(zip(names, range(first, count), strict=True))
+        if count > len(self._changed):
+            room = max(2 * len(self._changed), count, 64)
+            self._changed = np.resize(self._changed, room)
+            self._values = {name: np.resize(held, room) for name, held in self._values.items()}
+        self._changed[first:count] = changed
+        for name, default in self._defaults.items():
+            self._values[name][first:count] = default
+        return np.arange(first, count)
+
+    def _fetch(self, wanted: Chunk | None) -> None:
+        """Bring groups from the store into the table: those named, or all."""
+        assert self._store is not None
+        for address in reversed(self._store.scan(self._name)):
+            held = self._store.get(address)
+            self._keys = self._keys or {
+                name: dtype for name, dtype in held.schema.items() if name not in self._defaults
+            }
+            names = list(self._keys)
+            found = held
+            if wanted is not None:
+                found = held.join(wanted, on=names, how="semi")
+                wanted = wanted.join(found, on=names, how="anti")
+            elif self._names:
+                found = held.filter(pl.Series(self._look_up(_names(held.select(names)))) < 0)
+            if found.height:
+                places = self._append(_names(found.select(names)), changed=False)
+                for name in self._defaults:
+                    self._values[name][places] = found[name].to_numpy()
+            if wanted is not None and not wanted.height:
+                return
+
+    def load(self) -> None:
+        """Bring all groups into the table."""
+        if self._store is not None:
+            self._fetch(None)
+
+    def least(self, name: str) -> int | None:
+        """The least number of all groups, without bringing them in; None if there are none."""
+        if self._store is None:
+            return int(self.column(name).min()) if self._names else None
+        whole = self.whole(name)
+        return None if whole is None else int(whole[name].min())  # type: ignore[arg-type]
+
+    def whole(self, name: str) -> Chunk | None:
+        """The keys and one number of all groups, without bringing them in; None without any."""
+        columns = [*self._keys, name]
+        parts = []
+        if self._store is not None:
+            parts = [self._store.get(each) for each in self._store.scan(self._name)]
+        changed = np.flatnonzero(self._changed[: len(self._names)])
+        if len(changed):
+            parts.append(self._rows(changed))
+        if not parts:
+            return None
+        if len(parts) == 1:
+            return parts[0].select(columns)
+        together = pl.concat([part.select(columns) for part in parts])
+        return together.unique(list(self._keys), keep="last")
+
+    # ---- reading and writing ---------------------------------------------------------------
+
+    def column(self, name: str) -> Numbers:
+        """The numbers of all groups in the table. To change some, use :meth:`put`."""
+        return self._values[name][: len(self._names)]
+
+    def get(self, name: str, places: Numbers) -> Numbers:
+        """The numbers of some groups; the default for those that are nowhere."""
+        held = self._values[name]
+        if not len(held):
+            return np.full(len(places), self._defaults[name], np.int64)
+        return np.where(places == UNKNOWN, self._defaults[name], held[places])
+
+    def put(self, name: str, places: Numbers, values: Numbers | int) -> None:
+        """Set the numbers of some groups."""
+        self._values[name][places] = values
+        self._changed[places] = True
+
+    def keys(self, places: Numbers) -> Chunk:
+        """The keys of some groups."""
+        names = [self._names[place] for place in places.tolist()]
+        if len(self._keys) == 1:
+            ((name, dtype),) = self._keys.items()
+            return pl.DataFrame([pl.Series(name, names, dtype=dtype)])
+        return pl.DataFrame(names, schema=self._keys, orient="row")
+
+    def name(self, place: int) -> Hashable:
+        """The key of one group: its value, or the tuple of several."""
+        return self._names[place]
+
+    # ---- keeping ---------------------------------------------------------------------------
+
+    def settle(self) -> None:
+        """Write what changed into the store."""
+        changed = np.flatnonzero(self._changed[: len(self._names)])
+        if self._store is None or not len(changed):
+            return
+        rows = self._rows(changed)
+        count, merged = rows.height, [rows]
+        for address in reversed(self._store.scan(self._name)):
+            before = self._store.get(address)
+            if before.height > 2 * count:
+                break
+            self._store.remove(address)
+            merged.append(before)
+            count += before.height
+        if len(merged) > 1:
+            rows = pl.concat(reversed(merged)).unique(list(self._keys), keep="last")
+        self._store.put(self._name, 0, rows)
+        self._changed[changed] = False
+
+    def _rows(self, places: Numbers) -> Chunk:
+        numbers = [pl.Series(name, held[places]) for name, held in self._values.items()]
+        return self.keys(places).with_columns(numbers)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        if self._store is not None:
+            take(self._store, self._name)
+        self._keys = {}
+        self._start()
+
+    def snapshot(self) -> dict[str, Any]:
+        """What is not in the store."""
+        changed = np.flatnonzero(self._changed[: len(self._names)])
+        return {"keys": dict(self._keys), "rows": self._rows(changed) if len(changed) else None}
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on from a snapshot."""
+        self._start()
+        self._keys = dict(saved["keys"])
+        rows = saved["rows"]
+        if rows is not None:
+            places = self._append(_names(rows.select(list(self._keys))), changed=True)
+            for name in self._defaults:
+                self._values[name][places] = rows[name].to_numpy()
+
+
+def _names(keys: Chunk) -> list[Any]:
+    return keys.to_series().to_list() if keys.width == 1 else keys.rows()
