@@ -18,9 +18,9 @@ from lowwater.plan.compile import compile_plan
 from tests.properties import test_graphs as small
 from tests.properties.test_graphs import Query, deduplicated, filtered
 from tests.support.batches import dense, unordered
-from tests.support.local_spark import BATCH_SECONDS, LocalSpark
+from tests.support.local_spark import BATCH_SECONDS, LocalSpark, Unordered
 from tests.support.oracle import answer, multiset, table_rows
-from tests.support.streams import Sample, samples
+from tests.support.streams import SCHEMA, Sample, samples
 
 SHAPES = st.sampled_from(["out-of-order", "in-order"])
 
@@ -453,6 +453,22 @@ def test_silent_groups_speak_and_no_row_is_lost(a: Sample, idle: str, seed: int)
     late = [0 if (side := run.late("a")) is None else side.height for run in runs]
     assert late[0] == late[1]
     assert sum(row[-1] for row in many) + late[0] == source.table.height
+
+
+def test_a_silent_group_is_answered_while_others_are_busy() -> None:
+    busy = [(at, 0, "b", 1) for at in range(1, 41)]
+    rows = pl.DataFrame([(0, 0, "a", 1), *busy], schema=SCHEMA, orient="row")
+    source: Any = Unordered(rows, [5, 6, 6, 6, 6, 6, 6])
+    options = {"time": "ts", "groups": "s", "jump": None, "idle": lw.on_demand()}
+    counted = lw.stream(source, name="a", **options).window(5).group_by("s").agg(n="count(*)")
+    early = 0
+    for seed in range(6):
+        run = LocalSpark(counted, seed, buckets=3)
+        run.results()
+        found = [batch.filter(pl.col("s") == "a").height for batch in run.answers]
+        assert sum(found) == 1
+        early += found.index(1) < len(found) - 2
+    assert early >= 3  # whenever the clock ticked in time
 
 
 def test_what_is_said_of_a_group_goes_to_its_bucket_alone() -> None:
