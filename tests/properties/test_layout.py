@@ -7,6 +7,7 @@ if the answers are right for all keys, cuts and numbers of buckets.
 from __future__ import annotations
 
 from typing import Any
+from unittest import mock
 
 import polars as pl
 import pytest
@@ -18,9 +19,9 @@ from lowwater.plan.compile import compile_plan
 from tests.properties import test_graphs as small
 from tests.properties.test_graphs import Query, deduplicated, filtered
 from tests.support.batches import dense, unordered
-from tests.support.local_spark import BATCH_SECONDS, LocalSpark
+from tests.support.local_spark import BATCH_SECONDS, LocalSpark, Unordered
 from tests.support.oracle import answer, multiset, table_rows
-from tests.support.streams import Sample, samples
+from tests.support.streams import SCHEMA, Sample, samples
 
 SHAPES = st.sampled_from(["out-of-order", "in-order"])
 
@@ -453,6 +454,24 @@ def test_silent_groups_speak_and_no_row_is_lost(a: Sample, idle: str, seed: int)
     late = [0 if (side := run.late("a")) is None else side.height for run in runs]
     assert late[0] == late[1]
     assert sum(row[-1] for row in many) + late[0] == source.table.height
+
+
+def test_a_silent_group_is_answered_while_others_are_busy() -> None:
+    busy = [(at, 0, "b", 1) for at in range(1, 41)]
+    rows = pl.DataFrame([(0, 0, "a", 1), *busy], schema=SCHEMA, orient="row")
+    source: Any = Unordered(rows, [5, 6, 6, 6, 6, 6, 6])
+    options = {"time": "ts", "groups": "s", "jump": None, "idle": lw.on_demand()}
+    counted = lw.stream(source, name="a", **options).window(5).group_by("s").agg(n="count(*)")
+    run = LocalSpark(counted, seed=1, buckets=3)
+    always = mock.Mock(random=lambda: 0.0)  # every batch brings rows, and a tick of the clock
+    with (
+        mock.patch.object(run, "_schedule", always),
+        mock.patch.object(run._feeds[0], "_schedule", always),
+    ):
+        run.results()
+    found = [batch.filter(pl.col("s") == "a").height for batch in run.answers]
+    assert found.index(1) == 1
+    assert sum(found) == 1
 
 
 def test_what_is_said_of_a_group_goes_to_its_bucket_alone() -> None:

@@ -45,8 +45,8 @@ class LowWaterMark:
         if old is not None and mark <= old:
             return False
         self._marks[source] = mark
-        if old is not None and old > self._value:
-            return False
+        if old > self._value if old is not None else len(self._marks) > 1:
+            return False  # the least is held back by another, or one more cannot raise it
         least = min(self._marks.values())
         if least <= self._value:
             return False
