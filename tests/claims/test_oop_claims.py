@@ -9,7 +9,16 @@ import pytest
 from typer.testing import CliRunner
 
 import lowwater
-from lowwater.claims import oop_groups, oop_held, oop_join, oop_joint, oop_union, registry, report
+from lowwater.claims import (
+    oop_flush,
+    oop_groups,
+    oop_held,
+    oop_join,
+    oop_joint,
+    oop_union,
+    registry,
+    report,
+)
 from lowwater.claims.claim import Claim, Outcome
 from lowwater.claims.packets import Link
 from lowwater.cli import app
@@ -127,3 +136,15 @@ def test_cli_knows_its_version():
 def test_every_outcome_can_be_drawn(tmp_path: Path):
     report.save(_made_up("A-1", True), _made_up("A-1", True).run(True), tmp_path)
     assert (tmp_path / "A-1.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_table_emptied_in_order_bursts_and_one_out_of_order_does_not():
+    works = {
+        variant.name: oop_flush._work(4_000, 8_000, variant, 500) for variant in oop_flush.VARIANTS
+    }
+    bursts = {name: int(work.left.max()) for name, work in works.items()}
+    assert bursts["iop"] > 3_000  # almost all groups at once
+    assert max(bursts["oop_lazy"], bursts["oop_slow"]) <= 600  # about a step
+    buffer = works["iop"].backlog(0.9, 1.0, 0.5) / 2
+    rates = {name: work.rate(buffer, 1.0, 0.5) for name, work in works.items()}
+    assert rates["oop_slow"] > rates["iop"]

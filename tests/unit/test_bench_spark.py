@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from lowwater.bench import BENCHMARKS, PARTS, run
+from lowwater.bench import BENCHMARKS, PARTS, run, spark_closes
 from lowwater.bench.many_groups import QUERIES, millis
 from lowwater.bench.spark_compare import agreement
 from lowwater.bench.spark_data import BEGIN, Flow, write_files
@@ -119,7 +119,7 @@ def test_descendants_of_a_process_and_what_they_used():
 
 
 def test_parts_can_be_named_and_others_are_refused():
-    assert {"W1", "W2", "W3", "W4", "small", "groups", "growth"} == set(PARTS)
+    assert {"W1", "W2", "W3", "W4", "closes", "small", "groups", "growth"} == set(PARTS)
     assert not set(PARTS) & set(BENCHMARKS)
     with pytest.raises(OptionError, match="W9"):
         run(["W9"])
@@ -170,3 +170,14 @@ def test_everybody_speaks_twice_and_then_a_few_go_on(tmp_path: Path):
 def test_queries_over_many_groups_are_run_chunk_by_chunk(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("lowwater.bench.many_groups.CHUNKS", 2)
     assert all(millis(query, 200) > 0 for query in QUERIES.values())
+
+
+def test_a_burst_is_the_slowest_batch_to_the_median_one():
+    def ran(*millis: int) -> Ran:
+        warm = [5_000] * (spark_closes.WARM * spark_closes.BATCHES)
+        batches = [batch(number, 0.0, each) for number, each in enumerate([*warm, *millis])]
+        return Ran("ours", batches, 0.0, Usage())
+
+    rounds = [ran(100, 400, 100, 900), ran(100, 300, 800, 100)]
+    assert spark_closes.batch_millis(rounds) == [100, 300, 100, 100]
+    assert spark_closes.burst(rounds) == 3.0
