@@ -51,7 +51,7 @@ ONLY_IN_FULL = (
     "test_workers_of_a_cluster_get_the_package",
     "test_machine_without_java_runs_a_stateful_query",
 )
-ONE_IN = 12
+ONE_IN = 16
 """Of the conformance suite on Spark, so many are left out for each that is run, unless in full."""
 
 

@@ -56,6 +56,10 @@ def chunks(steps: Any) -> Iterator[tuple[pl.DataFrame, int]]:
         yield frame, mark
 
 
+def all_rows(steps: Any) -> pl.DataFrame:
+    return pl.concat(rows for rows, _ in chunks(steps))
+
+
 def small(draw: Any) -> Any:
     """So few slots that groups share them."""
     slots = draw(st.sampled_from([1, 3, 65_536]))
@@ -90,17 +94,16 @@ def test_no_answer_is_later_than_the_bound(
     with small(data.draw):
         kernel = WindowAggregate(MemoryStore(), "ts", SECONDS, window, ["g"], COUNT, flush)
         answers: list[pl.DataFrame] = []
-        seen: list[pl.DataFrame] = []
+        whole = expected(all_rows(steps), window)
         for rows, mark in chunks(steps):
-            seen.append(rows)
             answers += rows_of(list(kernel.on_chunk(0, rows)))
             answers += rows_of(list(kernel.on_punctuation(0, Punctuation.linear("ts", mark))))
-            due = {each for each in expected(pl.concat(seen), window) if each[1] + late <= mark}
+            due = {each for each in whole if each[1] + late <= mark}
             out = counted(answers)
             assert due <= set(out), f"at {mark}: {due - set(out)} should have left"
             assert all(each[1] <= mark for each in out)
         answers += rows_of(list(kernel.on_end(0)))
-        assert counted(answers) == expected(pl.concat(seen), window)
+        assert counted(answers) == whole
         assert kernel.store.rows == 0
 
 
@@ -111,7 +114,7 @@ def test_a_table_never_grows_and_its_partials_are_in_time(
     low = LowTable(MemoryStore(), "ts", SECONDS, window, ["g"], COUNT, size, flush, in_order)
     high = HighAggregate(MemoryStore(), PANE, SECONDS, window, ["g"], COUNT)
     answers: list[pl.DataFrame] = []
-    seen: list[pl.DataFrame] = []
+    whole = expected(all_rows(steps), window)
 
     def up(elements: Any) -> None:
         nonlocal answers
@@ -124,17 +127,15 @@ def test_a_table_never_grows_and_its_partials_are_in_time(
             answers += rows_of(list(high.on_chunk(0, each)))
 
     for rows, mark in chunks(steps):
-        seen.append(rows)
         up(low.on_chunk(0, rows))
         assert low._live == int((low._at >= 0).sum()) <= size
         up(low.on_punctuation(0, Punctuation.linear("ts", mark)))
         late = flush.within_windows * window.slide
         out = set(counted(answers))
-        due = {each for each in expected(pl.concat(seen), window) if each[1] + late <= mark}
-        assert due <= out
+        assert {each for each in whole if each[1] + late <= mark} <= out
     up(low.closing(0))
     answers += rows_of(list(high.on_end(0)))
-    assert counted(answers) == expected(pl.concat(seen), window)
+    assert counted(answers) == whole
     assert low.store.rows == high.store.rows == 0
 
 
@@ -144,14 +145,12 @@ def test_the_form_may_change_at_any_row(
 ) -> None:
     kernel = WindowAggregate(MemoryStore(), "ts", SECONDS, window, ["g"], COUNT, flush)
     answers: list[pl.DataFrame] = []
-    seen: list[pl.DataFrame] = []
     for rows, mark in chunks(steps):
         kernel._state.keeping.form = data.draw(st.sampled_from(FORMS))
-        seen.append(rows)
         answers += rows_of(list(kernel.on_chunk(0, rows)))
         answers += rows_of(list(kernel.on_punctuation(0, Punctuation.linear("ts", mark))))
     answers += rows_of(list(kernel.on_end(0)))
-    assert counted(answers) == expected(pl.concat(seen), window)
+    assert counted(answers) == expected(all_rows(steps), window)
 
 
 def grown(window: WindowSpec, rows: int, row_bytes: int, answers: int, answer_bytes: int) -> str:
