@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -157,7 +158,10 @@ def run_learned(quick: bool) -> Outcome:
     def plot(figure: Figure) -> None:
         axes = figure.subplots()
         shown = whole.with_row_index("at")
-        names = [f"{each['stream']}\n{each['target']:.1%}" for each in shown.iter_rows(named=True)]
+        names = [
+            "\n".join([*wrap(each["stream"], 14), f"{each['target']:.1%}"])
+            for each in shown.iter_rows(named=True)
+        ]
         axes.bar(shown["at"].to_list(), shown["ratio"].to_list(), color=OOP_COLOUR)
         axes.axhline(1.0, color=IOP_COLOUR, label="the best fixed slack, known afterwards")
         axes.set_xticks(shown["at"].to_list(), names, fontsize=7)
@@ -168,7 +172,8 @@ def run_learned(quick: bool) -> Outcome:
             loc="left",
             fontsize=11,
         )
-        axes.legend()
+        axes.set_ylim(0, 1.2)
+        axes.legend(loc="upper right")
         note(axes, "Paper: the slack of a stream is stated by who knows it")
 
     return Outcome(ours, bool(whole["holds"].all()), table, plot)

@@ -243,8 +243,8 @@ def _plot(figure: Figure, table: pl.DataFrame) -> None:
             )
         each.set_title(f"table {size:g} × groups", fontsize=10)
         each.set_xlabel("groups [thousand]")
-        each.set_ylim(bottom=0)
         each.grid(alpha=0.3)
+    axes[0].set_ylim(0, 1.1 * float(table["highest_rate_k_per_s"].max()))  # type: ignore[arg-type]
     axes[0].set_ylabel("highest rate without loss [thousand rows/s]")
     axes[-1].legend(fontsize=8)
     figure.suptitle(

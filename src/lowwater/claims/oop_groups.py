@@ -13,7 +13,7 @@ import polars as pl
 
 import lowwater as lw
 from lowwater.claims.claim import Claim, Outcome
-from lowwater.claims.drawing import note
+from lowwater.claims.drawing import IOP_COLOUR, OOP_COLOUR, note
 from lowwater.claims.measure import Collected, engine_of
 from lowwater.engines.embedded.clock import VirtualClock
 from lowwater.plan.compile import compile_plan
@@ -102,11 +102,14 @@ def run(quick: bool) -> Outcome:
 
 def _plot(figure: Figure, table: pl.DataFrame) -> None:
     left, right = figure.subplots(1, 2)
-    names = table["progress"].to_list()
-    left.bar(names, (table["prompt_mean_delay_s"] / 60).to_list())
+    names = [f"by the mark of\n{name}" for name in table["progress"].to_list()]
+    colours = [OOP_COLOUR, IOP_COLOUR]
+    waits = left.bar(names, (table["prompt_mean_delay_s"] / 60).to_list(), color=colours)
+    left.bar_label(waits, fmt="%.0f")
     left.set_ylabel("wait of a prompt device's window [min]")
-    right.bar(names, table["state_rows"].to_list())
-    right.set_ylabel("rows held at most")
+    held = right.bar(names, (table["state_rows"] / 1e3).to_list(), color=colours)
+    right.bar_label(held, fmt="%.0f")
+    right.set_ylabel("rows held at most [thousand]")
     figure.suptitle("A lagging device delays its own windows and nobody else's", x=0.01, ha="left")
     note(left, "Paper: a promise may speak of part of a stream")
 

@@ -97,6 +97,8 @@ class _Compiler:
     done: dict[int, int] = field(default_factory=dict)
     ordered: dict[int, str | None] = field(default_factory=dict)
     """In the in-order shape: the attribute an operator's rows leave ordered by."""
+    grouped: dict[int, Grouped] = field(default_factory=dict)
+    """The attributes on which an operator tells promises per group, with the key columns."""
     telling: dict[int, Callable[[frozenset[str]], Build]] = field(default_factory=dict)
     """Operators that need not tell all they could: how to build them to tell of some attributes."""
 
@@ -106,9 +108,6 @@ class _Compiler:
             return operator
         build = self.telling[operator.index](frozenset(plan.demands[operator.index]))
         return replace(operator, build=build)
-
-    grouped: dict[int, Grouped] = field(default_factory=dict)
-    """The attributes on which an operator tells promises per group, with the key columns."""
 
     def compile(self, node: Node) -> int:
         """The index of the operator that gives a node's rows; a shared node is compiled once."""
