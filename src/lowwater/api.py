@@ -24,9 +24,10 @@ from lowwater.operators.aggregates import UserAggregate
 from lowwater.operators.flush import Flush
 from lowwater.operators.keeping import Form
 from lowwater.plan import aggregating, builders, correcting, joining
-from lowwater.plan.compile import PlanShape, compile_plan
+from lowwater.plan.compile import compile_plan
 from lowwater.plan.explain import explain
 from lowwater.plan.nodes import Node, SourceNode
+from lowwater.plan.physical import PlanShape
 from lowwater.plan.sql.query import plan_query
 from lowwater.progress.contract import Contract, Generation, Idle, Jump, Ordered, jump
 from lowwater.progress.spec import STREAM, LatePolicy, Stamp, StreamSpec

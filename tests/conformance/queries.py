@@ -12,7 +12,7 @@ from functools import partial
 import polars as pl
 
 import lowwater as lw
-from lowwater.plan.compile import PlanShape
+from lowwater.plan.physical import PlanShape
 from tests.conformance.logs import World
 
 SECOND = 1_000_000

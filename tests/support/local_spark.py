@@ -41,8 +41,9 @@ from lowwater.engines.spark.task import Task
 from lowwater.engines.spark.types import spark_type, taken_back
 from lowwater.joins import shape as join_shape
 from lowwater.operators import aggregates, partials
-from lowwater.plan.compile import PlanShape, compile_plan
+from lowwater.plan.compile import compile_plan
 from lowwater.plan.nodes import SourceNode
+from lowwater.plan.physical import PlanShape
 from lowwater.sources.replay import Replay
 from lowwater.state import slicing
 from lowwater.state import store as store_module

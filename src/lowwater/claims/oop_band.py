@@ -15,7 +15,8 @@ from lowwater.claims.measure import SHAPES, engine_of
 from lowwater.claims.packets import REPLIES, Link
 from lowwater.engines.embedded.clock import VirtualClock
 from lowwater.operators.kernel import Kernel
-from lowwater.plan.compile import PlanShape, compile_plan
+from lowwater.plan.compile import compile_plan
+from lowwater.plan.physical import PlanShape
 from lowwater.stream.element import Element, Punctuation
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 import polars as pl
 
@@ -17,6 +18,7 @@ from lowwater.plan.nodes import Node
 from lowwater.progress.describe import Demand
 from lowwater.state.store import ChunkStore
 
+PlanShape = Literal["out-of-order", "in-order"]
 Demands = Mapping[str, Demand]
 Clock = Callable[[], int]
 Build = Callable[[ChunkStore, Clock], Kernel]

@@ -1,0 +1,1 @@
+"""Node by node to operators: rows, aggregates, joins."""

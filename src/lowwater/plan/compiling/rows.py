@@ -1,0 +1,211 @@
+"""Sources, row-wise operators, unions, distinct and order to operators."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from lowwater.operators.distinct import Distinct
+from lowwater.operators.rowwise import Apply, Derivation, Project, Select
+from lowwater.operators.sort import Merge
+from lowwater.operators.stamp import Stamp
+from lowwater.operators.union import Union
+from lowwater.plan import nodes
+from lowwater.plan.compiling.compiler import (
+    SLICES_PER_SPAN,
+    Compiler,
+    asked,
+    carried_past,
+    passing,
+    second,
+    sorting,
+    wish_of,
+)
+from lowwater.plan.physical import Build, Demands
+from lowwater.progress.contract import Ordered, Within
+from lowwater.progress.describe import Demand
+from lowwater.stream.element import SEQUENCE
+
+
+def compile_source(plan: Compiler, node: nodes.SourceNode, _: tuple[int, ...]) -> int:
+    """A source; in the in-order shape one that is not ordered is sorted."""
+    spec = node.spec
+    index = plan.add("source", f"{spec.name}: {spec.promise}", node, (), None, lambda _: [], None)
+    contract = spec.contracts.get(spec.time)
+    if node.time is None:
+        return index
+    if spec.groups and spec.stamp == "external":
+        plan.grouped[index] = dict.fromkeys(spec.contracts, spec.groups)
+    if isinstance(contract, Ordered) and not spec.key_columns:
+        plan.ordered[index] = node.time
+    elif plan.in_order and id(node) not in plan.numbered:
+        domain = spec.domains[spec.time]
+        slack = domain.ticks(contract.bound) if isinstance(contract, Within) else 0
+        index = plan.sort(node, index, node.time, max(slack // SLICES_PER_SPAN, second(domain)))
+    return index
+
+
+def compile_stamp(plan: Compiler, node: nodes.StampNode, inputs: tuple[int, ...]) -> int:
+    """Times for latent rows."""
+    column = node.column
+    return plan.add(
+        "stamp",
+        column,
+        node,
+        inputs,
+        lambda store, now: Stamp(store, column, now),
+        lambda _: [{}],
+        Stamp,
+    )
+
+
+def compile_filter(plan: Compiler, node: nodes.FilterNode, inputs: tuple[int, ...]) -> int:
+    """Rows that satisfy a predicate."""
+    predicate = node.predicate.polars
+    index = plan.add(
+        "filter",
+        node.predicate.text,
+        node,
+        inputs,
+        lambda store, _: Select(store, predicate),
+        passing,
+        Select,
+    )
+    plan.grouped[index] = plan.grouped.get(inputs[0], {})
+    return index
+
+
+def compile_project(plan: Compiler, node: nodes.ProjectNode, inputs: tuple[int, ...]) -> int:
+    """Columns computed from columns."""
+    expressions = [item.polars.alias(name) for name, item in node.items]
+    derived, copied = dict(node.derived), dict(node.copied)
+    if id(node) in plan.numbered:
+        expressions.append(pl.col(SEQUENCE))
+        derived[SEQUENCE] = Derivation(((SEQUENCE, 0),))
+    detail = ", ".join(
+        name if item.text == name else f"{item.text} AS {name}" for name, item in node.items
+    )
+
+    def describe(demands: Demands) -> list[dict[str, Demand]]:
+        wanted: dict[str, Demand] = {}
+        for name, demand in demands.items():
+            for source, shift in derived[name].sources if name in derived else ():
+                bucket, numbered = derived[name].bucket, derived[name].numbered
+                wish = demand.unrounded(bucket, numbered).shifted(shift)
+                wanted[source] = wanted[source] | wish if source in wanted else wish
+        return [wanted]
+
+    def telling(awaited: frozenset[str]) -> Build:
+        wanted = {name: each for name, each in derived.items() if name in awaited}
+        return lambda store, _: Project(store, expressions, wanted, copied)
+
+    index = plan.add(
+        "project",
+        detail,
+        node,
+        inputs,
+        lambda store, _: Project(store, expressions, derived, copied),
+        describe,
+        Project,
+    )
+    plan.telling[index] = telling
+    told = plan.grouped.get(inputs[0], {})
+    plan.grouped[index] = {
+        name: tuple(copied[key] for key in told[source])
+        for name, each in derived.items()
+        for source in [each.only]
+        if source in told and set(told[source]) <= set(copied)
+    }
+    return index
+
+
+def compile_apply(plan: Compiler, node: nodes.ApplyNode, inputs: tuple[int, ...]) -> int:
+    """A user's function."""
+    name = getattr(node.function, "__name__", "function")
+    kept = frozenset(node.progress)
+    function, schema = node.function, dict(node.schema)
+    return plan.add(
+        "apply",
+        name,
+        node,
+        inputs,
+        lambda store, _: Apply(store, function, schema, kept),
+        lambda demands: [{a: d for a, d in demands.items() if a in kept}],
+        Apply,
+    )
+
+
+def compile_union(plan: Compiler, node: nodes.UnionNode, inputs: tuple[int, ...]) -> int:
+    """Rows of several inputs; in the in-order shape merged by time."""
+    ports = len(inputs)
+    if not plan.in_order or node.time is None:
+        index = plan.add(
+            "union",
+            f"{ports} inputs",
+            node,
+            inputs,
+            lambda store, _: Union(store, ports),
+            # A group one input speaks of may be unknown to another, whose promise on the whole
+            # stream is then all that bounds it.
+            lambda demands: [{a: d.made(True) for a, d in demands.items()} for _ in range(ports)],
+            Union,
+        )
+        told = [plan.grouped.get(each, {}) for each in inputs]
+        for attribute in dict.fromkeys(name for each in told for name in each):
+            keys = {each[attribute] for each in told if attribute in each}
+            if len(keys) == 1:
+                plan.grouped.setdefault(index, {})[attribute] = keys.pop()
+        return index
+    time, domain = node.time, node.progress[node.time].domain
+    inputs = tuple(
+        plan.in_order_by(each, index, time) for each, index in zip(node.inputs, inputs, strict=True)
+    )
+    carried = carried_past(node, time)
+    index = plan.add(
+        "merge",
+        f"{ports} inputs by {time}",
+        node,
+        inputs,
+        lambda store, _: Merge(store, ports, time, domain, second(domain), carried),
+        lambda demands: [sorting(time, carried, demands) for _ in range(ports)],
+        Merge,
+        (),
+        True,
+    )
+    plan.ordered[index] = time
+    return index
+
+
+def compile_distinct(plan: Compiler, node: nodes.DistinctNode, inputs: tuple[int, ...]) -> int:
+    """One row a key."""
+    domain = node.inputs[0].progress[node.attribute].domain
+    slice_ticks = second(domain)
+    key, attribute = node.key, node.attribute
+    progress = node.inputs[0].progress
+    progressing = {n: progress[n].domain for n in key if n in progress and not progress[n].nullable}
+    served = bool(plan.serves(inputs[0], attribute, key))
+
+    def describe(demands: Demands) -> list[dict[str, Demand]]:
+        wanted = dict(demands)
+        for name, kind in progressing.items():
+            own = wish_of(Demand.grid(second(kind)), served, asked(demands, name))
+            wanted[name] = demands[name] | own if name in demands else own
+        return [wanted]
+
+    index = plan.add(
+        "distinct",
+        ", ".join(node.key),
+        node,
+        inputs,
+        lambda store, _: Distinct(store, key, attribute, domain, slice_ticks, progressing),
+        describe,
+        Distinct,
+        node.key,
+        True,
+    )
+    plan.grouped[index] = plan.grouped.get(inputs[0], {})
+    return index
+
+
+def compile_order(plan: Compiler, node: nodes.OrderNode, inputs: tuple[int, ...]) -> int:
+    """Rows in order."""
+    return plan.sort(node, inputs[0], node.attribute)
