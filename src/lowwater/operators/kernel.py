@@ -50,6 +50,11 @@ class Kernel:
     rule: ClassVar[str] = "promises pass through"
     """How output promises follow from input promises, in words (shown by explain)."""
 
+    comparisons = 0
+    """Pairs of rows compared so far: what a join's work is measured by."""
+    in_portions = False
+    """Whether the engine lets work that can be cut wait for :meth:`go_on`."""
+
     def __init__(self, store: ChunkStore, ports: int = 1):
         self.store = store
         self.ports = ports
@@ -77,6 +82,18 @@ class Kernel:
         """What leaves when an input ends."""
         return []
 
+    @property
+    def more(self) -> bool:
+        """Whether work is left for which nothing new is needed."""
+        return False
+
+    def go_on(self) -> Sequence[Element]:
+        """Do a portion of the work that is left."""
+        return []
+
+    def took(self, nanoseconds: int) -> None:
+        """Be told how long the last step took."""
+
     def asks(self) -> Sequence[Ask]:
         """The progress that would let this kernel answer something it holds back."""
         return []
@@ -95,6 +112,10 @@ class Kernel:
 
     def marks(self) -> dict[str, int]:
         """The promises held, by input or attribute, for people to look at."""
+        return {}
+
+    def about(self) -> dict[str, str | int | float]:
+        """What else people may want to know: choices made and why, sizes of buffers."""
         return {}
 
     def settle(self) -> None:
