@@ -137,6 +137,18 @@ def in_order(node: nodes.JoinNode, ordering: Ordering) -> nodes.JoinNode:
     return replace(node, progress=progress, time=time, ordering=ordering)
 
 
+def results_in_order(node: Node, ordering: Ordering) -> Node | None:
+    """The same rows with the results of the join they come from in order; None if from none."""
+    if isinstance(node, nodes.JoinNode):
+        return in_order(node, ordering)
+    if not isinstance(node, nodes.FilterNode):
+        return None
+    inner = results_in_order(node.inputs[0], ordering)
+    if inner is None:
+        return None
+    return replace(node, inputs=(inner,), progress=inner.progress, time=inner.time)
+
+
 _WHOLE: Mapping[How, tuple[int, ...]] = {
     "inner": (0, 1),
     "left": (0,),
