@@ -26,6 +26,7 @@ from lowwater.operators.flush import Flush
 from lowwater.operators.keeping import Form
 from lowwater.plan import aggregating, builders, correcting, joining
 from lowwater.plan.compile import compile_plan
+from lowwater.plan.expecting import Rates
 from lowwater.plan.explain import explain
 from lowwater.plan.nodes import Node, SourceNode
 from lowwater.plan.physical import PlanShape
@@ -210,9 +211,22 @@ class Stream:
 
     # ---- running ---------------------------------------------------------------------------
 
-    def explain(self, plan: PlanShape = "out-of-order") -> str:
-        """The plan: operators, how they progress, how they would be spread."""
-        return explain(compile_plan(self._node, plan))
+    def explain(
+        self,
+        plan: PlanShape = "out-of-order",
+        *,
+        rates: Mapping[str, float] | None = None,
+        cost: Duration | None = None,
+    ) -> str:
+        """The plan: operators, how they progress, how they would be spread.
+
+        With ``rates``, rows a second by stream, ordered joins say what each strategy is expected
+        to take; ``cost`` is the time to compare two rows ("5 us").
+        """
+        if cost is not None and rates is None:
+            raise OptionError("cost= goes with rates=, rows a second of each stream")
+        expected = Rates(rates, cost) if rates is not None else None
+        return explain(compile_plan(self._node, plan), expected)
 
     def collect(
         self,

@@ -262,6 +262,12 @@ class JoinNode(Node):
         """How both times count."""
         return self.inputs[0].progress[self.times[0]].domain
 
+    @property
+    def windows(self) -> tuple[float, ...]:
+        """Seconds for which rows of each input can be met by later ones of the other."""
+        rate = max(1, self.domain.ticks_per_second)
+        return tuple(max(0, self.reach.behind(side)) / rate for side in (0, 1))
+
     def side_stamps(self, side: int) -> tuple[str, ...]:
         """The columns of an input whose greatest is the time of its rows."""
         stamps = self.inputs[side].stamps

@@ -111,8 +111,8 @@ class Stage:
 
     @property
     def more(self) -> bool:
-        """Whether there is input to work on, or work left from before."""
-        return any(self.inputs) or self.kernel.more
+        """Whether there is input to work on."""
+        return any(self.inputs)
 
     def execute(self) -> None:
         """Take one element in, or go on with what is left, and push what comes of it."""

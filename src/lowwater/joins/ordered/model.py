@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 
 BOUND = 0.5
 """The gain of Filter-Order stays below this while the join keeps up (Eq. 8)."""
@@ -108,5 +109,9 @@ class Setting:
 
 
 def switching_cost(alpha: float, windows: Sequence[float], rates: Sequence[float]) -> float:
-    """Seconds a comparison must take for Filter-Order to be worth it: where the load is alpha."""
-    return alpha / Setting(1.0, tuple(windows), tuple(rates)).load
+    """Seconds a comparison must take for Filter-Order to be worth it: where the load is alpha.
+
+    Endless if no row is kept for others.
+    """
+    load = Setting(1.0, tuple(windows), tuple(rates)).load
+    return alpha / load if load else inf

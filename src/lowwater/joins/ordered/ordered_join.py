@@ -212,7 +212,7 @@ class OrderedJoin(Kernel):
         compared = self.comparisons - self._compared
         self._compared = self.comparisons
         self._strategy.took(nanoseconds, compared)
-        if self._joined:
+        if compared and self._joined:
             self._portion = max(1, TARGET * self._joined // max(1, nanoseconds))
         self._joined = 0
 
