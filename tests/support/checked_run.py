@@ -196,6 +196,9 @@ class CheckedRun:
             for element in (taken.rows, *taken.promises):
                 if not isinstance(element, pl.DataFrame) or element.height:
                     self._emit(operator, element)
+        for index, kernel in self._kernels.items():
+            while kernel.more:
+                self._emit_all(index, kernel.go_on())
         for operator, store in zip(self.plan.operators, self._stores, strict=True):
             assert store.rows == 0 == store.bytes, f"{operator.title} left {list(store)}"
         schema = dict(self.plan.schema)

@@ -36,6 +36,7 @@ from lowwater.stream.element import (
     END_OF_TIME,
     Chunk,
     Element,
+    End,
     Punctuation,
     moved,
 )
@@ -166,12 +167,16 @@ class OrderedJoin(Kernel):
             self._let_in()
         return self._turn()
 
-    def closing(self, port: int) -> Sequence[Element]:
+    def on_end(self, port: int) -> Sequence[Element]:
         """An input that ended holds nobody back."""
+        self._open.discard(port)
         self._ended.add(port)
         self._registers.close(port)
         self._let_in()
-        return self._turn(whole=not self._open)
+        return self._ending(self._turn())
+
+    def _ending(self, elements: list[Element]) -> list[Element]:
+        return elements if self._open or self.more else [*elements, End()]
 
     def _follow(self) -> None:
         """Do as the strategy says."""
@@ -204,8 +209,8 @@ class OrderedJoin(Kernel):
         return any(rows is not None for rows in self._todo)
 
     def go_on(self) -> Sequence[Element]:
-        """Join some of them."""
-        return self._release(self._work(self._portion))
+        """Join some of them; after the last, if all inputs have ended, so has the output."""
+        return self._ending(self._release(self._work(self._portion)))
 
     def took(self, nanoseconds: int) -> None:
         """Learn what comparing costs, and how many rows make a portion."""
@@ -216,9 +221,9 @@ class OrderedJoin(Kernel):
             self._portion = max(1, TARGET * self._joined // max(1, nanoseconds))
         self._joined = 0
 
-    def _turn(self, whole: bool = False) -> list[Element]:
+    def _turn(self) -> list[Element]:
         """What an element leads to; joining is left for later if it is done in portions."""
-        if self.in_portions and self.more and not whole:
+        if self.in_portions and self.more:
             return self._release([])
         return self._release(self._work(None))
 
