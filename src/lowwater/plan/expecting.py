@@ -49,19 +49,19 @@ def expected(node: Node, rates: Rates) -> list[str]:
     if not isinstance(node, JoinNode) or node.ordering is None:
         return []
     each = tuple(map(rates.of, node.inputs))
-    change = switching_cost(node.ordering.alpha, node.windows, each)
+    change = switching_cost(node.ordering.alpha, node.kept_seconds, each)
     spelled = " and ".join(f"{rate:g}" for rate in each)
     if change == inf:
         return [f"expected at {spelled} rows/s: no row is kept for others, so all do the same"]
     if rates.cost is None:
-        setting = Setting(change, node.windows, each)
+        setting = Setting(change, node.kept_seconds, each)
         return [
             f"expected at {spelled} rows/s: filter-order {_seconds(setting.filter_order)} from a"
             " row's arrival to its results; sync-filter as much while comparing costs nothing,"
             f" {_seconds(setting.sync_filter)} where adaptive changes over"
             f" ({_seconds(change)} a comparison)",
         ]
-    setting = Setting(nanoseconds(rates.cost) / SECOND, node.windows, each)
+    setting = Setting(nanoseconds(rates.cost) / SECOND, node.kept_seconds, each)
     lines = [
         f"expected at {spelled} rows/s: sync-filter {_seconds(setting.sync_filter)}, filter-order"
         f" {_seconds(setting.filter_order)} from a row's arrival to its results,"

@@ -263,7 +263,7 @@ class JoinNode(Node):
         return self.inputs[0].progress[self.times[0]].domain
 
     @property
-    def windows(self) -> tuple[float, ...]:
+    def kept_seconds(self) -> tuple[float, ...]:
         """Seconds for which rows of each input can be met by later ones of the other."""
         rate = max(1, self.domain.ticks_per_second)
         return tuple(max(0, self.reach.behind(side)) / rate for side in (0, 1))

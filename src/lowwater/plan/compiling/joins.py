@@ -116,7 +116,7 @@ def _in_order(
         numbered,
         tuple(node.out_stamps(side) for side in alone),
         node.how == "inner",
-        node.windows,
+        node.kept_seconds,
     )
     numbers = {number_of(side): pl.Int64() for side in numbered}
     wide = replace(shape, output={**shape.output, **numbers})
