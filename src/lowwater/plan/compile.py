@@ -14,6 +14,7 @@ from lowwater.plan import nodes
 from lowwater.plan.compiling.aggregates import compile_groups, compile_session, compile_window
 from lowwater.plan.compiling.compiler import Compile, Compiler
 from lowwater.plan.compiling.joins import compile_join
+from lowwater.plan.compiling.multi_joins import compile_multi_join
 from lowwater.plan.compiling.rows import (
     compile_apply,
     compile_distinct,
@@ -36,7 +37,8 @@ def compile_plan(root: Node, shape: PlanShape = "out-of-order") -> PhysicalPlan:
     _refuse_same_names(root)
     compiler = Compiler(_COMPILERS, shape == "in-order", _numbered_nodes(root))
     last = compiler.compile(root)
-    if compiler.in_order and isinstance(root, nodes.JoinNode) and root.time is not None:
+    joins = isinstance(root, nodes.JoinNode | nodes.MultiJoinNode)
+    if compiler.in_order and joins and root.time is not None:
         compiler.sort(root, last, root.time)
     plan = PhysicalPlan(tuple(compiler.operators), dict(root.schema), compiler.in_order)
     return replace(plan, operators=tuple(compiler.quiet(plan, each) for each in plan.operators))
@@ -85,6 +87,7 @@ _COMPILERS: Mapping[type[Node], Compile] = {
     nodes.SessionNode: compile_session,
     nodes.GroupAggregateNode: compile_groups,
     nodes.JoinNode: compile_join,
+    nodes.MultiJoinNode: compile_multi_join,
     nodes.DistinctNode: compile_distinct,
     nodes.OrderNode: compile_order,
 }

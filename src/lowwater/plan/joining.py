@@ -76,10 +76,10 @@ def paired(left: Node, right: Node, match: Match, suffix: str, origin: str) -> N
     times = (left_time, time_right)
     carried: tuple[Carried, ...] = ()
     if 0 in _WHOLE[how]:
-        carried += _carried(0, left, left_time, {name: name for name in left.schema}, times)
+        carried += carried_columns(0, left, left_time, {name: name for name in left.schema}, times)
     if 1 in _WHOLE[how]:
         own = {name: out for name, out in names.items() if out not in merged.values()}
-        carried += _carried(1, right, right_time, own, times)
+        carried += carried_columns(1, right, right_time, own, times)
     progress = _progress((left, right), match, times, carried)
     if how in ("semi", "anti"):
         schema, progress = dict(left.schema), {n: p for n, p in progress.items() if n != time_right}
@@ -114,10 +114,10 @@ _WHOLE: Mapping[How, tuple[int, ...]] = {
 """The sides whose columns are in every row that comes out."""
 
 
-def _carried(
-    side: int, node: Node, time: str, names: Mapping[str, str], taken: tuple[str, str]
+def carried_columns(
+    side: int, node: Node, time: str, names: Mapping[str, str], taken: Sequence[str]
 ) -> tuple[Carried, ...]:
-    """The columns beside a side's time that still progress in the output.
+    """The columns beside an input's time that still progress in the output.
 
     Rows are kept by their time, so a column is bounded if it cannot be far behind that.
     """

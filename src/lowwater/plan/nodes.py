@@ -234,6 +234,28 @@ class JoinNode(Node):
 
 
 @dataclass(frozen=True, eq=False)
+class MultiJoinNode(Node):
+    """Matching rows of many inputs, one of each."""
+
+    times: tuple[str, ...]
+    windows: tuple[int, ...]
+    """For each input, by how many ticks at most its row is below another of a result."""
+    on: tuple[tuple[str, ...], ...]
+    names: tuple[Mapping[str, str], ...]
+    """For each input, its columns to the names they have inside the join."""
+    merged: Mapping[str, str]
+    """Inside names of key columns that do not come out to the column of the same value."""
+    residual: Expression | None
+    carried: tuple[Carried, ...] = ()
+    """Columns beside the times that progress."""
+
+    @property
+    def domain(self) -> TimeDomain:
+        """How all times count."""
+        return self.inputs[0].progress[self.times[0]].domain
+
+
+@dataclass(frozen=True, eq=False)
 class DistinctNode(Node):
     """One row per key."""
 
