@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lowwater.api import Stream, stream
+    from lowwater.api import Stream, join, stream
     from lowwater.engines.embedded.clock import VirtualClock, WallClock
     from lowwater.engines.run import Run
     from lowwater.errors import (
@@ -69,6 +69,7 @@ _HOMES = {
     "aggregate": ("lowwater.operators.aggregates", "UserAggregate"),
     "every": ("lowwater.progress.contract", "every"),
     "heartbeat": ("lowwater.progress.contract", "heartbeat"),
+    "join": ("lowwater.api", "join"),
     "jump": ("lowwater.progress.contract", "jump"),
     "lazy": ("lowwater.operators.flush", "lazy"),
     "learned": ("lowwater.progress.contract", "learned"),
@@ -132,6 +133,7 @@ __all__ = [
     "aggregate",
     "every",
     "heartbeat",
+    "join",
     "jump",
     "lazy",
     "learned",

@@ -24,7 +24,7 @@ from lowwater.joins.shape import How
 from lowwater.operators.aggregates import UserAggregate
 from lowwater.operators.flush import Flush
 from lowwater.operators.keeping import Form
-from lowwater.plan import aggregating, builders, correcting, joining
+from lowwater.plan import aggregating, builders, correcting, joining, multi_joining
 from lowwater.plan.compile import compile_plan
 from lowwater.plan.expecting import Rates
 from lowwater.plan.explain import explain
@@ -421,6 +421,39 @@ def sql(text: str, /, **given: Any) -> Stream:
         if hasattr(each, "columns") or hasattr(each, "schema"):
             raise OptionError(f"{name} is no stream; make it one: lw.stream({name}, time=...)")
     return Stream(plan_query(text, streams, values, _origin()))
+
+
+def join(
+    streams: Sequence[Stream],
+    on: multi_joining.On = (),
+    within: multi_joining.Windows | None = None,
+    *,
+    where: str | None = None,
+    times: Sequence[str] | None = None,
+    suffixes: Sequence[str] | None = None,
+    order: Order | None = None,
+    alpha: float | None = None,
+) -> Stream:
+    """Rows, one of each stream, with equal ``on`` columns and times near each other.
+
+    ``within="1 minute"``: no row is more than a minute before the latest of them.
+    ``within=["1 minute", "10 seconds", 0]``: the same with a window for each stream. ``on`` takes
+    names, or tuples of one name of each stream; a key of one name comes out once. Other columns
+    whose names are taken get a suffix, ``"_2"`` for the second stream and so on, or ``suffixes``,
+    one for each stream after the first. ``where`` is a condition on the columns that come out,
+    ``times`` names the time columns to go by. Nothing is kept but rows of the streams. ``order``
+    and ``alpha`` put results in the order of their times, the latest of each, as in
+    :meth:`Stream.join`.
+    """
+    if isinstance(streams, Stream):
+        raise OptionError("join takes a list of streams: lw.join([a, b, c], ...)")
+    inputs = [_stream(each, "join")._timed() for each in streams]
+    ordering = joining.ordering_of(order, alpha)
+    return Stream(
+        multi_joining.joined_together(
+            inputs, on, within, where, times, suffixes, _origin(), ordering
+        )
+    )
 
 
 def _stream(value: object, where: str) -> Stream:

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import lowwater as lw
 from lowwater.api import Stream
 from tests.support.checked_run import CheckedRun
 from tests.support.oracle import answer, table_rows
@@ -99,8 +100,22 @@ def left_joined(q: Query, r: Query, draw: Any) -> Query:
     )
 
 
+def gathered(q: Query, r: Query, draw: Any) -> Query:
+    one, two, three = draw(st.tuples(st.integers(0, 6), st.integers(0, 6), st.integers(0, 6)))
+    time = draw(st.sampled_from(["ts", "ts_2", "ts_3", "greatest(ts, ts_2, ts_3)"]))
+    rows = lw.join([q.stream, r.stream, q.stream], on="k", within=[one, two, three])
+    return Query(
+        rows.select(ts=time, k="k", v="v_2 + v_3"),
+        f"""SELECT {time} AS ts, k, v FROM
+            (SELECT a.ts AS ts, b.ts AS ts_2, c.ts AS ts_3, a.k AS k, b.v + c.v AS v
+             FROM ({q.sql}) a, ({r.sql}) b, ({q.sql}) c WHERE a.k = b.k AND a.k = c.k
+             AND greatest(b.ts, c.ts) - a.ts <= {one} AND greatest(a.ts, c.ts) - b.ts <= {two}
+             AND greatest(a.ts, b.ts) - c.ts <= {three})""",
+    )
+
+
 ONE = [filtered, shifted, deduplicated, ordered, windowed, grouped]
-TWO = [united, joined, left_joined]
+TWO = [united, joined, left_joined, gathered]
 
 
 @st.composite

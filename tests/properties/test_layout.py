@@ -131,8 +131,29 @@ def paired(q: Query, r: Query, draw: Any) -> Query:
     )
 
 
+def thrice(q: Query, r: Query, draw: Any) -> Query:
+    """Three inputs; the key has two names, and what comes out as key may be another column."""
+    window = draw(st.integers(0, 4))
+    on, columns = draw(
+        st.sampled_from(
+            [
+                (("k", "v", "k"), {"k": "a.k", "v_2": "b.v", "k_3": "c.k", "k_2": "b.k"}),
+                (("v", "k", "k"), {"v": "a.v", "k_2": "b.k", "k": "a.k", "v_2": "b.v"}),
+            ]
+        )
+    )
+    rows = lw.join([q.stream, r.stream, r.stream], on=[on], within=window)
+    key = draw(st.sampled_from(sorted(columns)))
+    return Query(
+        rows.select("ts", k=key, v="v_3"),
+        f"""SELECT a.ts, {columns[key]} AS k, c.v FROM ({q.sql}) a, ({r.sql}) b, ({r.sql}) c
+            WHERE a.{on[0]} = b.{on[1]} AND b.{on[1]} = c.{on[2]}
+            AND greatest(a.ts, b.ts, c.ts) - least(a.ts, b.ts, c.ts) <= {window}""",
+    )
+
+
 ONE = [*small.ONE, swapped, renamed, applied, by_key, counted, by_time, keys_only]
-TWO = [*small.TWO, crossed, left_crossed, full_joined, met, paired]
+TWO = [*small.TWO, crossed, left_crossed, full_joined, met, paired, thrice]
 
 
 @st.composite
@@ -238,6 +259,12 @@ def _by_both(stream: lw.Stream) -> lw.Stream:
 MISLEADING = {
     "one stream is matched with itself by two columns": lambda a, b: a.join(
         a, on=[("k", "v")], within=3
+    ),
+    "one of three is matched by another column": lambda a, b: _by(
+        lw.join([a, b, b], on=[("k", "v", "k")], within=1).select("ts", k="k_2"), "k"
+    ),
+    "a column beside the key of three has its name": lambda a, b: _by(
+        lw.join([a, b, b], on=[("v", "k", "k")], within=1), "k"
     ),
     "one stream brings two columns as one": lambda a, b: _by(
         a.union(a.select("ts", k="v", v="k")), "k"

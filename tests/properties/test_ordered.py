@@ -192,3 +192,29 @@ def test_the_times_of_results_are_counted_once() -> None:
         assert [(row["v"], row["w"]) for row in found] == [
             (1, 1), (1, 2), (2, 1), (2, 2), (3, 1), (3, 2)
         ]  # fmt: skip
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@given(data=st.data())
+def test_one_join_over_many_inputs_is_ordered_and_has_what_a_pipeline_has(
+    order: Any, data: Any
+) -> None:
+    number = data.draw(st.integers(2, 4))
+    given_ = inputs(data, number)
+    windows = data.draw(st.lists(st.integers(0, 6), min_size=number, max_size=number))
+    names = "abcd"[:number]
+    streams = [
+        each.stream.select("k", **{name: "ts"}) for name, each in zip(names, given_, strict=True)
+    ]
+    query = lw.join(streams, on="k", within=windows, order=order)
+    found = CheckedRun(query, data.draw).results()
+    tables = [f"s{at}" for at in range(number)]
+    latest = f"greatest({', '.join(f'{each}.ts' for each in tables)})"
+    conditions = [f"{each}.k = s0.k" for each in tables]
+    conditions += [f"{latest} - s{at}.ts <= {window}" for at, window in enumerate(windows)]
+    sql = f"""SELECT s0.k, {", ".join(f"{each}.ts" for each in tables)}
+              FROM {", ".join(tables)} WHERE {" AND ".join(conditions)}"""
+    kept = dict(zip(tables, (each.kept for each in given_), strict=True))
+    assert table_rows(found) == answer(sql, kept)
+    times = found.select(pl.max_horizontal(list(names))).to_series().to_list()
+    assert times == sorted(times)

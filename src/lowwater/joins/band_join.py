@@ -33,10 +33,11 @@ import polars as pl
 
 from lowwater.joins.reach import Ticks
 from lowwater.joins.shape import IDS, JoinShape
+from lowwater.joins.telling import either, once
 from lowwater.operators.kernel import Ask, Kernel
 from lowwater.operators.passing import take_passed
 from lowwater.state.group_table import GroupTable, Numbers
-from lowwater.state.slicing import Slicing, reslice
+from lowwater.state.slicing import Slicing, reslice, take_below
 from lowwater.state.store import ChunkStore, add, read, split, take
 from lowwater.stream.element import (
     BEGINNING,
@@ -206,16 +207,9 @@ class BandJoin(Kernel):
         threshold = self._threshold(side)
         whole = threshold // self._slicing.width
         time = self._shape.inside_time(side)
-        gone = [take(self.store, ROWS[side], None, whole)]
-        edge = take(self.store, ROWS[side], whole, whole + 1)
-        if edge is not None:
-            stay = edge.filter(time >= threshold)
-            if stay.height:
-                self.store.put(ROWS[side], whole, stay)
-            gone.append(edge.filter(time < threshold))
-        dropped = [rows for rows in gone if rows is not None and rows.height]
+        dropped = take_below(self.store, ROWS[side], time, threshold, self._slicing.width)
         met = self._forget_matches(side, whole, threshold) if self._shape.keeps(side) else None
-        return self._dropped(side, pl.concat(dropped) if dropped else None, met)
+        return self._dropped(side, dropped, met)
 
     def _dropped(self, side: int, rows: Chunk | None, met: Chunk | None) -> list[Element]:
         """What an outer join says about rows that can meet nothing any more."""
@@ -324,7 +318,7 @@ class BandJoin(Kernel):
         if self._shape.how == "inner":
             for left in self._heard[0].values():
                 for right in self._heard[1].values():
-                    told += self._once(_either(left.bounds, right.bounds))
+                    told += self._once(either(left.bounds, right.bounds))
         return told
 
     def _with_old_rows(self, side: int, known: Punctuation) -> dict[str, int]:
@@ -332,23 +326,14 @@ class BandJoin(Kernel):
         bounds = dict(known.bounds)
         threshold, time = self._threshold(side), self._shape.out_times[side]
         if time in bounds:
-            return _either(known.bounds, ((time, threshold),))
+            return either(known.bounds, ((time, threshold),))
         ((name, mark), *others) = known.bounds
         if others:  # the promise with the time beside these says as much
             return {}
         return {name: min(mark, moved(threshold, -self._behind[name]))}
 
     def _once(self, bounds: Mapping[str, int]) -> list[Element]:
-        values = bounds.values()
-        if BEGINNING in values or all(value >= END_OF_TIME for value in values):
-            return []
-        if self._awaited is not None and not bounds.keys() <= self._awaited:
-            return []
-        promise = Punctuation.jointly(bounds)
-        if not promise.goes_beyond(self._told.get(promise.attributes)):
-            return []
-        self._told[promise.attributes] = promise.values
-        return [promise]
+        return once(bounds, self._told, self._awaited)
 
     # ---- asking and saving -----------------------------------------------------------------
 
@@ -427,11 +412,3 @@ class BandJoin(Kernel):
         self._next_id = list(saved["ids"])
         self._groups.restore(saved["groups"])
         self._slicing.restore(saved["slicing"])
-
-
-def _either(*parts: tuple[tuple[str, int], ...]) -> dict[str, int]:
-    """One promise or another: all bounds, the lesser where both have one on a column."""
-    bounds: dict[str, int] = {}
-    for name, mark in (bound for part in parts for bound in part):
-        bounds[name] = min(mark, bounds.get(name, mark))
-    return bounds

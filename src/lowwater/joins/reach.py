@@ -93,7 +93,7 @@ class Band:
 
     def seen_by(self, rows: int, others: int, spread: int) -> int:
         """The others are spread over the band and as far as the rows are."""
-        return _share(rows * others, self.before + self.after + 1, spread)
+        return share(rows * others, self.before + self.after + 1, spread)
 
     def describe(self) -> str:
         """The band in words."""
@@ -137,14 +137,15 @@ class SameBucket:
 
     def seen_by(self, rows: int, others: int, spread: int) -> int:
         """The others are spread over a bucket and as far as the rows are."""
-        return _share(rows * others, self.width, spread)
+        return share(rows * others, self.width, spread)
 
     def describe(self) -> str:
         """The bucket in words."""
         return f"same bucket of {self.width}"
 
 
-def _share(pairs: int, length: int, spread: int) -> int:
+def share(pairs: int, length: int, spread: int) -> int:
+    """Of all pairs, those compared where each row sees a length of others spread over more."""
     return max(1, pairs * length // (length + spread))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_
@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from lowwater.joins.reach import Band, Reach
+from lowwater.joins.reach import Band, Reach, Ticks
 from lowwater.stream.element import Chunk
 from lowwater.stream.time_domain import TimeDomain
 
@@ -25,7 +25,7 @@ FAR = 8
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """A progressing column beside the time of its side, never more than so far behind it."""
+    """A progressing column beside the time of its input, never more than so far behind it."""
 
     side: int
     name: str
@@ -95,8 +95,10 @@ class JoinShape:
 
     def match(self, left: Chunk, right: Chunk) -> Chunk:
         """All matching pairs, columns of both sides under their inside names."""
-        left_on = [self._key(name, name) for name, _ in self.on]
-        right_on = [self._key(name, self.right_names[other]) for name, other in self.on]
+        kinds = [self.output[name] for name, _ in self.on]
+        inside = [self.right_names[other] for _, other in self.on]
+        left_on = [key_of(name, kind) for (name, _), kind in zip(self.on, kinds, strict=True)]
+        right_on = [key_of(name, kind) for name, kind in zip(inside, kinds, strict=True)]
         keys = [self.reach.key(self.inside_time(side)) for side in (0, 1)]
         if keys[0] is not None and keys[1] is not None:
             if self.times not in self.on:
@@ -110,40 +112,20 @@ class JoinShape:
         check = self._check()
         return pairs if check is None else pairs.filter(check)
 
-    def _key(self, name: str, inside: str) -> pl.Expr:
-        """A key column. Numbers are compared by their bits: one NaN, one zero, as in SQL."""
-        column = pl.col(inside)
-        if not self.output[name].is_float():
-            return column
-        number = column.cast(pl.Float64).fill_nan(float("nan")).replace(-0.0, 0.0)
-        return number.reinterpret(dtype=pl.Int64)
-
     def _far_apart(self, left: Chunk, right: Chunk) -> bool:
-        """Whether rows lie over so many reaches that pairs must be kept from forming by time."""
         names = (self.times[0], self.right_names[self.times[1]])
-        spans = (
-            np.ptp(self.domain.array_of(rows[name]))
+        times = (
+            self.domain.array_of(rows[name])
             for rows, name in zip((left, right), names, strict=True)
         )
-        return bool(max(spans) > FAR * self.reach.span)
+        return far_apart(times, self.reach.span)
 
     def _bucketed(self, left: Chunk, right: Chunk) -> tuple[Chunk, Chunk]:
-        """Both sides with a bucket of time that matching rows share.
-
-        Buckets are as wide as a reach, so what a left row can meet lies in at most two of them;
-        the row is put into each, and meets a right row in exactly one.
-        """
         reach = self.reach
         assert isinstance(reach, Band)
-        width = reach.before + reach.after + 1
-        early = (self.inside_time(0) - reach.before) // width
-        late = (self.inside_time(0) + reach.after) // width
-        twice = [
-            left.with_columns(early.alias(BUCKET)),
-            left.filter(early != late).with_columns(late.alias(BUCKET)),
-        ]
-        bucket = self.inside_time(1) // width
-        return pl.concat(twice), right.with_columns(bucket.alias(BUCKET))
+        time, width = self.inside_time(0), reach.before + reach.after + 1
+        between = (time - reach.before, time + reach.after)
+        return bucketed(left, between, right, self.inside_time(1), width)
 
     def _check(self) -> pl.Expr | None:
         parts = [self.reach.check(self.inside_time(0), self.inside_time(1)), self.residual]
@@ -161,3 +143,33 @@ class JoinShape:
             else:
                 columns.append((have[0] if len(have) == 1 else pl.coalesce(have)).alias(name))
         return pairs.select(columns)
+
+
+def key_of(name: str, dtype: pl.DataType) -> pl.Expr:
+    """A key column. Numbers are compared by their bits: one NaN, one zero, as in SQL."""
+    column = pl.col(name)
+    if not dtype.is_float():
+        return column
+    number = column.cast(pl.Float64).fill_nan(float("nan")).replace(-0.0, 0.0)
+    return number.reinterpret(dtype=pl.Int64)
+
+
+def far_apart(times: Iterable[Ticks], span: int) -> bool:
+    """Whether rows lie over so many reaches that pairs must be kept from forming by time."""
+    return bool(max(map(np.ptp, times)) > FAR * span)
+
+
+def bucketed(
+    rows: Chunk, between: tuple[pl.Expr, pl.Expr], others: Chunk, time: pl.Expr, width: int
+) -> tuple[Chunk, Chunk]:
+    """Both sides with a bucket of time that matching rows share.
+
+    A row can meet others between two times, less than a bucket apart. They lie in at most two
+    buckets; the row is put into each, and meets another row in exactly one.
+    """
+    early, late = (each // width for each in between)
+    twice = [
+        rows.with_columns(early.alias(BUCKET)),
+        rows.filter(early != late).with_columns(late.alias(BUCKET)),
+    ]
+    return pl.concat(twice), others.with_columns((time // width).alias(BUCKET))

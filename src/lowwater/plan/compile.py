@@ -14,6 +14,7 @@ from lowwater.plan import nodes
 from lowwater.plan.compiling.aggregates import compile_groups, compile_session, compile_window
 from lowwater.plan.compiling.compiler import Compile, Compiler
 from lowwater.plan.compiling.joins import compile_join
+from lowwater.plan.compiling.multi_joins import compile_multi_join
 from lowwater.plan.compiling.rows import (
     compile_apply,
     compile_distinct,
@@ -36,7 +37,7 @@ def compile_plan(root: Node, shape: PlanShape = "out-of-order") -> PhysicalPlan:
     _refuse_same_names(root)
     compiler = Compiler(_COMPILERS, shape == "in-order", _numbered_nodes(root))
     last = compiler.compile(root)
-    unordered = isinstance(root, nodes.JoinNode) and root.ordering is None
+    unordered = isinstance(root, nodes.AnyJoin) and root.ordering is None
     if compiler.in_order and unordered and root.time is not None:
         compiler.sort(root, last, root.time)
     plan = PhysicalPlan(tuple(compiler.operators), dict(root.schema), compiler.in_order)
@@ -86,6 +87,7 @@ _COMPILERS: Mapping[type[Node], Compile] = {
     nodes.SessionNode: compile_session,
     nodes.GroupAggregateNode: compile_groups,
     nodes.JoinNode: compile_join,
+    nodes.MultiJoinNode: compile_multi_join,
     nodes.DistinctNode: compile_distinct,
     nodes.OrderNode: compile_order,
 }

@@ -105,7 +105,7 @@ def _refuse(part: str, why: str, advice: str = _ADVICE) -> QueryError:
 
 def _check_rows(node: Node, above: bool = False) -> None:
     """Refuse what late rows alone cannot be asked; ``above``: below something that aggregates."""
-    if isinstance(node, nodes.JoinNode):
+    if isinstance(node, nodes.JoinNode | nodes.MultiJoinNode):
         raise _refuse("it joins", "and a late row may match rows that are gone")
     if isinstance(node, nodes.DistinctNode):
         raise _refuse("it keeps distinct rows", "and which were there before is forgotten")

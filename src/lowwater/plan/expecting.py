@@ -12,7 +12,7 @@ from math import inf
 
 from lowwater.errors import OptionError, unknown_name
 from lowwater.joins.ordered.model import Setting, switching_cost
-from lowwater.plan.nodes import JoinNode, Node, SourceNode
+from lowwater.plan.nodes import AnyJoin, Node, SourceNode
 from lowwater.plan.physical import PhysicalPlan
 from lowwater.stream.duration import SECOND, Duration, nanoseconds, spell
 
@@ -46,7 +46,7 @@ class Rates:
 
 def expected(node: Node, rates: Rates) -> list[str]:
     """What each strategy of an ordered join would take, in words."""
-    if not isinstance(node, JoinNode) or node.ordering is None:
+    if not isinstance(node, AnyJoin) or node.ordering is None:
         return []
     each = tuple(map(rates.of, node.inputs))
     change = switching_cost(node.ordering.alpha, node.kept_seconds, each)

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from lowwater.plan.expecting import Rates, expected
 from lowwater.plan.layout import lay_out
-from lowwater.plan.nodes import DistinctNode, GroupAggregateNode, JoinNode, SourceNode
+from lowwater.plan.nodes import (
+    DistinctNode,
+    GroupAggregateNode,
+    JoinNode,
+    MultiJoinNode,
+    SourceNode,
+)
 from lowwater.plan.physical import Operator, PhysicalPlan
 from lowwater.progress.contract import Every, Heartbeat, OnDemand, Timer
 from lowwater.stream.duration import Duration, nanoseconds, spell
@@ -68,7 +74,7 @@ def _walk(
         spread = ", ".join(operator.partition) if operator.partition else "none (one partition)"
         lines.append(f"{inner}partitioned by: {spread}")
     lines += [f"{inner}{line}" for line in _jointly(plan, operator)]
-    if rates is not None and operator.name == "join":
+    if rates is not None and operator.stateful:
         lines += [f"{inner}{line}" for line in expected(operator.node, rates)]
     for at, index in enumerate(operator.inputs):
         last = at == len(operator.inputs) - 1
@@ -86,7 +92,8 @@ def _walk(
 def _jointly(plan: PhysicalPlan, operator: Operator) -> list[str]:
     """Which promises of several attributes an operator tells or uses (OOP §7)."""
     node, awaited = operator.node, plan.demands[operator.index]
-    if operator.name == "join" and isinstance(node, JoinNode) and node.how == "inner":
+    inner = isinstance(node, MultiJoinNode) or (isinstance(node, JoinNode) and node.how == "inner")
+    if operator.name in ("join", "multijoin") and inner:
         told = [name for name in node.progress if name in awaited]
         return [f"tells jointly: {' or '.join(told)}"] if len(told) > 1 else []
     if operator.name == "group" and isinstance(node, GroupAggregateNode):

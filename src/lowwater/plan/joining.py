@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import polars as pl
 
@@ -16,6 +17,8 @@ from lowwater.plan.expressions import compile_predicate
 from lowwater.plan.nodes import Node, Progressing
 from lowwater.stream.duration import Duration, nanoseconds
 from lowwater.stream.time_domain import TimeDomain
+
+J = TypeVar("J", bound=nodes.AnyJoin)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +102,10 @@ def paired(left: Node, right: Node, match: Match, suffix: str, origin: str) -> N
     times = (left_time, time_right)
     carried: tuple[Carried, ...] = ()
     if 0 in _WHOLE[how]:
-        carried += _carried(0, left, left_time, {name: name for name in left.schema}, times)
+        carried += carried_columns(0, left, left_time, {name: name for name in left.schema}, times)
     if 1 in _WHOLE[how]:
         own = {name: out for name, out in names.items() if out not in merged.values()}
-        carried += _carried(1, right, right_time, own, times)
+        carried += carried_columns(1, right, right_time, own, times)
     progress = _progress((left, right), match, times, carried)
     if how in ("semi", "anti"):
         schema, progress = dict(left.schema), {n: p for n, p in progress.items() if n != time_right}
@@ -115,20 +118,20 @@ def paired(left: Node, right: Node, match: Match, suffix: str, origin: str) -> N
         progress,
         usable[0] if usable else None,
         match.times,
-        match.reach,
         match.on,
+        match.reach,
         names,
         merged,
         residual,
         how,
-        carried,
-        match.ordering,
+        carried=carried,
+        ordering=match.ordering,
         origin=origin,
     )
     return node if match.ordering is None else in_order(node, match.ordering)
 
 
-def in_order(node: nodes.JoinNode, ordering: Ordering) -> nodes.JoinNode:
+def in_order(node: J, ordering: Ordering) -> J:
     """The same join with its results in order; columns far behind their time progress no more."""
     lags = node.out_lags
     progress = {name: each for name, each in node.progress.items() if name in lags}
@@ -139,7 +142,7 @@ def in_order(node: nodes.JoinNode, ordering: Ordering) -> nodes.JoinNode:
 
 def results_in_order(node: Node, ordering: Ordering) -> Node | None:
     """The same rows with the results of the join they come from in order; None if from none."""
-    if isinstance(node, nodes.JoinNode):
+    if isinstance(node, nodes.AnyJoin):
         return in_order(node, ordering)
     if not isinstance(node, nodes.FilterNode):
         return None
@@ -160,10 +163,10 @@ _WHOLE: Mapping[How, tuple[int, ...]] = {
 """The sides whose columns are in every row that comes out."""
 
 
-def _carried(
-    side: int, node: Node, time: str, names: Mapping[str, str], taken: tuple[str, str]
+def carried_columns(
+    side: int, node: Node, time: str, names: Mapping[str, str], taken: Sequence[str]
 ) -> tuple[Carried, ...]:
-    """The columns beside a side's time that still progress in the output.
+    """The columns beside an input's time that still progress in the output.
 
     Rows are kept by their time, so a column is bounded if it cannot be far behind that.
     """

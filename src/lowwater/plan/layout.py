@@ -316,6 +316,9 @@ def _wanted(operator: Operator, carried: Sequence[Mapping[str, Key]]) -> list[Ke
         assert isinstance(node, nodes.JoinNode)
         pairs = [(carried[0].get(a), carried[1].get(b)) for a, b in node.on]
         return [left | right for left, right in pairs if left and right]
+    if operator.name == "multijoin":
+        assert isinstance(node, nodes.MultiJoinNode)
+        return [key for _, key in _keys_of_all(node, carried)]
     return [carried[0][name] for name in operator.partition or () if name in carried[0]]
 
 
@@ -333,6 +336,8 @@ def _through(operator: Operator, carried: Sequence[Mapping[str, Key]]) -> dict[s
         return {name: carried[0][name] for name in groups if name in carried[0]}
     if operator.name == "join":
         return _joined(operator, carried)
+    if operator.name == "multijoin":
+        return _joined_together(operator, carried)
     if operator.name == "apply":
         return {}
     return dict(carried[0])
@@ -355,4 +360,27 @@ def _joined(operator: Operator, carried: Sequence[Mapping[str, Key]]) -> dict[st
             alone = node.how in ("left", "right", "full")
             if name in node.schema and (not alone or name in node.merged):
                 found[name] = both
+    return found
+
+
+def _joined_together(operator: Operator, carried: Sequence[Mapping[str, Key]]) -> dict[str, Key]:
+    """The columns of all inputs that are matched on."""
+    node = operator.node
+    assert isinstance(node, nodes.MultiJoinNode)
+    found: dict[str, Key] = {}
+    for names, key in _keys_of_all(node, carried):
+        inside = (each[name] for each, name in zip(node.names, names, strict=True))
+        found.update((node.merged.get(name, name), key) for name in inside)
+    return found
+
+
+def _keys_of_all(
+    node: nodes.MultiJoinNode, carried: Sequence[Mapping[str, Key]]
+) -> list[tuple[tuple[str, ...], Key]]:
+    """The columns matched on whose values are where rows enter, for every input, with their key."""
+    found = []
+    for names in node.on:
+        keys = [each.get(name) for each, name in zip(carried, names, strict=True)]
+        if all(keys):
+            found.append((names, frozenset().union(*(key for key in keys if key))))
     return found

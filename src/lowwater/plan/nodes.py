@@ -6,6 +6,7 @@ the line of the user's program that made it. Building a node checks it; a node t
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -242,75 +243,136 @@ class GroupAggregateNode(Node):
 
 
 @dataclass(frozen=True, eq=False)
-class JoinNode(Node):
-    """Matching pairs of two inputs."""
+class AnyJoin(Node, ABC):
+    """Rows put together from rows of several inputs, near each other in time.
 
-    times: tuple[str, str]
-    reach: Reach
-    on: tuple[tuple[str, str], ...]
-    right_names: Mapping[str, str]
-    merged: Mapping[str, str]
-    residual: Expression | None
-    how: How
-    carried: tuple[Carried, ...] = ()
-    """Columns beside the two times that progress."""
-    ordering: Ordering | None = None
+    The time of an input's row is the greatest of its *stamps*, of a result the greatest of all
+    rows' in it.
+    """
+
+    times: tuple[str, ...]
+    """The columns by which rows are near each other, one of each input."""
+    on: tuple[tuple[str, ...], ...]
+    """Columns that must be equal, one of each input."""
+    carried: tuple[Carried, ...] = field(kw_only=True, default=())
+    """Columns beside the times that progress."""
+    ordering: Ordering | None = field(kw_only=True, default=None)
     """How results are put in order of their times, if they are."""
+
+    @abstractmethod
+    def behind(self, port: int) -> int:
+        """By how many ticks at most a row of an input is below those it meets."""
+
+    @abstractmethod
+    def out_name(self, port: int, column: str) -> str:
+        """What a column of an input is called in the output."""
+
+    @property
+    def shown(self) -> tuple[int, ...]:
+        """The inputs whose columns come out."""
+        return tuple(range(len(self.inputs)))
 
     @property
     def domain(self) -> TimeDomain:
-        """How both times count."""
+        """How all times count."""
         return self.inputs[0].progress[self.times[0]].domain
 
     @property
     def kept_seconds(self) -> tuple[float, ...]:
-        """Seconds for which rows of each input can be met by later ones of the other."""
+        """Seconds for which rows of each input can be met by later ones of others."""
         rate = max(1, self.domain.ticks_per_second)
-        return tuple(max(0, self.reach.behind(side)) / rate for side in (0, 1))
+        return tuple(max(0, self.behind(port)) / rate for port in range(len(self.inputs)))
 
-    def side_stamps(self, side: int) -> tuple[str, ...]:
+    def side_stamps(self, port: int) -> tuple[str, ...]:
         """The columns of an input whose greatest is the time of its rows."""
-        stamps = self.inputs[side].stamps
-        return stamps if self.times[side] in stamps else (self.times[side],)
+        stamps = self.inputs[port].stamps
+        return stamps if self.times[port] in stamps else (self.times[port],)
 
-    def out_stamps(self, side: int) -> tuple[str, ...]:
+    def out_stamps(self, port: int) -> tuple[str, ...]:
         """The same columns, as they are called in the output."""
-        if side == 0:
-            return self.side_stamps(0)
-        inside = {inside: out for out, inside in self.merged.items()}
-        names = (self.right_names[name] for name in self.side_stamps(1))
-        return tuple(inside.get(name, name) for name in names)
+        return tuple(self.out_name(port, name) for name in self.side_stamps(port))
 
-    def side_lags(self, side: int) -> dict[str, int]:
+    @property
+    def stamps(self) -> tuple[str, ...]:
+        """Those of all inputs that come out."""
+        return tuple(dict.fromkeys(name for port in self.shown for name in self.out_stamps(port)))
+
+    def side_lags(self, port: int) -> dict[str, int]:
         """The progressing columns of an input: how far at most each is below its row's time."""
-        given, stamps = self.inputs[side], self.side_stamps(side)
+        given, stamps = self.inputs[port], self.side_stamps(port)
         lags = {name: given.lag_of_time(name, stamps) for name in given.progress}
         return {name: lag for name, lag in lags.items() if lag is not None}
 
     @property
     def out_lags(self) -> dict[str, int]:
         """The progressing columns of the output: how far at most each is below the time of its
-        row, which is the greater of both sides'."""
-        out_times = (self.times[0], self.out_stamps(1)[self.side_stamps(1).index(self.times[1])])
-        places = [(side, self.times[side], out_times[side]) for side in (0, 1)]
+        row."""
+        places = [(at, time, self.out_name(at, time)) for at, time in enumerate(self.times)]
         places += [(each.side, each.name, each.out) for each in self.carried]
+        to_own = [self.side_lags(port) for port in range(len(self.inputs))]
         lags: dict[str, int] = {}
-        for side, name, out in places:
-            own = self.side_lags(side).get(name)
-            to_time = self.inputs[side].lag(name, self.times[side])
-            other = self.side_lags(1 - side).get(self.times[1 - side])
-            if out not in self.progress or own is None or to_time is None or other is None:
+        for port, name, out in places:
+            to_time = self.inputs[port].lag(name, self.times[port])
+            if out not in self.progress or to_time is None or name not in to_own[port]:
                 continue
-            lag = max(own, to_time + self.reach.behind(side) + other)
-            lags[out] = min(lag, lags.get(out, lag))
+            found = [to_own[port][name]]
+            for other, time in enumerate(self.times):
+                if other != port and time in to_own[other]:
+                    found.append(to_time + self.behind(port) + to_own[other][time])
+            if len(found) == len(self.times):
+                lags[out] = min(max(found), lags.get(out, max(found)))
         return lags
 
+
+@dataclass(frozen=True, eq=False)
+class JoinNode(AnyJoin):
+    """Matching pairs of two inputs."""
+
+    times: tuple[str, str]
+    on: tuple[tuple[str, str], ...]
+    reach: Reach
+    right_names: Mapping[str, str]
+    merged: Mapping[str, str]
+    residual: Expression | None
+    how: How
+
+    def behind(self, port: int) -> int:
+        """The end of the reach that is ahead of a row."""
+        return self.reach.behind(port)
+
+    def out_name(self, port: int, column: str) -> str:
+        """Columns of the left keep their names."""
+        if port == 0:
+            return column
+        inside = self.right_names[column]
+        return next((out for out, each in self.merged.items() if each == inside), inside)
+
     @property
-    def stamps(self) -> tuple[str, ...]:
-        """Those of both sides, or of the one whose rows come out."""
-        if self.how in ("semi", "anti"):
-            return self.side_stamps(0)
-        return tuple(dict.fromkeys((*self.out_stamps(0), *self.out_stamps(1))))
+    def shown(self) -> tuple[int, ...]:
+        """Semi and anti joins give rows of the left."""
+        return (0,) if self.how in ("semi", "anti") else (0, 1)
+
+
+@dataclass(frozen=True, eq=False)
+class MultiJoinNode(AnyJoin):
+    """Matching rows of many inputs, one of each."""
+
+    windows: tuple[int, ...]
+    """For each input, by how many ticks at most its row is below another of a result."""
+    names: tuple[Mapping[str, str], ...]
+    """For each input, its columns to the names they have inside the join."""
+    merged: Mapping[str, str]
+    """Inside names of key columns that do not come out to the column of the same value."""
+    residual: Expression | None
+
+    def behind(self, port: int) -> int:
+        """The window of an input."""
+        return self.windows[port]
+
+    def out_name(self, port: int, column: str) -> str:
+        """Columns that must be equal come out once."""
+        inside = self.names[port][column]
+        return self.merged.get(inside, inside)
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from lowwater.state.store import ChunkStore, split, take
-from lowwater.stream.element import BEGINNING, END_OF_TIME
+from lowwater.stream.element import BEGINNING, END_OF_TIME, Chunk
 
 FIRST_ROWS = 1_024
 """How many rows are seen before the width is settled."""
@@ -55,3 +55,20 @@ def reslice(store: ChunkStore, name: str, slice_: pl.Expr) -> None:
     held = take(store, name)
     for number, part in split(held, slice_) if held is not None else ():
         store.put(name, number, part)
+
+
+def take_below(store: ChunkStore, name: str, ticks: pl.Expr, mark: int, width: int) -> Chunk | None:
+    """Take out the rows below a mark; None if there are none.
+
+    Only the slice the mark lies in is written again.
+    """
+    edge = mark // width
+    whole = take(store, name, None, edge)
+    partly = take(store, name, edge, edge + 1)
+    if partly is None:
+        return whole
+    stay, gone = partly.filter(ticks >= mark), partly.filter(ticks < mark)
+    if stay.height:
+        store.put(name, edge, stay)
+    parts = [rows for rows in (whole, gone) if rows is not None and rows.height]
+    return pl.concat(parts) if parts else None
