@@ -47,6 +47,8 @@ AT = "__at"
 """The time of a row or result, in ticks."""
 TARGET = 10_000_000
 """Nanoseconds a portion of work should take."""
+FIRST_PORTION = 256
+"""Rows in the first one."""
 TICKS = TimeDomain(pl.Int64(), 1)
 
 
@@ -134,7 +136,7 @@ class OrderedJoin(Kernel):
         self._latest = BEGINNING
         self._known: dict[tuple[str, ...], int] = {}  # what the join promised
         self._told: dict[tuple[str, ...], int] = {}
-        self._portion = 1
+        self._per_row = TARGET / FIRST_PORTION  # nanoseconds, a guess that is soon made better
         self._joined = 0  # rows, in the step before
         self._compared = 0
 
@@ -210,15 +212,16 @@ class OrderedJoin(Kernel):
 
     def go_on(self) -> Sequence[Element]:
         """Join some of them; after the last, if all inputs have ended, so has the output."""
-        return self._ending(self._release(self._work(self._portion)))
+        portion = max(1, round(TARGET / max(1.0, self._per_row)))
+        return self._ending(self._release(self._work(portion)))
 
     def took(self, nanoseconds: int) -> None:
         """Learn what comparing costs, and how many rows make a portion."""
         compared = self.comparisons - self._compared
         self._compared = self.comparisons
         self._strategy.took(nanoseconds, compared)
-        if compared and self._joined:
-            self._portion = max(1, TARGET * self._joined // max(1, nanoseconds))
+        if self._joined:
+            self._per_row = max(nanoseconds / self._joined, self._per_row / 2)
         self._joined = 0
 
     def _turn(self) -> list[Element]:
@@ -307,17 +310,22 @@ class OrderedJoin(Kernel):
         return END_OF_TIME if not self._open and not self.more else max(own, default=BEGINNING)
 
     def _release(self, results: list[Chunk]) -> list[Element]:
+        """Let go what is not above the mark, of what is held and of new results."""
         mark = self.mark
-        out: Chunk | None = None
-        if results:
-            rows = pl.concat(results) if len(results) > 1 else results[0]
-            if not self._held and int(rows[AT].max()) <= mark:  # type: ignore[arg-type]
-                out = self._held.sorted(rows)
-            else:
-                self._held.put(rows)
-        if self._held:
-            out = self._held.upto(mark)
-        released: list[Element] = [] if out is None else [out.select(self._shape.columns)]
+        leaving = [held] if (held := self._held.upto(mark)) is not None else []
+        for rows in results:
+            if int(rows[AT].max()) <= mark:  # type: ignore[arg-type]
+                leaving.append(rows)
+                continue
+            early = rows.filter(pl.col(AT) <= mark)
+            self._held.put(rows.filter(pl.col(AT) > mark) if early.height else rows)
+            leaving += [early] if early.height else []
+        released: list[Element] = []
+        if leaving:
+            together = pl.concat(leaving) if len(leaving) > 1 else leaving[0]
+            alone = len(leaving) == 1 and held is not None  # in order already
+            rows = together if alone else self._held.sorted(together)
+            released = [rows.select(self._shape.columns)]
         return [*released, *self._tell(mark)]
 
     def _tell(self, mark: int) -> list[Element]:
