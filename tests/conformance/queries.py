@@ -648,6 +648,58 @@ def a_stream_joined_with_itself_by_different_columns(w: World) -> lw.Stream:
     return pairs.select("id", "id_right")
 
 
+TOGETHER = """(SELECT a.ts AS t0, b.ts AS t1, c.ts AS t2, a.k AS k, a.s AS s, b.s AS s2, c.v AS v,
+        a.id AS i0, b.id AS i1, c.id AS i2
+    FROM events a, delayed b, shuffled c WHERE a.k = b.k AND b.k = c.k
+    AND greatest(b.ts, c.ts) - a.ts <= INTERVAL 3 SECOND
+    AND greatest(a.ts, c.ts) - b.ts <= INTERVAL 1 SECOND
+    AND greatest(a.ts, b.ts) - c.ts <= INTERVAL 2 SECOND)"""
+
+
+def _together(w: World) -> lw.Stream:
+    """Three streams in one join, with a window each."""
+    windows = ["3 seconds", "1 second", "2 seconds"]
+    return lw.join([w.events, w.delayed, w.shuffled], on="k", within=windows)
+
+
+@case(f"SELECT t0, t1, t2, k, i0, i1, i2 FROM {TOGETHER} WHERE s <> s2 OR v > 0", BOTH, buckets=3)
+def one_join_of_three_streams(w: World) -> lw.Stream:
+    windows = ["3 seconds", "1 second", "2 seconds"]
+    inputs = [w.events, w.delayed, w.shuffled]
+    rows = lw.join(inputs, on="k", within=windows, where="s <> s_2 OR v_3 > 0")
+    return rows.select("ts", "ts_2", "ts_3", "k", "id", "id_2", "id_3")
+
+
+@case(f"SELECT ws, we, s2, count(*) FROM {moments(TOGETHER, 10, time='t1')} GROUP BY ALL")
+def one_join_of_three_streams_then_window_by_another_key(w: World) -> lw.Stream:
+    return _together(w).window("10 seconds", on="ts_2").group_by("s_2").agg(n="count(*)")
+
+
+@case(f"SELECT t0, t2, k, count(*), sum(v) FROM {TOGETHER} GROUP BY ALL", buckets=3)
+def one_join_of_three_streams_then_group_by_two_times(w: World) -> lw.Stream:
+    return _together(w).group_by("ts", "ts_3", "k").agg(n="count(*)", total="sum(v_3)")
+
+
+@case(
+    """SELECT a.id, b.id, c.id, d.id, a.k, b.other FROM events a, delayed b, shuffled c, events d
+       WHERE a.k = b.other AND a.k = c.k AND a.k = d.k AND a.s = b.s AND a.s = c.s AND a.s = d.s
+       AND greatest(a.ts, b.ts, c.ts, d.ts) - least(a.ts, b.ts, c.ts, d.ts) <= INTERVAL 8 SECOND"""
+)
+def one_join_of_four_streams_by_columns_of_other_names(w: World) -> lw.Stream:
+    inputs = [w.events, w.delayed, w.shuffled, w.events]
+    rows = lw.join(inputs, on=[("k", "other", "k", "k"), "s"], within="8 seconds")
+    return rows.select("id", "id_2", "id_3", "id_4", "k", "other_2")
+
+
+@case(
+    """SELECT a.ts, a.v, b.v, c.ts FROM ticks a JOIN gap b ON a.ts = b.ts
+       JOIN told c ON c.ts BETWEEN a.ts - 1 AND a.ts WHERE a.v < b.v"""
+)
+def one_join_without_a_key(w: World) -> lw.Stream:
+    rows = lw.join([w.ticks, w.gap, w.told], within=[0, 0, 1], where="v < v_2")
+    return rows.select("ts", "v", "v_2", "ts_3")
+
+
 # ---- unions of what was computed -----------------------------------------------------------
 
 
