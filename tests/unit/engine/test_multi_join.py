@@ -192,6 +192,22 @@ def test_a_row_is_kept_until_all_other_inputs_have_passed_its_window() -> None:
     assert store.rows == 0  # nothing that is still to come can meet it
 
 
+def test_matches_so_far_are_compared_with_kept_rows_the_fewest_first() -> None:
+    join, _ = kernel([5, 5, 5])
+    for time in (10, 11, 12, 30):
+        join.on_chunk(0, row("a", time))
+    assert join.comparisons == 0  # there is nothing to meet, so nothing is looked at
+    for time in (10, 11):
+        join.on_chunk(1, row("b", time))
+    before = join.comparisons
+    (found,) = join.on_chunk(2, row("c", 12))
+    # It is compared with two rows of the second input, and these pairs with three of the first: the
+    # row at 30 is in a slice nobody can reach.
+    assert join.comparisons - before == 2 + 2 * 3
+    assert isinstance(found, pl.DataFrame)
+    assert found.height == 2 * 3
+
+
 def test_an_input_that_ended_holds_nobody() -> None:
     join, store = kernel([5, 5, 5])
     join.on_chunk(0, row("a", 10))
