@@ -28,6 +28,7 @@ from lowwater.operators.aggregates import Call, in_key_order
 from lowwater.operators.kernel import Ask, Kernel
 from lowwater.operators.sliding_changes import ALL, Instants
 from lowwater.operators.sliding_parts import (
+    ROWS,
     TIME,
     Distinct,
     ExactSum,
@@ -46,6 +47,7 @@ from lowwater.stream.element import BEGINNING, END_OF_TIME, Chunk, Element, Punc
 from lowwater.stream.time_domain import TimeDomain
 
 HELD, BASE = "held", "base"
+_BEFORE = "__before_"
 FUNCTIONS = ("count", "sum", "avg", "min", "max")
 
 
@@ -90,7 +92,7 @@ class _Columns:
     def _finish(self, call: Call) -> pl.Expr:
         """An aggregate from levels."""
         if call.argument is None:
-            return self._tally("__rows", pl.len(), pl.Int64())
+            return self._tally(ROWS, pl.len(), pl.Int64())
         assert call.dtype is not None
         value, dtype = call.argument, call.dtype
         if call.function in ("sum", "avg"):
@@ -204,7 +206,7 @@ class SlidingAggregate(Kernel):
             ]
         )
         self._remember(instants, levels)
-        changed = self._changes(instants, levels.select(self._finish), base.select(self._finish))
+        changed = self._changes(instants, levels, base.select(levels.columns))
         return [self._shown(changed)] if changed.height else []
 
     def _known(self, groups: Chunk) -> Chunk:
@@ -240,16 +242,19 @@ class SlidingAggregate(Kernel):
         rows = rows.filter(pl.any_horizontal(some))
         self._base.replace(instants.groups, rows.select(*self._keys, *self._columns))
 
-    def _changes(self, instants: Instants, answers: Chunk, before: Chunk) -> Chunk:
+    def _changes(self, instants: Instants, levels: Chunk, before: Chunk) -> Chunk:
         """The answers that are not what they were before, with their groups and times."""
         earlier = np.arange(len(instants)) - 1
         earlier[instants.firsts] = len(instants) + np.arange(len(before))
-        previous = pl.concat([answers, before])[earlier]
-        different = [answers[name].ne_missing(previous[name]) for name in self._names]
-        at = np.flatnonzero(pl.select(pl.any_horizontal(different)).to_series().to_numpy())
+        answers = pl.concat([levels, before]).select(self._finish)
+        now = answers.head(len(instants))
+        then = answers[earlier].select(pl.all().name.prefix(_BEFORE))
+        changes = (pl.col(name).ne_missing(pl.col(_BEFORE + name)) for name in self._names)
+        both = pl.concat([now, then], how="horizontal")
+        at = np.flatnonzero(both.select(pl.any_horizontal(changes)).to_series().to_numpy())
         keys = instants.groups[instants.group[at]].select(self._groups)
         times = pl.Series(END, instants.times[at])
-        return pl.concat([times.to_frame(), keys, answers[at]], how="horizontal")
+        return pl.concat([times.to_frame(), keys, now[at]], how="horizontal")
 
     def _shown(self, answers: Chunk) -> Chunk:
         answers = in_key_order(answers, [END, *self._groups])

@@ -39,7 +39,7 @@ from lowwater.state.by_time import ByTime
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import BEGINNING, END_OF_TIME, Chunk, moved
 
-TIME = "__t"
+TIME, ROWS = "__t", "__rows"
 SLICES_PER_RANGE = 64
 """Rows of a window are kept in this many slices, unless they are too few for it."""
 
@@ -105,7 +105,8 @@ class Tallies(Part):
 
     def __init__(self, place: Place, sums: Mapping[str, pl.Expr], types: Mapping[str, pl.DataType]):
         self._place, self.columns = place, dict(types)
-        self._sums = [each.alias(name) for name, each in sums.items()]
+        self._sums = [each.cast(types[name]).alias(name) for name, each in sums.items()]
+        self._every = ROWS in types  # no row counts for nothing
         self._live = place.by_time("live")
 
     def events(self, fresh: Chunk | None, high: int) -> Chunk | None:
@@ -114,10 +115,10 @@ class Tallies(Part):
         gone = [self._live.take(leaves)]
         came = None
         if fresh is not None:
-            came = fresh.group_by(keys).agg(self._sums).cast(dict(self.columns))  # type: ignore[arg-type]
-            came = came.filter(pl.any_horizontal(pl.col(name) != 0 for name in self.columns))
-            gone.append(came.filter(pl.col(TIME) < leaves))
-            self._live.put(came.filter(pl.col(TIME) >= leaves))
+            came = fresh.group_by(keys).agg(self._sums)
+            if not self._every:
+                came = came.filter(pl.any_horizontal(pl.col(list(self.columns)) != 0))
+            gone.append(_let_in(came, leaves, self._live))
         left = _together(gone)
         if left is not None:
             left = left.with_columns(
@@ -129,15 +130,19 @@ class Tallies(Part):
         self, events: Chunk | None, places: Ints | None, instants: Instants, base: Chunk
     ) -> list[pl.Series]:
         """Running sums."""
-        frame = pl.DataFrame({"at": np.arange(len(instants)), "group": instants.group})
-        before = base.select(list(self.columns)).with_columns(at=pl.Series(instants.firsts))
-        deltas = [before]
-        if events is not None:
-            deltas.append(events.select(list(self.columns)).with_columns(at=pl.Series(places)))
-        sums = pl.concat(deltas).group_by("at").sum()
-        frame = frame.join(sums, on="at", how="left", maintain_order="left")
-        running = (pl.col(name).fill_null(0).cum_sum().over("group") for name in self.columns)
-        return frame.select(running).cast(dict(self.columns)).get_columns()  # type: ignore[arg-type]
+        found = []
+        for name, dtype in self.columns.items():
+            deltas = None if events is None else events[name]
+            if dtype.is_integer():
+                moves = np.zeros(len(instants), np.int64)
+                if deltas is not None:
+                    assert places is not None
+                    np.add.at(moves, places, deltas.to_numpy())
+                running = instants.running(moves, base[name].to_numpy())
+                found.append(pl.Series(name, running))
+            else:
+                found.append(_running_decimals(deltas, places, instants, base[name]))
+        return found
 
     @property
     def least(self) -> int | None:
@@ -151,6 +156,31 @@ class Tallies(Part):
     def restore(self, saved: dict[str, Any]) -> None:
         """Go on from a snapshot."""
         self._live.restore(saved["live"])
+
+
+def _let_in(came: Chunk, leaves: int, live: ByTime) -> Chunk | None:
+    """Let rows wait to leave, except those that leave at once: these are given back."""
+    early = came[TIME] < leaves
+    if not early.any():
+        live.put(came)
+        return None
+    live.put(came.filter(~early))
+    return came.filter(early)
+
+
+def _running_decimals(
+    deltas: pl.Series | None, places: Ints | None, instants: Instants, base: pl.Series
+) -> pl.Series:
+    """Running sums of numbers that are wider than those of numpy."""
+    name, dtype = base.name, base.dtype
+    moves = [pl.DataFrame({"at": instants.firsts, name: base})]
+    if deltas is not None:
+        moves.append(pl.DataFrame({"at": places, name: deltas}))
+    sums = pl.concat(moves).group_by("at").sum()
+    frame = pl.DataFrame({"at": np.arange(len(instants)), "group": instants.group})
+    frame = frame.join(sums, on="at", how="left", maintain_order="left")
+    running = pl.col(name).fill_null(0).cum_sum().over("group").cast(dtype)
+    return frame.select(running).to_series()
 
 
 class ExactSum(Part):
@@ -179,8 +209,7 @@ class ExactSum(Part):
         came = None
         if fresh is not None:
             came = fresh.select(*self._place.keys, TIME, value).drop_nulls(self._column)
-            gone.append(came.filter(pl.col(TIME) < leaves))
-            self._live.put(came.filter(pl.col(TIME) >= leaves))
+            gone.append(_let_in(came, leaves, self._live))
             came = came.with_columns(pl.lit(1, dtype=pl.Int64).alias(self.SIGN))
         left = _together(gone)
         if left is not None:
@@ -281,40 +310,38 @@ class Distinct(Part):
         due = self._due.take(leaves)
         came = None
         if fresh is not None:
-            value = pl.col(self._column).alias(self.VALUE)
-            came = fresh.select(*self._place.keys, value, TIME).drop_nulls(self.VALUE).unique()
+            seen = pl.col(self._column).alias(self.VALUE)
+            came = fresh.select(*self._place.keys, seen, TIME).drop_nulls(self.VALUE).unique()
         touched = _together([None if each is None else each.select(key) for each in (came, due)])
         if touched is None:
             return None
         touched = touched.unique()
         known = self._lasts.look_up(touched)
-        old = pl.lit(False).alias("old")
-        chain = [] if came is None else [came.select(*key, TIME, old)]
+        chain = [] if came is None else [came.select(*key, TIME)]
         if known is not None:
-            last = pl.col(self.LAST).alias(TIME)
-            chain.append(known.select(*key, last, pl.lit(True).alias("old")))
-        links = (
-            pl.concat(chain)
-            .sort(TIME)
-            .with_columns(
-                before=pl.col(TIME).shift(1).over(key), after=pl.col(TIME).shift(-1).over(key)
-            )
+            chain.append(known.select(*key, pl.col(self.LAST).alias(TIME)))
+        links = pl.concat(chain)
+        value, times = numbers(links, touched), links[TIME].to_numpy()
+        old = np.arange(links.height) >= links.height - (0 if known is None else known.height)
+        order = np.lexsort((times, value))
+        links, value, times, old = links[order], value[order], times[order], old[order]
+        joined = np.zeros(len(order) + 1, bool)  # whether a row is there until the next one
+        joined[1:-1] = (value[1:] == value[:-1]) & (np.diff(times) <= self._place.range)
+        last = np.append(value[1:] != value[:-1], True)
+        stays = last & (times >= leaves)
+        self._keep(links.filter(pl.Series(stays)), touched, known, due)
+        begins, ends = ~old & ~joined[:-1], ~joined[1:] & ~stays
+        moments = [(begins, 0, 1), (ends, self._place.range, -1)]
+        return _together(
+            [
+                links.filter(pl.Series(which)).select(
+                    *self._place.keys,
+                    pl.col(TIME) + later,
+                    pl.lit(by, dtype=pl.Int64).alias(self._name),
+                )
+                for which, later, by in moments
+            ]
         )
-        range_ = self._place.range
-        begins = ~pl.col("old") & (pl.col(TIME) - pl.col("before") > range_).fill_null(True)
-        is_last = pl.col("after").is_null()
-        ends = (
-            pl.when(is_last)
-            .then(pl.col(TIME) < leaves)
-            .otherwise(pl.col("after") - pl.col(TIME) > range_)
-        )
-        self._keep(links.filter(is_last & (pl.col(TIME) >= leaves)), touched, known, due)
-        one = pl.lit(1, dtype=pl.Int64)
-        came = links.filter(begins).select(*self._place.keys, TIME, one.alias(self._name))
-        gone = links.filter(ends).select(
-            *self._place.keys, pl.col(TIME) + range_, (-one).alias(self._name)
-        )
-        return _together([came, gone])
 
     def _keep(self, stay: Chunk, touched: Chunk, known: Chunk | None, due: Chunk | None) -> None:
         """Remember the last row of each value; one of its rows waits."""

@@ -27,14 +27,24 @@ class ByTime:
         """Take rows in."""
         if not rows.height:
             return
-        times = rows[self._ticks]
-        if self._slicing.observe(rows.height, int(times.min()), int(times.max())):  # type: ignore[arg-type]
-            held = self.take()
-            rows = rows if held is None else pl.concat([held, rows])
-        for slice_, part in split(rows, pl.col(self._ticks) // self._slicing.width):
-            add(self._store, self._name, slice_, part)
-            least = int(part[self._ticks].min())  # type: ignore[arg-type]
-            self._least[slice_] = min(self._least.get(slice_, least), least)
+        low, high = self._span(rows)
+        if self._slicing.observe(rows.height, low, high) and (held := self.take()) is not None:
+            rows = pl.concat([held, rows])
+            low, high = self._span(rows)
+        width = self._slicing.width
+        if low // width == high // width:
+            self._add(low // width, rows, low)
+            return
+        for slice_, part in split(rows, pl.col(self._ticks) // width):
+            self._add(slice_, part, self._span(part)[0])
+
+    def _span(self, rows: Chunk) -> tuple[int, int]:
+        times = rows[self._ticks].to_numpy()
+        return int(times.min()), int(times.max())
+
+    def _add(self, slice_: int, rows: Chunk, least: int) -> None:
+        add(self._store, self._name, slice_, rows)
+        self._least[slice_] = min(self._least.get(slice_, least), least)
 
     def take(self, below: int | None = None) -> Chunk | None:
         """Take out all rows, or those before a tick; None if there are none."""
@@ -48,12 +58,12 @@ class ByTime:
             assert rows is not None
             del self._least[slice_]
             if below is not None and (slice_ + 1) * self._slicing.width > below:
-                passed = pl.col(self._ticks) < below
-                later = rows.filter(~passed)
-                if later.height:
+                passed = rows[self._ticks] < below
+                if not passed.all():
+                    later = rows.filter(~passed)
                     self._store.put(self._name, slice_, later)
-                    self._least[slice_] = int(later[self._ticks].min())  # type: ignore[arg-type]
-                rows = rows.filter(passed)
+                    self._least[slice_] = self._span(later)[0]
+                    rows = rows.filter(passed)
             parts.append(rows)
         return pl.concat(parts) if parts else None
 
