@@ -68,5 +68,6 @@ def on_change(
             FROM events_ e LEFT JOIN rows_ r
                 ON r.{time} > e.at_ - {length} AND r.{time} <= e.at_{same}
             GROUP BY ALL)
-        SELECT at_ - {length}, at_{over}, {", ".join(aggregates)} FROM answers_ QUALIFY {changed}
+        SELECT at_ - {length} AS window_start, at_ AS window_end{over}, {", ".join(aggregates)}
+        FROM answers_ QUALIFY {changed}
     """
