@@ -114,13 +114,22 @@ def window(
         )
     slide = None if on_change else slide
     for name, given in (("a window", range_), ("a window's slide", slide)):
-        if given is not None and nanoseconds(given, name) <= 0:
+        if given is not None and _length(given, name) <= 0:
             raise OptionError(f"{name} must be longer than zero, not {given!r}")
     length = domain.ticks(range_, "a window")
     if on_change:
         return Window(attribute, OnChange(length))
     step = length if slide is None else domain.ticks(slide, "a window's slide")
     return Window(attribute, WindowSpec(length, step), closing)
+
+
+def _length(given: Duration, name: str) -> int:
+    try:
+        return nanoseconds(given, name)
+    except OptionError as error:
+        if not name.endswith("slide"):
+            raise
+        raise OptionError(f"{error}; or {ON_CHANGE!r}") from None
 
 
 def session(node: Node, gap: Duration, on: str | None) -> Window:

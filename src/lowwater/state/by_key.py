@@ -49,9 +49,7 @@ class ByKey:
             held = pl.concat(near)
             rest = held.join(keys, on=self._keys, how="anti", nulls_equal=True)
             self._rows -= held.height
-            parts += (
-                [rest.select(rows.columns) if rows is not None else rest] if rest.height else []
-            )
+            parts += [rest] if rest.height else []
         if parts:
             self._put(pl.concat(parts))
 
@@ -64,7 +62,7 @@ class ByKey:
         self._rows += rows.height
         if self._rows > self._slices * ROWS_PER_SLICE:
             held = take(self._store, self._name)
-            rows = rows if held is None else pl.concat([rows, held.select(rows.columns)])
+            rows = rows if held is None else pl.concat([rows, held])
             while self._rows > self._slices * ROWS_PER_SLICE:
                 self._slices *= 2
             self._slices *= 2
