@@ -182,6 +182,9 @@ class Stream:
     ) -> Windowed:
         """Windows of a length of time, or of a number of rows of the source.
 
+        With ``slide="on change"`` the window moves with every row and answers at each instant at
+        which an aggregate changes: when rows come, and when they are ``range`` old.
+
         ``flush``: how the answers of a closed window leave, ``lw.slow()``, ``lw.lazy()``, or all at
         once. ``keep``: what waits for a window to close, partials by "panes" or by "windows" or the
         "rows"; chosen from the data if not given. ``table``: rows are first reduced in a table of

@@ -16,6 +16,7 @@ from lowwater.joins.ordered.strategy import Order
 from lowwater.joins.shape import How
 from lowwater.plan.physical import PlanShape
 from tests.conformance.logs import World
+from tests.support.oracle import on_change
 
 SECOND = 1_000_000
 
@@ -318,6 +319,97 @@ def windows_over_windows_over_everything(w: World) -> lw.Stream:
     )
 
 
+# ---- windows that slide on change ----------------------------------------------------------
+
+
+def changing(source: str, seconds: int, *keys: str, **aggregates: str) -> str:
+    """SQL for a window of so many seconds that slides on change."""
+    return on_change(source, f"INTERVAL {seconds} SECOND", aggregates, keys)
+
+
+@case(
+    changing(
+        "delayed",
+        7,
+        "k",
+        "s",
+        n="count(r.ts)",
+        given="count(r.f)",
+        floats="sum(r.f)",
+        total="CAST(sum(r.v) AS BIGINT)",
+        mean="avg(r.v)",
+        least="min(r.f)",
+        most="max(r.v + r.k)",
+        kinds="count(DISTINCT r.v)",
+    ),
+    BOTH,
+    buckets=3,
+)
+def on_change_by_two_keys(w: World) -> lw.Stream:
+    sliding = w.delayed.window("7 seconds", slide="on change").group_by("k", "s")
+    return sliding.agg(
+        n="count(*)",
+        given="count(f)",
+        floats="sum(f)",
+        total="sum(v)",
+        mean="avg(v)",
+        least="min(f)",
+        most="max(v + k)",
+        kinds="count(DISTINCT v)",
+    )
+
+
+@case(
+    changing(
+        "(SELECT * FROM events UNION ALL SELECT * FROM shuffled)",
+        30,
+        words="count(DISTINCT r.s)",
+        latest="max(r.day)",
+        word="min(r.s)",
+    )
+)
+def on_change_over_a_union(w: World) -> lw.Stream:
+    sliding = w.events.union(w.shuffled).window("30 seconds", slide="on change")
+    return sliding.agg(words="count(DISTINCT s)", latest="max(day)", word="min(s)")
+
+
+@case(
+    f"""SELECT window_end, u64, bytes, exact, CAST(kind AS VARCHAR), category, n, total, most
+        FROM ({
+        changing(
+            "typed",
+            15,
+            "u64",
+            "bytes",
+            "exact",
+            "kind",
+            "category",
+            n="count(r.ts)",
+            total="CAST(sum(r.exact) AS DECIMAL(38, 2))",
+            most="max(r.fine)",
+        )
+    })""",
+    buckets=3,
+    chunk_rows=40,
+)
+def on_change_by_keys_of_many_types(w: World) -> lw.Stream:
+    keys = ("u64", "bytes", "exact", "kind", "category")
+    sliding = w.typed.window("15 seconds", slide="on change").group_by(*keys)
+    answers = sliding.agg(n="count(*)", total="sum(exact)", most="max(fine)")
+    return answers.select("window_end", *keys, "n", "total", "most")
+
+
+@case(
+    f"""SELECT ws, we, s, max(n), count(*) FROM {
+        moments(f"({changing('events', 6, 's', n='count(DISTINCT r.k)')})", 10, time="window_end")
+    } GROUP BY ALL"""
+)
+def on_change_then_the_most_of_each_window(w: World) -> lw.Stream:
+    answers = w.events.window("6 seconds", slide="on change").group_by("s")
+    kinds = answers.agg(n="count(DISTINCT k)")
+    return kinds.window("10 seconds").group_by("s").agg(most="max(n)", changes="count(*)")
+
+
 # ---- groups that end by progress, distinct, order ------------------------------------------
 
 
@@ -544,6 +636,15 @@ def join_then_window_by_another_key(w: World) -> lw.Stream:
 @case(f"SELECT ws, we, count(*), sum(v) FROM {moments(PAIRED, 10, 5)} GROUP BY ALL", buckets=3)
 def join_then_window_over_everything(w: World) -> lw.Stream:
     return _paired(w).window("10 seconds", slide="5 seconds").agg(n="count(*)", total="sum(v)")
+
+
+@case(
+    changing(f"(SELECT greatest(ts, tr) AS ts, s FROM {PAIRED})", 10, kinds="count(DISTINCT r.s)"),
+    BOTH,
+)
+def join_then_kinds_on_change(w: World) -> lw.Stream:
+    pairs = _paired(w).map(at="greatest(ts, ts_right)")
+    return pairs.window("10 seconds", slide="on change", on="at").agg(kinds="count(DISTINCT s)")
 
 
 @case(f"SELECT ts, tr, count(*) FROM {PAIRED} GROUP BY ALL")

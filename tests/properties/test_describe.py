@@ -23,7 +23,7 @@ from lowwater.progress.describe import Demand
 from tests.properties import test_graphs as small
 from tests.properties.test_graphs import Query
 from tests.properties.test_joint import Joined, leaf, matched
-from tests.properties.test_layout import by_time, counted, full_joined, met, paired
+from tests.properties.test_layout import by_time, changing, counted, full_joined, met, paired
 from tests.support.batches import dense
 from tests.support.paced_run import PacedRun
 from tests.support.streams import Sample, samples
@@ -54,7 +54,7 @@ def in_sessions(q: Query, draw: Any) -> Query:
     return Query(answers.select(ts="window_end", k="k", v="v"), "")
 
 
-ONE = [*small.ONE, bucketed, counted, by_time, in_sessions]
+ONE = [*small.ONE, bucketed, counted, changing, by_time, in_sessions]
 TWO = [*small.TWO, joined_by_buckets, full_joined, halved, met, paired]
 
 

@@ -20,7 +20,7 @@ from tests.properties import test_graphs as small
 from tests.properties.test_graphs import Query, deduplicated, filtered
 from tests.support.batches import dense, unordered
 from tests.support.local_spark import BATCH_SECONDS, LocalSpark, Unordered
-from tests.support.oracle import answer, multiset, table_rows
+from tests.support.oracle import answer, multiset, on_change, table_rows
 from tests.support.streams import SCHEMA, Sample, samples
 
 SHAPES = st.sampled_from(["out-of-order", "in-order"])
@@ -64,6 +64,18 @@ def counted(q: Query, draw: Any) -> Query:
         f"""SELECT CAST(floor(ts / {size}.0) AS BIGINT) * {size} + {size} AS ts, max(k) AS k,
                    CAST(sum(v) AS BIGINT) AS v
             FROM ({q.sql}) GROUP BY floor(ts / {size}.0) HAVING sum(v) IS NOT NULL""",
+    )
+
+
+def changing(q: Query, draw: Any) -> Query:
+    size = draw(st.integers(1, 12))
+    keys = draw(st.sampled_from([(), ("k",), ("v", "k")]))
+    answers = q.stream.window(size, slide="on change").group_by(*keys)
+    wanted = {"most": "max(r.v)", "n": "count(DISTINCT r.k)"}
+    found = on_change(f"({q.sql})", str(size), wanted, keys)
+    return Query(
+        answers.agg(most="max(v)", n="count(DISTINCT k)").select(ts="window_end", k="n", v="most"),
+        f"SELECT window_end AS ts, n AS k, most AS v FROM ({found})",
     )
 
 
@@ -152,7 +164,7 @@ def thrice(q: Query, r: Query, draw: Any) -> Query:
     )
 
 
-ONE = [*small.ONE, swapped, renamed, applied, by_key, counted, by_time, keys_only]
+ONE = [*small.ONE, swapped, renamed, applied, by_key, counted, changing, by_time, keys_only]
 TWO = [*small.TWO, crossed, left_crossed, full_joined, met, paired, thrice]
 
 
@@ -415,6 +427,10 @@ BY_GROUP: dict[str, tuple[Any, str]] = {
     "windows by more": (lambda a, b: _count(a, 7, "k", "s"), _windows(7, "k, s", "a")),
     "windows by less": (lambda a, b: _count(a, 7, "k"), _windows(7, "k", "a")),
     "sessions": (lambda a, b: a.session(3).group_by("s").agg(n="count(*)"), _sessions(3)),
+    "windows on change": (
+        lambda a, b: a.window(5, slide="on change").group_by("s").agg(n="count(*)", t="sum(v)"),
+        on_change("a", "5", {"n": "count(r.ts)", "t": "CAST(sum(r.v) AS BIGINT)"}, ("s",)),
+    ),
     "duplicates": (
         lambda a, b: a.distinct("ts", "k", "s"), "SELECT DISTINCT ts, k, s FROM a"
     ),

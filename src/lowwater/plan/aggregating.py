@@ -11,6 +11,8 @@ from lowwater.errors import OptionError, QueryError
 from lowwater.operators.aggregates import Aggregate, Call, UserAggregate, build
 from lowwater.operators.flush import Flush
 from lowwater.operators.keeping import Form, check_form
+from lowwater.operators.sliding_aggregate import check as check_sliding
+from lowwater.operators.sliding_aggregate import unable
 from lowwater.operators.window_aggregate import END, IMMEDIATE
 from lowwater.operators.window_state import START
 from lowwater.plan import nodes
@@ -57,11 +59,22 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True)
+class OnChange:
+    """Windows of ``range`` ticks, one at every instant; answered where the answer changes."""
+
+    range: int
+
+
+ON_CHANGE = "on change"
+"""The slide of a window that moves with every row."""
+
+
+@dataclass(frozen=True, slots=True)
 class Window:
     """A window clause, checked: the attribute it goes by and its arithmetic."""
 
     attribute: str
-    spec: WindowSpec | Session
+    spec: WindowSpec | Session | OnChange
     closing: Closing = AT_ONCE
 
 
@@ -93,12 +106,30 @@ def window(
     if attribute is None:
         raise QueryError("a window needs a progressing attribute, and this stream has none")
     domain = node.progressing(attribute, "a window")
+    on_change = isinstance(slide, str) and " ".join(slide.lower().split()) == ON_CHANGE
+    if on_change and closing != AT_ONCE:
+        raise OptionError(
+            "flush=, keep= and table= are about windows that close; one that slides on change"
+            " never does"
+        )
+    slide = None if on_change else slide
     for name, given in (("a window", range_), ("a window's slide", slide)):
-        if given is not None and nanoseconds(given, name) <= 0:
+        if given is not None and _length(given, name) <= 0:
             raise OptionError(f"{name} must be longer than zero, not {given!r}")
     length = domain.ticks(range_, "a window")
+    if on_change:
+        return Window(attribute, OnChange(length))
     step = length if slide is None else domain.ticks(slide, "a window's slide")
     return Window(attribute, WindowSpec(length, step), closing)
+
+
+def _length(given: Duration, name: str) -> int:
+    try:
+        return nanoseconds(given, name)
+    except OptionError as error:
+        if not name.endswith("slide"):
+            raise
+        raise OptionError(f"{error}; or {ON_CHANGE!r}") from None
 
 
 def session(node: Node, gap: Duration, on: str | None) -> Window:
@@ -112,9 +143,12 @@ def session(node: Node, gap: Duration, on: str | None) -> Window:
     return Window(attribute, Session(domain.ticks(gap, "a session's gap")))
 
 
-def check(node: Node, name: str, wish: str, time: str) -> None:
-    """Whether an aggregate can be computed."""
-    _aggregates(node, (), {name: wish}, time)
+def check(node: Node, name: str, wish: str, over: Window | None, time: str) -> None:
+    """Whether an aggregate can be computed, over a window or by groups that end with a time."""
+    if over is not None and isinstance(over.spec, OnChange):
+        _calls(node, (), {name: wish}, time)
+    else:
+        _aggregates(node, (), {name: wish}, time)
 
 
 def _whole(rows: object) -> int:
@@ -132,7 +166,12 @@ def window_aggregated(
 ) -> Node:
     """Aggregates per window and group."""
     time = clause.attribute
-    built, types, texts = _aggregates(node, groups, aggregates, time)
+    calls: tuple[Call, ...] = ()
+    built: tuple[Aggregate, ...] = ()
+    if isinstance(clause.spec, OnChange):
+        calls, types, texts = _calls(node, groups, aggregates, time)
+    else:
+        built, types, texts = _aggregates(node, groups, aggregates, time)
     domain = ROWS if time == SEQUENCE else node.progress[time].domain
     taken = {START, END} & {*groups, *aggregates}
     if taken:
@@ -155,6 +194,19 @@ def window_aggregated(
             texts,
             origin=origin,
         )
+    if isinstance(clause.spec, OnChange):
+        return nodes.SlidingNode(
+            (node,),
+            schema,
+            progress,
+            END,
+            time,
+            clause.spec.range,
+            tuple(groups),
+            calls,
+            texts,
+            origin=origin,
+        )
     if clause.closing.table is not None and not groups:
         raise OptionError("table= spreads groups over slots; say group_by(...) before agg(...)")
     return nodes.WindowAggregateNode(
@@ -174,7 +226,7 @@ def window_aggregated(
     )
 
 
-def _edges(domain: TimeDomain, spec: WindowSpec | Session) -> dict[str, Progressing]:
+def _edges(domain: TimeDomain, spec: WindowSpec | Session | OnChange) -> dict[str, Progressing]:
     """The edges of windows progress; how far apart they are is known, of a session the least."""
     if isinstance(spec, Session):
         return {START: Progressing(domain), END: Progressing(domain, behind={START: -spec.gap})}
@@ -224,17 +276,8 @@ def group_aggregated(
 def _aggregates(
     node: Node, groups: Sequence[str], aggregates: Mapping[str, str | UserAggregate], time: str
 ) -> tuple[tuple[Aggregate, ...], dict[str, pl.DataType], tuple[str, ...]]:
-    if not aggregates:
-        raise OptionError('agg needs at least one aggregate, for example agg(n="count(*)")')
-    for name in groups:
-        node.need(name, "group column")
-    clash = set(groups) & set(aggregates)
-    if clash:
-        raise QueryError(f"{clash.pop()!r} is both a group column and an aggregate")
+    _check_names(node, groups, aggregates)
     built, types, texts = [], {}, []
-    ticks = (
-        pl.col(SEQUENCE) if time == SEQUENCE else node.progress[time].domain.to_ticks(pl.col(time))
-    )
     for name, wish in aggregates.items():
         if isinstance(wish, UserAggregate):
             for column in wish.columns:
@@ -243,13 +286,43 @@ def _aggregates(
             types[name] = pl.Schema({name: wish.returns})[name]
             texts.append(name)
         else:
-            aggregate, types[name] = _builtin(name, wish, node, ticks)
+            call, types[name] = _call(name, wish, node, time)
+            aggregate = build(call)
             texts.append(f"{wish} AS {name}")
         built.append(aggregate)
     return tuple(built), types, tuple(texts)
 
 
-def _builtin(name: str, text: str, node: Node, ticks: pl.Expr) -> tuple[Aggregate, pl.DataType]:
+def _calls(
+    node: Node, groups: Sequence[str], aggregates: Mapping[str, str | UserAggregate], time: str
+) -> tuple[tuple[Call, ...], dict[str, pl.DataType], tuple[str, ...]]:
+    """The aggregates of a window that slides on change."""
+    _check_names(node, groups, aggregates)
+    calls, types = [], {}
+    for name, wish in aggregates.items():
+        if isinstance(wish, UserAggregate):
+            raise unable("aggregates of your own")
+        call, types[name] = _call(name, wish, node, time)
+        check_sliding(call)
+        build(call)  # what cannot be computed at all is refused
+        calls.append(call)
+    return tuple(calls), types, tuple(f"{wish} AS {name}" for name, wish in aggregates.items())
+
+
+def _check_names(
+    node: Node, groups: Sequence[str], aggregates: Mapping[str, str | UserAggregate]
+) -> None:
+    if not aggregates:
+        raise OptionError('agg needs at least one aggregate, for example agg(n="count(*)")')
+    for name in groups:
+        node.need(name, "group column")
+    clash = set(groups) & set(aggregates)
+    if clash:
+        raise QueryError(f"{clash.pop()!r} is both a group column and an aggregate")
+
+
+def _call(name: str, text: str, node: Node, time: str) -> tuple[Call, pl.DataType]:
+    """An aggregate as it was asked for, and the type it gives."""
     parts = take_apart(text)
     argument, given = None, None
     dtype: pl.DataType = pl.Int64()
@@ -270,11 +343,16 @@ def _builtin(name: str, text: str, node: Node, ticks: pl.Expr) -> tuple[Aggregat
     elif parts.function == "sum" and argument is not None and not dtype.is_float():
         if dtype.is_integer() or dtype == pl.Boolean:
             argument, dtype = argument.cast(pl.Int64), pl.Int64()
+        elif isinstance(dtype, pl.Decimal):
+            dtype = pl.Decimal(38, dtype.scale)
     elif parts.function in ("avg", "stddev"):
         dtype = pl.Float64()
     elif parts.function in ("count", "approx_count_distinct"):
         dtype = pl.Int64()
+    ticks = (
+        pl.col(SEQUENCE) if time == SEQUENCE else node.progress[time].domain.to_ticks(pl.col(time))
+    )
     call = Call(
         name, parts.function, argument, parts.distinct, dtype.is_float(), ticks, parts.share, given
     )
-    return build(call), dtype
+    return call, dtype

@@ -11,7 +11,12 @@ from dataclasses import replace
 
 from lowwater.errors import OptionError, QueryError
 from lowwater.plan import nodes
-from lowwater.plan.compiling.aggregates import compile_groups, compile_session, compile_window
+from lowwater.plan.compiling.aggregates import (
+    compile_groups,
+    compile_session,
+    compile_sliding,
+    compile_window,
+)
 from lowwater.plan.compiling.compiler import Compile, Compiler
 from lowwater.plan.compiling.joins import compile_join
 from lowwater.plan.compiling.multi_joins import compile_multi_join
@@ -85,6 +90,7 @@ _COMPILERS: Mapping[type[Node], Compile] = {
     nodes.UnionNode: compile_union,
     nodes.WindowAggregateNode: compile_window,
     nodes.SessionNode: compile_session,
+    nodes.SlidingNode: compile_sliding,
     nodes.GroupAggregateNode: compile_groups,
     nodes.JoinNode: compile_join,
     nodes.MultiJoinNode: compile_multi_join,

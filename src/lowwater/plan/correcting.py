@@ -111,6 +111,8 @@ def _check_rows(node: Node, above: bool = False) -> None:
         raise _refuse("it keeps distinct rows", "and which were there before is forgotten")
     if isinstance(node, nodes.SessionNode):
         raise _refuse("it has sessions", "and a late row may make two of them one")
+    if isinstance(node, nodes.SlidingNode):
+        raise _refuse("its window slides on change", "and a late row may change every answer in it")
     if isinstance(node, nodes.StampNode) or (
         isinstance(node, nodes.SourceNode) and node.spec.stamp != "external"
     ):

@@ -331,7 +331,7 @@ def _through(operator: Operator, carried: Sequence[Mapping[str, Key]]) -> dict[s
     if operator.name in ("union", "merge"):
         same = set(carried[0]).intersection(*carried[1:])
         return {name: frozenset().union(*(each[name] for each in carried)) for name in same}
-    if operator.name in ("window", "session", "group"):
+    if operator.name in ("window", "session", "sliding", "group"):
         groups = operator.partition or ()
         return {name: carried[0][name] for name in groups if name in carried[0]}
     if operator.name == "join":

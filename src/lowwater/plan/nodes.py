@@ -16,7 +16,7 @@ from lowwater.errors import QueryError, unknown_name
 from lowwater.joins.ordered.strategy import Ordering
 from lowwater.joins.reach import Reach
 from lowwater.joins.shape import Carried, How
-from lowwater.operators.aggregates import Aggregate
+from lowwater.operators.aggregates import Aggregate, Call
 from lowwater.operators.flush import Flush
 from lowwater.operators.keeping import Form
 from lowwater.operators.rowwise import Derivation
@@ -229,6 +229,22 @@ class SessionNode(Node):
     @property
     def domain(self) -> TimeDomain:
         """How the session's attribute counts."""
+        return self.inputs[0].progress[self.attribute].domain
+
+
+@dataclass(frozen=True, eq=False)
+class SlidingNode(Node):
+    """Aggregates per group over a window that moves with every row."""
+
+    attribute: str
+    range: int
+    groups: tuple[str, ...]
+    calls: tuple[Call, ...]
+    texts: tuple[str, ...]
+
+    @property
+    def domain(self) -> TimeDomain:
+        """How the window's attribute counts."""
         return self.inputs[0].progress[self.attribute].domain
 
 

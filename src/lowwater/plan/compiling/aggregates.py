@@ -1,4 +1,4 @@
-"""Window, session and group aggregates to operators."""
+"""Window, session, sliding and group aggregates to operators."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from lowwater.operators.flush import PIECES, Immediate, Slow
 from lowwater.operators.group_aggregate import GroupAggregate
 from lowwater.operators.low_table import LowTable
 from lowwater.operators.session_aggregate import SessionAggregate
+from lowwater.operators.sliding_aggregate import SlidingAggregate
 from lowwater.operators.window_aggregate import END, HighAggregate, WindowAggregate
 from lowwater.operators.window_state import PANE, START
 from lowwater.plan import nodes
@@ -129,6 +130,29 @@ def compile_session(plan: Compiler, node: nodes.SessionNode, inputs: tuple[int, 
     if keys:
         plan.grouped[index] = {START: keys, END: keys}
     return index
+
+
+def compile_sliding(plan: Compiler, node: nodes.SlidingNode, inputs: tuple[int, ...]) -> int:
+    """An aggregate that answers whenever it changes."""
+    domain, attribute, range_ = node.domain, node.attribute, node.range
+    groups, calls = node.groups, node.calls
+    inputs = (plan.in_order_by(node.inputs[0], inputs[0], attribute),)
+    detail = f"range {domain.spell(range_)}, on change, on {attribute}"
+    if groups:
+        detail += f", by {', '.join(groups)}"
+    return plan.add(
+        "sliding",
+        f"{detail}: {', '.join(node.texts)}",
+        node,
+        inputs,
+        lambda store, _: SlidingAggregate(
+            store, attribute, domain, range_, groups, calls, second(domain)
+        ),
+        lambda _: [{attribute: Demand.any_value()}],
+        SlidingAggregate,
+        groups,
+        True,
+    )
 
 
 def compile_groups(plan: Compiler, node: nodes.GroupAggregateNode, inputs: tuple[int, ...]) -> int:

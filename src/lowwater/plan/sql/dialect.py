@@ -36,6 +36,12 @@ class FlushPolicy(exp.Expression):
     arg_types: ClassVar = {"this": True, "every": False, "within": False}
 
 
+class OnChange(exp.Expression):
+    """``ON CHANGE``: the slide of a window that moves with every row."""
+
+    arg_types: ClassVar = {}
+
+
 class Length(exp.Expression):
     """A number with a unit: ``5 minutes``, ``100 ROWS``, or bare."""
 
@@ -174,6 +180,8 @@ class Parser(SqlParser):
             return self._parse_column()
         if name == "flush":
             return self._parse_flush()
+        if name == "slide" and self._match(TokenType.ON):
+            return self._parse_on_change()
         return self._parse_word() if name == "keep" else self._parse_length()
 
     def _parse_word(self, known: str = "PANES, WINDOWS or ROWS") -> exp.Expr:
@@ -183,6 +191,12 @@ class Parser(SqlParser):
             return exp.var("")
         self._advance()
         return _placed(self.expression(exp.var(self._prev.text)), self._prev)
+
+    def _parse_on_change(self) -> exp.Expr:
+        token = self._prev
+        if not self._match_text_seq("CHANGE"):
+            self.raise_error("SLIDE is a length of time, for example 1 minute, or ON CHANGE", token)
+        return _placed(self.expression(OnChange()), token)
 
     def _parse_flush(self) -> exp.Expr:
         word = self._parse_word("SLOW or LAZY")

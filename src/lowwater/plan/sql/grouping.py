@@ -147,19 +147,19 @@ class Grouping:
                         " progressing attribute"
                     )
                 on = self._need_progress(scope.node, groups)
-            self._check(scope.node, answer, on)
+            self._check(scope.node, answer, None, on)
             with at(self._text, tree.args.get("group"), tree):
                 return aggregating.group_aggregated(scope.node, groups, wishes, self._origin)
         with at(self._text, clause.tree, tree):
             over = window(scope, clause)
-        self._check(scope.node, answer, over.attribute)
+        self._check(scope.node, answer, over, over.attribute)
         with at(self._text, clause.tree, tree):
             return aggregating.window_aggregated(scope.node, over, groups, wishes, self._origin)
 
-    def _check(self, node: Node, answer: Answers, on: str) -> None:
+    def _check(self, node: Node, answer: Answers, over: aggregating.Window | None, on: str) -> None:
         for name, (call, place) in answer.calls.items():
             with at(self._text, place):
-                aggregating.check(node, name, call, on)
+                aggregating.check(node, name, call, over, on)
 
     def _need_progress(self, node: Node, groups: list[str]) -> str:
         """The group that progresses."""

@@ -24,6 +24,8 @@ class Span:
 
     nanoseconds: Fraction = Fraction(0)
     rows: int | None = None
+    on_change: bool = False
+    """Not a length: whenever something changes."""
 
 
 def literal(value: object) -> exp.Expr:

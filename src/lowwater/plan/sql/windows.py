@@ -31,7 +31,7 @@ class Clause:
 def read_clause(tree: exp.Expr, values: Values, text: str) -> Clause:
     """A window clause."""
     parts = {
-        name: span(tree.args[name], values, text, name.upper())
+        name: _span(tree.args[name], values, text, name.upper())
         for name in ("range", "slide", "session")
         if tree.args.get(name) is not None
     }
@@ -44,7 +44,31 @@ def read_clause(tree: exp.Expr, values: Values, text: str) -> Clause:
     closing = _closing(tree, values, text)
     if "session" in parts and closing != aggregating.AT_ONCE:
         raise wrong("FLUSH, KEEP and TABLE belong to windows with a RANGE", text, tree)
+    if "slide" in parts and parts["slide"].on_change:
+        _check_on_change(tree, parts["range"], text)
     return Clause(tree, attribute=tree.args.get("wa"), closing=closing, **parts)
+
+
+def _span(tree: exp.Expr, values: Values, text: str, what: str) -> Span:
+    if isinstance(tree, dialect.OnChange):
+        return Span(on_change=True)
+    return span(tree, values, text, what)
+
+
+def _check_on_change(tree: exp.Expr, range_: Span, text: str) -> None:
+    """Refuse what does not go with SLIDE ON CHANGE."""
+    if range_.rows is not None:
+        raise wrong(
+            "SLIDE ON CHANGE goes with a RANGE of time, not of rows", text, tree.args["slide"]
+        )
+    for part in ("flush", "keep", "table"):
+        if tree.args.get(part) is not None:
+            raise wrong(
+                f"{part.upper()} is about windows that close; one with SLIDE ON CHANGE never does",
+                text,
+                tree.args[part],
+                tree,
+            )
 
 
 def _closing(tree: exp.Expr, values: Values, text: str) -> aggregating.Closing:
@@ -129,4 +153,6 @@ def _without_window(node: exp.Expr) -> exp.Expr:
 
 
 def _duration(length: Span) -> str:
+    if length.on_change:
+        return aggregating.ON_CHANGE
     return f"{int(length.nanoseconds)} ns"
