@@ -109,15 +109,27 @@ class Kernel:
         self._open = set(saved["open"])
 
 
-class Reducing(Kernel, ABC):
-    """A kernel that aggregates, so that rows can be reduced on the way to it and its answers be
-    put together from the answers of several copies of it, each of which saw some of the rows.
+class Finishing(Kernel, ABC):
+    """A kernel of which several copies can run, each on some of the rows: what they let go by the
+    same promise, finished together, is what one kernel would have let go.
 
-    ``reduced`` and ``finished`` touch no state: they may run in a process that has none of it.
+    ``finished`` touches no state: it may run in a process that has none of it.
     """
 
     in_part = False
-    """Whether answers leave as partials, to be given to :meth:`finished` together."""
+    """Whether what leaves will be given to :meth:`finished`, together with that of other copies."""
+
+    @abstractmethod
+    def finished(self, parts: Chunk) -> Chunk:
+        """The answers, from what all copies let go."""
+
+
+class Reducing(Finishing):
+    """A kernel that aggregates, so that rows can be reduced on the way to it and its answers be
+    put together from the answers of several copies of it.
+
+    ``reduced`` touches no state either. With ``in_part``, answers leave as partials.
+    """
 
     @abstractmethod
     def reduced(self, chunk: Chunk) -> Chunk:
@@ -126,7 +138,3 @@ class Reducing(Kernel, ABC):
     @abstractmethod
     def on_partials(self, partials: Chunk) -> None:
         """Take partials in as if they were the rows they came from."""
-
-    @abstractmethod
-    def finished(self, partials: Chunk) -> Chunk:
-        """The answers, from partial answers of all copies."""

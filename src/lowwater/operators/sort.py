@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from lowwater.operators.kernel import Ask, Kernel
+from lowwater.operators.kernel import Ask, Finishing, Kernel
 from lowwater.state.slicing import Slicing
 from lowwater.state.store import ChunkStore, add, split, take
 from lowwater.stream.element import BEGINNING, Chunk, Element, Punctuation, moved
@@ -179,8 +179,12 @@ class Merge(Kernel):
         self._slicing.restore(saved["slicing"])
 
 
-class Sort(Merge):
-    """Orders one input by ``time``."""
+class Sort(Merge, Finishing):
+    """Orders one input by ``time``.
+
+    Copies that are told the same let go of all rows up to the same mark. So what they let go at
+    once, sorted together, is in order, and goes on where what left before ended.
+    """
 
     rule: ClassVar[str] = "the input's mark, after the rows it releases"
 
@@ -193,3 +197,10 @@ class Sort(Merge):
         carried: Mapping[str, int] | None = None,
     ):
         super().__init__(store, 1, time, domain, slice_ticks, carried)
+
+    def _sorted(self, rows: Chunk) -> Chunk:
+        return rows if self.in_part else super()._sorted(rows)
+
+    def finished(self, parts: Chunk) -> Chunk:
+        """The rows of all copies in order."""
+        return super()._sorted(parts)
