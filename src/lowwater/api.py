@@ -19,12 +19,14 @@ import pyarrow as pa
 from lowwater.engines.embedded.clock import Charge, Clock
 from lowwater.engines.run import Run, RunOptions, prepare, streaming_dataframe
 from lowwater.errors import OptionError, QueryError, StreamWarning
+from lowwater.joins.ordered.strategy import Order
 from lowwater.joins.shape import How
 from lowwater.operators.aggregates import UserAggregate
 from lowwater.operators.flush import Flush
 from lowwater.operators.keeping import Form
 from lowwater.plan import aggregating, builders, correcting, joining
 from lowwater.plan.compile import compile_plan
+from lowwater.plan.expecting import Rates
 from lowwater.plan.explain import explain
 from lowwater.plan.nodes import Node, SourceNode
 from lowwater.plan.physical import PlanShape
@@ -133,6 +135,8 @@ class Stream:
         how: How = "inner",
         times: tuple[str, str] | None = None,
         suffix: str = "_right",
+        order: Order | None = None,
+        alpha: float | None = None,
     ) -> Stream:
         """Pairs of rows with equal ``on`` columns and times near each other.
 
@@ -140,10 +144,25 @@ class Stream:
         most 3 minutes after; one value means both; ``lw.same("10 seconds")``: both lie in the same
         10 seconds. Without ``within``, the time column must be among the ``on`` columns. Columns of
         the other side whose names are taken get ``suffix``.
+
+        ``order``: results leave in the order of their times, the later of the two each.
+        "sync-filter" lets rows wait until they are in order and joins them then; "filter-order"
+        joins rows as they come and lets results wait; "adaptive" takes the second where joining is
+        so much work that it pays: from a load of ``alpha`` on (0.3 if not given).
         """
         right = _stream(other, "join")
+        ordering = joining.ordering_of(order, alpha)
         node = joining.joined(
-            self._timed(), right._timed(), on, within, where, how, times, suffix, _origin()
+            self._timed(),
+            right._timed(),
+            on,
+            within,
+            where,
+            how,
+            times,
+            suffix,
+            _origin(),
+            ordering,
         )
         return Stream(node)
 
@@ -192,9 +211,22 @@ class Stream:
 
     # ---- running ---------------------------------------------------------------------------
 
-    def explain(self, plan: PlanShape = "out-of-order") -> str:
-        """The plan: operators, how they progress, how they would be spread."""
-        return explain(compile_plan(self._node, plan))
+    def explain(
+        self,
+        plan: PlanShape = "out-of-order",
+        *,
+        rates: Mapping[str, float] | None = None,
+        cost: Duration | None = None,
+    ) -> str:
+        """The plan: operators, how they progress, how they would be spread.
+
+        With ``rates``, rows a second by stream, ordered joins say what each strategy is expected
+        to take; ``cost`` is the time to compare two rows ("5 us").
+        """
+        if cost is not None and rates is None:
+            raise OptionError("cost= goes with rates=, rows a second of each stream")
+        expected = Rates(rates, cost) if rates is not None else None
+        return explain(compile_plan(self._node, plan), expected)
 
     def collect(
         self,

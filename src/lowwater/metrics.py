@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -91,6 +92,8 @@ class OperatorMetrics:
     busy_seconds: float
     idle_share: float
     """Share of the run's time in which it held something back and had no input."""
+    about: Mapping[str, str | int | float] = field(default_factory=dict)
+    """What else it tells: a strategy in use and why, sizes of buffers."""
 
 
 @dataclass(frozen=True)
@@ -171,6 +174,21 @@ class RunMetrics:
             if each.name == name:
                 return each
         raise OptionError(unknown_name("stream", name, (each.name for each in self.streams)))
+
+
+def together(parts: Sequence[Mapping[str, str | int | float]]) -> dict[str, str | int | float]:
+    """What several copies of an operator tell, as one: numbers added up, texts with how many."""
+    found: dict[str, str | int | float] = {}
+    for name in dict.fromkeys(name for part in parts for name in part):
+        values = [part[name] for part in parts if name in part]
+        numbers = [value for value in values if not isinstance(value, str)]
+        if numbers:
+            found[name] = sum(numbers)
+            continue
+        counts = Counter(map(str, values)).most_common()
+        shares = (f"{text} ({count} of {len(values)} buckets)" for text, count in counts)
+        found[name] = counts[0][0] if len(counts) == 1 else "; ".join(shares)
+    return found
 
 
 def completeness_metrics(

@@ -12,6 +12,8 @@ from functools import partial
 import polars as pl
 
 import lowwater as lw
+from lowwater.joins.ordered.strategy import Order
+from lowwater.joins.shape import How
 from lowwater.plan.physical import PlanShape
 from tests.conformance.logs import World
 
@@ -448,6 +450,77 @@ def window_join_of_different_columns(w: World) -> lw.Stream:
 def join_with_a_stream_that_says_nothing(w: World) -> lw.Stream:
     pairs = w.ticks.join(w.empty.select("ts", "k", other="v"), on="k", within=3, how="left")
     return pairs.select("ts", "k", "g", "v", "other")
+
+
+# ---- joins in order -------------------------------------------------------------------------
+
+
+def _near(w: World, order: Order | None, how: How = "inner") -> lw.Stream:
+    pairs = w.events.join(w.delayed, on="k", within="2 seconds", order=order, how=how)
+    return pairs.select("ts", "k", "id", "ts_right", "id_right")
+
+
+NEARBY = f"""SELECT a.ts, coalesce(a.k, b.k), a.id, b.ts, b.id FROM events a {{}} JOIN delayed b
+             ON a.k = b.k AND {NEAR.format(2, 2)}"""
+
+
+@case(NEARBY.format("INNER"), BOTH, buckets=3, chunk_rows=40)
+def join_in_order_by_sync_filter(w: World) -> lw.Stream:
+    return _near(w, "sync-filter")
+
+
+@case(NEARBY.format("INNER"), BOTH, buckets=3, chunk_rows=40)
+def join_in_order_by_filter_order(w: World) -> lw.Stream:
+    return _near(w, "filter-order")
+
+
+@case(NEARBY.format("INNER"), chunk_rows=20)
+def join_in_order_by_adaptive(w: World) -> lw.Stream:
+    return _near(w, "adaptive")
+
+
+@case(NEARBY.format("LEFT"))
+def left_join_in_order(w: World) -> lw.Stream:
+    return _near(w, "sync-filter", "left")
+
+
+@case(NEARBY.format("FULL"), buckets=3)
+def full_join_in_order(w: World) -> lw.Stream:
+    return _near(w, "filter-order", "full")
+
+
+@case(
+    f"""SELECT a.ts, a.k, b.ts, c.ts FROM events a, delayed b, shuffled c
+        WHERE a.k = b.k AND {NEAR.format(2, 2)} AND a.k = c.k AND a.v > c.v
+        AND c.ts BETWEEN b.ts - INTERVAL 1 SECOND AND b.ts + INTERVAL 3 SECOND""",
+    buckets=3,
+)
+def joins_in_order_over_joins_in_order(w: World) -> lw.Stream:
+    pairs = w.events.join(w.delayed, on="k", within="2 seconds", order="filter-order")
+    third = w.shuffled.select("k", tc="ts", vc="v")
+    three = pairs.join(
+        third,
+        on="k",
+        within=("1 second", "3 seconds"),
+        times=("ts_right", "tc"),
+        where="v > vc",
+        order="sync-filter",
+    )
+    return three.select("ts", "k", "ts_right", "tc")
+
+
+@case(
+    f"""SELECT ws, we, k, count(*) FROM {
+        moments(
+            f'''(SELECT greatest(a.ts, b.ts) AS ts, a.k FROM events a JOIN delayed b
+             ON a.k = b.k AND {NEAR.format(2, 2)})''',
+            10,
+        )
+    } GROUP BY ALL"""
+)
+def windows_over_a_join_in_order(w: World) -> lw.Stream:
+    pairs = _near(w, "adaptive").select("k", at="greatest(ts, ts_right)")
+    return pairs.window("10 seconds").group_by("k").agg(n="count(*)")
 
 
 PAIRED = f"""(SELECT a.ts, a.k, a.s, a.v, b.ts AS tr, b.s AS sr FROM events a JOIN delayed b

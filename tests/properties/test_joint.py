@@ -30,6 +30,8 @@ from tests.support.streams import Sample, samples
 
 FEWER = settings(max_examples=settings.default.max_examples // 2)
 SHAPES = st.sampled_from(["out-of-order", "in-order"])
+ORDERS = st.sampled_from([None, None, "sync-filter", "filter-order", "adaptive"])
+"""Joins whose results are in order promise what others do."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,9 @@ def matched(one: Joined, two: Joined, draw: Any, how: Any = "inner") -> Joined:
             before = after = 0
         within = (before, after)
         near = f"r.{right} BETWEEN q.{left} - {before} AND q.{left} + {after}"
-    stream = one.stream.join(two.stream, on="k", within=within, times=(left, right), how=how)
+    stream = one.stream.join(
+        two.stream, on="k", within=within, times=(left, right), how=how, order=draw(ORDERS)
+    )
     columns = "q.*" if how in ("semi", "anti") else "q.*, r.* EXCLUDE (k)"
     sql = f"""SELECT {columns} FROM ({one.sql}) q {how} JOIN ({two.sql}) r
               ON q.k = r.k AND {near}"""

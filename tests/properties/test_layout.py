@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lowwater as lw
+from lowwater.joins.ordered.strategy import ORDERS
 from lowwater.plan.compile import compile_plan
 from lowwater.plan.layout import lay_out
 from tests.properties import test_graphs as small
@@ -409,6 +410,12 @@ IN_ORDER: dict[str, tuple[Any, str, list[str]]] = {
     "a window of everything": (
         lambda a, b: a.window(5).agg(n="count(*)"), "window_start", ["single"]
     ),
+    "a join in order": (
+        lambda a, b: a.join(b, on="k", within=3, order="filter-order"), "ts", ["parts"]
+    ),
+    "a join in order, in front of which rows wait": (
+        lambda a, b: a.join(b, on="k", within=3, order="sync-filter"), "ts", ["", "single"]
+    ),
     "in order twice": (
         lambda a, b: a.distinct("ts", "k").order_by().distinct("ts"), "ts", ["", "single"]
     ),
@@ -451,6 +458,30 @@ def test_what_is_in_order_never_goes_back_on_any_number_of_buckets(name: str, da
     for run in runs:
         run.results()
         assert pl.concat(run.answers)[column].is_sorted()
+    one, many = ([table_rows(batch) for batch in run.answers] for run in runs)
+    assert one == many
+
+
+@pytest.mark.parametrize("how", ["inner", "left", "full", "anti"])
+@pytest.mark.parametrize("order", ORDERS)
+@settings(max_examples=settings.default.max_examples // 5)
+@given(data=st.data(), keyed=st.booleans())
+def test_results_of_a_join_leave_in_order_on_any_number_of_buckets(
+    order: Any, how: Any, data: Any, keyed: bool
+) -> None:
+    """Where rows may wait, what an outer join lets go depends on which do: then in one bucket."""
+    a, b = (data.draw(data.draw(either)(each)) for each in "ab")
+    on, seed = ["k"] if keyed else [], data.draw(SEEDS)
+    query = a.stream.join(b.stream, on=on, within=3, how=how, order=order)
+    (stage,) = lay_out(compile_plan(query._node)).stages
+    spread = keyed and (how == "inner" or order == "filter-order")
+    assert (stage.single, stage.combined is not None) == (not spread, spread)
+    runs = [LocalSpark(query, seed, buckets) for buckets in (1, 4)]
+    times = ["ts"] if how == "anti" else ["ts", "ts_right"]
+    for run in runs:
+        run.results()
+        found = pl.concat(run.answers)
+        assert found.select(pl.max_horizontal(times)).to_series().is_sorted()
     one, many = ([table_rows(batch) for batch in run.answers] for run in runs)
     assert one == many
 

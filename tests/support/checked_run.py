@@ -1,7 +1,8 @@
 """A run that checks every promise: each operator's output against the punctuation it sent before.
 
 It drives the kernels of a compiled plan by hand: rows cut into chunks at random, inputs interleaved
-at random, kernels torn down and built again from their snapshots at random moments, settled or not.
+at random, kernels torn down and built again from their snapshots at random moments, settled or not,
+work that can be cut done in portions or at once.
 It fails when
 
 - a row breaks a promise its operator made before (promises must be sound),
@@ -122,16 +123,21 @@ class CheckedRun:
         self._draw, self._restarts, self._largest = draw, restarts, largest
         self._announced = announced
         self._stores = [MemoryStore() for _ in self.plan.operators]
+        self._portions = draw(st.booleans())
         self._kernels: dict[int, Kernel] = {
-            each.index: each.build(self._stores[each.index], self._now)
-            for each in self.plan.operators
-            if each.build is not None
+            each.index: self._built(each) for each in self.plan.operators if each.build is not None
         }
         self._books = [PromiseBook(each) for each in self.plan.operators]
         self._time = 0
         self._out: list[pl.DataFrame] = []
         self.refused: dict[str, list[pl.DataFrame]] = {}
         self.elements: list[Element] = []
+
+    def _built(self, operator: Operator) -> Kernel:
+        assert operator.build is not None
+        kernel = operator.build(self._stores[operator.index], self._now)
+        kernel.in_portions = self._portions
+        return kernel
 
     def _now(self) -> int:
         self._time += 1_000
@@ -190,6 +196,9 @@ class CheckedRun:
             for element in (taken.rows, *taken.promises):
                 if not isinstance(element, pl.DataFrame) or element.height:
                     self._emit(operator, element)
+        for index, kernel in self._kernels.items():
+            while kernel.more:
+                self._emit_all(index, kernel.go_on())
         for operator, store in zip(self.plan.operators, self._stores, strict=True):
             assert store.rows == 0 == store.bytes, f"{operator.title} left {list(store)}"
         schema = dict(self.plan.schema)
@@ -211,9 +220,7 @@ class CheckedRun:
         if self._draw(st.booleans()):
             kernel.settle()
         saved = copy.deepcopy(kernel.snapshot())
-        build = self.plan.operators[index].build
-        assert build is not None
-        self._kernels[index] = build(self._stores[index], self._now)
+        self._kernels[index] = self._built(self.plan.operators[index])
         self._kernels[index].restore(saved)
         return self._kernels[index]
 
@@ -225,11 +232,17 @@ class CheckedRun:
                 self._out.append(element.select(list(self.plan.schema)))
         for index, port in self.plan.consumers(operator.index):
             kernel = self._kernels[index]
-            if self._restarts and self._draw(st.booleans()):
+            if self._restarts and not kernel.more and self._draw(st.booleans()):
                 kernel = self._reborn(index)
-            for result in feed(kernel, port, element):
-                if not isinstance(result, pl.DataFrame) or result.height:
-                    self._emit(self.plan.operators[index], result)
+            self._emit_all(index, feed(kernel, port, element))
+            while kernel.more and self._draw(st.booleans()):  # the rest waits for the next element
+                kernel.took(self._draw(st.sampled_from([0, 10_000_000, 10**12])))
+                self._emit_all(index, kernel.go_on())
+
+    def _emit_all(self, index: int, elements: Sequence[Element]) -> None:
+        for element in elements:
+            if not isinstance(element, pl.DataFrame) or element.height:
+                self._emit(self.plan.operators[index], element)
 
 
 def feed(kernel: Kernel, port: int, element: Element) -> Sequence[Element]:

@@ -25,6 +25,7 @@ from lowwater.bench.spark_compare import Bench, Row, fastest, figure, say, scale
 from lowwater.bench.spark_data import BEGIN, DISORDER, Flow
 from lowwater.bench.spark_side import ROCKSDB, Query, Ran, Side, batches_of, plain, started
 from lowwater.bench.spark_watch import watching
+from lowwater.joins.ordered.strategy import ORDERS, Order
 
 BAND = 5
 """Seconds between the rows of a pair, at most."""
@@ -35,9 +36,7 @@ TIME = "at"
 BATCH = "batch"
 ROUNDS = 2
 
-WAYS: Mapping[str, str | None] = {
-    "ours": None,
-}
+WAYS: Mapping[str, Order | None] = {"ours": None} | {f"ours, {each}": each for each in ORDERS}
 """How ours is asked for order: by an order after the join (None), or by a strategy of the join."""
 
 
@@ -99,7 +98,7 @@ def _case(size: Size) -> Iterator[Row]:
             yield from _beside(size, what, best[name], other)
 
 
-def _ours(order: str | None) -> Query:
+def _ours(order: Order | None) -> Query:
     return partial(spark_ours.pairs_in_order, band=BAND, order=order)
 
 

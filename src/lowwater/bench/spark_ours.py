@@ -7,6 +7,7 @@ from typing import Any
 from lowwater.api import Stream, stream
 from lowwater.bench.spark_data import DISORDER
 from lowwater.bench.spark_plain import KEY
+from lowwater.joins.ordered.strategy import Order
 from lowwater.operators.flush import Flush
 from lowwater.progress.contract import Contract, Idle, ordered, within
 
@@ -39,15 +40,15 @@ def pairs(sources: list[Any], band: int) -> Any:
     return _latest(sources, band).to_spark()
 
 
-def pairs_in_order(sources: list[Any], band: int, order: str | None) -> Any:
+def pairs_in_order(sources: list[Any], band: int, order: Order | None) -> Any:
     """The same in order of the greater time, by a strategy of the join or after it."""
-    assert order is None
-    return _latest(sources, band).order_by("at").to_spark()
+    found = _latest(sources, band, order)
+    return (found if order else found.order_by("at")).to_spark()
 
 
-def _latest(sources: list[Any], band: int) -> Stream:
+def _latest(sources: list[Any], band: int, order: Order | None = None) -> Stream:
     left, right = _streams(sources, within(DISORDER))
-    found = left.join(right, on=["k"], within=f"{band} seconds")
+    found = left.join(right, on=["k"], within=f"{band} seconds", order=order)
     return found.select("k", "ts", "ts_right", at="greatest(ts, ts_right)")
 
 

@@ -149,11 +149,12 @@ class _WatchingClock(lw.VirtualClock):
         self._sources = sources
         self.unread_peak = 0
 
-    def worked(self, nanoseconds: int) -> None:
+    def worked(self, nanoseconds: int, comparisons: int = 0) -> int:
         """Let work take time, then count what arrived meanwhile."""
-        super().worked(nanoseconds)
+        counted = super().worked(nanoseconds, comparisons)
         now = self.now()
         self.unread_peak = max(self.unread_peak, sum(each.unread(now) for each in self._sources))
+        return counted
 
 
 def _arrivals(seconds: float, seed: int, burst: bool) -> tuple[_Watched, _Watched]:

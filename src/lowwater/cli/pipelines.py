@@ -15,13 +15,20 @@ import typer
 from rich.markup import escape
 
 from lowwater.cli.app import failure, out, wrong_use
-from lowwater.errors import ExpressionError, LowwaterError, OptionError, QueryError
+from lowwater.errors import (
+    ExpressionError,
+    LowwaterError,
+    OptionError,
+    QueryError,
+    unknown_name,
+)
 
 if TYPE_CHECKING:
     from lowwater.cli.progress import Teller
     from lowwater.cli.screen import Screen
     from lowwater.pipeline.load import Pipeline, PlannedQuery
     from lowwater.pipeline.running import Options, Running
+    from lowwater.plan.expecting import Rates
     from lowwater.sinks import Sink
 
 PipelineFile = Annotated[
@@ -128,15 +135,27 @@ def explain(
     engine: Engine = "embedded",
     master: Master = None,
     param: Params = None,
+    rate: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--rate",
+            metavar="STREAM=ROWS",
+            help="Rows a second of a stream: what ordered joins would take; repeatable.",
+        ),
+    ] = None,
+    cost: Annotated[
+        str | None,
+        typer.Option("--cost", metavar="LENGTH", help="With --rate: to compare two rows, as 5us."),
+    ] = None,
 ) -> None:
     """Show how each query of a pipeline would run: operators, progress, partitioning."""
     from lowwater.cli.telling import tell_plans  # noqa: PLC0415
 
     try:
         loaded = _load(pipeline, engine, param, master)
+        tell_plans(out(), loaded, _rates(loaded, rate or [], cost))
     except LowwaterError as error:
         raise _wrong_pipeline(pipeline, error) from error
-    tell_plans(out(), loaded)
 
 
 # ---- reading the command -----------------------------------------------------------------------
@@ -157,6 +176,25 @@ def _wrong_pipeline(path: Path, error: LowwaterError) -> typer.Exit:
     """What is wrong; an error with a place in the text says in which."""
     named = "the input" if str(path) == "-" else str(path)
     return wrong_use(error, named if isinstance(error, ExpressionError) else "")
+
+
+def _rates(pipeline: Pipeline, given: list[str], cost: str | None) -> Rates | None:
+    from lowwater.plan.expecting import Rates  # noqa: PLC0415
+
+    if not given:
+        if cost is not None:
+            raise OptionError("--cost goes with --rate, rows a second of each stream")
+        return None
+    found: dict[str, float] = {}
+    for each in given:
+        name, equals, value = each.partition("=")
+        if name not in pipeline.streams:
+            raise OptionError(unknown_name("stream", name, pipeline.streams))
+        number = _value(value)
+        if not equals or isinstance(number, str) or not isinstance(number, int | float):
+            raise OptionError(f"--rate takes stream=rows a second, not {each!r}")
+        found[name] = number
+    return Rates(found, cost)
 
 
 def _values(given: list[str]) -> dict[str, object]:

@@ -7,6 +7,7 @@ from rich.markup import escape
 
 from lowwater.pipeline.load import DeclaredStream, Pipeline, PlannedQuery
 from lowwater.pipeline.targets import Target
+from lowwater.plan.expecting import Rates
 from lowwater.plan.explain import explain, promise
 from lowwater.sinks import Folder
 from lowwater.sources.text import type_name
@@ -51,14 +52,22 @@ def _columns(query: PlannedQuery) -> str:
     return ", ".join(f"{name} {type_name(dtype)}" for name, dtype in query.plan.schema.items())
 
 
-def tell_plans(console: Console, pipeline: Pipeline) -> None:
+def tell_plans(console: Console, pipeline: Pipeline, rates: Rates | None = None) -> None:
     """The plan of each query."""
     for query in pipeline.queries:
         where = query.target or "console"
         console.print(f"[bold]query {query.number}[/bold], line {query.line}, to {escape(where)}")
-        for line in explain(query.plan).splitlines():
+        for line in explain(query.plan, _of_query(rates, query)).splitlines():
             console.print(_coloured(line), soft_wrap=True)
         console.print()
+
+
+def _of_query(rates: Rates | None, query: PlannedQuery) -> Rates | None:
+    """The rates of the streams a query reads."""
+    if rates is None:
+        return None
+    own = {name: rate for name, rate in rates.by_stream.items() if name in query.streams}
+    return Rates(own, rates.cost)
 
 
 def _coloured(line: str) -> str:

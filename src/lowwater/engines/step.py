@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import TracebackType
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -33,7 +34,7 @@ class Where:
 
 def step(kernel: Kernel, port: int, element: Element, where: Where) -> Sequence[Element]:
     """What comes of one element."""
-    try:
+    with _Named(where):
         if isinstance(element, pl.DataFrame):
             return kernel.on_chunk(port, element)
         if isinstance(element, End):
@@ -41,9 +42,31 @@ def step(kernel: Kernel, port: int, element: Element, where: Where) -> Sequence[
         if isinstance(element, GroupPunctuation):
             return kernel.on_group_punctuation(port, element)
         return kernel.on_punctuation(port, element)
-    except LowwaterError as error:
-        error.add_note(f"in {where.title} ({where.origin})")
-        raise
-    except Exception as error:
-        named = f"{where.title} {where.detail} ({where.origin})"
-        raise OperatorError(named, error) from error
+
+
+def proceed(kernel: Kernel, where: Where) -> Sequence[Element]:
+    """What comes of a portion of the work that is left."""
+    with _Named(where):
+        return kernel.go_on()
+
+
+class _Named:
+    """What goes wrong inside names the operator."""
+
+    __slots__ = ("_where",)
+
+    def __init__(self, where: Where):
+        self._where = where
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        where = self._where
+        if isinstance(error, LowwaterError):
+            error.add_note(f"in {where.title} ({where.origin})")
+        elif isinstance(error, Exception):
+            named = f"{where.title} {where.detail} ({where.origin})"
+            raise OperatorError(named, error) from error

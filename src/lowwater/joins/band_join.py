@@ -127,6 +127,7 @@ class BandJoin(Kernel):
         others = self._others(port, low, high)
         if others is None:
             return None
+        self.comparisons += self._reach.seen_by(rows.height, others.height, high - low)
         return self._shape.match(*((rows, others) if port == 0 else (others, rows)))
 
     def _threshold(self, port: int) -> int:

@@ -39,6 +39,8 @@ class HalfJoin(BandJoin):
             self._keep(RIGHT, rows, low, high)
             return self._answered(met)
         others = self._others(LEFT, low, high)
+        if others is not None:
+            self.comparisons += self._reach.seen_by(rows.height, others.height, high - low)
         numbered = rows.with_row_index(AT)
         pairs = None if others is None else shape.match(numbered, others)
         if pairs is None or not pairs.height:
@@ -60,6 +62,7 @@ class HalfJoin(BandJoin):
             waiting = read(self.store, ROWS[LEFT], slice_, slice_ + 1)
             assert waiting is not None
             numbered = waiting.with_row_index(AT)
+            self.comparisons += self._reach.seen_by(rows.height, waiting.height, high - low)
             found = shape.match(numbered, rows).select(AT).unique()
             if not found.height:
                 continue

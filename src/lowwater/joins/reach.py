@@ -43,6 +43,12 @@ class Reach(Protocol):
     def span(self) -> int:
         """How far apart matching times can be, in ticks."""
 
+    def seen_by(self, rows: int, others: int, spread: int) -> int:
+        """About how many pairs are compared when rows meet others in their reach together.
+
+        Each of rows that are spread over so many ticks sees only the others in its own reach.
+        """
+
     def describe(self) -> str:
         """The reach in words, in ticks."""
 
@@ -85,6 +91,10 @@ class Band:
         """The wider side of the band."""
         return max(abs(self.before), abs(self.after), 1)
 
+    def seen_by(self, rows: int, others: int, spread: int) -> int:
+        """The others are spread over the band and as far as the rows are."""
+        return _share(rows * others, self.before + self.after + 1, spread)
+
     def describe(self) -> str:
         """The band in words."""
         return f"-{self.before} .. +{self.after}"
@@ -125,9 +135,17 @@ class SameBucket:
         """The bucket's width."""
         return self.width
 
+    def seen_by(self, rows: int, others: int, spread: int) -> int:
+        """The others are spread over a bucket and as far as the rows are."""
+        return _share(rows * others, self.width, spread)
+
     def describe(self) -> str:
         """The bucket in words."""
         return f"same bucket of {self.width}"
+
+
+def _share(pairs: int, length: int, spread: int) -> int:
+    return max(1, pairs * length // (length + spread))
 
 
 def _clamp(partner: int, time: int) -> int:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import Chunk, Element, End, GroupPunctuation, Punctuation
@@ -50,6 +50,11 @@ class Kernel:
     rule: ClassVar[str] = "promises pass through"
     """How output promises follow from input promises, in words (shown by explain)."""
 
+    comparisons = 0
+    """Pairs of rows compared so far: what a join's work is measured by."""
+    in_portions = False
+    """Whether the engine lets work that can be cut wait for :meth:`go_on`."""
+
     def __init__(self, store: ChunkStore, ports: int = 1):
         self.store = store
         self.ports = ports
@@ -77,6 +82,18 @@ class Kernel:
         """What leaves when an input ends."""
         return []
 
+    @property
+    def more(self) -> bool:
+        """Whether work is left for which nothing new is needed."""
+        return False
+
+    def go_on(self) -> Sequence[Element]:
+        """Do a portion of the work that is left."""
+        return []
+
+    def took(self, nanoseconds: int) -> None:
+        """Be told how long the last step took."""
+
     def asks(self) -> Sequence[Ask]:
         """The progress that would let this kernel answer something it holds back."""
         return []
@@ -97,6 +114,10 @@ class Kernel:
         """The promises held, by input or attribute, for people to look at."""
         return {}
 
+    def about(self) -> dict[str, str | int | float]:
+        """What else people may want to know: choices made and why, sizes of buffers."""
+        return {}
+
     def settle(self) -> None:
         """Make the state small: an engine is about to write it. Answers stay what they are."""
 
@@ -109,27 +130,27 @@ class Kernel:
         self._open = set(saved["open"])
 
 
-class Finishing(Kernel, ABC):
+@runtime_checkable
+class Finishing(Protocol):
     """A kernel of which several copies can run, each on some of the rows: what they let go by the
-    same promise, finished together, is what one kernel would have let go.
+    same promise, finished together, is what one of them would let go if it had all rows.
 
     ``finished`` touches no state: it may run in a process that has none of it.
     """
 
-    in_part = False
-    """Whether what leaves will be given to :meth:`finished`, together with that of other copies."""
-
-    @abstractmethod
-    def finished(self, parts: Chunk) -> Chunk:
+    def finished(self, parts: Chunk, /) -> Chunk:
         """The answers, from what all copies let go."""
 
 
-class Reducing(Finishing):
+class Reducing(Kernel, ABC):
     """A kernel that aggregates, so that rows can be reduced on the way to it and its answers be
-    put together from the answers of several copies of it.
+    put together from the answers of several copies of it, each of which saw some of the rows.
 
-    ``reduced`` touches no state either. With ``in_part``, answers leave as partials.
+    ``reduced`` and ``finished`` touch no state: they may run in a process that has none of it.
     """
+
+    in_part = False
+    """Whether answers leave as partials, to be given to :meth:`finished` together."""
 
     @abstractmethod
     def reduced(self, chunk: Chunk) -> Chunk:
@@ -138,3 +159,7 @@ class Reducing(Finishing):
     @abstractmethod
     def on_partials(self, partials: Chunk) -> None:
         """Take partials in as if they were the rows they came from."""
+
+    @abstractmethod
+    def finished(self, parts: Chunk) -> Chunk:
+        """The answers, from partial answers of all copies."""

@@ -73,6 +73,11 @@ class Derivation:
         """The one input the column follows; None if there are several."""
         return self.sources[0][0] if len(self.sources) == 1 else None
 
+    def is_greatest(self, columns: Sequence[str]) -> bool:
+        """Whether the column is the greatest of exactly these, unchanged."""
+        plain = self.how == "all" and self.bucket == 1 and not self.numbered
+        return plain and set(self.sources) == {(name, 0) for name in columns}
+
     def rounded(self, mark: int) -> int:
         """What a mark of the value before rounding says about the value."""
         if mark in (BEGINNING, END_OF_TIME):

@@ -16,11 +16,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-import polars as pl
-
-from lowwater.operators.kernel import Ask, Finishing, Kernel
-from lowwater.state.slicing import Slicing
-from lowwater.state.store import ChunkStore, add, split, take
+from lowwater.operators.kernel import Ask, Kernel
+from lowwater.operators.time_buffer import TimeBuffer
+from lowwater.state.store import ChunkStore
 from lowwater.stream.element import BEGINNING, Chunk, Element, Punctuation, moved
 from lowwater.stream.low_water_mark import LowWaterMark
 from lowwater.stream.time_domain import TimeDomain
@@ -46,45 +44,18 @@ class Merge(Kernel):
         self._behind = dict(carried or {})
         self._carried = {name: LowWaterMark(range(ports)) for name in self._behind}
         self._told: dict[str, int] = {}
-        self._time, self._domain, self._slicing = time, domain, Slicing(slice_ticks)
-        self._ticks = domain.to_ticks(pl.col(time))
+        self._time, self._domain = time, domain
         self._registers = LowWaterMark(range(ports))
-        self._held: dict[int, tuple[int, int]] = {}  # per slice, the least and greatest time held
+        self._buffer = TimeBuffer(store, HELD, time, domain, slice_ticks)
 
     def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
         """Hold rows until the registers pass them."""
-        times = self._domain.array_of(chunk[self._time])
-        low, high = int(times.min()), int(times.max())
-        if high <= self._registers.value and not self._held:
-            return [self._sorted(chunk)]
-        if self._slicing.observe(chunk.height, low, high):
-            self._reslice()
-        self._hold_all(chunk, low, high)
+        if not self._buffer:
+            high = int(self._domain.array_of(chunk[self._time]).max())
+            if high <= self._registers.value:
+                return [self._buffer.sorted(chunk)]
+        self._buffer.put(chunk)
         return self._release(self._registers.value)
-
-    def _hold_all(self, rows: Chunk, low: int, high: int) -> None:
-        width = self._slicing.width
-        if low // width == high // width:
-            self._hold(low // width, rows, low, high)
-            return
-        for slice_, part in split(rows, self._ticks // width):
-            times = self._domain.array_of(part[self._time])
-            self._hold(slice_, part, int(times.min()), int(times.max()))
-
-    def _reslice(self) -> None:
-        spans = list(self._held.values())
-        rows = take(self.store, HELD)
-        self._held.clear()
-        if rows is not None:
-            self._hold_all(rows, min(low for low, _ in spans), max(high for _, high in spans))
-
-    def _hold(self, slice_: int, rows: Chunk, low: int, high: int) -> None:
-        add(self.store, HELD, slice_, rows)
-        least, most = self._held.get(slice_, (low, high))
-        self._held[slice_] = (min(least, low), max(most, high))
-
-    def _sorted(self, rows: Chunk) -> Chunk:
-        return rows if rows.height == 1 else rows.sort(self._time, maintain_order=True)
 
     def on_punctuation(self, port: int, promise: Punctuation) -> Sequence[Element]:
         """Move a register; release what it let go; most promises on other attributes end here."""
@@ -122,25 +93,12 @@ class Merge(Kernel):
 
     def _release(self, mark: int) -> list[Element]:
         """Every held row not above the mark, in order."""
-        released: list[Chunk] = []
-        for slice_ in [s for s in self.store.slices(HELD) if self._held[s][0] <= mark]:
-            rows = take(self.store, HELD, slice_, slice_ + 1)
-            assert rows is not None
-            most = self._held.pop(slice_)[1]
-            if most > mark:
-                later = rows.filter(self._ticks > mark)
-                least = int(self._domain.array_of(later[self._time]).min())
-                self._hold(slice_, later, least, most)
-                rows = rows.filter(self._ticks <= mark)
-            released.append(self._sorted(rows))
-        return [pl.concat(released) if len(released) > 1 else released[0]] if released else []
+        rows = self._buffer.upto(mark)
+        return [] if rows is None else [rows]
 
     def asks(self) -> Sequence[Ask]:
         """The least held row wants every register behind it to come up to its time."""
-        if not self._held:
-            return []
-        least = self._held[self.store.slices(HELD)[0]][0]
-        return self.needs(self._time, least)
+        return self.needs(self._time, self._buffer.least) if self._buffer else []
 
     def needs(self, attribute: str, mark: int) -> Sequence[Ask]:
         """Every register that is behind must move."""
@@ -164,8 +122,7 @@ class Merge(Kernel):
             "registers": registers,
             "carried": {n: (each.marks(), each.value) for n, each in self._carried.items()},
             "told": dict(self._told),
-            "held": dict(self._held),
-            "slicing": self._slicing.snapshot(),
+            "held": self._buffer.snapshot(),
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
@@ -175,11 +132,10 @@ class Merge(Kernel):
         for name, marks in self._carried.items():
             marks.restore(*saved["carried"][name])
         self._told = dict(saved["told"])
-        self._held = dict(saved["held"])
-        self._slicing.restore(saved["slicing"])
+        self._buffer.restore(saved["held"])
 
 
-class Sort(Merge, Finishing):
+class Sort(Merge):
     """Orders one input by ``time``.
 
     Copies that are told the same let go of all rows up to the same mark. So what they let go at
@@ -198,9 +154,6 @@ class Sort(Merge, Finishing):
     ):
         super().__init__(store, 1, time, domain, slice_ticks, carried)
 
-    def _sorted(self, rows: Chunk) -> Chunk:
-        return rows if self.in_part else super()._sorted(rows)
-
     def finished(self, parts: Chunk) -> Chunk:
-        """The rows of all copies in order."""
-        return super()._sorted(parts)
+        """Rows of several copies that left at one mark, in order."""
+        return self._buffer.sorted(parts)

@@ -36,7 +36,8 @@ def compile_plan(root: Node, shape: PlanShape = "out-of-order") -> PhysicalPlan:
     _refuse_same_names(root)
     compiler = Compiler(_COMPILERS, shape == "in-order", _numbered_nodes(root))
     last = compiler.compile(root)
-    if compiler.in_order and isinstance(root, nodes.JoinNode) and root.time is not None:
+    unordered = isinstance(root, nodes.JoinNode) and root.ordering is None
+    if compiler.in_order and unordered and root.time is not None:
         compiler.sort(root, last, root.time)
     plan = PhysicalPlan(tuple(compiler.operators), dict(root.schema), compiler.in_order)
     return replace(plan, operators=tuple(compiler.quiet(plan, each) for each in plan.operators))

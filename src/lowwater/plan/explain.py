@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lowwater.plan.expecting import Rates, expected
 from lowwater.plan.layout import lay_out
 from lowwater.plan.nodes import DistinctNode, GroupAggregateNode, JoinNode, SourceNode
 from lowwater.plan.physical import Operator, PhysicalPlan
@@ -13,11 +14,16 @@ LONGEST_DETAIL = 120
 """Characters of what is said of an operator beside its name."""
 
 
-def explain(plan: PhysicalPlan) -> str:
-    """Operators from the result down, with partitioning, state and progress rules."""
+def explain(plan: PhysicalPlan, rates: Rates | None = None) -> str:
+    """Operators from the result down, with partitioning, state and progress rules.
+
+    With ``rates``, ordered joins say what they are expected to take.
+    """
+    if rates is not None:
+        rates.check(plan)
     lines = [f"{'in-order' if plan.in_order else 'out-of-order'} plan"]
     shown: set[int] = set()
-    _walk(plan, plan.result, "", "", lines, shown)
+    _walk(plan, plan.result, "", "", lines, shown, rates)
     return "\n".join([*lines, *_stages(plan)])
 
 
@@ -39,7 +45,13 @@ def _stages(plan: PhysicalPlan) -> list[str]:
 
 
 def _walk(
-    plan: PhysicalPlan, operator: Operator, lead: str, rest: str, lines: list[str], shown: set[int]
+    plan: PhysicalPlan,
+    operator: Operator,
+    lead: str,
+    rest: str,
+    lines: list[str],
+    shown: set[int],
+    rates: Rates | None,
 ) -> None:
     again = " (shown above)" if operator.index in shown else ""
     lines.append(f"{lead}{operator.title}  {_short(operator.detail)}{again}".rstrip())
@@ -57,6 +69,8 @@ def _walk(
         spread = ", ".join(operator.partition) if operator.partition else "none (one partition)"
         lines.append(f"{inner}partitioned by: {spread}")
     lines += [f"{inner}{line}" for line in _jointly(plan, operator)]
+    if rates is not None and operator.name == "join":
+        lines += [f"{inner}{line}" for line in expected(operator.node, rates)]
     for at, index in enumerate(operator.inputs):
         last = at == len(operator.inputs) - 1
         _walk(
@@ -66,6 +80,7 @@ def _walk(
             rest + ("    " if last else "│   "),
             lines,
             shown,
+            rates,
         )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from lowwater.errors import OptionError, QueryError
+from lowwater.joins.ordered.strategy import ORDERS, Order, Ordering
 from lowwater.joins.reach import Band, Reach, SameBucket
 from lowwater.joins.shape import HOWS, Carried, How
 from lowwater.plan import nodes
@@ -29,6 +30,26 @@ def same(width: Duration) -> Same:
     return Same(width)
 
 
+def ordering_of(order: Order | None, alpha: float | None) -> Ordering | None:
+    """How results are put in order, checked; None if they are not."""
+    if order is None:
+        if alpha is not None:
+            raise OptionError("alpha= goes with order='adaptive'")
+        return None
+    if order not in ORDERS:
+        raise OptionError(f"order= is one of {', '.join(map(repr, ORDERS))}, not {order!r}")
+    if alpha is None:
+        return Ordering(order)
+    if order != "adaptive":
+        raise OptionError(f"alpha= goes with order='adaptive', and this is {order!r}")
+    if not 0 <= alpha < 1:
+        raise OptionError(
+            "alpha= is the load at which results are worth holding, at least 0 and below 1,"
+            f" not {alpha!r}"
+        )
+    return Ordering(order, alpha)
+
+
 def joined(
     left: Node,
     right: Node,
@@ -39,6 +60,7 @@ def joined(
     times: tuple[str, str] | None,
     suffix: str,
     origin: str,
+    ordering: Ordering | None = None,
 ) -> Node:
     """Matching pairs of two inputs, bounded on progressing attributes."""
     if how not in HOWS:
@@ -53,7 +75,7 @@ def joined(
             f" {right_time!r} is {other.dtype}, or they count in different units"
         )
     reach = _reach(domain, pairs, within, left_time, right_time)
-    match = Match(pairs, (left_time, right_time), reach, where, how)
+    match = Match(pairs, (left_time, right_time), reach, where, how, ordering)
     return paired(left, right, match, suffix, origin)
 
 
@@ -66,6 +88,7 @@ class Match:
     reach: Reach
     where: str | None = None
     how: How = "inner"
+    ordering: Ordering | None = None
 
 
 def paired(left: Node, right: Node, match: Match, suffix: str, origin: str) -> Node:
@@ -86,7 +109,7 @@ def paired(left: Node, right: Node, match: Match, suffix: str, origin: str) -> N
     usable = [name for name, attribute in progress.items() if not attribute.nullable]
     inside = _inside(left, right, names)
     residual = compile_predicate(match.where, inside) if match.where else None
-    return nodes.JoinNode(
+    node = nodes.JoinNode(
         (left, right),
         schema,
         progress,
@@ -99,8 +122,31 @@ def paired(left: Node, right: Node, match: Match, suffix: str, origin: str) -> N
         residual,
         how,
         carried,
+        match.ordering,
         origin=origin,
     )
+    return node if match.ordering is None else in_order(node, match.ordering)
+
+
+def in_order(node: nodes.JoinNode, ordering: Ordering) -> nodes.JoinNode:
+    """The same join with its results in order; columns far behind their time progress no more."""
+    lags = node.out_lags
+    progress = {name: each for name, each in node.progress.items() if name in lags}
+    usable = [name for name, each in progress.items() if not each.nullable]
+    time = usable[0] if usable else None
+    return replace(node, progress=progress, time=time, ordering=ordering)
+
+
+def results_in_order(node: Node, ordering: Ordering) -> Node | None:
+    """The same rows with the results of the join they come from in order; None if from none."""
+    if isinstance(node, nodes.JoinNode):
+        return in_order(node, ordering)
+    if not isinstance(node, nodes.FilterNode):
+        return None
+    inner = results_in_order(node.inputs[0], ordering)
+    if inner is None:
+        return None
+    return replace(node, inputs=(inner,), progress=inner.progress, time=inner.time)
 
 
 _WHOLE: Mapping[How, tuple[int, ...]] = {

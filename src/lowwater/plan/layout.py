@@ -22,7 +22,8 @@ an operator of an earlier stage tells, each of its buckets sends to all buckets 
 the least of it. From there on, a kernel whose promises follow from promises alone tells the same
 everywhere. That is so for all kernels but a few. Sessions tell the start of the earliest one open,
 and windows that answer gradually (or from a table) what is out: that depends on rows they hold.
-Stamps tell when rows came. Behind one of these, an order begins a new stage.
+So does what a join tells in front of which rows wait, to come out in order. Stamps tell when rows
+came. Behind one of these, an order begins a new stage.
 
 Invariant: in every stage, two rows that any of its operators must bring together enter with equal
 keys, or the stage is single, or the operator is the combined one. An order that only row-wise
@@ -171,7 +172,7 @@ class _Planner:
             stage.single = stage.single or not stage.stateful
             return stage.single
         in_order = operator.ordered and self._ends(operator.index)
-        if in_order and not self._alike(operator.index, number):
+        if in_order and not (_lets_go_alike(operator) and self._alike(operator.index, number)):
             return False
         wanted = set(_wanted(operator, self._inside(operator, number)))
         met = [group for group in stage.groups if group[0] & feeds]
@@ -197,6 +198,8 @@ class _Planner:
         if not self._ends(operator.index):
             return False
         if operator.ordered:
+            if len(operator.inputs) > 1:
+                return False  # rows of both have to meet
             if not met and any(self._plan.operators[each].build for each in feeds):
                 return False  # rows of an earlier stage have no key to be spread by
         elif operator.name not in ("window", "group") or (
@@ -350,7 +353,19 @@ def _tells_alike(operator: Operator) -> bool:
     node = operator.node
     if operator.name == "window" and isinstance(node, nodes.WindowAggregateNode):
         return isinstance(node.flush, Immediate) or not node.groups
-    return operator.name in TELL_ALIKE
+    return operator.name in TELL_ALIKE and not _waits(operator)
+
+
+def _lets_go_alike(operator: Operator) -> bool:
+    """Whether copies of an order that are told the same let go of rows up to the same mark."""
+    return not _waits(operator) or operator.node.how == "inner"  # type: ignore[attr-defined]
+
+
+def _waits(operator: Operator) -> bool:
+    """Whether rows may wait in front of a join. What it is told of them, and tells, then depends on
+    which do; but pairs go by the promises alone."""
+    ordering = operator.node.ordering if isinstance(operator.node, nodes.JoinNode) else None
+    return operator.name == "join" and ordering is not None and ordering.order != "filter-order"
 
 
 def _restricted(key: Key, members: frozenset[int]) -> Key:

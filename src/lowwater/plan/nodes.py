@@ -6,12 +6,13 @@ the line of the user's program that made it. Building a node checks it; a node t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import polars as pl
 
 from lowwater.errors import QueryError, unknown_name
+from lowwater.joins.ordered.strategy import Ordering
 from lowwater.joins.reach import Reach
 from lowwater.joins.shape import Carried, How
 from lowwater.operators.aggregates import Aggregate
@@ -54,9 +55,20 @@ class Node:
         """Whether rows can carry the sequence number their one source gave them."""
         return False
 
+    @property
+    def stamps(self) -> tuple[str, ...]:
+        """The columns the greatest of which is the time of a row: several after joins."""
+        return () if self.time is None else (self.time,)
+
     def lag(self, column: str, other: str) -> int | None:
         """By how many ticks at most a progressing column is below another; None if by any."""
         return 0 if column == other else self.progress[column].behind.get(other)
+
+    def lag_of_time(self, column: str, stamps: Sequence[str]) -> int | None:
+        """By how many ticks at most a progressing column is below the greatest of others."""
+        lags = [self.lag(column, name) for name in stamps]
+        known = [lag for lag in lags if lag is not None]
+        return max(known) if len(known) == len(lags) else None
 
     def need(self, column: str, what: str = "column") -> pl.DataType:
         """The type of a column; an error that names the known ones if there is none."""
@@ -139,6 +151,11 @@ class FilterNode(Node):
         """Filtering keeps the numbers of the rows that stay."""
         return self.inputs[0].numbered
 
+    @property
+    def stamps(self) -> tuple[str, ...]:
+        """Those of the input."""
+        return self.inputs[0].stamps
+
 
 @dataclass(frozen=True, eq=False)
 class ProjectNode(Node):
@@ -152,6 +169,17 @@ class ProjectNode(Node):
     def numbered(self) -> bool:
         """Projecting keeps the rows and so their numbers."""
         return self.inputs[0].numbered
+
+    @property
+    def stamps(self) -> tuple[str, ...]:
+        """Those of the input, if all are passed on; else the column computed from them."""
+        before = self.inputs[0].stamps
+        if before and all(name in self.copied for name in before):
+            return tuple(self.copied[name] for name in before)
+        for name, derivation in self.derived.items():
+            if derivation.is_greatest(before):
+                return (name,)
+        return super().stamps
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,11 +254,63 @@ class JoinNode(Node):
     how: How
     carried: tuple[Carried, ...] = ()
     """Columns beside the two times that progress."""
+    ordering: Ordering | None = None
+    """How results are put in order of their times, if they are."""
 
     @property
     def domain(self) -> TimeDomain:
         """How both times count."""
         return self.inputs[0].progress[self.times[0]].domain
+
+    @property
+    def kept_seconds(self) -> tuple[float, ...]:
+        """Seconds for which rows of each input can be met by later ones of the other."""
+        rate = max(1, self.domain.ticks_per_second)
+        return tuple(max(0, self.reach.behind(side)) / rate for side in (0, 1))
+
+    def side_stamps(self, side: int) -> tuple[str, ...]:
+        """The columns of an input whose greatest is the time of its rows."""
+        stamps = self.inputs[side].stamps
+        return stamps if self.times[side] in stamps else (self.times[side],)
+
+    def out_stamps(self, side: int) -> tuple[str, ...]:
+        """The same columns, as they are called in the output."""
+        if side == 0:
+            return self.side_stamps(0)
+        inside = {inside: out for out, inside in self.merged.items()}
+        names = (self.right_names[name] for name in self.side_stamps(1))
+        return tuple(inside.get(name, name) for name in names)
+
+    def side_lags(self, side: int) -> dict[str, int]:
+        """The progressing columns of an input: how far at most each is below its row's time."""
+        given, stamps = self.inputs[side], self.side_stamps(side)
+        lags = {name: given.lag_of_time(name, stamps) for name in given.progress}
+        return {name: lag for name, lag in lags.items() if lag is not None}
+
+    @property
+    def out_lags(self) -> dict[str, int]:
+        """The progressing columns of the output: how far at most each is below the time of its
+        row, which is the greater of both sides'."""
+        out_times = (self.times[0], self.out_stamps(1)[self.side_stamps(1).index(self.times[1])])
+        places = [(side, self.times[side], out_times[side]) for side in (0, 1)]
+        places += [(each.side, each.name, each.out) for each in self.carried]
+        lags: dict[str, int] = {}
+        for side, name, out in places:
+            own = self.side_lags(side).get(name)
+            to_time = self.inputs[side].lag(name, self.times[side])
+            other = self.side_lags(1 - side).get(self.times[1 - side])
+            if out not in self.progress or own is None or to_time is None or other is None:
+                continue
+            lag = max(own, to_time + self.reach.behind(side) + other)
+            lags[out] = min(lag, lags.get(out, lag))
+        return lags
+
+    @property
+    def stamps(self) -> tuple[str, ...]:
+        """Those of both sides, or of the one whose rows come out."""
+        if self.how in ("semi", "anti"):
+            return self.side_stamps(0)
+        return tuple(dict.fromkeys((*self.out_stamps(0), *self.out_stamps(1))))
 
 
 @dataclass(frozen=True, eq=False)

@@ -209,3 +209,19 @@ def test_a_heartbeat_answers_for_silent_groups() -> None:
     out, run = answers(beating.window("10 s").group_by("g").agg(n="count(*)"))
     assert out.index((0, 10, "silent", 1)) == 1
     assert run.metrics().stream("devices").heartbeats > 30
+
+
+@pytest.mark.parametrize("order", ["sync-filter", "filter-order", "adaptive"])
+@pytest.mark.parametrize("how", ["inner", "left"])
+def test_a_silent_input_holds_no_ordered_results_back(order: Any, how: Any) -> None:
+    """Each busy row meets the sparse one of second 0; nothing else would let them leave."""
+
+    def longest(**idle: Any) -> int:
+        sparse = lw.stream(log(SPARSE), name="sparse", time="ts", **idle)
+        busy = lw.stream(log(BUSY), name="busy", time="ts")
+        pairs = busy.join(sparse, within=("200 s", "0 s"), how=how, order=order)
+        return finished(pairs.select("arrived"), tick=0).metrics().latency.longest
+
+    assert longest() >= 99 * SECOND
+    asked = longest(idle=lw.on_demand("2 s"))
+    assert asked <= (2 if how == "inner" else 3) * SECOND

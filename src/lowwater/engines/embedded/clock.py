@@ -9,9 +9,18 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import dataclass
 from typing import Literal, Protocol
 
-Charge = Literal["nothing", "measured"] | int
+
+@dataclass(frozen=True, slots=True)
+class PerComparison:
+    """Work costs so many nanoseconds for each pair of rows a join compares, and else nothing."""
+
+    nanoseconds: float
+
+
+Charge = Literal["nothing", "measured"] | int | PerComparison
 """What a step of work costs on a virtual clock; a number is nanoseconds a step."""
 
 
@@ -30,8 +39,8 @@ class Clock(Protocol):
     def wake(self) -> None:
         """End a wait early."""
 
-    def worked(self, nanoseconds: int) -> None:
-        """Take note that a step of work took this long."""
+    def worked(self, nanoseconds: int, comparisons: int = 0) -> int:
+        """Take note that a step of work took this long; say how long it counts as."""
 
 
 class VirtualClock:
@@ -55,12 +64,16 @@ class VirtualClock:
     def wake(self) -> None:
         """A jump cannot be woken."""
 
-    def worked(self, nanoseconds: int) -> None:
+    def worked(self, nanoseconds: int, comparisons: int = 0) -> int:
         """Let work take time, as charged."""
-        if self._charge == "measured":
-            self._now += nanoseconds
-        elif self._charge != "nothing":
-            self._now += self._charge
+        if self._charge == "nothing":
+            return nanoseconds
+        if isinstance(self._charge, PerComparison):
+            nanoseconds = round(self._charge.nanoseconds * comparisons)
+        elif self._charge != "measured":
+            nanoseconds = self._charge
+        self._now += nanoseconds
+        return nanoseconds
 
 
 class WallClock:
@@ -85,8 +98,9 @@ class WallClock:
         """End a sleep early."""
         self._event.set()
 
-    def worked(self, nanoseconds: int) -> None:
+    def worked(self, nanoseconds: int, comparisons: int = 0) -> int:
         """Real work takes real time by itself."""
+        return nanoseconds
 
 
 def stopwatch() -> int:

@@ -3,7 +3,8 @@
 An execution step runs the current operator on one element; then the next operator is chosen:
 *Forward* to a successor that has input, else *Encore* on the same operator, else *Backtrack* to a
 predecessor. When backtracking arrives at a source that has nothing to read, the source makes an
-enabling timestamp, if some operator waits for one and the source is declared to make them.
+enabling timestamp, if some operator waits for one and the source is declared to make them. Work
+that an operator can leave for later is done when nothing is left to be told, in portions.
 
 Invariant: between two readings of sources every queue is empty; what waits is in kernels.
 """
@@ -21,7 +22,7 @@ from lowwater.engines.embedded.feed import Feed
 from lowwater.engines.embedded.graph import Stage, Totals
 from lowwater.errors import LowwaterError, SinkError, StreamWarning
 from lowwater.metrics import Histogram, RunMetrics
-from lowwater.operators.kernel import Ask
+from lowwater.operators.kernel import Ask, Kernel
 from lowwater.plan.physical import PhysicalPlan
 from lowwater.sinks import Sink, complete
 from lowwater.sources.replay import clock_times
@@ -85,6 +86,9 @@ class EmbeddedEngine:
         for index in range(len(self._plan.operators)):
             node = self._stages.get(index) or self._feeds[index]
             node.outputs = [self._stages[i].inputs[p] for i, p in self._plan.consumers(index)]
+        self._leaving = [
+            stage for stage in self._stages.values() if type(stage.kernel).go_on is not Kernel.go_on
+        ]
         last = self._plan.result.index
         (self._stages.get(last) or self._feeds[last]).deliver = self._deliver
 
@@ -189,6 +193,16 @@ class EmbeddedEngine:
         for arc in feed.outputs:
             if arc:
                 self._descend(arc.target)
+        self._finish()
+
+    def _finish(self) -> None:
+        """Work that was left until everything that was said is known."""
+        for stage in self._leaving:
+            while stage.kernel.more:
+                stage.execute()
+                for arc in stage.outputs:
+                    if arc:
+                        self._descend(arc.target)
 
     def _descend(self, stage: Stage) -> None:
         path = [stage]

@@ -12,7 +12,7 @@ from datetime import datetime
 import polars as pl
 
 from lowwater.engines.embedded.clock import Clock, stopwatch
-from lowwater.engines.step import Where, step
+from lowwater.engines.step import Where, proceed, step
 from lowwater.metrics import OperatorMetrics
 from lowwater.operators.kernel import Kernel
 from lowwater.plan.physical import Operator
@@ -98,6 +98,7 @@ class Stage:
         self._where = Where.of(operator)
         self.store = MemoryStore()
         self.kernel: Kernel = operator.build(self.store, clock.now)
+        self.kernel.in_portions = True
         self.inputs: list[Arc] = [Arc(self, port, totals) for port in range(len(operator.inputs))]
         self.outputs: list[Arc] = []
         self.deliver: Callable[[Element], None] | None = None
@@ -114,14 +115,18 @@ class Stage:
         return any(self.inputs)
 
     def execute(self) -> None:
-        """Take one element in and push what comes of it."""
-        arc = next(each for each in self.inputs if each)
-        element = arc.pop()
+        """Take one element in, or go on with what is left, and push what comes of it."""
+        arc = next((each for each in self.inputs if each), None)
+        element = arc.pop() if arc is not None else None
+        compared = self.kernel.comparisons
         begun = stopwatch()
-        results = self._run(arc.port, element)
+        if arc is None or element is None:
+            results = proceed(self.kernel, self._where)
+        else:
+            results = self._run(arc.port, element)
         took = stopwatch() - begun
         self.busy += took
-        self._clock.worked(took)
+        self.kernel.took(self._clock.worked(took, self.kernel.comparisons - compared))
         self._meter()
         for result in results:
             self._emit(result)
@@ -184,4 +189,5 @@ class Stage:
             max((arc.length.peak for arc in self.inputs), default=0),
             self.busy / 1e9,
             self.idle / elapsed if elapsed else 0.0,
+            self.kernel.about(),
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -94,7 +95,9 @@ class Graph:
                 self.left[origin].append(element)
             for index, port in self._consumers.get(origin, ()):
                 member = self.members[index]
+                begun = time.perf_counter_ns()
                 results = step(member.kernel, port, element, member.part.where)
+                member.kernel.took(time.perf_counter_ns() - begun)
                 _count(member.counts, rows, results)
                 queue.extend((index, result) for result in results)
 

@@ -102,7 +102,7 @@ def _parts(plan: PhysicalPlan, layout: Layout) -> dict[int, Part]:
             Where.of(operator),
             operator.inputs,
             operator.build,
-            operator.index in combined,
+            operator.index in combined and not operator.ordered,
             {
                 name: attribute.domain
                 for node in (operator.node, *operator.node.inputs)

@@ -16,6 +16,7 @@ from lowwater.metrics import (
     RunMetrics,
     StreamMetrics,
     completeness_metrics,
+    together,
 )
 from lowwater.plan.physical import Operator, PhysicalPlan
 from lowwater.progress.late import LATE, LateAccount
@@ -140,6 +141,7 @@ class Reports:
             0,
             0.0,
             0.0,
+            together([each["about"] for each in about]),
         )
 
     def _read(self, name: str, source: object) -> int:

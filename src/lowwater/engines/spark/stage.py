@@ -403,6 +403,7 @@ class Bucket:
                 "chunks": store.chunks,
                 "rows": store.rows,
                 "bytes": store.bytes,
+                "about": member.kernel.about(),
             }
         streams = {
             intake.spec.name: {name: intake.shown(name) for name in intake.spec.domains}

@@ -107,6 +107,8 @@ class Compiler:
         """Append an operator and give its index; ``ordered`` if its kernel puts rows in order."""
         index = len(self.operators)
         rule = kernel.rule if kernel else "promises follow from the contract"
+        if name == "join" and isinstance(node, nodes.JoinNode):
+            ordered = node.ordering is not None
         self.operators.append(
             Operator(
                 index, name, detail, inputs, build, describe, rule, partition, stateful, node,

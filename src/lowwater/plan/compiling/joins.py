@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import polars as pl
+
 from lowwater.joins.band_join import BandJoin
 from lowwater.joins.half_join import HalfJoin
+from lowwater.joins.ordered.ordered_join import OrderedJoin, OrderedShape, Timed, number_of
 from lowwater.joins.reach import Band
 from lowwater.joins.shape import JoinShape
+from lowwater.operators.kernel import Kernel
 from lowwater.plan import nodes
 from lowwater.plan.compiling.compiler import SLICES_PER_SPAN, Compiler, second
-from lowwater.plan.physical import Build, Demands
+from lowwater.plan.physical import Build, Demands, Describe
 from lowwater.progress.describe import Demand
+from lowwater.state.store import ChunkStore
 
 
 def compile_join(plan: Compiler, node: nodes.JoinNode, inputs: tuple[int, ...]) -> int:
@@ -28,7 +35,7 @@ def compile_join(plan: Compiler, node: nodes.JoinNode, inputs: tuple[int, ...]) 
         node.carried,
     )
     slice_ticks = max(second(node.domain), node.reach.span // SLICES_PER_SPAN)
-    kernel = HalfJoin if node.how in ("semi", "anti") else BandJoin
+    kernel = _kernel(node)
     places = [(side, node.times[side], shape.out_times[side], 0) for side in (0, 1)]
     places += [(each.side, each.name, each.out, each.behind) for each in node.carried]
     waited = {"left": (1,), "right": (0,), "full": (0, 1), "anti": (1,)}.get(node.how, ())
@@ -48,9 +55,6 @@ def compile_join(plan: Compiler, node: nodes.JoinNode, inputs: tuple[int, ...]) 
                 wanted[1 - side][other] |= _reached(node, side, demands[out].shifted(-behind))
         return wanted
 
-    def telling(awaited: frozenset[str]) -> Build:
-        return lambda store, _: kernel(store, shape, slice_ticks, by, awaited)
-
     detail = " and ".join(f"{a} = {b}" for a, b in node.on)
     detail = f"{node.how}, {_spell_reach(node)}" + (f", {detail}" if detail else "")
     if node.residual:
@@ -59,7 +63,14 @@ def compile_join(plan: Compiler, node: nodes.JoinNode, inputs: tuple[int, ...]) 
         plan.in_order_by(each, index, time)
         for each, index, time in zip(node.inputs, inputs, node.times, strict=True)
     )
+    if node.ordering is not None:
+        detail += f"; {node.ordering.describe()}"
+        return _in_order(plan, node, inputs, shape, slice_ticks, describe, detail)
     by = _joined_groups(plan, node, inputs)
+
+    def telling(awaited: frozenset[str]) -> Build:
+        return lambda store, _: kernel(store, shape, slice_ticks, by, awaited)
+
     index = plan.add(
         "join",
         detail,
@@ -78,6 +89,57 @@ def compile_join(plan: Compiler, node: nodes.JoinNode, inputs: tuple[int, ...]) 
             [left] if node.how in ("semi", "anti") else [left, right], by
         )
     return index
+
+
+def _kernel(node: nodes.JoinNode) -> type[BandJoin]:
+    return HalfJoin if node.how in ("semi", "anti") else BandJoin
+
+
+def _in_order(
+    plan: Compiler,
+    node: nodes.JoinNode,
+    inputs: tuple[int, ...],
+    shape: JoinShape,
+    slice_ticks: int,
+    describe: Describe,
+    detail: str,
+) -> int:
+    """A join whose results leave in order."""
+    kernel, ordering, domain = _kernel(node), node.ordering, node.domain
+    assert ordering is not None
+    numbered = (0,) if node.how in ("semi", "anti") else (0, 1)
+    alone = {"right": (1,), "full": (0, 1)}.get(node.how, (0,))
+    ordered = OrderedShape(
+        tuple(Timed(node.side_stamps(side), node.side_lags(side), domain) for side in (0, 1)),
+        Timed(node.stamps, node.out_lags, domain),
+        tuple(node.schema),
+        numbered,
+        tuple(node.out_stamps(side) for side in alone),
+        node.how == "inner",
+        node.kept_seconds,
+    )
+    numbers = {number_of(side): pl.Int64() for side in numbered}
+    wide = replace(shape, output={**shape.output, **numbers})
+
+    def wanted(demands: Demands) -> list[dict[str, Demand]]:
+        # Every mark lets results out.
+        marks = [dict.fromkeys(each.stamps, Demand.any_value()) for each in ordered.inputs]
+        return [given | mark for given, mark in zip(describe(demands), marks, strict=True)]
+
+    def join(store: ChunkStore) -> Kernel:
+        return kernel(store, wide, slice_ticks)
+
+    return plan.add(
+        "join",
+        detail,
+        node,
+        inputs,
+        lambda store, now: OrderedJoin(store, join, ordered, ordering, slice_ticks, now),
+        wanted,
+        OrderedJoin,
+        tuple(name for name, _ in node.on),
+        True,
+    )
 
 
 def _joined_groups(

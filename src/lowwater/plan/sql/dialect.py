@@ -66,6 +66,12 @@ class TableFunction(exp.Expression):
     arg_types: ClassVar = {"this": True, "clause": True, "alias": False}
 
 
+class OrderStrategy(exp.Expression):
+    """``USING ADAPTIVE ALPHA 0.3`` after ORDER BY: how the results of a join are put in order."""
+
+    arg_types: ClassVar = {"this": True, "alpha": False}
+
+
 class CreateStream(exp.Expression):
     """``CREATE STREAM name (columns) FROM 'format:path' ...``; ``clauses`` as they were said."""
 
@@ -172,7 +178,7 @@ class Parser(SqlParser):
 
     def _parse_word(self, known: str = "PANES, WINDOWS or ROWS") -> exp.Expr:
         token = self._curr
-        if token is None or not token.text.isalpha():
+        if not token or not token.text.isalpha():
             self.raise_error(f"a word is missing: {known}", token)
             return exp.var("")
         self._advance()
@@ -232,6 +238,25 @@ class Parser(SqlParser):
         if found is not None and not found.expressions and token:
             found.meta.update(line=token.line, start=token.start, end=self._prev.end)
         return found
+
+    def _parse_order(self, *given: Any, **named: Any) -> exp.Expr | None:
+        order = super()._parse_order(*given, **named)
+        if isinstance(order, exp.Order) and self._match(TokenType.USING):
+            order.set("strategy", self._parse_strategy())
+        return order
+
+    def _parse_strategy(self) -> exp.Expr:
+        """A name of one or two words with a dash between them, and ALPHA with a number."""
+        known = "SYNC-FILTER, FILTER-ORDER or ADAPTIVE"
+        first = word = self._parse_word(known)
+        words = [word.name]
+        while self._match(TokenType.DASH):
+            word = self._parse_word(known)
+            words.append(word.name)
+        name = exp.var("-".join(words).lower())
+        name.meta.update(first.meta, end=word.meta.get("end", 0))
+        alpha = self._parse_unary() if self._match_text_seq("ALPHA") else None
+        return self.expression(OrderStrategy(this=name, alpha=alpha))
 
     # ---- sources ---------------------------------------------------------------------------
 

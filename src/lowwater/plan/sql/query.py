@@ -19,6 +19,7 @@ from lowwater.plan.sql.bands import conjuncts
 from lowwater.plan.sql.grouping import Grouping
 from lowwater.plan.sql.joins import Joins
 from lowwater.plan.sql.listing import Item, aggregates, project, refuse
+from lowwater.plan.sql.ordering import OrderBy
 from lowwater.plan.sql.reading import at, one_query, wrong
 from lowwater.plan.sql.refusing import refuse_unread
 from lowwater.plan.sql.scope import Scope, flat
@@ -50,7 +51,7 @@ class Queries:
         refuse_unread(tree, self._text)
         known = self._with(tree, known)
         if isinstance(tree, exp.Subquery):
-            return self._ordered(tree, self.query(tree.this, known))
+            return self._order(tree).of_rows(self.query(tree.this, known))
         if isinstance(tree, exp.Union):
             return self._union(tree, known)
         if isinstance(tree, exp.Select):
@@ -84,7 +85,10 @@ class Queries:
             node = builders.united([first, self._alike(second, first)], self._origin)
             if tree.args.get("distinct"):
                 node = builders.deduplicated(node, (), self._origin)
-        return self._ordered(tree, node)
+        return self._order(tree).of_rows(node)
+
+    def _order(self, tree: exp.Expr) -> OrderBy:
+        return OrderBy(tree, self._text, self._values, self._origin)
 
     def _alike(self, node: Node, other: Node) -> Node:
         """A node whose columns are called, place by place, as those of another."""
@@ -110,14 +114,16 @@ class Queries:
             raise wrong("the window is given twice", self._text, own.tree)
         grouped = any(tree.args.get(part) is not None for part in ("group", "having"))
         grouped = grouped or any(aggregates(item.tree) for item in items)
+        order = self._order(tree)
         if grouped or own is not None or (clause is not None and not joined):
             node = Grouping(self._text, self._origin).aggregate(tree, scope, own or clause, items)
         else:
+            order.of_results(scope, items)
             node = project(scope, items, self._origin)
         if tree.args.get("distinct"):
             with at(self._text, tree.args["distinct"], tree):
                 node = builders.deduplicated(node, (), self._origin)
-        return self._ordered(tree, node)
+        return order.of_rows(node)
 
     def _refuse(self, tree: exp.Select) -> None:
         if tree.args.get("from_") is None:
@@ -149,46 +155,3 @@ class Queries:
                 raise wrong("the window is given twice", self._text, clause.tree)
             clause = clause or first.clause
         return scope, clause
-
-    # ---- order -----------------------------------------------------------------------------
-
-    def _ordered(self, tree: exp.Expr, node: Node) -> Node:
-        order = tree.args.get("order")
-        if order is None:
-            return node
-        first, *others = order.expressions
-        if others:
-            raise wrong("a stream is ordered by one progressing attribute", self._text, others[0])
-        if first.args.get("desc"):
-            raise wrong(
-                "a stream can be put in ascending order only: its last row never comes",
-                self._text,
-                first,
-            )
-        column = first.this
-        if not isinstance(column, exp.Column):
-            raise wrong("ORDER BY names a progressing attribute of the result", self._text, first)
-        name = self._result_column(column, node)
-        if name not in node.progress:
-            known = ", ".join(node.progress) or "none"
-            raise wrong(
-                f"a stream can be ordered by a progressing attribute only (here: {known}), and"
-                f" {name!r} is none",
-                self._text,
-                first,
-            )
-        with at(self._text, first):
-            return builders.ordered_by(node, name, self._origin)
-
-    def _result_column(self, column: exp.Column, node: Node) -> str:
-        choices = [column.name, f"{column.table}_{column.name}"] if column.table else [column.name]
-        for choice in reversed(choices):
-            alike = [name for name in node.schema if name.lower() == choice.lower()]
-            if alike:
-                return alike[0]
-        known = ", ".join(node.schema)
-        raise wrong(
-            f"ORDER BY: the result has no column {column.name!r} (it has {known})",
-            self._text,
-            column,
-        )

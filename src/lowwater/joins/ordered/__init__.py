@@ -1,0 +1,1 @@
+"""Joins whose results leave in the order of their times (Ordered: Sync-Filter, Filter-Order)."""

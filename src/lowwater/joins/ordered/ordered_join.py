@@ -1,0 +1,448 @@
+"""The ordered join (Ordered §4-§6): any join, with its rows or its results held back.
+
+The time of a row is its timestamp; that of a result the greatest of its rows'. Before the join is
+a buffer for each input, after it one for results. With Sync-Filter rows wait in front until the
+least mark of all inputs has passed them and are then joined by time; with Filter-Order they are
+joined as they come. Either way results leave once that mark has passed them: an earlier one can
+come from no row still to come, and from none that waits.
+
+Changing from Sync-Filter to Filter-Order joins what waits in front. Changing back needs nothing:
+results that are held go on to leave as the mark moves, those of rows joined since among them,
+until none is held (the paper's steps E to L).
+
+Invariant: after every step exactly the results not above the least mark have left. Rows are
+numbered as they come and results of one time leave by the numbers of their rows, so what leaves,
+and in which order, is the same whatever the strategy and whenever it changes.
+
+Work can be cut: an engine that asks for portions gets what is ready before the next is joined.
+The mark is then no higher than the least row that is still to be joined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import polars as pl
+
+from lowwater.joins.ordered.strategy import Ordering, Strategy
+from lowwater.operators.kernel import Ask, Kernel
+from lowwater.operators.time_buffer import TimeBuffer
+from lowwater.state.store import ChunkStore
+from lowwater.stream.element import (
+    BEGINNING,
+    END_OF_TIME,
+    Chunk,
+    Element,
+    End,
+    Punctuation,
+    moved,
+)
+from lowwater.stream.low_water_mark import LowWaterMark
+from lowwater.stream.time_domain import TimeDomain
+
+AT = "__at"
+"""The time of a row or result, in ticks."""
+TARGET = 10_000_000
+"""Nanoseconds a portion of work should take."""
+TICKS = TimeDomain(pl.Int64(), 1)
+
+
+def number_of(port: int) -> str:
+    """The column that numbers the rows of an input as they come."""
+    return f"__n{port}"
+
+
+@dataclass(frozen=True)
+class Timed:
+    """The time of the rows of an input, or of the results."""
+
+    stamps: tuple[str, ...]
+    """The columns the greatest of which is the time."""
+    lags: Mapping[str, int]
+    """Progressing columns: by how many ticks at most each is below the time."""
+    domain: TimeDomain
+
+    @property
+    def ticks(self) -> pl.Expr:
+        """The time, computed."""
+        return pl.max_horizontal(self.domain.to_ticks(pl.col(name)) for name in self.stamps).alias(
+            AT
+        )
+
+    def mark(self, promise: Punctuation) -> int:
+        """What a promise says of the time."""
+        return min(promise.values) if set(promise.attributes) <= set(self.stamps) else BEGINNING
+
+    def ask(self, port: int, mark: int) -> Ask:
+        """The wish that the time be promised up to a mark."""
+        return Ask.jointly(port, [(name, mark) for name in self.stamps])
+
+
+@dataclass(frozen=True)
+class OrderedShape:
+    """What an ordered join is made of."""
+
+    inputs: tuple[Timed, ...]
+    output: Timed
+    columns: tuple[str, ...]
+    """The columns that come out."""
+    numbered: tuple[int, ...]
+    """The inputs whose rows are in the output."""
+    sides: tuple[tuple[str, ...], ...]
+    """Stamps of the output that together have no nulls; one such group unless rows of either side
+    come out alone."""
+    paired: bool
+    """Whether every result has a row of each input."""
+    windows: tuple[float, ...]
+    """Seconds that rows of each input are kept."""
+
+
+class OrderedJoin(Kernel):
+    """Puts order on a join."""
+
+    rule: ClassVar[str] = "the least mark over the inputs, after the results it releases"
+
+    def __init__(
+        self,
+        store: ChunkStore,
+        join: Callable[[ChunkStore], Kernel],
+        shape: OrderedShape,
+        ordering: Ordering,
+        slice_ticks: int,
+        now: Callable[[], int],
+    ):
+        ports = range(len(shape.inputs))
+        super().__init__(store, len(ports))
+        self._join, self._shape, self._now = join(store), shape, now
+        self._strategy = Strategy(ordering, shape.windows, shape.inputs[0].domain.ticks_per_second)
+        self._mode = self._strategy.mode
+        self._waiting = [
+            TimeBuffer(store, f"waiting{port}", AT, TICKS, slice_ticks, [number_of(port)])
+            for port in ports
+        ]
+        numbers = [number_of(port) for port in shape.numbered]
+        self._held = TimeBuffer(store, "held", AT, TICKS, slice_ticks, numbers)
+        self._todo: list[Chunk | None] = [None for _ in ports]  # rows about to be joined, by time
+        self._registers = LowWaterMark(ports)
+        self._heard: list[dict[tuple[str, ...], Punctuation]] = [{} for _ in ports]
+        self._news = [False for _ in ports]  # whether the join is to be told something
+        self._ended: set[int] = set()  # inputs that ended and the join does not know
+        self._next = [0 for _ in ports]
+        self._latest = BEGINNING
+        self._known: dict[tuple[str, ...], int] = {}  # what the join promised
+        self._told: dict[tuple[str, ...], int] = {}
+        self._portion = 1
+        self._joined = 0  # rows, in the step before
+        self._compared = 0
+
+    # ---- rows and promises -----------------------------------------------------------------
+
+    def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
+        """Join rows now, or let them wait until they are in order."""
+        first = self._next[port]
+        self._next[port] += chunk.height
+        numbers = pl.int_range(first, first + chunk.height, dtype=pl.Int64)
+        rows = chunk.with_columns(self._shape.inputs[port].ticks, numbers.alias(number_of(port)))
+        self._latest = max(self._latest, int(rows[AT].max()))  # type: ignore[arg-type]
+        self._strategy.arrived(port, chunk.height, self._now(), self._latest)
+        self._follow()
+        if self._mode == "filter-order":
+            self._add(port, rows)
+        else:
+            self._waiting[port].put(rows)
+            self._let_in()
+        return self._turn()
+
+    def on_punctuation(self, port: int, promise: Punctuation) -> Sequence[Element]:
+        """Move a mark; let rows in and results out."""
+        before = self._heard[port].get(promise.attributes)
+        if not promise.goes_beyond(before.values if before else None):
+            return []
+        self._heard[port][promise.attributes] = promise
+        self._news[port] = True
+        if self._registers.advance(port, self._shape.inputs[port].mark(promise)):
+            self._let_in()
+        return self._turn()
+
+    def on_end(self, port: int) -> Sequence[Element]:
+        """An input that ended holds nobody back."""
+        self._open.discard(port)
+        self._ended.add(port)
+        self._registers.close(port)
+        self._let_in()
+        return self._ending(self._turn())
+
+    def _ending(self, elements: list[Element]) -> list[Element]:
+        return elements if self._open or self.more else [*elements, End()]
+
+    def _follow(self) -> None:
+        """Do as the strategy says."""
+        if self._mode == self._strategy.mode:
+            return
+        self._mode = self._strategy.mode
+        if self._mode == "filter-order":
+            for port, waiting in enumerate(self._waiting):
+                self._add(port, waiting.upto(END_OF_TIME))
+                self._news[port] = True
+
+    def _let_in(self) -> None:
+        """The rows that are in order now are to be joined."""
+        for port, waiting in enumerate(self._waiting):
+            if waiting:
+                self._add(port, waiting.upto(self._registers.value))
+                self._news[port] = True
+
+    def _add(self, port: int, rows: Chunk | None) -> None:
+        if rows is None:
+            return
+        before = self._todo[port]
+        self._todo[port] = rows if before is None else pl.concat([before, rows])
+
+    # ---- work ------------------------------------------------------------------------------
+
+    @property
+    def more(self) -> bool:
+        """Whether rows are still to be joined."""
+        return any(rows is not None for rows in self._todo)
+
+    def go_on(self) -> Sequence[Element]:
+        """Join some of them; after the last, if all inputs have ended, so has the output."""
+        return self._ending(self._release(self._work(self._portion)))
+
+    def took(self, nanoseconds: int) -> None:
+        """Learn what comparing costs, and how many rows make a portion."""
+        compared = self.comparisons - self._compared
+        self._compared = self.comparisons
+        self._strategy.took(nanoseconds, compared)
+        if compared and self._joined:
+            self._portion = max(1, TARGET * self._joined // max(1, nanoseconds))
+        self._joined = 0
+
+    def _turn(self) -> list[Element]:
+        """What an element leads to; joining is left for later if it is done in portions."""
+        if self.in_portions and self.more:
+            return self._release([])
+        return self._release(self._work(None))
+
+    def _work(self, portion: int | None) -> list[Chunk]:
+        """Join rows, the earliest first if not all; give what comes of it."""
+        results: list[Chunk] = []
+        upto = END_OF_TIME if portion is None else self._end_of(portion)
+        for port in range(self.ports):
+            rows = self._taken(port, upto)
+            if rows is not None:
+                self._joined += rows.height
+                results += self._after(self._join.on_chunk(port, rows.drop(AT)))
+        for port in range(self.ports):
+            if self._todo[port] is None and self._news[port]:
+                self._news[port] = False
+                for promise in self._promises(port):
+                    results += self._after(self._join.on_punctuation(port, promise))
+            done = self._todo[port] is None and not self._waiting[port]
+            if done and port in self._ended:
+                self._ended.discard(port)
+                results += self._after(self._join.on_end(port))
+        self.comparisons = self._join.comparisons
+        return results
+
+    def _end_of(self, portion: int) -> int:
+        """The time up to which a portion goes."""
+        times = np.concatenate([rows[AT].to_numpy() for rows in self._todo if rows is not None])
+        at = min(portion, len(times)) - 1
+        return int(np.partition(times, at)[at])
+
+    def _taken(self, port: int, upto: int) -> Chunk | None:
+        rows = self._todo[port]
+        self._todo[port] = None
+        if rows is None or upto >= END_OF_TIME:
+            return rows
+        later = rows.filter(pl.col(AT) > upto)
+        if later.height:
+            self._todo[port] = later
+            rows = rows.filter(pl.col(AT) <= upto)
+        return rows if rows.height else None
+
+    def _promises(self, port: int) -> list[Punctuation]:
+        """What the join may be told of an input: of rows still to come, and of those that wait."""
+        heard = self._heard[port].values()
+        if not self._waiting[port]:
+            return list(heard)
+        lags, mark = self._shape.inputs[port].lags, self._registers.value
+        ended = port in self._ended
+        return [
+            Punctuation.linear(name, min(END_OF_TIME if ended else value, moved(mark, -lags[name])))
+            for promise in heard
+            if promise.is_linear
+            for name, value in promise.bounds
+            if name in lags
+        ]
+
+    def _after(self, elements: Sequence[Element]) -> list[Chunk]:
+        """The results among what the join gives; its promises are remembered."""
+        results = []
+        for element in elements:
+            if isinstance(element, pl.DataFrame):
+                if element.height:
+                    results.append(element.with_columns(self._shape.output.ticks))
+            elif isinstance(element, Punctuation):
+                self._known[element.attributes] = min(element.values)
+        return results
+
+    # ---- order -----------------------------------------------------------------------------
+
+    @property
+    def mark(self) -> int:
+        """No result still to be found is below this time."""
+        if not self._shape.paired:
+            return min(self._known_of(side) for side in self._shape.sides)
+        todo = (int(rows[AT].min()) for rows in self._todo if rows is not None)  # type: ignore[arg-type]
+        return min((self._registers.value, *todo))
+
+    def _known_of(self, columns: tuple[str, ...]) -> int:
+        """What the join promised of the greatest of some columns."""
+        own = (mark for names, mark in self._known.items() if set(names) <= set(columns))
+        return END_OF_TIME if not self._open and not self.more else max(own, default=BEGINNING)
+
+    def _release(self, results: list[Chunk]) -> list[Element]:
+        mark = self.mark
+        out: Chunk | None = None
+        if results:
+            rows = pl.concat(results) if len(results) > 1 else results[0]
+            if not self._held and int(rows[AT].max()) <= mark:  # type: ignore[arg-type]
+                out = self._held.sorted(rows)
+            else:
+                self._held.put(rows)
+        if self._held:
+            out = self._held.upto(mark)
+        released: list[Element] = [] if out is None else [out.select(self._shape.columns)]
+        return [*released, *self._tell(mark)]
+
+    def _tell(self, mark: int) -> list[Element]:
+        """Results that are held or still to come are not below the mark."""
+        output = self._shape.output
+        told = self._once(dict.fromkeys(output.stamps, mark)) if self._shape.paired else []
+        for name, lag in output.lags.items():
+            known = self._known.get((name,), BEGINNING)
+            told += self._once({name: min(known, moved(mark, -lag))})
+        return told
+
+    def _once(self, bounds: Mapping[str, int]) -> list[Element]:
+        promise = Punctuation.jointly(bounds)
+        mark = min(promise.values)
+        if mark >= END_OF_TIME or mark <= self._told.get(promise.attributes, BEGINNING):
+            return []
+        self._told[promise.attributes] = mark
+        return [promise]
+
+    def finished(self, results: Chunk) -> Chunk:
+        """Results of several copies that left at one mark, in order."""
+        return results.sort(self._shape.output.ticks, maintain_order=True)
+
+    # ---- asking ----------------------------------------------------------------------------
+
+    def asks(self) -> Sequence[Ask]:
+        """The least row or result that is held wants the marks to come up to it."""
+        least = min(waiting.least for waiting in self._waiting)
+        if self._shape.paired:
+            return self._wants(min(least, self._held.least))
+        wants = [*self._wants(least), *self._through(self._join.asks())]
+        return [*wants, *(self._results_upto(self._held.least) if self._held else ())]
+
+    def _wants(self, mark: int) -> list[Ask]:
+        """Every input that is behind a mark should come up to it."""
+        if mark >= END_OF_TIME:
+            return []
+        behind = (port for port in sorted(self._open) if self._registers.of(port) < mark)
+        return [self._shape.inputs[port].ask(port, mark) for port in behind]
+
+    def _results_upto(self, mark: int) -> list[Ask]:
+        """What lets results up to a mark leave."""
+        if self._shape.paired:
+            return self._wants(mark)
+        bounds = [[(name, mark) for name in side] for side in self._shape.sides]
+        return [ask for side in bounds for ask in self._through(self._join.jointly_needs(side))]
+
+    def _through(self, asks: Sequence[Ask]) -> list[Ask]:
+        """Wishes of the join as wishes of this: rows that wait want all inputs as far."""
+        if self._mode == "filter-order":
+            return [ask for ask in asks if ask.port in self._open]
+        return [want for ask in asks for want in self._wants(max(m for _, m in ask.bounds))]
+
+    def needs(self, attribute: str, mark: int) -> Sequence[Ask]:
+        """The input progress without which nothing can be promised."""
+        return self.jointly_needs([(attribute, mark)])
+
+    def jointly_needs(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Ask]:
+        """Results must have left up to where no column of a later one is below its bound."""
+        output = self._shape.output
+        names = {name for name, _ in bounds}
+        if self._shape.paired and set(output.stamps) <= names:
+            return self._wants(max(mark for _, mark in bounds))
+        known = [(name, mark) for name, mark in bounds if name in output.lags]
+        if not known:
+            return []
+        furthest = max(mark + output.lags[name] for name, mark in known)
+        own = [bound for bound in known if bound[0] not in output.stamps]
+        needed = self._through(self._join.jointly_needs(own)) if own else []
+        return [*self._results_upto(furthest), *needed]
+
+    # ---- what people see, and saving -------------------------------------------------------
+
+    def marks(self) -> dict[str, int]:
+        """The marks of all inputs."""
+        stamps = [" or ".join(each.stamps) for each in self._shape.inputs]
+        return {f"{stamps[p]}[{p}]": self._registers.of(p) for p in range(self.ports)}
+
+    def about(self) -> dict[str, str | int | float]:
+        """The strategy, why it is in use, and what is held."""
+        waiting = self._waiting
+        return self._strategy.about() | {
+            "held_rows": self._held.rows,
+            "held_rows_peak": self._held.rows_peak,
+            "held_bytes": self._held.bytes,
+            "held_bytes_peak": self._held.bytes_peak,
+            "waiting_rows": sum(each.rows for each in waiting),
+            "waiting_rows_peak": max(each.rows_peak for each in waiting),
+        }
+
+    def settle(self) -> None:
+        """Let the join make its state small."""
+        self._join.settle()
+
+    def snapshot(self) -> dict[str, Any]:
+        """The marks, the numbers and the parts."""
+        assert not self.more, "rows are still to be joined"
+        return super().snapshot() | {
+            "join": self._join.snapshot(),
+            "compared": self._join.comparisons,
+            "strategy": self._strategy.snapshot(),
+            "mode": self._mode,
+            "waiting": [each.snapshot() for each in self._waiting],
+            "held": self._held.snapshot(),
+            "registers": (self._registers.marks(), self._registers.value),
+            "heard": [dict(each) for each in self._heard],
+            "ended": sorted(self._ended),
+            "next": list(self._next),
+            "latest": self._latest,
+            "known": dict(self._known),
+            "told": dict(self._told),
+        }
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on from a snapshot."""
+        super().restore(saved)
+        self._join.restore(saved["join"])
+        self._join.comparisons = self.comparisons = self._compared = saved["compared"]
+        self._strategy.restore(saved["strategy"])
+        self._mode = saved["mode"]
+        for buffer, each in zip(self._waiting, saved["waiting"], strict=True):
+            buffer.restore(each)
+        self._held.restore(saved["held"])
+        self._registers.restore(*saved["registers"])
+        self._heard = [dict(each) for each in saved["heard"]]
+        self._ended = set(saved["ended"])
+        self._next, self._latest = list(saved["next"]), saved["latest"]
+        self._known, self._told = dict(saved["known"]), dict(saved["told"])

@@ -1,0 +1,188 @@
+"""When rows are joined: once they are in order, or as they come (Ordered §4-§6).
+
+*Sync-Filter* lets rows wait until no earlier one can come, then joins them. *Filter-Order* joins
+rows as they come and holds the results back. *Adaptive* begins with the first and goes over to
+the second when ``c·|w|·λ1·λ2 >= alpha``: then at least the share ``alpha / (1 + alpha)`` of the
+response time is saved. It goes back when the load is clearly below alpha, so that measurements
+which waver about alpha do not make it waver.
+
+A strategy is told what arrived and what work took; it reads no clock. What it chooses changes when
+work is done and what is held, never the results.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from lowwater.joins.ordered.model import Setting
+
+Mode = Literal["sync-filter", "filter-order"]
+Order = Literal["sync-filter", "filter-order", "adaptive"]
+ORDERS: tuple[Order, ...] = ("sync-filter", "filter-order", "adaptive")
+ALPHA = 0.3
+"""The load at which Filter-Order is taken, unless the user says otherwise."""
+BACK = 0.75
+"""Sync-Filter is taken again when the load is below this share of alpha."""
+ARRIVALS = 256
+"""Rates go by so many of the last arrivals."""
+ENOUGH = 16
+"""Nothing is decided before so many rows came on each input."""
+STEPS = 128
+"""The cost of a comparison goes by about so many of the last pieces of work."""
+SECOND = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Ordering:
+    """How the results of a join are put in order."""
+
+    order: Order
+    alpha: float = ALPHA
+
+    def describe(self) -> str:
+        """In words, for people."""
+        alpha = f", alpha {self.alpha:g}" if self.order == "adaptive" else ""
+        return f"in order by {self.order}{alpha}"
+
+
+class Rate:
+    """Rows a second of an input, from its last arrivals.
+
+    It goes by the engine's clock, and by the rows' own times where that stands still.
+    """
+
+    def __init__(self, ticks_per_second: int):
+        self._per_second = max(1, ticks_per_second)
+        self._arrivals: deque[tuple[int, int, int]] = deque()
+        self._rows = 0  # of all arrivals but the first, from which time is counted
+
+    def arrived(self, rows: int, now: int, ticks: int) -> None:
+        """Take note of rows: when they came, and their latest time."""
+        if self._arrivals:
+            self._rows += rows
+            ticks = max(ticks, self._arrivals[-1][2])
+        self._arrivals.append((rows, now, ticks))
+        if len(self._arrivals) > ARRIVALS:
+            self._arrivals.popleft()
+            self._rows -= self._arrivals[0][0]
+
+    def value(self, now: int, ticks: int) -> float | None:
+        """Rows a second up to now; None if too few came, or no time has passed."""
+        rows = self._rows
+        if rows < ENOUGH:
+            return None
+        _, since, first = self._arrivals[0]
+        if now > since:
+            return rows * SECOND / (now - since)
+        passed = max(ticks, self._arrivals[-1][2]) - first
+        return rows * self._per_second / passed if passed > 0 else None
+
+    def snapshot(self) -> Any:
+        """The last arrivals."""
+        return list(self._arrivals), self._rows
+
+    def restore(self, saved: Any) -> None:
+        """Go on from a snapshot."""
+        arrivals, self._rows = saved
+        self._arrivals = deque(map(tuple, arrivals))
+
+
+class Cost:
+    """Seconds a comparison, from the last pieces of work; older ones count ever less."""
+
+    def __init__(self) -> None:
+        self._nanoseconds = self._comparisons = 0.0
+
+    def took(self, nanoseconds: int, comparisons: int) -> None:
+        """Take note of a piece of work."""
+        keep = 1 - 1 / STEPS
+        self._nanoseconds = self._nanoseconds * keep + nanoseconds
+        self._comparisons = self._comparisons * keep + comparisons
+
+    @property
+    def value(self) -> float | None:
+        """Seconds a comparison; None before the first."""
+        return self._nanoseconds / self._comparisons / SECOND if self._comparisons else None
+
+    def snapshot(self) -> Any:
+        """Both sums."""
+        return self._nanoseconds, self._comparisons
+
+    def restore(self, saved: Any) -> None:
+        """Go on from a snapshot."""
+        self._nanoseconds, self._comparisons = saved
+
+
+class Strategy:
+    """Decides between both modes."""
+
+    def __init__(self, ordering: Ordering, windows: Sequence[float], ticks_per_second: int):
+        self._ordering = ordering
+        self._windows = tuple(windows)
+        self._rates = [Rate(ticks_per_second) for _ in windows]
+        self._cost = Cost()
+        self.mode: Mode = "filter-order" if ordering.order == "filter-order" else "sync-filter"
+        self.switches = 0
+        self.reason = "as asked" if ordering.order != "adaptive" else "too few rows seen to decide"
+
+    def arrived(self, port: int, rows: int, now: int, ticks: int) -> None:
+        """Take note of rows, and decide anew."""
+        if self._ordering.order != "adaptive":
+            return
+        self._rates[port].arrived(rows, now, ticks)
+        self._decide(now, ticks)
+
+    def took(self, nanoseconds: int, comparisons: int) -> None:
+        """Take note of what comparing rows took."""
+        if comparisons:
+            self._cost.took(nanoseconds, comparisons)
+
+    def _decide(self, now: int, ticks: int) -> None:
+        rates = [rate.value(now, ticks) for rate in self._rates]
+        cost = self._cost.value
+        if cost is None or not all(rates):
+            return
+        setting = Setting(cost, self._windows, tuple(rate or 0.0 for rate in rates))
+        load, alpha = setting.load, self._ordering.alpha
+        stay = self.mode == "filter-order" and load >= BACK * alpha
+        mode: Mode = "filter-order" if load >= alpha or stay else "sync-filter"
+        self.switches += mode != self.mode
+        self.mode, self.reason = mode, _because(setting, alpha, mode)
+
+    def about(self) -> dict[str, str | int | float]:
+        """The choice and what it goes by, for people."""
+        about: dict[str, str | int | float] = {"strategy": self.mode, "because": self.reason}
+        if self._ordering.order == "adaptive":
+            about["switches"] = self.switches
+        return about
+
+    def snapshot(self) -> Any:
+        """What is known and chosen."""
+        return {
+            "mode": self.mode,
+            "reason": self.reason,
+            "switches": self.switches,
+            "rates": [rate.snapshot() for rate in self._rates],
+            "cost": self._cost.snapshot(),
+        }
+
+    def restore(self, saved: Any) -> None:
+        """Go on from a snapshot."""
+        self.mode, self.reason = saved["mode"], saved["reason"]
+        self.switches = saved["switches"]
+        for rate, each in zip(self._rates, saved["rates"], strict=True):
+            rate.restore(each)
+        self._cost.restore(saved["cost"])
+
+
+def _because(setting: Setting, alpha: float, mode: Mode) -> str:
+    rates = ", ".join(f"{rate:.3g}" for rate in setting.rates)
+    sign = ">=" if setting.load >= alpha else "<"
+    kept = "; kept until it is clearly below" if mode == "filter-order" and sign == "<" else ""
+    return (
+        f"c·|w|·λ1·λ2 = {setting.load:.3g} {sign} {alpha:g}"
+        f" (c {setting.cost * 1e6:.3g} µs, λ {rates} rows/s){kept}"
+    )
