@@ -48,6 +48,7 @@ ONLY_IN_FULL = (
     "test_cluster.py",
     "test_connect.py",
     "test_pipeline.py",
+    "test_killed_and_started_again_rows_go_on_in_order",
     "test_workers_of_a_cluster_get_the_package",
     "test_machine_without_java_runs_a_stateful_query",
 )

@@ -15,7 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lowwater as lw
+from lowwater.joins.ordered.strategy import ORDERS
 from lowwater.plan.compile import compile_plan
+from lowwater.plan.layout import lay_out
 from tests.properties import test_graphs as small
 from tests.properties.test_graphs import Query, deduplicated, filtered
 from tests.support.batches import dense, unordered
@@ -201,6 +203,9 @@ def check(query: Query, data: Any, *streams: Sample) -> None:
             late = run.late(source.spec.name)
             found = whole.clear() if late is None else late.select(whole.columns)
             assert multiset(found.rows()) == multiset(whole.rows())
+        if run.plan.order is not None:
+            assert run.plan.result.node.time == "ts"
+            assert pl.concat(run.answers)["ts"].is_sorted()
     one, many = ([table_rows(batch) for batch in run.answers] for run in runs)
     assert one == many
 
@@ -230,6 +235,23 @@ def test_any_graph_over_batches_without_order_equals_batch(
     data: Any, a: Sample, b: Sample, depth: int
 ) -> None:
     check(data.draw(graphs([small.base("a", a), small.base("b", b)], depth)), data, a, b)
+
+
+ROWWISE = [filtered, small.shifted, swapped, applied]
+
+
+@pytest.mark.parametrize("kind", [dense, unordered], ids=lambda each: each.__name__)
+@FEWER
+@given(data=st.data(), depth=st.integers(0, 3), keep=st.booleans())
+def test_any_graph_in_order_never_goes_back(kind: Any, data: Any, depth: int, keep: bool) -> None:
+    """Rows are in order within a batch and from batch to batch, in whatever bucket they were."""
+    a, b = data.draw(kind("a")), data.draw(kind("b"))
+    below = data.draw(graphs([small.base("a", a), small.base("b", b)], depth))
+    query = small.ordered(below, None)
+    if not keep:
+        query = data.draw(st.sampled_from(ROWWISE))(query, data.draw)
+    assert compile_plan(query.stream._node).order is not None
+    check(query, data, a, b)
 
 
 @pytest.mark.parametrize("two", TWO, ids=lambda each: each.__name__)
@@ -393,10 +415,177 @@ def test_silent_streams_speak_and_no_row_is_lost_or_counted_twice(
     assert sum(row[-1] for row in many) + sum(late[:2]) == rows
 
 
+# ---- order -----------------------------------------------------------------------------------
+
+
+either = st.sampled_from([dense, unordered])
+
+
+def _greater(a: lw.Stream, b: lw.Stream) -> lw.Stream:
+    return a.join(b, on="k", within=3).select(
+        ts="greatest(ts, ts_right)", k="k", v="v", other="v_right"
+    )
+
+
+IN_ORDER: dict[str, tuple[Any, str, list[str]]] = {
+    "one stream": (lambda a, b: a, "ts", ["parts"]),
+    "a union": (lambda a, b: a.union(b), "ts", ["parts"]),
+    "a join, by the greater time": (_greater, "ts", ["parts"]),
+    "a join, by the other time": (lambda a, b: a.join(b, on="k", within=3), "ts_right", ["parts"]),
+    "an outer join": (
+        lambda a, b: a.join(b, on="k", within=3, how="left"), "ts", ["parts"]
+    ),
+    "an anti join": (lambda a, b: a.join(b, on="k", within=3, how="anti"), "ts", ["parts"]),
+    "duplicates": (lambda a, b: a.distinct("ts", "k"), "ts", ["parts"]),
+    "windows": (lambda a, b: _count(a, 7, "k"), "window_end", ["parts"]),
+    "times": (lambda a, b: a.group_by("ts", "k").agg(n="count(*)"), "ts", ["parts"]),
+    "a join by one key, windows by another": (
+        lambda a, b: _count(_greater(a, b), 7, "v"), "window_end", ["", "parts"]
+    ),
+    "joins by two keys": (
+        lambda a, b: _greater(a, b).join(b.select(t="ts", u="v"), on=[("v", "u")], within=3),
+        "t", ["", "parts"],
+    ),
+    "a window of everything": (
+        lambda a, b: a.window(5).agg(n="count(*)"), "window_start", ["single"]
+    ),
+    "a join in order": (
+        lambda a, b: a.join(b, on="k", within=3, order="filter-order"), "ts", ["parts"]
+    ),
+    "a join in order, in front of which rows wait": (
+        lambda a, b: a.join(b, on="k", within=3, order="sync-filter"), "ts", ["", "single"]
+    ),
+    "in order twice": (
+        lambda a, b: a.distinct("ts", "k").order_by().distinct("ts"), "ts", ["", "single"]
+    ),
+    "sessions, by their start": (
+        lambda a, b: a.session(3).group_by("k").agg(n="count(*)"), "window_start", ["", "single"]
+    ),
+    "sessions and a join": (
+        lambda a, b: a.session(3).group_by("k").agg(n="count(*)")
+        .join(b, on="k", within=3, times=("window_start", "ts")),
+        "window_start", ["", "single"],
+    ),
+    "windows that answer slowly": (
+        lambda a, b: a.window(5, flush=lw.slow()).group_by("k").agg(n="count(*)"),
+        "window_end", ["", "single"],
+    ),
+    "windows that answer lazily": (
+        lambda a, b: a.window(5, flush=lw.lazy()).group_by("k").agg(n="count(*)"),
+        "window_end", ["", "single"],
+    ),
+    "windows from a table": (
+        lambda a, b: a.window(5, table=2).group_by("k").agg(n="count(*)"),
+        "window_end", ["", "single"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", IN_ORDER)
+@settings(max_examples=settings.default.max_examples // 5)
+@given(data=st.data())
+def test_what_is_in_order_never_goes_back_on_any_number_of_buckets(name: str, data: Any) -> None:
+    build, column, expected = IN_ORDER[name]
+    a, b = (data.draw(data.draw(either)(each)) for each in "ab")
+    query, seed = build(a.stream, b.stream).order_by(column), data.draw(SEEDS)
+    layout = lay_out(compile_plan(query._node))
+    kinds = [
+        "single" if each.single else "parts" if each.combined else "" for each in layout.stages
+    ]
+    assert kinds == expected
+    runs = [LocalSpark(query, seed, buckets) for buckets in (1, 4)]
+    for run in runs:
+        run.results()
+        assert pl.concat(run.answers)[column].is_sorted()
+    one, many = ([table_rows(batch) for batch in run.answers] for run in runs)
+    assert one == many
+
+
+@pytest.mark.parametrize("how", ["inner", "left", "full", "anti"])
+@pytest.mark.parametrize("order", ORDERS)
+@settings(max_examples=settings.default.max_examples // 5)
+@given(data=st.data(), keyed=st.booleans())
+def test_results_of_a_join_leave_in_order_on_any_number_of_buckets(
+    order: Any, how: Any, data: Any, keyed: bool
+) -> None:
+    """Where rows may wait, what an outer join lets go depends on which do: then in one bucket."""
+    a, b = (data.draw(data.draw(either)(each)) for each in "ab")
+    on, seed = ["k"] if keyed else [], data.draw(SEEDS)
+    query = a.stream.join(b.stream, on=on, within=3, how=how, order=order)
+    (stage,) = lay_out(compile_plan(query._node)).stages
+    spread = keyed and (how == "inner" or order == "filter-order")
+    assert (stage.single, stage.combined is not None) == (not spread, spread)
+    runs = [LocalSpark(query, seed, buckets) for buckets in (1, 4)]
+    times = ["ts"] if how == "anti" else ["ts", "ts_right"]
+    for run in runs:
+        run.results()
+        found = pl.concat(run.answers)
+        assert found.select(pl.max_horizontal(times)).to_series().is_sorted()
+    one, many = ([table_rows(batch) for batch in run.answers] for run in runs)
+    assert one == many
+
+
+@pytest.mark.parametrize("stamp", ["internal", "latent"])
+@FEWER
+@given(tables=st.tuples(unordered("a"), unordered("b")), seed=SEEDS)
+def test_rows_stamped_by_the_clock_leave_in_order(
+    stamp: Any, tables: tuple[Sample, Sample], seed: int
+) -> None:
+    one, two = (
+        lw.stream(
+            each.stream._node.source,  # type: ignore[attr-defined]
+            name=each.stream._node.spec.name,  # type: ignore[attr-defined]
+            time="seen",
+            stamp=stamp,
+        )
+        for each in tables
+    )
+    query = one.join(two, on="k", within=BATCH_SECONDS, how="left").order_by("seen")
+    assert lay_out(compile_plan(query._node)).stages[-1].single == (stamp == "latent")
+    runs = [LocalSpark(query, seed, buckets) for buckets in (1, 3)]
+    single, many = (table_rows(run.results()) for run in runs)
+    assert single == many
+    for run in runs:
+        assert pl.concat(run.answers)["seen"].is_sorted()
+
+
+@pytest.mark.parametrize("idle", IDLE)
+@FEWER
+@given(tables=st.tuples(unordered("a"), unordered("b")), seed=SEEDS)
+def test_silent_streams_speak_and_rows_leave_in_order(
+    idle: str, tables: tuple[Sample, Sample], seed: int
+) -> None:
+    one, two = (
+        lw.stream(
+            each.stream._node.source,  # type: ignore[attr-defined]
+            name=each.stream._node.spec.name,  # type: ignore[attr-defined]
+            time="ts",
+            progress=lw.within(4),
+            jump=None,
+            **IDLE[idle],
+        )
+        for each in tables
+    )
+    runs = [LocalSpark(_greater(one, two).order_by(), seed, buckets) for buckets in (1, 3)]
+    single, many = (table_rows(run.results()) for run in runs)
+    assert single == many
+    for run in runs:
+        assert pl.concat(run.answers)["ts"].is_sorted()
+
+
+def test_an_order_makes_what_is_said_of_a_group_known_in_all_buckets() -> None:
+    rows = pl.DataFrame({"ts": range(60), "s": [str(at % 9) for at in range(60)]})
+    devices = lw.stream(rows, name="a", time="ts", groups="s", jump=None)
+    run = LocalSpark(_count(devices, 10, "s").order_by("window_end"), 0, 3)
+    assert [each.owned for source in run.program.sources for each in source.deliveries] == [False]
+    assert run.program.stages[-1].ids == run.program.stages[0].ids
+    run.results()
+    assert pl.concat(run.answers)["window_end"].is_sorted()
+
+
 # ---- groups ----------------------------------------------------------------------------------
 
 GROUPED = ("groups",)
-either = st.sampled_from([dense, unordered])
 
 
 def _windows(size: int, keys: str, source: str) -> str:

@@ -11,7 +11,16 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tests.support.killing import committed, kill_driver, kill_worker, make_data, oracle, survive
+from tests.support.killing import (
+    committed,
+    judged,
+    kill_driver,
+    kill_worker,
+    make_data,
+    oracle,
+    pairs_of,
+    survive,
+)
 
 ROUNDS = int(os.environ.get("LOWWATER_SOAK", "1"))
 
@@ -32,3 +41,16 @@ def test_killed_and_started_again_each_result_is_there_once(tmp_path: Path, seed
     assert results.sort(keys).equals(answered.select(results.columns).sort(keys))
     assert sorted(late.select("_stream", "ts", "k", "v").rows()) == sorted(refused.rows())
     assert answered.height > 20 * 3
+
+
+def test_killed_and_started_again_rows_go_on_in_order(tmp_path: Path):
+    make_data(tmp_path, files=8, rows=1_000, seed=1)
+    survive(tmp_path, [kill_driver], 1, "in-order")
+    results = committed(tmp_path / "results")
+    assert results["ts"].is_sorted()
+    pairs = pairs_of(judged(tmp_path / "data")[0], pl.duration(milliseconds=200))
+    latest = pairs.select("k", "v", "v_right", ts=pl.max_horizontal("ts", "ts_right"))
+    answered = latest.filter(pl.col("ts") <= results["ts"].max())
+    assert results.height > 1_000
+    order = ["ts", "v", "v_right"]
+    assert results.sort(order).equals(answered.select(results.columns).sort(order))

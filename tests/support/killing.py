@@ -43,8 +43,8 @@ def make_data(folder: Path, files: int, rows: int, seed: int) -> None:
             os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
 
 
-def oracle(data: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The batch answer over the rows that kept the promise, and those that did not."""
+def judged(data: Path) -> tuple[dict[str, pl.DataFrame], pl.DataFrame]:
+    """The rows of each side that kept the promise, and those that did not."""
     sides, refused = {}, []
     for name in ("left", "right"):
         mark, kept = None, []
@@ -56,22 +56,30 @@ def oracle(data: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
             newest = rows["ts"].max() - pl.Series([5_000_000]).cast(pl.Duration("us"))[0]
             mark = newest if mark is None else max(mark, newest)
         sides[name] = pl.concat(kept)
-    pairs = (
-        sides["left"]
-        .join(sides["right"], on="k", suffix="_right")
-        .filter((pl.col("ts") - pl.col("ts_right")).abs() <= pl.duration(seconds=10))
-    )
+    return sides, pl.concat(refused)
+
+
+def pairs_of(sides: dict[str, pl.DataFrame], reach: pl.Expr) -> pl.DataFrame:
+    """The pairs of both sides that are within reach."""
+    pairs = sides["left"].join(sides["right"], on="k", suffix="_right")
+    return pairs.filter((pl.col("ts") - pl.col("ts_right")).abs() <= reach)
+
+
+def oracle(data: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The batch answer over the rows that kept the promise, and those that did not."""
+    sides, refused = judged(data)
+    pairs = pairs_of(sides, pl.duration(seconds=10))
     start = pl.col("ts").dt.truncate("1m").alias("window_start")
     counted = pairs.group_by(start, "k").agg(n=pl.len().cast(pl.Int64), top=pl.col("v").max())
     counted = counted.with_columns(window_end=pl.col("window_start") + pl.duration(minutes=1))
-    return counted, pl.concat(refused)
+    return counted, refused
 
 
-def start(folder: Path) -> subprocess.Popen[bytes]:
+def start(folder: Path, *how: str) -> subprocess.Popen[bytes]:
     """Start the victim in a session of its own, so that all of it can be killed at once."""
     with (folder / "log.txt").open("ab") as log:
         return subprocess.Popen(
-            [sys.executable, str(VICTIM), str(folder)],
+            [sys.executable, str(VICTIM), str(folder), *how],
             start_new_session=True,
             stdout=log,
             stderr=subprocess.STDOUT,
@@ -112,25 +120,26 @@ def processes(victim: subprocess.Popen[bytes], name: bytes) -> set[int]:
 
 
 def committed(folder: Path) -> pl.DataFrame:
-    """The rows Spark's file sink has committed: those in the files its log names."""
-    files: list[str] = []
-    for log in (folder / "_spark_metadata").iterdir():
-        if log.name.startswith("."):
-            continue
-        for line in log.read_text(encoding="utf-8").splitlines()[1:]:
-            files.append(json.loads(line)["path"])
-    return pl.read_parquet([unquote(urlsplit(each).path) for each in sorted(set(files))])
+    """The rows Spark's file sink has committed: those in the files its log names, as it does."""
+    log = folder / "_spark_metadata"
+    numbers = {int(each.name.split(".")[0]) for each in log.iterdir() if each.name[:1].isdigit()}
+    files: dict[str, None] = {}
+    for number in sorted(numbers):
+        for part in (log / str(number), log / f"{number}.compact"):
+            lines = part.read_text(encoding="utf-8").splitlines()[1:] if part.exists() else []
+            files.update((json.loads(line)["path"], None) for line in lines)
+    return pl.read_parquet([unquote(urlsplit(each).path) for each in files])
 
 
 Kill = Callable[[subprocess.Popen[bytes]], None]
 
 
-def survive(folder: Path, kills: list[Kill], seed: int) -> int:
+def survive(folder: Path, kills: list[Kill], seed: int, *how: str) -> int:
     """Run to the end through all kills; how many of them hit a batch that was under way."""
     chance = random.Random(seed)
     hits = 0
     for kill in kills:
-        victim = start(folder)
+        victim = start(folder, *how)
         done = batches(folder, "commits")
         wanted = max(done, default=-1) + 1 + chance.randrange(2)
         pause = chance.uniform(0, 0.4)
@@ -140,7 +149,7 @@ def survive(folder: Path, kills: list[Kill], seed: int) -> int:
         hits += wanted not in batches(folder, "commits")
         kill(victim)
         victim.wait(PATIENCE)
-    victim = start(folder)
+    victim = start(folder, *how)
     if victim.wait(PATIENCE) != 0:
         raise AssertionError((folder / "log.txt").read_text()[-3_000:])
     return hits

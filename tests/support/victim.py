@@ -1,7 +1,7 @@
 """A run on Spark in a process of its own, to be killed and started again.
 
-Reads Parquet files one a batch, joins two streams, counts per minute and key, and ends when it has
-read all. Started again, it goes on from its checkpoint.
+Reads Parquet files one a batch, joins two streams, counts per minute and key (or puts the pairs in
+order), and ends when it has read all. Started again, it goes on from its checkpoint.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from lowwater.engines.spark.session import spark_session
 SCHEMA = "ts timestamp_ntz, k bigint, v double"
 
 
-def query(spark, data: Path) -> lw.Stream:
-    """Two streams joined by key and time, counted by key and minute, then over five minutes."""
+def query(spark, data: Path, in_order: bool = False) -> lw.Stream:
+    """Two streams joined by key and time: pairs in order, or counted by key and minute."""
 
     def read(name: str) -> lw.Stream:
         frame = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
@@ -27,14 +27,18 @@ def query(spark, data: Path) -> lw.Stream:
             progress=lw.within("5 seconds"),
         )
 
+    if in_order:
+        pairs = read("left").join(read("right"), on=["k"], within="200 milliseconds")
+        latest = pairs.select("k", "v", "v_right", ts="greatest(ts, ts_right)")
+        return latest.order_by("ts")
     pairs = read("left").join(read("right"), on=["k"], within="10 seconds")
     return pairs.window("1 minute").group_by("k").agg(n="count(*)", top="max(v)")
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, in_order: bool) -> None:
     """Run to the end of what is there."""
     spark = spark_session("local[2]", **{"spark.sql.shuffle.partitions": 2})
-    run = query(spark, folder / "data").run(
+    run = query(spark, folder / "data", in_order).run(
         engine="spark",
         sink=folder / "results",
         late_sink=folder / "late",
@@ -46,4 +50,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), "in-order" in sys.argv[2:])

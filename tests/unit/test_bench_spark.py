@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from lowwater.bench import BENCHMARKS, PARTS, run, spark_closes
+from lowwater.bench import BENCHMARKS, PARTS, run, spark_closes, spark_ordered
 from lowwater.bench.many_groups import QUERIES, millis
 from lowwater.bench.spark_compare import agreement
 from lowwater.bench.spark_data import BEGIN, Flow, write_files
@@ -119,7 +119,7 @@ def test_descendants_of_a_process_and_what_they_used():
 
 
 def test_parts_can_be_named_and_others_are_refused():
-    assert {"W1", "W2", "W3", "W4", "closes", "small", "groups", "growth"} == set(PARTS)
+    assert {"W1", "W2", "W3", "W4", "closes", "small", "groups", "ordered", "growth"} == set(PARTS)
     assert not set(PARTS) & set(BENCHMARKS)
     with pytest.raises(OptionError, match="W9"):
         run(["W9"])
@@ -181,3 +181,31 @@ def test_a_burst_is_the_slowest_batch_to_the_median_one():
     rounds = [ran(100, 400, 100, 900), ran(100, 300, 800, 100)]
     assert spark_closes.batch_millis(rounds) == [100, 300, 100, 100]
     assert spark_closes.burst(rounds) == 3.0
+
+
+def pairs(*rows: tuple[int, float]) -> pl.DataFrame:
+    """Results by batch and seconds since the beginning."""
+    times = pl.Series([int((BEGIN + second) * 1e6) for _, second in rows]).cast(pl.Datetime("us"))
+    return pl.DataFrame({"batch": [batch for batch, _ in rows], "k": 1, "at": times})
+
+
+def test_results_go_back_behind_any_that_was_before():
+    assert spark_ordered.goes_back(pairs((0, 1), (0, 2), (1, 2), (2, 7))) == 0
+    assert spark_ordered.goes_back(pairs((0, 1), (0, 5), (1, 3), (1, 4), (2, 6))) == 2
+
+
+def test_a_result_is_late_by_what_has_arrived_when_its_batch_is_done():
+    size = spark_ordered.Size("tiny", rate=10, files=3, rows_each=50)
+    found = pairs((0, 4.0), (1, 4.5), (2, 14.0))
+    assert spark_ordered.delay(found, size, 0.5) == pytest.approx(1.0)
+    assert spark_ordered.delay(found, size, 1.0) == pytest.approx(5.5)
+    rows = sum(flow.rows(0, 1_000).height for flow in size.flows)
+    assert rows == 2_000
+    assert [flow.keys for flow in size.flows] == [{"k": 100}] * 2
+
+
+def test_pairs_are_compared_up_to_the_last_that_may_be_held_back():
+    ours, theirs = pairs((0, 1), (1, 2), (1, 3)), pairs((1, 2), (0, 1), (2, 3), (2, 4))
+    assert spark_ordered.same_pairs(ours, theirs)
+    assert not spark_ordered.same_pairs(ours, pairs((0, 1), (2, 3), (2, 4)))
+    assert not spark_ordered.same_pairs(ours, pl.DataFrame())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -83,8 +83,15 @@ def workspace() -> Iterator[Path]:
 class Bench:
     """Files of some sources, and sides that are run over them."""
 
-    def __init__(self, folder: Path, flows: Sequence[Flow], files: int, rows_each: int):
-        self._spark = session()
+    def __init__(
+        self,
+        folder: Path,
+        flows: Sequence[Flow],
+        files: int,
+        rows_each: int,
+        how: Callable[[Any, Side, list[Any], Path, bool], Ran] = run_side,
+    ):
+        self._spark, self._how = session(), how
         self._folder, self._flows = folder, flows
         self._runs = count(1)
         self._rows_each = rows_each * len(flows)
@@ -99,7 +106,7 @@ class Bench:
             for number, flow in enumerate(self._flows)
         ]
         place = self._folder / f"run{next(self._runs)}"
-        ran = run_side(self._spark, side, sources, place, memory)
+        ran = self._how(self._spark, side, sources, place, memory)
         shutil.rmtree(place, ignore_errors=True)
         say(
             f"  {side.name}: {ran.steady_speed:,.0f} rows/s after the first batch of"

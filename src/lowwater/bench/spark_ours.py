@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from lowwater.api import Stream, stream
+from lowwater.bench.spark_data import DISORDER
 from lowwater.bench.spark_plain import KEY
+from lowwater.joins.ordered.strategy import Order
 from lowwater.operators.flush import Flush
 from lowwater.progress.contract import Contract, Idle, ordered, within
 
@@ -31,6 +33,23 @@ def band_join(sources: list[Any], band: int, length: str, disorder: str) -> Any:
     left, right = _streams(sources, within(disorder))
     pairs = left.join(right, on=list(KEY), within=f"{band} seconds")
     return pairs.window(length).agg(n="count(*)").to_spark()
+
+
+def pairs(sources: list[Any], band: int) -> Any:
+    """Pairs of rows at most so many seconds apart, with the greater time."""
+    return _latest(sources, band).to_spark()
+
+
+def pairs_in_order(sources: list[Any], band: int, order: Order | None) -> Any:
+    """The same in order of the greater time, by a strategy of the join or after it."""
+    found = _latest(sources, band, order)
+    return (found if order else found.order_by("at")).to_spark()
+
+
+def _latest(sources: list[Any], band: int, order: Order | None = None) -> Stream:
+    left, right = _streams(sources, within(DISORDER))
+    found = left.join(right, on=["k"], within=f"{band} seconds", order=order)
+    return found.select("k", "ts", "ts_right", at="greatest(ts, ts_right)")
 
 
 def windowed(sources: list[Any], length: str, disorder: str) -> Any:

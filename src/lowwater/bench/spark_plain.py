@@ -41,6 +41,18 @@ def band_join(sources: list[Any], band: int, length: str, delay: str) -> Any:
     return counted(left.join(right, [*same, near]), length)
 
 
+def pairs(sources: list[Any], band: int, delay: str) -> Any:
+    """Pairs of rows at most so many seconds apart, with the greater time."""
+    from pyspark.sql import functions as F  # noqa: PLC0415
+
+    left, right = (each.withWatermark("ts", delay) for each in sources)
+    right = right.select(F.col("ts").alias("ts_right"), F.col("k").alias("k2"))
+    reach = f"INTERVAL {band} SECONDS"
+    near = F.expr(f"ts_right BETWEEN ts - {reach} AND ts + {reach}")
+    found = left.join(right, [F.col("k") == F.col("k2"), near])
+    return found.select("k", "ts", "ts_right", F.greatest("ts", "ts_right").alias("at"))
+
+
 def counted(rows: Any, length: str, *groups: str, slide: tuple[str, ...] = ()) -> Any:
     """Rows a window and group."""
     from pyspark.sql import functions as F  # noqa: PLC0415

@@ -170,13 +170,18 @@ def run_side(spark: Any, side: Side, sources: list[Any], folder: Path, memory: b
 
 def start(spark: Any, side: Side, sources: list[Any], folder: Path, **trigger: Any) -> Any:
     """Start a query into Parquet files."""
-    spark.conf.set(PROVIDER, side.provider)
     writer = side.query(sources).writeStream.format("parquet").outputMode("append")
     writer = writer.option("checkpointLocation", str(folder / "checkpoint"))
     if trigger:
         writer = writer.trigger(**trigger)
+    return started(spark, side, writer.option("path", str(folder / "out")))
+
+
+def started(spark: Any, side: Side, writer: Any) -> Any:
+    """Start a query with the state store of its side."""
+    spark.conf.set(PROVIDER, side.provider)
     try:
-        return writer.start(str(folder / "out"))
+        return writer.start()
     finally:
         spark.conf.set(PROVIDER, ROCKSDB)  # a query keeps the settings it was started with
 

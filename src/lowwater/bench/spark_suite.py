@@ -14,6 +14,7 @@ from lowwater.bench.spark_compare import Row
 from lowwater.bench.spark_groups import run_groups
 from lowwater.bench.spark_large import run_growth, run_w1, run_w2, run_w3
 from lowwater.bench.spark_live import run_w4
+from lowwater.bench.spark_ordered import run_ordered
 from lowwater.bench.spark_small import run_small
 
 PARTS: Mapping[str, Callable[[], Iterator[Row]]] = {
@@ -24,6 +25,7 @@ PARTS: Mapping[str, Callable[[], Iterator[Row]]] = {
     "closes": run_closes,
     "small": run_small,
     "groups": run_groups,
+    "ordered": run_ordered,
     "growth": run_growth,
 }
 """Parts that can be run by themselves, by name."""

@@ -167,9 +167,9 @@ class GroupAggregate(Reducing):
         merged = merge(partials, self._groups, self._aggregates)
         return merged if self.in_part else self._shown(merged)
 
-    def finished(self, partials: Chunk) -> Chunk:
+    def finished(self, parts: Chunk) -> Chunk:
         """Answers of groups from the partial answers of all copies."""
-        return self._shown(merge(partials, self._groups, self._aggregates))
+        return self._shown(merge(parts, self._groups, self._aggregates))
 
     def _shown(self, merged: Chunk) -> Chunk:
         merged = in_key_order(merged, self._groups)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import Chunk, Element, End, GroupPunctuation, Punctuation
@@ -130,6 +130,18 @@ class Kernel:
         self._open = set(saved["open"])
 
 
+@runtime_checkable
+class Finishing(Protocol):
+    """A kernel of which several copies can run, each on some of the rows: what they let go by the
+    same promise, finished together, is what one of them would let go if it had all rows.
+
+    ``finished`` touches no state: it may run in a process that has none of it.
+    """
+
+    def finished(self, parts: Chunk, /) -> Chunk:
+        """The answers, from what all copies let go."""
+
+
 class Reducing(Kernel, ABC):
     """A kernel that aggregates, so that rows can be reduced on the way to it and its answers be
     put together from the answers of several copies of it, each of which saw some of the rows.
@@ -149,5 +161,5 @@ class Reducing(Kernel, ABC):
         """Take partials in as if they were the rows they came from."""
 
     @abstractmethod
-    def finished(self, partials: Chunk) -> Chunk:
+    def finished(self, parts: Chunk) -> Chunk:
         """The answers, from partial answers of all copies."""

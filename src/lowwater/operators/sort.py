@@ -136,7 +136,11 @@ class Merge(Kernel):
 
 
 class Sort(Merge):
-    """Orders one input by ``time``."""
+    """Orders one input by ``time``.
+
+    Copies that are told the same let go of all rows up to the same mark. So what they let go at
+    once, sorted together, is in order, and goes on where what left before ended.
+    """
 
     rule: ClassVar[str] = "the input's mark, after the rows it releases"
 
@@ -149,3 +153,7 @@ class Sort(Merge):
         carried: Mapping[str, int] | None = None,
     ):
         super().__init__(store, 1, time, domain, slice_ticks, carried)
+
+    def finished(self, parts: Chunk) -> Chunk:
+        """Rows of several copies that left at one mark, in order."""
+        return self._buffer.sorted(parts)

@@ -133,9 +133,9 @@ class WindowAggregate(Reducing):
             self._state.keeping.answered(partials.height, merged.height, size)
         return [merged if self.in_part else self._shown(merged)]
 
-    def finished(self, partials: Chunk) -> Chunk:
+    def finished(self, parts: Chunk) -> Chunk:
         """Answers of windows from the partial answers of all copies."""
-        return self._shown(merge(partials, [START, *self._groups], self._aggregates))
+        return self._shown(merge(parts, [START, *self._groups], self._aggregates))
 
     def _shown(self, merged: Chunk) -> Chunk:
         merged = in_key_order(merged, [START, *self._groups])

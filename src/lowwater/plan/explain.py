@@ -42,8 +42,9 @@ def _stages(plan: PhysicalPlan) -> list[str]:
         lines.append(f"    stage {stage.number}: {', '.join(titles) or 'rows are judged'}")
         lines.append(f"        rows go to buckets: {layout.spelled(stage)}")
         if stage.combined is not None:
-            title = plan.operators[stage.combined].title
-            lines.append(f"        {title} answers in part; the parts are put together after it")
+            combined = plan.operators[stage.combined]
+            then = "the parts are put together" if not combined.ordered else "rows are put in order"
+            lines.append(f"        {combined.title} answers in part; {then} after it")
     if layout.tail:
         lines.append(f"    then: {', '.join(plan.operators[index].title for index in layout.tail)}")
     return lines

@@ -9,8 +9,25 @@ Where no key suits an aggregate, two things can be done. If only row-wise operat
 bucket aggregates what it has and the partial answers, which close everywhere at the same promise,
 are put together afterwards without state (*combined*). Otherwise a new stage begins at it.
 
+Order is combined likewise. Every bucket holds rows back until the mark passes them, and what all of
+them let go in a batch is sorted in one place. That this goes on where the batch before ended needs
+one thing: at the end of a batch the mark of the order is the same in all buckets. Rows at or below
+it have left everywhere, and rows still to come are nowhere below it.
+
+Why the marks are the same. Every bucket of a stage is sent the same promises and takes them in the
+same order. What a source's rows say about progress goes to all buckets; so do the promises of a
+replay, ticks of the clock, and ends. What is said of one group may go to the group's bucket alone,
+but not in a stage with a combined operator, and an order goes by promises on the whole stream. What
+an operator of an earlier stage tells, each of its buckets sends to all buckets here, and they take
+the least of it. From there on, a kernel whose promises follow from promises alone tells the same
+everywhere. That is so for all kernels but a few. Sessions tell the start of the earliest one open,
+and windows that answer gradually (or from a table) what is out: that depends on rows they hold.
+So does what a join tells in front of which rows wait, to come out in order. Stamps tell when rows
+came. Behind one of these, an order begins a new stage.
+
 Invariant: in every stage, two rows that any of its operators must bring together enter with equal
-keys, or the stage is single, or the operator is the combined one.
+keys, or the stage is single, or the operator is the combined one. An order that only row-wise
+operators follow is combined, or in a single stage.
 """
 
 from __future__ import annotations
@@ -20,6 +37,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
+from lowwater.operators.flush import Immediate
 from lowwater.plan import nodes
 from lowwater.plan.physical import Operator, PhysicalPlan
 from lowwater.stream.element import SEQUENCE
@@ -52,7 +70,7 @@ class Stage:
     single: bool
     """Everything must be in one bucket."""
     combined: int | None = None
-    """The aggregate whose partial answers are put together after the stage."""
+    """The operator whose copies answer in part; the parts are put together after the stage."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +79,7 @@ class Layout:
 
     stages: tuple[Stage, ...]
     tail: tuple[int, ...]
-    """Row-wise operators that follow the combined aggregate."""
+    """Row-wise operators that follow the combined one."""
 
     def spelled(self, stage: Stage) -> str:
         """How rows are spread in a stage, in words."""
@@ -153,6 +171,9 @@ class _Planner:
         if stage.single or self._single & feeds:
             stage.single = stage.single or not stage.stateful
             return stage.single
+        in_order = operator.ordered and self._ends(operator.index)
+        if in_order and not (_lets_go_alike(operator) and self._alike(operator.index, number)):
+            return False
         wanted = set(_wanted(operator, self._inside(operator, number)))
         met = [group for group in stage.groups if group[0] & feeds]
         for members, keys in met:
@@ -163,6 +184,8 @@ class _Planner:
         for group in met:
             stage.groups.remove(group)
         stage.groups.append((feeds.union(*(members for members, _ in met)), wanted))
+        if in_order:
+            stage.combined = operator.index
         return True
 
     def _combine(
@@ -172,10 +195,16 @@ class _Planner:
         feeds: frozenset[int],
         met: list[tuple[frozenset[int], set[Key]]],
     ) -> bool:
-        if operator.name not in ("window", "group") or not self._ends(operator.index):
+        if not self._ends(operator.index):
             return False
-        if isinstance(operator.node, nodes.WindowAggregateNode) and (
-            operator.node.attribute == SEQUENCE
+        if operator.ordered:
+            if len(operator.inputs) > 1:
+                return False  # rows of both have to meet
+            if not met and any(self._plan.operators[each].build for each in feeds):
+                return False  # rows of an earlier stage have no key to be spread by
+        elif operator.name not in ("window", "group") or (
+            isinstance(operator.node, nodes.WindowAggregateNode)
+            and operator.node.attribute == SEQUENCE
         ):
             return False
         stage.combined = operator.index
@@ -194,6 +223,16 @@ class _Planner:
                 return False
             index = following.index
         return not self._plan.consumers(index)
+
+    def _alike(self, index: int, stage: int) -> bool:
+        """Whether all buckets of a stage are told the same of an operator's inputs."""
+        for each in self._plan.operators[index].inputs:
+            operator = self._plan.operators[each]
+            if operator.build is None or self._stage[each] not in (None, stage):
+                continue
+            if not _tells_alike(operator) or not self._alike(each, stage):
+                return False
+        return True
 
     def _entries(self, index: int, stage: int) -> list[int]:
         """The operators through whose rows a stage feeds an operator."""
@@ -298,6 +337,35 @@ class _Planner:
         if all(kind == pl.String or isinstance(kind, pl.Categorical | pl.Enum) for kind in kinds):
             return pl.String()
         return kinds.pop() if len(kinds) == 1 else None
+
+
+TELL_ALIKE = frozenset(
+    {
+        *("filter", "project", "apply", "unnumber"),
+        *("union", "merge", "sort", "distinct", "join", "group"),
+    }
+)
+"""Operators whose promises follow from promises alone, whatever rows they have."""
+
+
+def _tells_alike(operator: Operator) -> bool:
+    """Whether copies of an operator that are told the same tell the same."""
+    node = operator.node
+    if operator.name == "window" and isinstance(node, nodes.WindowAggregateNode):
+        return isinstance(node.flush, Immediate) or not node.groups
+    return operator.name in TELL_ALIKE and not _waits(operator)
+
+
+def _lets_go_alike(operator: Operator) -> bool:
+    """Whether copies of an order that are told the same let go of rows up to the same mark."""
+    return not _waits(operator) or operator.node.how == "inner"  # type: ignore[attr-defined]
+
+
+def _waits(operator: Operator) -> bool:
+    """Whether rows may wait in front of a join. What it is told of them, and tells, then depends on
+    which do; but pairs go by the promises alone."""
+    ordering = operator.node.ordering if isinstance(operator.node, nodes.JoinNode) else None
+    return operator.name == "join" and ordering is not None and ordering.order != "filter-order"
 
 
 def _restricted(key: Key, members: frozenset[int]) -> Key:

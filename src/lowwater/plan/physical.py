@@ -42,6 +42,8 @@ class Operator:
     """Columns rows may be spread by without changing answers; None if rows may go anywhere."""
     stateful: bool
     node: Node
+    ordered: bool = False
+    """Whether its rows leave in order."""
 
     @property
     def title(self) -> str:
@@ -71,6 +73,15 @@ class PhysicalPlan:
     def sources(self) -> tuple[Operator, ...]:
         """The operators that read sources."""
         return tuple(each for each in self.operators if each.build is None)
+
+    @property
+    def order(self) -> Operator | None:
+        """The operator that puts the result in order; None if none does, or more than row-wise
+        operators follow it."""
+        last = self.result
+        while not (last.ordered or last.stateful or last.name == "stamp" or len(last.inputs) != 1):
+            last = self.operators[last.inputs[0]]
+        return last if last.ordered else None
 
     def consumers(self, index: int) -> list[tuple[int, int]]:
         """Who reads an operator's output: (operator, port)."""

@@ -102,7 +102,7 @@ def _parts(plan: PhysicalPlan, layout: Layout) -> dict[int, Part]:
             Where.of(operator),
             operator.inputs,
             operator.build,
-            operator.index in combined,
+            operator.index in combined and not operator.ordered,
             {
                 name: attribute.domain
                 for node in (operator.node, *operator.node.inputs)
@@ -239,8 +239,9 @@ def _routes(
     if stage is layout.stages[-1]:
         groups: KeyColumns = ()
         if stage.combined is not None:
-            node = plan.operators[stage.combined].node
-            names = getattr(node, "groups", ())
+            operator = plan.operators[stage.combined]
+            node = operator.node
+            names = () if operator.ordered else getattr(node, "groups", ())
             groups = [(name, node.schema[name]) for name in names]
         target = ids[-1] if groups else bucket_ids(1)
         routes.append(Route(stage.exports[-1], len(layout.stages), target, groups))

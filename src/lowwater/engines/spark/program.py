@@ -14,7 +14,7 @@ import polars as pl
 from lowwater.engines.spark.buckets import KeyColumns, hash_probe
 from lowwater.engines.spark.graph import Part
 from lowwater.engines.spark.late import LateFolder
-from lowwater.operators.kernel import Kernel, Reducing
+from lowwater.operators.kernel import Finishing, Kernel, Reducing
 from lowwater.progress.describe import Demand
 from lowwater.progress.spec import StreamSpec
 from lowwater.state.store import MemoryStore
@@ -89,6 +89,7 @@ class Program:
     sources: tuple[SourceProgram, ...]
     stages: tuple[StageProgram, ...]
     combined: Part | None
+    """The operator whose parts are put together after the last stage."""
     tail: tuple[Part, ...]
     schema: Mapping[str, pl.DataType]
 
@@ -101,6 +102,13 @@ class Program:
 def idle_kernel(part: Part) -> Kernel:
     """A kernel for its functions that touch no state."""
     return part.build(MemoryStore(), lambda: 0)
+
+
+def finishing(part: Part) -> Finishing:
+    """A kernel that puts parts together, for its functions that touch no state."""
+    kernel = idle_kernel(part)
+    assert isinstance(kernel, Finishing)
+    return kernel
 
 
 def reducing(part: Part) -> Reducing:

@@ -1,19 +1,24 @@
 """The last step: messages of the last stage to rows of the result.
 
-Partial answers of an aggregate that was spread over buckets are put together here. No state is
-needed: a promise reaches all buckets in one batch, so all parts of an answer are in it too.
+What an operator lets go that was spread over buckets is put together here: partial answers of an
+aggregate, rows to be put in order. No state is needed: a promise reaches all buckets in one batch,
+so all parts of an answer are in it too, and all rows up to a mark.
+
+Invariant: rows leave in the order in which they were finished, and that does not depend on which
+bucket was heard first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from operator import itemgetter
 
 import polars as pl
 import pyarrow as pa
 
 from lowwater.engines.spark.graph import Part
 from lowwater.engines.spark.message import Kind, unpacked
-from lowwater.engines.spark.program import idle_kernel, reducing
+from lowwater.engines.spark.program import finishing, idle_kernel
 from lowwater.engines.spark.task import begin_task
 from lowwater.engines.spark.trouble import carrying
 from lowwater.engines.spark.types import handed_over
@@ -33,16 +38,20 @@ class ResultStage:
         """What Spark calls, once a partition and batch."""
         begin_task()
         with carrying():
-            chunks = _results(batches)
-            if self._combined is not None:
-                held = list(chunks)
-                kernel = reducing(self._combined)
-                chunks = iter([kernel.finished(pl.concat(held))] if held else [])
-            for chunk in chunks:
+            parts = _results(batches)
+            for chunk in (
+                map(itemgetter(1), parts) if self._combined is None else self._whole(parts)
+            ):
                 rows = self._through(chunk)
                 if rows.height:
                     table = handed_over(rows.select(self._columns)).to_arrow()
                     yield from _old_strings(table).to_batches()
+
+    def _whole(self, parts: Iterable[tuple[int, Chunk]]) -> Iterator[Chunk]:
+        """What the parts of all buckets come to."""
+        held = [rows for _, rows in sorted(parts, key=itemgetter(0))]
+        if self._combined is not None and held:
+            yield finishing(self._combined).finished(pl.concat(held))
 
     def _through(self, rows: Chunk) -> Chunk:
         for part in self._tail:
@@ -54,12 +63,13 @@ class ResultStage:
         return rows
 
 
-def _results(batches: Iterable[pa.RecordBatch]) -> Iterator[Chunk]:
+def _results(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Chunk]]:
+    """The rows each bucket sent, with its number."""
     for batch in batches:
-        kinds, bodies = batch.column("kind"), batch.column("body")
-        for kind, body in zip(kinds.to_pylist(), bodies, strict=True):
+        kinds, senders = batch.column("kind").to_pylist(), batch.column("sender").to_pylist()
+        for kind, sender, body in zip(kinds, senders, batch.column("body"), strict=True):
             if kind == Kind.RESULT:
-                yield unpacked(body.as_buffer())
+                yield sender, unpacked(body.as_buffer())
 
 
 def _old_strings(table: pa.Table) -> pa.Table:

@@ -24,9 +24,9 @@ from lowwater.engines.spark.listening import answers_in, reports_in
 from lowwater.engines.spark.reports import Reports
 from lowwater.engines.spark.trouble import translate
 from lowwater.engines.spark.types import taken_back
+from lowwater.engines.spark.written import has_log, read_in_order, read_written
 from lowwater.errors import OptionError, StreamError, StreamWarning, unknown_name
 from lowwater.metrics import RunMetrics
-from lowwater.plan.nodes import OrderNode
 from lowwater.plan.physical import PhysicalPlan
 from lowwater.progress.late import LateAccount
 from lowwater.progress.refusal import Refusals
@@ -240,15 +240,10 @@ class SparkRun:
                 "results went to the sink; they are kept only when sink= is not given"
             )
         schema = self._plan.schema
-        if not (self._results / "_spark_metadata").is_dir():
+        if not has_log(self._results):
             return pl.DataFrame(schema=schema).to_arrow()
-        found = pl.from_arrow(self._built.session.read.parquet(str(self._results)).toArrow())
-        assert isinstance(found, pl.DataFrame)
-        kept = taken_back(found, schema)
-        asked = self._plan.result.node
-        if isinstance(asked, OrderNode):  # files of results are read back in any order
-            kept = kept.sort(asked.attribute, maintain_order=True)
-        return kept.to_arrow()
+        read = read_written if self._plan.order is None else read_in_order
+        return taken_back(read(self._built.session, self._results), schema).to_arrow()
 
     def late_rows(self, stream: str | None = None) -> pa.Table:
         """The side output: rows of a stream that were not let in, and why."""

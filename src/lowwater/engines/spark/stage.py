@@ -319,7 +319,8 @@ class Bucket:
             if not source.ordered and self._rows[source.index]:
                 self._graph.push(source.index, self._intakes[source.index].told())
         self._stamp(by_kind)
-        for message in sorted(by_kind.get(Kind.ELEMENTS, []), key=lambda m: m.port):
+        told = by_kind.get(Kind.ELEMENTS, [])
+        for message in sorted(told, key=lambda m: (m.port, m.sender)):  # in all buckets alike
             elements: list[Element] = unpickled(message.body)
             union = self._aligned.get(message.port)
             if union is None:

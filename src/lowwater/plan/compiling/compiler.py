@@ -102,13 +102,19 @@ class Compiler:
         kernel: type[Kernel] | None,
         partition: tuple[str, ...] | None = None,
         stateful: bool = False,
+        ordered: bool = False,
     ) -> int:
-        """Append an operator and give its index."""
+        """Append an operator and give its index; ``ordered`` if its kernel puts rows in order."""
         index = len(self.operators)
         rule = kernel.rule if kernel else "promises follow from the contract"
+        if name == "join" and isinstance(node, nodes.JoinNode):
+            ordered = node.ordering is not None
         self.operators.append(
-            Operator(index, name, detail, inputs, build, describe, rule, partition, stateful, node)
-        )
+            Operator(
+                index, name, detail, inputs, build, describe, rule, partition, stateful, node,
+                ordered,
+            )
+        )  # fmt: skip
         return index
 
     def sort(self, node: Node, index: int, attribute: str, slice_ticks: int = 0) -> int:
@@ -125,6 +131,7 @@ class Compiler:
             lambda demands: [sorting(attribute, carried, demands)],
             Sort,
             (),
+            True,
             True,
         )
         self.ordered[index] = attribute

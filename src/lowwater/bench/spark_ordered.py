@@ -1,0 +1,195 @@
+"""Results of a band join in order, on Spark: ours against plain Spark.
+
+Plain Spark can sort what it is given in a batch, but a result of the next batch may be earlier.
+Ours holds results back until no earlier one can come. So three things are counted: rows a second,
+results that go back behind one of an earlier batch, and how long a result takes from its time on,
+by the rows that have arrived when its batch is done.
+
+Both sides hand their batches to a function that writes them, each batch in one file: that is where
+plain Spark can be made to sort. :data:`WAYS` lists how ours can be asked for order.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from lowwater.bench import spark_ours, spark_plain
+from lowwater.bench.spark_compare import Bench, Row, fastest, figure, say, scaled, workspace
+from lowwater.bench.spark_data import BEGIN, DISORDER, Flow
+from lowwater.bench.spark_side import ROCKSDB, Query, Ran, Side, batches_of, plain, started
+from lowwater.bench.spark_watch import watching
+from lowwater.joins.ordered.strategy import ORDERS, Order
+
+BAND = 5
+"""Seconds between the rows of a pair, at most."""
+PARTNERS = 1.0
+"""Rows of the other source that a row meets."""
+TIME = "at"
+"""The greater time of a pair."""
+BATCH = "batch"
+ROUNDS = 2
+
+WAYS: Mapping[str, Order | None] = {"ours": None} | {f"ours, {each}": each for each in ORDERS}
+"""How ours is asked for order: by an order after the join (None), or by a strategy of the join."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much comes, and in what pieces."""
+
+    name: str
+    rate: float
+    """Rows a second of each source."""
+    files: int
+    rows_each: int
+    """Rows of a source in a batch."""
+
+    @property
+    def flows(self) -> list[Flow]:
+        """Two sources whose rows have :data:`PARTNERS` partners each."""
+        keys = {"k": max(1, round(self.rate * 2 * BAND / PARTNERS))}
+        return [Flow(self.rate, keys, seed) for seed in (11, 12)]
+
+    def arrived(self, batch: int) -> float:
+        """The time of arrival of the last row of a batch, in seconds."""
+        return BEGIN + (batch + 1) * self.rows_each / self.rate
+
+
+def sizes() -> list[Size]:
+    """Batches of a minute and a half, and of two seconds."""
+    return [
+        Size("large", 2_000, 8, scaled(200_000)),
+        Size("small", 500, 40, 1_000),
+    ]
+
+
+@dataclass(frozen=True)
+class Sorting(Side):
+    """A side whose batches are sorted one by one."""
+
+
+def run_ordered() -> Iterator[Row]:
+    """Speed, order and delay of results, by large batches and by small ones."""
+    for size in sizes():
+        yield from _case(size)
+
+
+def _case(size: Size) -> Iterator[Row]:
+    what = f"band join ±{BAND} s on a key, results in order: batches of {2 * size.rows_each:,} rows"
+    say(f"ordered: {what}")
+    mine = [Side(name, ROCKSDB, _ours(order)) for name, order in WAYS.items()]
+    unordered = Side("ours, in no order", ROCKSDB, partial(spark_ours.pairs, band=BAND))
+    query = partial(spark_plain.pairs, band=BAND, delay=f"{DISORDER:g} seconds")
+    theirs = [Sorting(side.name, side.provider, side.query) for side in plain(query)]
+    with workspace() as folder:
+        bench = Bench(folder, size.flows, size.files, size.rows_each, run_by_batch)
+        runs = bench.turns([*mine, bench.better(theirs), unordered], ROUNDS)
+    best = {name: fastest(each) for name, each in runs.items()}
+    peer = next(ran for name, ran in best.items() if name.startswith("spark"))
+    for name in WAYS:
+        for other in (peer, best[unordered.name]):
+            yield from _beside(size, what, best[name], other)
+
+
+def _ours(order: Order | None) -> Query:
+    return partial(spark_ours.pairs_in_order, band=BAND, order=order)
+
+
+def _beside(size: Size, what: str, us: Ran, them: Ran) -> Iterator[Row]:
+    label, rows = f"ordered {size.name}", us.rows
+    if us.side != "ours":
+        label += f", {us.side}"
+    pair = (us, them)
+    speeds = [ran.steady_speed for ran in pair]
+    yield figure(label, what, "rows/s", speeds[0], them.side, speeds[1], rows) | {
+        "same_results": same_pairs(us.results, them.results),
+        "pairs": us.results.height,
+    }
+    back = [goes_back(ran.results) for ran in pair]
+    if back[1]:
+        yield figure(f"{label}: go back", what, "pairs", back[0], them.side, back[1], rows) | {
+            "target": 0.0
+        }
+    for share, word in ((0.5, "median"), (1.0, "longest")):
+        waits = [delay(ran.results, size, share) for ran in pair]
+        yield figure(f"{label}: {word} delay", what, "s", waits[0], them.side, waits[1], rows)
+    millis = [ran.middle_millis(2) for ran in pair]
+    yield figure(f"{label}: batch", what, "ms", millis[0], them.side, millis[1], rows)
+    yield figure(f"{label}: processor", what, "s", us.usage.cpu, them.side, them.usage.cpu, rows)
+
+
+# ---- what came out -------------------------------------------------------------------------
+
+
+def goes_back(results: pl.DataFrame) -> int:
+    """Results that are earlier than one before them: of their batch, or of an earlier batch."""
+    highest = results.select(pl.col(TIME).cum_max().shift(1)).to_series()
+    return int((results[TIME] < highest).sum())
+
+
+def delay(results: pl.DataFrame, size: Size, share: float) -> float:
+    """Seconds of arrival from a result's time to the end of its batch: of so large a share of
+    the results it is at most this."""
+    ends = pl.DataFrame({BATCH: range(size.files), "end": map(size.arrived, range(size.files))})
+    joined = results.join(ends, on=BATCH)
+    waits = joined["end"] - joined[TIME].dt.epoch("us") / 1e6
+    return float(waits.quantile(share, "nearest") or 0.0)
+
+
+def same_pairs(ours: pl.DataFrame, theirs: pl.DataFrame) -> bool:
+    """Whether both found the same pairs, up to the last time that one of them may hold back."""
+    if ours.is_empty() or theirs.is_empty():
+        return False
+    last = min(ours[TIME].max(), theirs[TIME].max())  # type: ignore[type-var]
+    columns = sorted(set(ours.columns) - {BATCH})
+    left, right = (
+        each.filter(pl.col(TIME) < last).select(columns).sort(columns) for each in (ours, theirs)
+    )
+    return left.equals(right)
+
+
+# ---- running -------------------------------------------------------------------------------
+
+
+def run_by_batch(
+    spark: Any, side: Side, sources: list[Any], folder: Path, memory: bool = False
+) -> Ran:
+    """Run a query over all files that are there, each batch into one file."""
+    folder.mkdir(parents=True)
+    begun = time.perf_counter()
+    with watching(memory) as usage:
+        writer = side.query(sources).writeStream
+        writer = writer.foreachBatch(_writing(folder / "out", isinstance(side, Sorting)))
+        writer = writer.option("checkpointLocation", str(folder / "checkpoint"))
+        query = started(spark, side, writer.trigger(availableNow=True))
+        query.awaitTermination()
+        seconds = time.perf_counter() - begun
+    return Ran(side.name, batches_of(query), seconds, usage, results_by_batch(folder / "out"))
+
+
+def _writing(folder: Path, sort: bool) -> Callable[[Any, int], None]:
+    def write(batch: Any, number: int) -> None:
+        # A sort of the whole would first run the join once more, to find out what to sort into
+        # which partition; one partition needs none of that.
+        rows = batch.repartition(1).sortWithinPartitions(TIME) if sort else batch
+        rows.write.parquet(str(folder / f"{number:06d}"))
+
+    return write
+
+
+def results_by_batch(folder: Path) -> pl.DataFrame:
+    """All results as they were written, with the number of their batch."""
+    frames = []
+    for batch in sorted(folder.iterdir()):
+        for file in sorted(batch.glob("*.parquet")):
+            number = pl.lit(int(batch.name), dtype=pl.Int64).alias(BATCH)
+            frames.append(pl.read_parquet(file).with_columns(number))
+    held: Sequence[pl.DataFrame] = [frame for frame in frames if frame.height]
+    return pl.concat(held) if held else pl.DataFrame()

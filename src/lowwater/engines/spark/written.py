@@ -1,0 +1,63 @@
+"""What a query has written to a folder, in the order in which it was written.
+
+Spark reads the files of a folder in any order. But it keeps a log of the files it wrote, batch by
+batch, and a file keeps its rows in order: with both, rows come back as they left.
+
+Invariant: rows that left in one partition a batch change places with no other.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from lowwater.stream.element import Chunk
+
+LOG = "_spark_metadata"
+WHOLE = ".compact"
+"""How a part of the log is named that repeats all parts before it."""
+AT, FILE, ROW = "__at", "__file", "__row"
+
+
+def has_log(folder: Path) -> bool:
+    """Whether a query has written files to a folder."""
+    return (folder / LOG).is_dir()
+
+
+def read_written(spark: Any, folder: Path) -> Chunk:
+    """The rows of all Parquet files in a folder, in any order."""
+    return _taken(spark.read.parquet(str(folder)))
+
+
+def read_in_order(spark: Any, folder: Path) -> Chunk:
+    """The same, as they were written."""
+    table = spark.read.parquet(str(folder))
+    places = {name: at for at, name in enumerate(logged(folder))}  # no fewer than are read
+    about = table.metadataColumn("_metadata")
+    about = (about["file_name"].alias(FILE), about["row_index"].alias(ROW))
+    rows = _taken(table.select("*", *about))
+    at = pl.col(FILE).replace_strict(places, return_dtype=pl.Int64).alias(AT)
+    return rows.with_columns(at).sort(AT, ROW).drop(AT, FILE, ROW)
+
+
+def logged(folder: Path) -> list[str]:
+    """The names of the files that were written, batch after batch."""
+    parts = [each for each in (folder / LOG).iterdir() if each.name[:1].isdigit()]
+    numbers = {each: int(each.name.removesuffix(WHOLE)) for each in parts}
+    first = max((n for each, n in numbers.items() if each.suffix == WHOLE), default=-1)
+    names: dict[str, None] = {}
+    for part in sorted(parts, key=lambda each: (numbers[each], each.suffix != WHOLE)):
+        if numbers[part] >= first:
+            lines = part.read_text(encoding="utf-8").splitlines()
+            paths = [json.loads(line)["path"] for line in lines if line.startswith("{")]
+            names.update(dict.fromkeys(Path(path).name for path in paths))
+    return list(names)
+
+
+def _taken(table: Any) -> Chunk:
+    found = pl.from_arrow(table.toArrow())
+    assert isinstance(found, pl.DataFrame)
+    return found
