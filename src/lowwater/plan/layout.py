@@ -339,10 +339,12 @@ class _Planner:
         return kinds.pop() if len(kinds) == 1 else None
 
 
+JOINS = ("join", "multijoin")
 TELL_ALIKE = frozenset(
     {
         *("filter", "project", "apply", "unnumber"),
-        *("union", "merge", "sort", "distinct", "join", "group"),
+        *("union", "merge", "sort", "distinct", "group", "sliding"),
+        *JOINS,
     }
 )
 """Operators whose promises follow from promises alone, whatever rows they have."""
@@ -358,14 +360,14 @@ def _tells_alike(operator: Operator) -> bool:
 
 def _lets_go_alike(operator: Operator) -> bool:
     """Whether copies of an order that are told the same let go of rows up to the same mark."""
-    return not _waits(operator) or operator.node.how == "inner"  # type: ignore[attr-defined]
+    return not _waits(operator) or getattr(operator.node, "how", "inner") == "inner"
 
 
 def _waits(operator: Operator) -> bool:
     """Whether rows may wait in front of a join. What it is told of them, and tells, then depends on
     which do; but pairs go by the promises alone."""
-    ordering = operator.node.ordering if isinstance(operator.node, nodes.JoinNode) else None
-    return operator.name == "join" and ordering is not None and ordering.order != "filter-order"
+    ordering = operator.node.ordering if isinstance(operator.node, nodes.AnyJoin) else None
+    return operator.name in JOINS and ordering is not None and ordering.order != "filter-order"
 
 
 def _restricted(key: Key, members: frozenset[int]) -> Key:

@@ -23,7 +23,7 @@ from lowwater.progress.contract import Heartbeat, OnDemand, Timer
 from lowwater.sources.replay import Replay
 from lowwater.stream.element import SEQUENCE
 
-STATE_FORMAT = 2
+STATE_FORMAT = 3
 
 
 def make_program(

@@ -107,14 +107,21 @@ class Compiler:
         """Append an operator and give its index; ``ordered`` if its kernel puts rows in order."""
         index = len(self.operators)
         rule = kernel.rule if kernel else "promises follow from the contract"
-        if name == "join" and isinstance(node, nodes.JoinNode):
-            ordered = node.ordering is not None
         self.operators.append(
             Operator(
-                index, name, detail, inputs, build, describe, rule, partition, stateful, node,
+                index,
+                name,
+                detail,
+                inputs,
+                build,
+                describe,
+                rule,
+                partition,
+                stateful,
+                node,
                 ordered,
             )
-        )  # fmt: skip
+        )
         return index
 
     def sort(self, node: Node, index: int, attribute: str, slice_ticks: int = 0) -> int:

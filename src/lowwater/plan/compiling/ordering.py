@@ -60,4 +60,5 @@ def put_in_order(
         OrderedJoin,
         tuple(names[0] for names in node.on),
         True,
+        True,
     )
