@@ -318,7 +318,7 @@ class Stream:
         ``late`` is what ``run.late_rows()`` gives, a folder of such files, or, where several
         streams had late rows, a mapping of their names to such. Rows that have no usable time are
         in no answer. What cannot be corrected is refused, and so are queries with joins, distinct
-        rows, sessions, windows of rows, and conditions on answers.
+        rows, sessions, windows of rows or on change, and conditions on answers.
         """
         node = self._timed()
         tables = late if isinstance(late, Mapping) else {correcting.only_stream(node): late}

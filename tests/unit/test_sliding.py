@@ -241,6 +241,20 @@ def test_groups_of_many_types() -> None:
     assert by_list.filter(pl.col("l").is_not_null())["n"].to_list() == [1, 2, 3, 2, 1, 0]
 
 
+def test_columns_may_be_called_anything() -> None:
+    names = ["left", "at", "group", "before", "best", "value"]
+    rows = {"ts": [0, 3, 5], **{name: [1, 1, 2] for name in names}}
+    windows = stream(rows).window(4, slide="on change").group_by(*names)
+    found = answers(windows.agg(old="max(ts)", number="count(DISTINCT left)", last="avg(at)"))
+    assert [(row[0], *row[-3:]) for row in found] == [
+        (0, 0, 1, 1.0),
+        (3, 3, 1, 1.0),
+        (5, 5, 1, 2.0),
+        (7, None, 0, None),
+        (9, None, 0, None),
+    ]
+
+
 def test_conditions_inside_and_expressions_around() -> None:
     rows = {"ts": [0, 1, 2], "v": [1, 20, 30]}
     found = changes(rows, big="count(*) FILTER (WHERE v > 10)", twice="sum(v * 2)", one="count(1)")

@@ -39,7 +39,7 @@ from lowwater.state.by_time import ByTime
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import BEGINNING, END_OF_TIME, Chunk, moved
 
-TIME, ROWS = "__t", "__rows"
+TIME, ROWS, LEFT = "__t", "__rows", "__left"
 SLICES_PER_RANGE = 64
 """Rows of a window are kept in this many slices, unless they are too few for it."""
 
@@ -495,10 +495,10 @@ class Extremes(Part):
                 .group_by(keys)
                 .agg(pl.col(each.after).last() for each in self._extremes)
             )
-            last = last.with_columns(pl.lit(True).alias("left"))
+            last = last.with_columns(pl.lit(True).alias(LEFT))
             ends = ends.join(last, on=keys, how="left", nulls_equal=True, maintain_order="left")
             ends = ends.with_columns(
-                pl.when(pl.col("left"))
+                pl.when(pl.col(LEFT))
                 .then(pl.col(each.after))
                 .otherwise(pl.col(each.ends[0]))
                 .alias(each.ends[0])

@@ -196,6 +196,21 @@ def test_sessions_of_a_silent_group_are_answered_on_demand() -> None:
     assert run.metrics().late_rows == 0
 
 
+def test_a_window_that_slides_on_change_empties_while_nothing_comes() -> None:
+    rows = pl.DataFrame({"at": [0.0, 100.0], "ts": [0, 100]})
+    stream = lw.stream(
+        lw.replay(rows, arrival="at"), name="s", time="ts", jump=None, idle=lw.on_demand()
+    )
+    tables: list[list[tuple[Any, ...]]] = []
+    counted = stream.window("10 s", slide="on change").agg(n="count(*)")
+    run = finished(
+        counted, tick=0, sink=lambda t: tables.append([tuple(r.values()) for r in t.to_pylist()])
+    )
+    assert tables[:2] == [[(-10, 0, 1)], [(0, 10, 0)]]  # by themselves, before the row at 100
+    assert [row for table in tables[2:] for row in table] == [(90, 100, 1), (100, 110, 0)]
+    assert run.metrics().stream("s").enabling_timestamps >= 2
+
+
 def test_rows_of_a_silent_group_that_miss_their_partner_leave_on_demand() -> None:
     left, right = devices("left"), devices("right", idle=lw.on_demand())
     shifted = right.select(ts="ts + 50", g="g")
