@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
 import polars as pl
 
 from lowwater.joins.shape import BUCKET, Carried, bucketed, far_apart, key_of
@@ -95,8 +96,10 @@ class MultiShape:
 
     def reached(self, found: Chunk, ports: tuple[int, ...], port: int) -> tuple[int, int]:
         """The least and the greatest time at which a row of another input can meet some match."""
-        low, high = self._between(ports, port)
-        return found.select(low.min().alias("low"), high.max().alias("high")).row(0)
+        times = [found[_time(each)].to_numpy() for each in ports]
+        until = [time + self.windows[each] for time, each in zip(times, ports, strict=True)]
+        low = np.maximum.reduce(times).min() - self.windows[port]
+        return int(low), int(np.minimum.reduce(until).max())
 
     def _between(self, ports: tuple[int, ...], port: int) -> tuple[pl.Expr, pl.Expr]:
         """From when to when a row of another input can be that meets a match of some inputs."""
@@ -109,12 +112,13 @@ class MultiShape:
         low, high = self._between(ports, port)
         time = pl.col(_time(port))
         on, window = self._keys, min(self.windows[each] for each in ports)
-        if self._by_time(found, ports[0], window, others, port):
+        by_time = self._by_time(found, ports[0], window, others, port)
+        if by_time:
             width = window + self.windows[port] + 1
             found, others = bucketed(found, (low, high), others, time, width)
             on.append(BUCKET)
-        pairs = found.join(others, on=on)
-        return pairs.filter((time >= low) & (time <= high)).drop(BUCKET, strict=False)
+        pairs = found.join(others, on=on).filter((time >= low) & (time <= high))
+        return pairs.drop(BUCKET) if by_time else pairs
 
     def _by_time(self, found: Chunk, first: int, window: int, others: Chunk, port: int) -> bool:
         """Whether rows are to be matched by time as well as by key."""

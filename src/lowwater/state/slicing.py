@@ -67,8 +67,10 @@ def take_below(store: ChunkStore, name: str, ticks: pl.Expr, mark: int, width: i
     partly = take(store, name, edge, edge + 1)
     if partly is None:
         return whole
-    stay, gone = partly.filter(ticks >= mark), partly.filter(ticks < mark)
+    stay = partly.filter(ticks >= mark)
     if stay.height:
         store.put(name, edge, stay)
-    parts = [rows for rows in (whole, gone) if rows is not None and rows.height]
-    return pl.concat(parts) if parts else None
+    if stay.height == partly.height:
+        return whole
+    gone = partly.filter(ticks < mark) if stay.height else partly
+    return gone if whole is None else pl.concat([whole, gone])
