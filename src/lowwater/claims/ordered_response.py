@@ -288,8 +288,12 @@ def _reached(real: pl.DataFrame) -> str:
     for (rate, load), (faster, more) in pairwise(points):
         if load < log(ALPHA) <= more:
             times = exp(rate + (faster - rate) * (log(ALPHA) - load) / (more - load)) / SLOW
-            return f"; {ALPHA:g} is reached near {times * SLOW:.0f} and {times * FAST:.0f}/s"
+            return f"; {ALPHA:g} is reached near {_rate(times * SLOW)} and {_rate(times * FAST)}/s"
     return ""
+
+
+def _rate(value: float) -> str:
+    return f"{value:.0f}" if value >= 10 else f"{value:.2g}"
 
 
 def _mostly(share: float) -> str:
