@@ -18,9 +18,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 import lowwater as lw
-from lowwater.claims.measure import engine_of
+from lowwater.claims.measure import Nowhere
 from lowwater.engines.embedded.clock import Charge, PerComparison, VirtualClock
-from lowwater.engines.embedded.engine import EmbeddedEngine
+from lowwater.engines.embedded.engine import EmbeddedEngine, Pace
 from lowwater.joins.ordered.model import Setting
 from lowwater.joins.ordered.ordered_join import AT, OrderedJoin
 from lowwater.joins.ordered.strategy import Order
@@ -52,6 +52,9 @@ class Experiment:
     seed: int = 1
     tick: float = 0.0
     """Seconds of arrivals handed over together; 0 hands over each row as it arrives."""
+    chunk_rows: int = 1
+    """Rows that have queued are read so many at once. More than one is less work for our join, but
+    how many pairs it compares is then an estimate, and a bad one if they are minutes apart."""
 
     def setting(self, cost: float) -> Setting:
         """The same in the model, at a cost of so many seconds a comparison."""
@@ -173,7 +176,8 @@ def respond(order: Order, charge: Charge, experiment: Experiment) -> Response:
     fast = arrivals(each.fast_rate, each.seconds, each.seed + 1_000)
     clock = WatchingClock(charge)
     plan = compile_plan(joined(slow, fast, each.window, order)._node)
-    engine = engine_of(plan, clock, tick=each.tick)
+    pace = Pace(each.chunk_rows, round(each.tick * SECOND))
+    engine = EmbeddedEngine(plan, Nowhere(), clock, pace, None)
     join = clock.watch(engine)
     engine.run()
     counted = pl.col("arrived").is_between(each.warm, float(slow["arrived"][-1]), closed="left")
