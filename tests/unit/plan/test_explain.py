@@ -43,7 +43,7 @@ def test_a_union_shows_its_rule_and_the_contract_of_every_source() -> None:
 def test_order_is_made_after_the_stage_if_nothing_but_row_wise_operators_follow() -> None:
     pairs = left().join(right(), on="k", within="2 minutes")
     latest = pairs.select(k="k", at="greatest(ts, ts_right)").order_by("at")
-    text = latest.where("k > 0").explain()
+    text = latest.where("k > 'a'").explain()
     assert "stage 0: join#2, project#3, sort#4" in text
     assert "rows go to buckets: by k" in text
     assert "sort#4 answers in part; rows are put in order after it" in text
