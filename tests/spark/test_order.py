@@ -161,3 +161,20 @@ def test_collected_rows_are_in_order_though_their_time_is_not_shown(spark):
     expected = query.collect()
     assert expected.num_rows > ROWS // 2
     assert query.collect(**MANY).to_pylist() == expected.to_pylist()  # no two times are the same
+
+
+def test_what_every_bucket_chose_is_in_the_metrics(spark) -> None:
+    """With alpha 0 any load is enough, so a bucket changes over once it has seen some rows."""
+    one, two = stream(rows(1), "A"), stream(rows(2), "B")
+    query = one.join(two, on="k", within="10 seconds", order="adaptive", alpha=0.0)
+    run = query.run(session=spark, **MANY)
+    run.await_termination()
+    about = run.metrics().operator("join").about
+    switches = int(about["switches"])
+    assert 1 < switches <= BUCKETS  # keys are few, a bucket may have none
+    assert str(about["strategy"]).startswith("filter-order")
+    assert str(about["because"]).count("c·|w|·λ1·λ2 = ") == switches  # each its own load
+    assert about["held_rows"] == 0 < about["held_rows_peak"]
+    times = [max(row["ts"], row["ts_right"]) for row in run.results().to_pylist()]
+    assert times == sorted(times)
+    assert table_rows(run.results()) == table_rows(query.collect())

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowwater.metrics import Histogram
+from lowwater.metrics import Histogram, together
 
 lengths = st.lists(st.integers(0, 10**13), min_size=1, max_size=200)
 
@@ -57,3 +57,11 @@ def test_lengths_below_zero_count_as_zero() -> None:
     histogram = Histogram()
     histogram.add(-5)
     assert histogram.quantile(1.0) == 0
+
+
+def test_what_copies_of_an_operator_tell_is_put_together() -> None:
+    assert together([]) == {}
+    parts = [{"strategy": "a", "rows": 1}, {"strategy": "a", "rows": 2, "more": 0.5}]
+    assert together(parts) == {"strategy": "a", "rows": 3, "more": 0.5}
+    mixed = together([{"strategy": "a"}, {"strategy": "b"}, {"strategy": "b"}])
+    assert mixed == {"strategy": "b (2 of 3 buckets); a (1 of 3 buckets)"}
