@@ -27,13 +27,12 @@ from lowwater.errors import QueryError
 from lowwater.operators.aggregates import Call, in_key_order
 from lowwater.operators.kernel import Ask, Kernel
 from lowwater.operators.sliding_changes import ALL, Instants
+from lowwater.operators.sliding_extremes import Extreme, Extremes
 from lowwater.operators.sliding_parts import (
     ROWS,
     TIME,
     Distinct,
     ExactSum,
-    Extreme,
-    Extremes,
     Part,
     Place,
     Tallies,
