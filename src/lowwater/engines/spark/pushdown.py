@@ -68,7 +68,7 @@ def _push_source(
             )
             assert read is not None
             read |= roots
-        elif operator.name in ("window", "session", "group"):
+        elif operator.name in ("window", "session", "sliding", "group"):
             assert read is not None
             read |= _aggregated(operator.node)
         else:
@@ -97,6 +97,9 @@ def _told(node: nodes.SourceNode) -> set[str]:
 
 def _aggregated(node: nodes.Node) -> set[str]:
     """The columns an aggregate reads."""
+    if isinstance(node, nodes.SlidingNode):
+        parts = [call.argument for call in node.calls if call.argument is not None]
+        return {node.attribute, *node.groups}.union(*(each.meta.root_names() for each in parts))
     timed = nodes.WindowAggregateNode | nodes.SessionNode
     assert isinstance(node, timed | nodes.GroupAggregateNode)
     read = set(node.groups)
