@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 RATES, WINDOW, KEYS = (2.0, 6.0), 5.0, 8
-BURST = (5.0, 45.0, 3.0)
+BURST = (3.0, 28.0, 3.0)
 """From, to, and how many times the rate."""
-SECONDS, FURTHEST = 60.0, 6.0
+SECONDS, FURTHEST = 40.0, 6.0
 """One stream is behind the other by up to so many seconds."""
 COST = 800_000
 """Nanoseconds a comparison: not worth holding results at the usual rate, worth it in the burst."""

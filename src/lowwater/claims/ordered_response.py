@@ -222,16 +222,16 @@ def judge_cost(points: pl.DataFrame) -> Outcome:
         loads = [each / 1e3 for each in sync]
         _draw_gain(right, scaled, x, [Setting.of_two(c / 1e3, window, (SLOW, FAST)) for c in loads])
         _logarithmic(left, "y")
-        right.set_ylim(-3, 60)
+        right.set_ylim(-3, 62)
         for each in (left, right):
             each.axvline(switch / 1e3, color=PAPER_COLOUR, ls=":")
             if max(sync) > limit:
                 each.axvspan(limit / 1e3, 1.03 * max(sync) / 1e3, color=PAPER_COLOUR, alpha=0.12)
             each.set_xlabel(f"c [ms]; λ 1/s and 10/s, window {window:g} s")
-        right.text(switch / 1e3, 58, " c·|w|·λ1·λ2 = α", color=PAPER_COLOUR, fontsize=8, va="top")
+        right.text(switch / 1e3, 60, " c·|w|·λ1·λ2 = α", color=PAPER_COLOUR, fontsize=8, va="top")
         if max(sync) > limit:
-            middle = (limit + max(sync)) / 2e3
-            right.text(middle, 45, "overloaded", color=PAPER_COLOUR, fontsize=8, ha="center")
+            middle = (limit + 1.03 * max(sync)) / 2e3
+            right.text(middle, 54, "overloaded", color=PAPER_COLOUR, fontsize=8, ha="center")
         _title(
             figure,
             f"Joining rows as they come saves {gain[at]:.0%} where Adaptive goes over to it",
