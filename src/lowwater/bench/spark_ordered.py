@@ -94,8 +94,14 @@ def _case(size: Size) -> Iterator[Row]:
     best = {name: fastest(each) for name, each in runs.items()}
     peer = next(ran for name, ran in best.items() if name.startswith("spark"))
     for name in WAYS:
-        for other in (peer, best[unordered.name]):
-            yield from _beside(size, what, best[name], other)
+        yield from _beside(size, what, best[name], peer)
+    us, loose = best["ours"], best[unordered.name]
+    speeds = us.steady_speed, loose.steady_speed
+    label = f"ordered {size.name}: what order costs"
+    yield figure(label, what, "rows/s", speeds[0], loose.side, speeds[1], us.rows) | {
+        "same_results": same_pairs(us.results, loose.results),
+        "batch_millis": [ran.middle_millis(WARM) for ran in (us, loose)],
+    }
 
 
 def _ours(order: Order | None) -> Query:
@@ -103,26 +109,25 @@ def _ours(order: Order | None) -> Query:
 
 
 def _beside(size: Size, what: str, us: Ran, them: Ran) -> Iterator[Row]:
-    label, rows = f"ordered {size.name}", us.rows
-    if us.side != "ours":
-        label += f", {us.side}"
-    pair = (us, them)
+    label, pair, rows = us.side.replace("ours", f"ordered {size.name}"), (us, them), us.rows
     speeds = [ran.steady_speed for ran in pair]
     yield figure(label, what, "rows/s", speeds[0], them.side, speeds[1], rows) | {
         "same_results": same_pairs(us.results, them.results),
         "pairs": us.results.height,
+        "processor_seconds": [ran.usage.cpu for ran in pair],
+        "state_bytes": [ran.state_bytes for ran in pair],
     }
+    millis = [ran.middle_millis(WARM) for ran in pair]
+    yield figure(f"{label}: batch", what, "ms", millis[0], them.side, millis[1], rows)
     back = [goes_back(ran.results) for ran in pair]
     if back[1]:
         yield figure(f"{label}: go back", what, "pairs", back[0], them.side, back[1], rows) | {
             "target": 0.0
         }
-    for share, word in ((0.5, "median"), (1.0, "longest")):
-        waits = [delay(ran.results, size, share) for ran in pair]
-        yield figure(f"{label}: {word} delay", what, "s", waits[0], them.side, waits[1], rows)
-    millis = [ran.middle_millis(WARM) for ran in pair]
-    yield figure(f"{label}: batch", what, "ms", millis[0], them.side, millis[1], rows)
-    yield figure(f"{label}: processor", what, "s", us.usage.cpu, them.side, them.usage.cpu, rows)
+    waits = [[delay(ran.results, size, share) for share in (0.5, 1.0)] for ran in pair]
+    yield figure(f"{label}: delay", what, "s", waits[0][0], them.side, waits[1][0], rows) | {
+        "longest": [each[1] for each in waits]
+    }
 
 
 # ---- what came out -------------------------------------------------------------------------
