@@ -22,7 +22,7 @@ from lowwater.claims.measure import Nowhere
 from lowwater.engines.embedded.clock import Charge, PerComparison, VirtualClock
 from lowwater.engines.embedded.engine import EmbeddedEngine, Pace
 from lowwater.joins.ordered.model import Setting
-from lowwater.joins.ordered.ordered_join import AT, OrderedJoin
+from lowwater.joins.ordered.ordered_join import OrderedJoin
 from lowwater.joins.ordered.strategy import Order
 from lowwater.plan.compile import compile_plan
 from lowwater.sources.replay import Replay
@@ -146,9 +146,7 @@ def done_upto(join: OrderedJoin) -> int:
 
     The mark does not tell whether the row at that very time has been joined; its queue does.
     """
-    mark = join.mark
-    least = (int(rows[AT].min()) for rows in join._todo if rows is not None)  # type: ignore[arg-type]
-    return mark - 1 if any(time <= mark for time in least) else mark
+    return join.mark - 1 if join.unjoined <= join.mark else join.mark
 
 
 def arrivals(rate: float, seconds: float, seed: int, keys: int = KEYS) -> pl.DataFrame:

@@ -301,8 +301,13 @@ class OrderedJoin(Kernel):
         """No result still to be found is below this time."""
         if not self._shape.paired:
             return min(self._known_of(side) for side in self._shape.sides)
-        todo = (int(rows[AT].min()) for rows in self._todo if rows is not None)  # type: ignore[arg-type]
-        return min((self._registers.value, *todo))
+        return min(self._registers.value, self.unjoined)
+
+    @property
+    def unjoined(self) -> int:
+        """The least time of a row that is still to be joined; the end of time if there is none."""
+        times = (int(rows[AT].min()) for rows in self._todo if rows is not None)  # type: ignore[arg-type]
+        return min(times, default=END_OF_TIME)
 
     def _known_of(self, columns: tuple[str, ...]) -> int:
         """What the join promised of the greatest of some columns."""
