@@ -460,3 +460,43 @@ def test_columns_are_made_narrower_widest_first_to_fit_a_line():
     assert fitted([10, 40, 5], 40) == [10, 21, 5]
     assert fitted([4, 4], 80) == [4, 4]
     assert fitted([50, 50], 5) == [6, 6]
+
+
+# ---- ordered joins -----------------------------------------------------------------------------
+
+PAIRED = (
+    f"CREATE STREAM A {SCHEMA} FROM 'csv:a.csv' PROGRESS ORDERED BY ts WITHIN 20 SECONDS",
+    f"CREATE STREAM B {SCHEMA} FROM 'csv:a.csv' PROGRESS ORDERED BY ts WITHIN 20 SECONDS",
+    "SELECT A.k, GREATEST(A.ts, B.ts) AS at FROM A, B"
+    " WHERE A.k = B.k AND B.ts BETWEEN A.ts - 60 AND A.ts + 60 ORDER BY at",
+)
+RATES = ("--rate", "A=1", "--rate", "B=10")
+
+
+def test_explain_says_what_strategies_are_expected_to_take():
+    path = pipeline(*PAIRED)
+    told = lw("explain", path, *RATES, "--cost", "500us").output
+    assert "sync-filter 715 ms, filter-order 550 ms" in told
+    assert "adaptive takes filter-order" in told
+    assert "where adaptive changes over (500 µs a comparison)" in lw("explain", path, *RATES).output
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (("--rate", "A=1"), "the rate of stream 'B' is not given"),
+        (("--rate", "C=1"), "unknown stream 'C'"),
+        (("--rate", "A=fast"), "--rate takes stream=rows a second"),
+        (("--rate", "A=0", "--rate", "B=1"), "above 0"),
+        (("--cost", "1us"), "--cost goes with --rate"),
+    ],
+)
+def test_wrong_rates_say_what_is_right(given, message):
+    failed = lw("explain", pipeline(*PAIRED), *given, code=2).output
+    assert message in failed
+    assert "query 1" not in failed
+
+
+def test_a_run_says_which_strategy_was_chosen():
+    done = lw("run", pipeline(*PAIRED))
+    assert "join#4: sync-filter, too little seen to decide" in done.stderr

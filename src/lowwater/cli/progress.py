@@ -204,6 +204,7 @@ def summary(progress: PipelineProgress, how: str) -> list[str]:
         lines += [
             escape(f"  {_late(each, query, many)}") for each in query.streams if each.refused_rows
         ]
+        lines += [escape(f"  {each}") for each in query.choices]
     return lines
 
 

@@ -56,8 +56,9 @@ def tell_plans(console: Console, pipeline: Pipeline, rates: Rates | None = None)
     """The plan of each query."""
     for query in pipeline.queries:
         where = query.target or "console"
+        plan = explain(query.plan, _of_query(rates, query))
         console.print(f"[bold]query {query.number}[/bold], line {query.line}, to {escape(where)}")
-        for line in explain(query.plan, _of_query(rates, query)).splitlines():
+        for line in plan.splitlines():
             console.print(_coloured(line), soft_wrap=True)
         console.print()
 

@@ -48,6 +48,8 @@ class QueryProgress:
     state_rows: int
     state_bytes: int
     streams: tuple[StreamProgress, ...]
+    choices: tuple[str, ...] = ()
+    """Which strategies operators chose, and why."""
 
 
 @dataclass(frozen=True)
@@ -134,6 +136,11 @@ def query_progress(
         metrics.state_rows,
         metrics.state_bytes,
         streams,
+        tuple(
+            f"{each.title}: {each.about['strategy']}, {each.about['because']}"
+            for each in metrics.operators
+            if "switches" in each.about
+        ),
     )
 
 

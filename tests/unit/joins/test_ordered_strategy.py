@@ -76,7 +76,7 @@ def test_nothing_is_decided_on_a_few_rows() -> None:
     strategy = adaptive()
     told(strategy, 0, ENOUGH, 1, 1.0)
     assert strategy.mode == "sync-filter"
-    assert strategy.reason == "too few rows seen to decide"
+    assert strategy.reason == "too little seen to decide"
 
 
 def test_a_rate_goes_by_the_clock_and_else_by_the_rows_own_times() -> None:

@@ -126,7 +126,7 @@ class Strategy:
         self._cost = Cost()
         self.mode: Mode = "filter-order" if ordering.order == "filter-order" else "sync-filter"
         self.switches = 0
-        self.reason = "as asked" if ordering.order != "adaptive" else "too few rows seen to decide"
+        self.reason = "as asked" if ordering.order != "adaptive" else "too little seen to decide"
 
     def arrived(self, port: int, rows: int, now: int, ticks: int) -> None:
         """Take note of rows, and decide anew."""
