@@ -51,6 +51,11 @@ def greater() -> lw.Stream:
     return lw.sql(GREATER, A=stream(rows(1), "A"), B=stream(rows(2), "B"))
 
 
+def latest() -> lw.Stream:
+    pairs = stream(rows(1), "A").join(stream(rows(2), "B"), on="k", within="10 seconds")
+    return pairs.select(ts="greatest(ts, ts_right)", a="v", b="v_right").order_by("ts")
+
+
 def both() -> lw.Stream:
     return stream(rows(3), "A").union(stream(rows(4), "B")).order_by()
 
@@ -104,7 +109,7 @@ def assert_in_order(batches: list[pl.DataFrame], least: int = 5) -> None:
         assert before["ts"][-1] <= after["ts"][0]
 
 
-@pytest.mark.parametrize("query", [greater, both], ids=lambda each: each.__name__)
+@pytest.mark.parametrize("query", [greater, latest, both], ids=lambda each: each.__name__)
 def test_batches_go_on_where_the_one_before_ended(spark, query):
     expected = query().collect()
     batches: list[pl.DataFrame] = []
