@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 settings.register_profile(
     "quick",
-    max_examples=40,
+    max_examples=25,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
@@ -52,7 +52,7 @@ ONLY_IN_FULL = (
     "test_workers_of_a_cluster_get_the_package",
     "test_machine_without_java_runs_a_stateful_query",
 )
-ONE_IN = 20
+ONE_IN = 30
 """Of the conformance suite on Spark, so many are left out for each that is run, unless in full."""
 
 

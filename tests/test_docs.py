@@ -62,7 +62,7 @@ def test_example_runs_and_finds_what_it_says(example, tmp_path, monkeypatch):
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
