@@ -255,7 +255,7 @@ def test_any_graph_in_order_never_goes_back(kind: Any, data: Any, depth: int, ke
 
 
 @pytest.mark.parametrize("two", TWO, ids=lambda each: each.__name__)
-@settings(max_examples=settings.default.max_examples // 30)
+@settings(max_examples=max(1, settings.default.max_examples // 30))
 @given(data=st.data(), a=dense("a"), b=unordered("b"))
 def test_every_operator_over_every_join_and_union(
     two: Any, data: Any, a: Sample, b: Sample
@@ -267,7 +267,7 @@ def test_every_operator_over_every_join_and_union(
 
 
 @pytest.mark.parametrize("above", ONE, ids=lambda each: each.__name__)
-@settings(max_examples=settings.default.max_examples // 30)
+@settings(max_examples=max(1, settings.default.max_examples // 30))
 @given(data=st.data(), a=dense("a"))
 def test_every_two_operators_that_share_what_another_gives(
     above: Any, data: Any, a: Sample
