@@ -96,7 +96,26 @@ def together(parts: Sequence[Chunk | None]) -> Chunk | None:
     return pl.concat(found) if found else None
 
 
-class Tallies(Part):
+class Leaving(Part):
+    """A part that keeps rows until they leave, and nothing else."""
+
+    _live: ByTime
+
+    @property
+    def least(self) -> int | None:
+        """The earliest time of a row that waits to leave."""
+        return self._live.least
+
+    def snapshot(self) -> dict[str, Any]:
+        """How rows are sliced."""
+        return {"live": self._live.snapshot()}
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on from a snapshot."""
+        self._live.restore(saved["live"])
+
+
+class Tallies(Leaving):
     """Counts, and sums of whole and decimal numbers: added when a row comes, then taken away."""
 
     def __init__(self, place: Place, sums: Mapping[str, pl.Expr], types: Mapping[str, pl.DataType]):
@@ -140,19 +159,6 @@ class Tallies(Part):
                 found.append(_running_decimals(deltas, places, instants, base[name]))
         return found
 
-    @property
-    def least(self) -> int | None:
-        """The earliest time of a row that waits to leave."""
-        return self._live.least
-
-    def snapshot(self) -> dict[str, Any]:
-        """How rows are sliced."""
-        return {"live": self._live.snapshot()}
-
-    def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from a snapshot."""
-        self._live.restore(saved["live"])
-
 
 def _let_in(came: Chunk, leaves: int, live: ByTime) -> Chunk | None:
     """Let rows wait to leave, except those that leave at once: these are given back."""
@@ -179,7 +185,7 @@ def _running_decimals(
     return frame.select(running).to_series()
 
 
-class ExactSum(Part):
+class ExactSum(Leaving):
     """A sum of floats, kept exactly: digits come and go as whole numbers.
 
     NaN and infinities are counted beside it, and gone when the last of them has left.
@@ -251,19 +257,6 @@ class ExactSum(Part):
     def kept(self) -> list[pl.Series]:
         """The digits of each group's sum."""
         return self._kept
-
-    @property
-    def least(self) -> int | None:
-        """The earliest time of a row that waits to leave."""
-        return self._live.least
-
-    def snapshot(self) -> dict[str, Any]:
-        """How rows are sliced."""
-        return {"live": self._live.snapshot()}
-
-    def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from a snapshot."""
-        self._live.restore(saved["live"])
 
 
 def _unpacked(lists: pl.Series, lows: pl.Series) -> tuple[Ints, int]:
