@@ -9,16 +9,16 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from itertools import count
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import polars as pl
 import pyarrow as pa
 
+from lowwater.declaring import declared
 from lowwater.engines.embedded.clock import Charge, Clock
 from lowwater.engines.run import Run, RunOptions, prepare, streaming_dataframe
-from lowwater.errors import OptionError, QueryError, StreamWarning
+from lowwater.errors import OptionError, StreamWarning
 from lowwater.joins.ordered.strategy import Order
 from lowwater.joins.shape import How
 from lowwater.operators.aggregates import UserAggregate
@@ -28,20 +28,15 @@ from lowwater.plan import aggregating, builders, correcting, joining, multi_join
 from lowwater.plan.compile import compile_plan
 from lowwater.plan.expecting import Rates
 from lowwater.plan.explain import explain
-from lowwater.plan.nodes import Node, SourceNode
+from lowwater.plan.nodes import Node
 from lowwater.plan.physical import PlanShape
 from lowwater.plan.sql.query import plan_query
-from lowwater.progress.contract import Contract, Generation, Idle, Jump, Ordered, jump
-from lowwater.progress.spec import STREAM, LatePolicy, Stamp, StreamSpec
-from lowwater.sources.frame import Frame, is_dataframe
-from lowwater.sources.replay import replay
-from lowwater.sources.source import Source
+from lowwater.progress.contract import Contract, Generation, Idle, Jump, jump
+from lowwater.progress.spec import STREAM, LatePolicy, Stamp
 from lowwater.stream.duration import Duration
 
 LateRows = Any
 """A table of late rows, a folder of such, or these by stream."""
-
-_names = count(1)
 
 
 def _origin() -> str:
@@ -484,54 +479,25 @@ def stream(
     """Declare a stream: where its rows come from and what their order can be relied on.
 
     ``time`` names the progressing column; ``progress`` is the promise about it (``lw.ordered()`` if
-    not given), or a mapping of columns to promises if several progress. The promise holds per
-    ``channel``. ``unit`` is what an integer time column counts in. With ``stamp="internal"`` rows
-    are stamped on entry, with ``stamp="latent"`` where an operator needs a time; ``time`` then
-    names the column to make.
+    not given, ``lw.unpromised()`` if there is none), or a mapping of columns to promises if several
+    progress. The promise holds per ``channel``. ``unit`` is what an integer time column counts in.
+    With ``stamp="internal"`` rows are stamped on entry, with ``stamp="latent"`` where an operator
+    needs a time; ``time`` then names the column to make.
     """
-    source = _source(source)
-    name = name or f"stream{next(_names)}"
-    if time is None:
-        raise OptionError(f'stream {name!r}: say which column is the time, time="ts" for example')
-    contracts = _contracts(name, time, progress)
-    spec = StreamSpec(
+    node = declared(
+        source,
         name=name,
-        schema=source.schema,
         time=time,
-        contracts=contracts,
+        progress=progress,
         unit=unit,
         stamp=stamp,
         channel=channel,
-        channels=tuple(channels),
-        groups=(groups,) if isinstance(groups, str) else tuple(groups or ()),
+        channels=channels,
+        groups=groups,
         idle=idle,
         late=late,
         jump=jump,
         punctuate=punctuate,
+        origin=_origin(),
     )
-    return Stream(SourceNode.of(spec, source, _origin()), time if stamp == "latent" else None)
-
-
-def _source(given: Any) -> Source:
-    if is_dataframe(given):
-        return Frame(given)
-    ready = hasattr(given, "open") and hasattr(given, "schema")
-    return cast("Source", given) if ready else replay(given)
-
-
-def _contracts(
-    name: str, time: str, progress: Contract | Mapping[str, Contract] | None
-) -> dict[str, Contract]:
-    if progress is None:
-        return {time: Ordered()}
-    if not isinstance(progress, Mapping):
-        progress = {time: progress}
-    for each in progress.values():
-        if not isinstance(each, Contract):
-            raise OptionError(
-                f"stream {name!r}: progress= is lw.ordered(), lw.within('5 seconds'),"
-                f" lw.within_rows(500), lw.punctuated('column') or lw.learned(0.999), not {each!r}"
-            )
-    if time not in progress:
-        raise QueryError(f"stream {name!r}: progress= must also say how {time!r} progresses")
-    return {time: progress[time], **progress}
+    return Stream(node, time if stamp == "latent" else None)
