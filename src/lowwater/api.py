@@ -19,6 +19,7 @@ from lowwater.declaring import declared
 from lowwater.engines.embedded.clock import Charge, Clock
 from lowwater.engines.run import Run, RunOptions, prepare, streaming_dataframe
 from lowwater.errors import OptionError, StreamWarning
+from lowwater.joins.oblivious.options import Strategy
 from lowwater.joins.ordered.strategy import Order
 from lowwater.joins.shape import How
 from lowwater.operators.aggregates import UserAggregate
@@ -29,11 +30,13 @@ from lowwater.plan.compile import compile_plan
 from lowwater.plan.expecting import Rates
 from lowwater.plan.explain import explain
 from lowwater.plan.nodes import Node
+from lowwater.plan.oblivious import options_of
 from lowwater.plan.physical import PlanShape
 from lowwater.plan.sql.query import plan_query
 from lowwater.progress.contract import Contract, Generation, Idle, Jump, jump
 from lowwater.progress.spec import STREAM, LatePolicy, Stamp
 from lowwater.stream.duration import Duration
+from lowwater.stream.size import Size
 
 LateRows = Any
 """A table of late rows, a folder of such, or these by stream."""
@@ -132,6 +135,10 @@ class Stream:
         suffix: str = "_right",
         order: Order | None = None,
         alpha: float | None = None,
+        memory: Size | None = None,
+        strategy: Strategy | None = None,
+        accuracy: float | None = None,
+        latency: Duration | None = None,
     ) -> Stream:
         """Pairs of rows with equal ``on`` columns and times near each other.
 
@@ -144,9 +151,18 @@ class Stream:
         "sync-filter" lets rows wait until they are in order and joins them then; "filter-order"
         joins rows as they come and lets results wait; "adaptive" takes the second where joining is
         so much work that it pays: from a load of ``alpha`` on (0.3 if not given).
+
+        Without ``within``, rows are kept as promises say. Where nothing is promised
+        (``lw.unpromised()``), or with one of the following, it is measured how disordered the rows
+        are, and they are kept as long as that says: ``memory`` is the most they may take ("64 MB");
+        ``strategy`` is what relieves it: "msf" sorts rows before they are joined, "dbf" puts rows
+        of a stream that is far ahead on disk, "hybrid" does both, "plain" neither, and "auto"
+        chooses; ``accuracy`` is the share of results that should be found (0.999 if not given), and
+        ``latency`` how long "auto" may let a row wait.
         """
         right = _stream(other, "join")
         ordering = joining.ordering_of(order, alpha)
+        options = options_of(memory, strategy, accuracy, latency)
         node = joining.joined(
             self._timed(),
             right._timed(),
@@ -158,6 +174,7 @@ class Stream:
             suffix,
             _origin(),
             ordering,
+            options,
         )
         return Stream(node)
 
@@ -431,6 +448,10 @@ def join(
     suffixes: Sequence[str] | None = None,
     order: Order | None = None,
     alpha: float | None = None,
+    memory: Size | None = None,
+    strategy: Strategy | None = None,
+    accuracy: float | None = None,
+    latency: Duration | None = None,
 ) -> Stream:
     """Rows, one of each stream, with equal ``on`` columns and times near each other.
 
@@ -440,16 +461,18 @@ def join(
     whose names are taken get a suffix, ``"_2"`` for the second stream and so on, or ``suffixes``,
     one for each stream after the first. ``where`` is a condition on the columns that come out,
     ``times`` names the time columns to go by. Nothing is kept but rows of the streams. ``order``
-    and ``alpha`` put results in the order of their times, the latest of each, as in
+    and ``alpha`` put results in the order of their times, the latest of each, and ``memory``,
+    ``strategy``, ``accuracy`` and ``latency`` say how rows are kept without ``within``, as in
     :meth:`Stream.join`.
     """
     if isinstance(streams, Stream):
         raise OptionError("join takes a list of streams: lw.join([a, b, c], ...)")
     inputs = [_stream(each, "join")._timed() for each in streams]
     ordering = joining.ordering_of(order, alpha)
+    options = options_of(memory, strategy, accuracy, latency)
     return Stream(
         multi_joining.joined_together(
-            inputs, on, within, where, times, suffixes, _origin(), ordering
+            inputs, on, within, where, times, suffixes, _origin(), ordering, options
         )
     )
 
