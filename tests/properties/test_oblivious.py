@@ -33,6 +33,7 @@ def small() -> Iterator[None]:
         (aside, "PAGE_ROWS", 3),
         (oblivious_join, "PAGE_ROWS", 3),
         (oblivious_join, "LEAST_ROWS", 2),
+        (oblivious_join, "ROUND_TRIPS", 0),
         (gauge, "START", 6),
         (measures, "FEW", 3),
         (records, "LIMIT", 8),
