@@ -35,12 +35,29 @@ class Measures:
         self.given_up = [0] * ports
         """Rows that nobody had reached and that memory had no place for."""
         self._fresh = 0
+        self._together: list[list[Ticks]] = [[] for _ in known]
 
-    def take(self, port: int, ticks: Ticks, below: int, now: int) -> None:
-        """Measure rows; those below a value come too late."""
+    def take(self, port: int, ticks: Ticks, below: int) -> None:
+        """Take rows in, to be measured with all that come together with them; those below a value
+        come too late."""
         self.late[port] += int((ticks < below).sum())
-        self.gauges[port].observe(ticks, now)
+        self._together[port].append(ticks)
         self._fresh += len(ticks)
+
+    def measure(self, now: int) -> None:
+        """Measure the rows that were taken in."""
+        for port, ticks in enumerate(self._together):
+            if ticks:
+                self.gauges[port].observe(np.concatenate(ticks), now)
+                ticks.clear()
+
+    @property
+    def tops(self) -> list[int]:
+        """The greatest value of each input so far, measured or not."""
+        return [
+            max(gauge.top, *(int(each.max()) for each in ticks)) if ticks else gauge.top
+            for gauge, ticks in zip(self.gauges, self._together, strict=True)
+        ]
 
     def due(self, held: int) -> bool:
         """Whether it is time to look at all rows again."""
