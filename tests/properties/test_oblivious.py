@@ -40,7 +40,7 @@ def small() -> Iterator[None]:
         (oblivious_join, "ROUND_TRIPS", 0),
         (gauge, "START", 6),
         (measures, "FEW", 3),
-        (records, "LIMIT", 8),
+        (records, "LIMIT", 16),
     ]
     with ExitStack() as stack:
         for module, name, value in sizes:

@@ -26,7 +26,7 @@ START = 256
 """Rows to measure before anything is concluded."""
 BLOCKS = 4
 """A factor measured over few times as many rows as itself is thought larger, by this over these."""
-MEMORY = 30.0
+MEMORY = 10.0
 """What usually is: as many rows as may have so many among them that need more."""
 LATELY = 2_048.0
 """What is now: the memory of the last rows, by which a factor that rises is noticed at once."""
