@@ -93,9 +93,9 @@ AT_ONCE = 1_000_000
 
 
 def _gathered(messages: list[Message]) -> Iterator[tuple[int, Chunk]]:
-    """The rows of messages, those on one port together, in the order in which they came."""
+    """The rows of messages, those on one port together; a replay's in the order of its log."""
     held: dict[int, list[Chunk]] = {}
-    for message in messages:
+    for message in sorted(messages, key=lambda each: each.sender):
         chunks = held.setdefault(message.port, [])
         chunks.append(unpacked(message.body))
         if sum(chunk.height for chunk in chunks) >= AT_ONCE:
