@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 import lowwater as lw
+from lowwater.engines.embedded.pages import PagedStore
 from lowwater.errors import OptionError
 from lowwater.joins.oblivious.gauge import START, Gauge
 from lowwater.joins.oblivious.manager import Manager
@@ -18,7 +19,6 @@ from lowwater.joins.oblivious.oblivious_join import ObliviousJoin
 from lowwater.joins.oblivious.options import Oblivious
 from lowwater.joins.oblivious.records import LIMIT, Records
 from lowwater.plan.compile import compile_plan
-from lowwater.state.pages import PagedStore
 from lowwater.stream.element import BEGINNING, Punctuation
 
 # ---- model ---------------------------------------------------------------------------------

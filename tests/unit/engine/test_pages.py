@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import lowwater as lw
-from lowwater.state.pages import PagedStore
+from lowwater.engines.embedded.pages import PagedStore
 from lowwater.state.store import read, take
 
 ROWS = pl.DataFrame({"a": [1, 2, 3], "b": ["x", None, "z"], "c": [[1], [], None]})
