@@ -16,6 +16,8 @@ from lowwater.joins.oblivious.options import Oblivious
 from lowwater.joins.oblivious.places import Places
 from lowwater.joins.oblivious.records import Ticks
 
+CAREFUL = 2
+"""Of the results that may be lost, one in so many is meant to be: what comes may be worse."""
 OFTEN = 4
 """Measured is anew when one in so many of the rows held is new."""
 FEW = 64
@@ -26,7 +28,7 @@ class Measures:
     """A gauge of each input, their multiplicities, and what was lost."""
 
     def __init__(self, options: Oblivious, ports: int, ticks_per_second: int):
-        missing = (1 - options.accuracy) / ports
+        missing = (1 - options.accuracy) / ports / CAREFUL
         known = options.disorder or (None,) * ports
         self.gauges = [Gauge(missing, each, ticks_per_second) for each in known]
         self.multiplicity = [1] * ports
