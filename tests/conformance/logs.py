@@ -16,6 +16,7 @@ from typing import Any
 import polars as pl
 
 import lowwater as lw
+from tests.support.disorder import scrambled, scrambling_factor
 
 START = datetime(2024, 2, 29, 23, 58)
 WIDE = {
@@ -66,7 +67,23 @@ class World:
     """Types that Spark does not have."""
     empty: lw.Stream
     """No row at all; the columns of ticks."""
+    sensors: tuple[lw.Stream, ...]
+    """Four that promise nothing, two rows an epoch, some missing; how disordered they are is known.
+    ``sensor1`` and so on to the oracle."""
     tables: dict[str, pl.DataFrame]
+
+
+def _sensor(number: int) -> pl.DataFrame:
+    """Rows some places from where they should be; ``k`` is the same for both of an epoch or not."""
+    frame = scrambled(80, 2, (3, 25, 0, 11)[number - 1], number)
+    chance = random.Random(f"sensor{number}")
+    keys = pl.Series("k", [chance.randint(0, 2) for _ in range(frame.height)])
+    return frame.with_columns(keys).filter(pl.col("epoch") % (number + 7) != 3)
+
+
+def _unpromised(name: str, frame: pl.DataFrame) -> lw.Stream:
+    known = lw.unpromised(scrambling_factor(frame["epoch"]), multiplicity=2)
+    return _stream(name, frame, time="epoch", progress=known)
 
 
 def _wide(seed: int, rows: int, step: float, back: float, skew: float) -> pl.DataFrame:
@@ -219,6 +236,7 @@ def world() -> World:
         }
     ).with_columns(pl.col("ts").dt.cast_time_unit("ms").dt.convert_time_zone("Europe/Berlin"))
     plain = floats.select("at", "k")
+    sensors = {f"sensor{number}": _sensor(number) for number in (1, 2, 3, 4)}
     return World(
         events=_stream("events", wide["events"], progress=lw.within("5 seconds")),
         delayed=_stream("delayed", wide["delayed"], channel="s"),
@@ -243,9 +261,11 @@ def world() -> World:
         ),
         typed=_stream("typed", typed := _typed(11)),
         empty=_stream("empty", ticks.clear()),
+        sensors=tuple(_unpromised(name, frame) for name, frame in sensors.items()),
         latent=_stream("latent", lw.replay(plain, arrival="at"), time="seen", stamp="latent"),
         tables={
             **wide,
+            **sensors,
             "ticks": ticks,
             "spans": _spans(7),
             "told": told.filter(pl.col("ts").is_not_null()),

@@ -957,3 +957,51 @@ def stamped_where_a_time_is_needed(w: World) -> lw.Stream:
 def stamped_over_everything(w: World) -> lw.Stream:
     both = w.latent.select("k").union(w.latent.select(k="k + 1"))
     return both.window("1 hour").agg(n="count(*)").select("n")
+
+
+# ---- nothing is promised -------------------------------------------------------------------
+
+
+@case("SELECT * FROM sensor1 JOIN sensor2 USING (epoch) JOIN sensor3 USING (epoch)", BOTH, 3)
+def a_join_of_streams_that_promise_nothing(w: World) -> lw.Stream:
+    return lw.join(w.sensors[:3], on="epoch")
+
+
+@case(
+    """SELECT a.epoch, a.k, a.val, b.val, c.val FROM sensor1 a, sensor2 b, sensor3 c
+       WHERE a.epoch = b.epoch AND b.epoch = c.epoch AND a.k = b.k AND b.k = c.k
+       AND a.val < b.val + c.val""",
+    chunk_rows=9,
+)
+def sorted_before_they_are_joined(w: World) -> lw.Stream:
+    condition = "val < val_2 + val_3"
+    joined = lw.join(w.sensors[:3], on=["epoch", "k"], where=condition, strategy="msf")
+    return joined.select("epoch", "k", "val", "val_2", "val_3")
+
+
+@case(
+    """SELECT a.epoch, a.val, b.val, c.val, d.val FROM sensor1 a, sensor2 b, sensor3 c, sensor4 d
+       WHERE a.epoch = b.epoch AND c.epoch = d.epoch AND a.epoch = c.epoch""",
+    BOTH,
+    3,
+)
+def joins_of_joins_of_streams_that_promise_nothing(w: World) -> lw.Stream:
+    first, second, third, fourth = (each.select("epoch", "val") for each in w.sensors)
+    one = first.join(second, on="epoch")
+    two = third.join(fourth, on="epoch").select("epoch", c="val", d="val_right")
+    return one.join(two, on="epoch", strategy="dbf")
+
+
+@case(
+    f"""SELECT ws, we, count(*) FROM {
+        windows("sensor1 JOIN sensor2 USING (epoch)", 10, time="epoch")
+    } GROUP BY ALL""",
+    buckets=3,
+)
+def windows_over_a_join_of_streams_that_promise_nothing(w: World) -> lw.Stream:
+    return w.sensors[0].join(w.sensors[1], on="epoch").window(10).agg(n="count(*)")
+
+
+@case("SELECT epoch, count(*) FROM sensor2 GROUP BY epoch", BOTH)
+def groups_of_a_stream_that_promises_nothing(w: World) -> lw.Stream:
+    return w.sensors[1].group_by("epoch").agg(n="count(*)")

@@ -15,6 +15,7 @@ from typing import Any
 import polars as pl
 
 import lowwater as lw
+from tests.support.disorder import scrambling_factor
 
 START = datetime(2024, 2, 29, 23, 55)
 PACKET = {
@@ -188,6 +189,9 @@ def traces() -> Traces:
     for number, displaced in enumerate((0, 4, 9, 2), start=1):
         tables[f"Sensor{number}"] = _signals(f"Sensor{number}", displaced)
         told[f"Sensor{number}"] = {"time": "epoch", "progress": lw.within_rows(displaced)}
+        wild = tables[f"Wild{number}"] = tables[f"Sensor{number}"]
+        known = lw.unpromised(scrambling_factor(wild["epoch"]), multiplicity=2)
+        told[f"Wild{number}"] = {"time": "epoch", "progress": known}
     tables |= {"Ticks": _ticks(), "Rooms": _rooms(), "Mixed": _mixed(), "Steps": _steps()}
     told |= {
         "Ticks": {"progress": lw.within("3 seconds")},

@@ -12,27 +12,13 @@ import polars as pl
 import pytest
 
 import lowwater as lw
+from tests.support.disorder import scrambled, scrambling_factor
 from tests.support.local_spark import LocalSpark
 from tests.unit.running import finished
 
 
-def scrambled(values: int, copies: int, places: int, seed: int) -> pl.DataFrame:
-    """Each value so many times, rows up to so many places from where they should be."""
-    chance = np.random.default_rng(seed)
-    epochs = np.repeat(np.arange(values), copies)
-    at = np.arange(len(epochs)) + chance.integers(0, places + 1, len(epochs))
-    epochs = epochs[np.argsort(at, kind="stable")]
-    return pl.DataFrame({"epoch": epochs, "val": np.arange(len(epochs))})
-
-
-def factor(epochs: np.ndarray) -> int:
-    """The scrambling factor, by its definition."""
-    places = [at - int(np.argmax(epochs[: at + 1] >= each)) for at, each in enumerate(epochs)]
-    return max(places)
-
-
 def sensor(name: str, frame: pl.DataFrame) -> lw.Stream:
-    disorder = factor(frame["epoch"].to_numpy())
+    disorder = scrambling_factor(frame["epoch"])
     return lw.stream(
         frame, name=name, time="epoch", progress=lw.unpromised(disorder=disorder, multiplicity=2)
     )

@@ -1,4 +1,4 @@
--- A join on values alone needs the window-oblivious join, which is not there yet
+-- A join on values that do not progress could never forget a row
 -- given: Sensor1, Sensor2
 
 SELECT * FROM Sensor1 S1, Sensor2 S2 WHERE S1.val = S2.val

@@ -1,0 +1,7 @@
+-- A clause of joins where nothing is joined
+-- given: Wild1
+
+SELECT * FROM Wild1 [MEMORY '1 MB']
+
+--- error at 1:21
+this clause is about joins, and nothing is joined
