@@ -85,10 +85,11 @@ class Truth:
             found.append(np.where(log.at[place - 1] == self.at, 1, back))
         return np.stack(found, axis=1)
 
-    def log(self, name: str) -> Log:
-        """The results as arrivals at the next join."""
+    def log(self, name: str, sizes: Sequence[float] | None = None) -> Log:
+        """The results as arrivals at the next join: all, or those that fixed buffers find."""
+        found = self.results if sizes is None else self.results.filter(self.reached(sizes))
         place = pl.int_range(1, pl.len() + 1, dtype=pl.Int64).alias(name)
-        return Log(name, self.results.select(pl.col("at").alias(f"{name}_at"), KEY, place))
+        return Log(name, found.select(pl.col("at").alias(f"{name}_at"), KEY, place))
 
     # ---- buffers ---------------------------------------------------------------------------
 
@@ -99,14 +100,15 @@ class Truth:
         np.maximum.at(best, within, self.needs)
         return best
 
-    def found_by(self, sizes: Sequence[float]) -> float:
-        """The share of the results that buffers of the newest rows find, a size for each input."""
-        return float((self.needs <= np.array(sizes)).all(axis=1).mean())
+    def reached(self, sizes: Sequence[float]) -> NDArray[np.bool_]:
+        """Which results buffers of the newest rows find, a size for each input."""
+        found: NDArray[np.bool_] = (self.needs <= np.array(sizes)).all(axis=1)
+        return found
 
-    def least_share(self, sizes: Sequence[float], accuracy: float) -> float:
-        """By how much buffers of these sizes must grow to find a share of the results."""
-        times = np.sort((self.needs / np.array(sizes)).max(axis=1))
-        return float(times[max(0, int(np.ceil(accuracy * len(times))) - 1)])
+    def sizes(self, share: float) -> list[int]:
+        """For each input, the least buffer that reaches back far enough for a share of results."""
+        at = max(0, int(np.ceil(share * len(self.needs))) - 1)
+        return [int(each) for each in np.sort(self.needs, axis=0)[at]]
 
     def predicted(self, disorder: Sequence[int]) -> Places:
         """Equation 8 with all parameters known, for each result, just before its last row came.
