@@ -10,7 +10,8 @@
     │   ├── BrokenPromise     a row (or a producer's mark) breaks a promise already made
     │   ├── BadInput          a row or chunk that cannot be read: wrong type, no time
     │   ├── OperatorError     an operator failed; names the operator and keeps the cause
-    │   └── CheckpointError   a checkpoint cannot be gone on from; says why
+    │   ├── CheckpointError   a checkpoint cannot be gone on from; says why
+    │   └── StateError        rows that were put on disk cannot be had back
     └── SinkError             results could not be handed over
 
 Every class survives pickling with its fields, because errors cross process borders.
@@ -86,6 +87,10 @@ class OperatorError(StreamError):
 
 class CheckpointError(StreamError):
     """A run cannot go on from its checkpoint; the message says why and what can be done."""
+
+
+class StateError(StreamError):
+    """Rows that were put on disk cannot be had back, or cannot be put there; names the file."""
 
 
 class SinkError(LowwaterError):

@@ -81,10 +81,8 @@ class MultiJoin(Kernel):
         rows = self._shape.prepare(port, chunk)
         ticks = self._shape.domain.array_of(chunk[self._shape.times[port]])
         low, high = int(ticks.min()), int(ticks.max())
-        if self._slicing[port].observe(chunk.height, low, high):
-            reslice(self.store, _rows(port), self._slice(port))
         found = self._meet(port, rows, low, high)
-        self._keep(port, rows, low)
+        self._keep(port, rows, low, high)
         return [found] if found is not None and found.height else []
 
     def _slice(self, port: int) -> pl.Expr:
@@ -97,7 +95,7 @@ class MultiJoin(Kernel):
         for other in self._fewest_first(port, low, high):
             first, last = shape.reached(found, tuple(met), other)
             width = self._slicing[other].width
-            others = read(self.store, _rows(other), first // width, last // width + 1)
+            others = read(self.store, rows_of(other), first // width, last // width + 1)
             if others is None:
                 return None
             length = shape.windows[port] + shape.windows[other] + 1
@@ -113,19 +111,21 @@ class MultiJoin(Kernel):
         windows, rows = self._shape.windows, {}
         for other in self._shape.ports:
             if other != port:
-                name, width = _rows(other), self._slicing[other].width
+                name, width = rows_of(other), self._slicing[other].width
                 first, last = low - windows[other], high + windows[port]
                 slices = self.store.slices(name, first // width, last // width + 1)
                 rows[other] = sum(self.store.rows_in(name, each) for each in slices)
         return sorted(rows, key=rows.__getitem__)
 
-    def _keep(self, port: int, rows: Chunk, low: int) -> None:
+    def _keep(self, port: int, rows: Chunk, low: int, high: int) -> None:
         """Keep the rows that can still be met."""
+        if self._slicing[port].observe(rows.height, low, high):
+            reslice(self.store, rows_of(port), self._slice(port))
         threshold = self._threshold(port)
         if low < threshold:
             rows = rows.filter(self._shape.inside_time(port) >= threshold)
         for slice_, part in split(rows, self._slice(port)):
-            add(self.store, _rows(port), slice_, part)
+            add(self.store, rows_of(port), slice_, part)
 
     def _threshold(self, port: int) -> int:
         """Rows of ``port`` below this time can meet nothing that is still to come."""
@@ -163,8 +163,12 @@ class MultiJoin(Kernel):
         """Drop rows of the other inputs that a mark has passed."""
         for port in self._shape.ports:
             if port != ahead and self._threshold(port) > BEGINNING:
-                time, width = self._shape.inside_time(port), self._slicing[port].width
-                take_below(self.store, _rows(port), time, self._threshold(port), width)
+                self._drop(port, self._threshold(port))
+
+    def _drop(self, port: int, below: int) -> None:
+        """Drop rows of an input below a time."""
+        time, width = self._shape.inside_time(port), self._slicing[port].width
+        take_below(self.store, rows_of(port), time, below, width)
 
     def _tell(self) -> list[Element]:
         told: list[Element] = []
@@ -248,5 +252,6 @@ class MultiJoin(Kernel):
             slicing.restore(state)
 
 
-def _rows(port: int) -> str:
+def rows_of(port: int) -> str:
+    """The name under which rows of an input are kept."""
     return f"rows{port}"

@@ -54,6 +54,8 @@ class Kernel:
     """Pairs of rows compared so far: what a join's work is measured by."""
     in_portions = False
     """Whether the engine lets work that can be cut wait for :meth:`go_on`."""
+    copies = 1
+    """How many copies of this kernel share the work, each with some of the rows."""
 
     def __init__(self, store: ChunkStore, ports: int = 1):
         self.store = store

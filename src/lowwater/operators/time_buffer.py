@@ -112,6 +112,19 @@ class TimeBuffer:
             return None
         return pl.concat(released) if len(released) > 1 else released[0]
 
+    def drop_from(self, time: int) -> int:
+        """Forget the rows at or above a time; how many there were."""
+        count = 0
+        for slice_ in [each for each, held in self._held.items() if held.most >= time]:
+            rows = take(self._store, self._name, slice_, slice_ + 1)
+            assert rows is not None
+            del self._held[slice_]
+            stay = rows.filter(self._ticks < time)
+            count += rows.height - stay.height
+            if stay.height:
+                self._put_apart(stay)
+        return count
+
     def sorted(self, rows: Chunk) -> Chunk:
         """Rows in the order in which they leave."""
         if rows.height == 1:

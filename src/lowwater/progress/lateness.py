@@ -103,6 +103,12 @@ class Lateness:
         total = float(self._weights.sum())
         return float(self._weights[self._edges <= slack].sum()) / total if total else 1.0
 
+    def covering(self, missing: float) -> int:
+        """The least that all but a share of recent rows are no later than."""
+        above = np.cumsum(self._weights[::-1])  # the weight at or above each bin, from the last
+        fine = int(np.count_nonzero(above <= missing * above[-1]))
+        return int(self._edges[len(self._edges) - 1 - fine]) if above[-1] else 0
+
     @property
     def longest(self) -> int:
         """The longest lateness remembered."""

@@ -57,6 +57,16 @@ class ChunkStore(Protocol):
     def rows_in(self, name: str, slice_: int) -> int:
         """Rows held in one slice, known without reading it."""
 
+    def bytes_of(self, name: str) -> int:
+        """Bytes held under a name."""
+
+    def set_aside(self, name: str) -> None:
+        """Say that chunks under a name will not be wanted soon: they need not be in memory."""
+
+    @property
+    def round_trip(self) -> int:
+        """About how many nanoseconds it takes to put a chunk aside and get it back."""
+
 
 class MemoryStore:
     """Chunks in this process's memory."""
@@ -65,6 +75,7 @@ class MemoryStore:
         self._chunks: dict[str, dict[int, dict[int, Chunk]]] = {}
         self._order: dict[str, list[int]] = {}
         self._sizes: dict[int, int] = {}
+        self._names: dict[str, int] = {}
         self._sequence = 0
         self._rows = 0
         self._bytes = 0
@@ -90,6 +101,7 @@ class MemoryStore:
         self._rows += chunk.height
         self._sizes[self._sequence] = size = int(chunk.estimated_size())
         self._bytes += size
+        self._names[name] = self._names.get(name, 0) + size
         return ChunkKey(name, slice_, self._sequence)
 
     def get(self, key: ChunkKey) -> Chunk:
@@ -101,7 +113,9 @@ class MemoryStore:
         held = self._chunks[key.name][key.slice]
         chunk = held.pop(key.sequence)
         self._rows -= chunk.height
-        self._bytes -= self._sizes.pop(key.sequence)
+        size = self._sizes.pop(key.sequence)
+        self._bytes -= size
+        self._names[key.name] -= size
         if not held:
             del self._chunks[key.name][key.slice]
             order = self._order[key.name]
@@ -126,6 +140,18 @@ class MemoryStore:
     def rows_in(self, name: str, slice_: int) -> int:
         """Rows held in one slice."""
         return sum(chunk.height for chunk in self._chunks.get(name, {}).get(slice_, {}).values())
+
+    def bytes_of(self, name: str) -> int:
+        """Bytes held under a name."""
+        return self._names.get(name, 0)
+
+    def set_aside(self, name: str) -> None:
+        """Memory is all there is."""
+
+    @property
+    def round_trip(self) -> int:
+        """Nothing is put aside, so that takes no time."""
+        return 0
 
     def __iter__(self) -> Iterator[tuple[ChunkKey, Chunk]]:
         for name in self._chunks:

@@ -16,7 +16,7 @@ from lowwater.engines.step import Where, proceed, step
 from lowwater.metrics import OperatorMetrics
 from lowwater.operators.kernel import Kernel
 from lowwater.plan.physical import Operator
-from lowwater.state.store import MemoryStore
+from lowwater.state.pages import PagedStore
 from lowwater.stream.element import Element, End, GroupPunctuation, Punctuation
 from lowwater.stream.time_domain import ROWS
 
@@ -96,7 +96,7 @@ class Stage:
         assert operator.build is not None
         self.operator = operator
         self._where = Where.of(operator)
-        self.store = MemoryStore()
+        self.store = PagedStore()
         self.kernel: Kernel = operator.build(self.store, clock.now)
         self.kernel.in_portions = True
         self.inputs: list[Arc] = [Arc(self, port, totals) for port in range(len(operator.inputs))]

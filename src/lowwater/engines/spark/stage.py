@@ -163,6 +163,8 @@ class Bucket:
         self._graph = Graph(
             program.parts, program.exports, self._stores.__getitem__, lambda: self._now
         )
+        for member in self._graph.members.values():
+            member.kernel.copies = len(program.ids)
         self._graph.restore(saved.get("kernels", {}))
         self._intakes: dict[int, BatchIntake] = {}
         self._accounts: dict[int, LateAccount] = {}

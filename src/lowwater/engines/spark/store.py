@@ -47,6 +47,7 @@ class SparkStore:
         self._fresh: set[ChunkKey] = set()
         self._gone: dict[ChunkKey, str] = {}
         self._chunks: dict[ChunkKey, Chunk] = {}
+        self._aside: set[str] = set()
 
     def _entries(self) -> Iterator[Entry]:
         for slices in self._index.values():
@@ -131,6 +132,20 @@ class SparkStore:
         """Rows held in one slice, known without reading it."""
         return sum(entry[0] for entry in self._index.get(name, {}).get(slice_, {}).values())
 
+    def bytes_of(self, name: str) -> int:
+        """Bytes held under a name."""
+        slices = self._index.get(name, {}).values()
+        return sum(entry[1] for chunks in slices for entry in chunks.values())
+
+    def set_aside(self, name: str) -> None:
+        """Keep chunks under a name in Spark's state only, until they are asked for."""
+        self._aside.add(name)
+
+    @property
+    def round_trip(self) -> int:
+        """What is put aside in a batch is there in the next, which takes longer than a disk."""
+        return 0
+
     def save(self) -> dict[str, Any]:
         """Write what changed; the index as it is now."""
         for key, token in self._gone.items():
@@ -143,7 +158,8 @@ class SparkStore:
             self._shelf.write(self._slot, key, packed(chunk, compressed=True))
             entries = self._index[key.name][key.slice]
             rows, size, _ = entries[key.sequence]
-            cache = self._cache if LEAST <= size <= LIMIT - kept else None
+            near = key.name not in self._aside
+            cache = self._cache if near and LEAST <= size <= LIMIT - kept else None
             if cache is not None and cache.put(self._slot, key, chunk):
                 entries[key.sequence] = (rows, size, cache.token)
                 kept += size

@@ -1,0 +1,130 @@
+"""Chunks that wait on disk: the memory store of a process that may put some of them in files.
+
+A chunk under a name that was set aside is written to a file of its own, in the Arrow IPC format,
+and read back when it is asked for. The files are in a folder of the store's own, which is made with
+the first and removed with the store, whatever ends the run.
+
+Invariant: what is read is what was written, or an error names the file. ``rows`` and ``bytes``
+count what is in memory; ``disk_rows`` and ``disk_bytes`` count the rest.
+"""
+
+from __future__ import annotations
+
+import io
+import shutil
+import tempfile
+import time
+import weakref
+import zlib
+from pathlib import Path
+from typing import NamedTuple
+
+import polars as pl
+
+from lowwater.errors import StateError
+from lowwater.state.store import ChunkKey, MemoryStore
+from lowwater.stream.element import Chunk
+
+GUESS = 2_000_000
+"""What writing a page and reading it back is thought to take, before it was measured."""
+
+
+class _Page(NamedTuple):
+    """A file, as it must be."""
+
+    path: Path
+    rows: int
+    bytes: int
+    check: int
+
+
+class PagedStore(MemoryStore):
+    """Chunks in memory, and in files under the names that are set aside."""
+
+    def __init__(self, folder: str | Path | None = None) -> None:
+        super().__init__()
+        self._parent = folder
+        self._folder: Path | None = None
+        self._aside: set[str] = set()
+        self._pages: dict[int, _Page] = {}
+        self._write = self._read = GUESS // 2
+        self.disk_rows = 0
+        self.disk_bytes = 0
+
+    @property
+    def round_trip(self) -> int:
+        """Nanoseconds to write a page and read it back, lately."""
+        return self._write + self._read
+
+    def set_aside(self, name: str) -> None:
+        """From here on, chunks under a name go to disk."""
+        self._aside.add(name)
+
+    def put(self, name: str, slice_: int, chunk: Chunk) -> ChunkKey:
+        """Add a chunk to a slice, after the ones that are there."""
+        if name not in self._aside:
+            return super().put(name, slice_, chunk)
+        begun = time.perf_counter_ns()
+        key = super().put(name, slice_, chunk.clear())
+        body = io.BytesIO()
+        chunk.write_ipc(body, compression="lz4")
+        written = body.getvalue()
+        path = self._home() / f"{name}-{key.sequence}.arrow"
+        try:
+            path.write_bytes(written)
+        except OSError as error:
+            raise StateError(f"rows cannot be put on disk, in {path}: {error}") from error
+        page = _Page(path, chunk.height, len(written), zlib.crc32(written))
+        self._pages[key.sequence] = page
+        self.disk_rows += page.rows
+        self.disk_bytes += page.bytes
+        self._write = _average(self._write, time.perf_counter_ns() - begun)
+        return key
+
+    def get(self, key: ChunkKey) -> Chunk:
+        """Read one chunk."""
+        page = self._pages.get(key.sequence)
+        if page is None:
+            return super().get(key)
+        begun = time.perf_counter_ns()
+        try:
+            body = page.path.read_bytes()
+        except OSError as error:
+            raise StateError(f"rows that were put on disk are gone: {error}") from error
+        if len(body) != page.bytes or zlib.crc32(body) != page.check:
+            raise StateError(f"rows that were put on disk have changed there: {page.path}")
+        chunk = pl.read_ipc(io.BytesIO(body))
+        self._read = _average(self._read, time.perf_counter_ns() - begun)
+        return chunk
+
+    def remove(self, key: ChunkKey) -> None:
+        """Drop one chunk."""
+        super().remove(key)
+        page = self._pages.pop(key.sequence, None)
+        if page is not None:
+            page.path.unlink(missing_ok=True)
+            self.disk_rows -= page.rows
+            self.disk_bytes -= page.bytes
+
+    def rows_in(self, name: str, slice_: int) -> int:
+        """Rows held in one slice, known without reading it."""
+        if name not in self._aside:
+            return super().rows_in(name, slice_)
+        keys = self.scan(name, slice_, slice_ + 1)
+        return sum(self._pages[key.sequence].rows for key in keys)
+
+    def _home(self) -> Path:
+        if self._folder is None:
+            self._folder = Path(tempfile.mkdtemp(prefix="lowwater-pages-", dir=self._parent))
+            self._end = weakref.finalize(self, shutil.rmtree, self._folder, True)
+        return self._folder
+
+    def close(self) -> None:
+        """Remove the folder."""
+        if self._folder is not None:
+            self._end()
+
+
+def _average(before: int, now: int) -> int:
+    """The last ones count most."""
+    return (before * 7 + now) // 8
