@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         ordered,
         punctuated,
         timer,
+        unpromised,
         within,
         within_rows,
     )
@@ -83,6 +84,7 @@ _HOMES = {
     "sql": ("lowwater.api", "sql"),
     "stream": ("lowwater.api", "stream"),
     "timer": ("lowwater.progress.contract", "timer"),
+    "unpromised": ("lowwater.progress.contract", "unpromised"),
     "within": ("lowwater.progress.contract", "within"),
     "within_rows": ("lowwater.progress.contract", "within_rows"),
 }
@@ -147,6 +149,7 @@ __all__ = [
     "sql",
     "stream",
     "timer",
+    "unpromised",
     "within",
     "within_rows",
 ]

@@ -9,16 +9,17 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from itertools import count
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import polars as pl
 import pyarrow as pa
 
+from lowwater.declaring import declared
 from lowwater.engines.embedded.clock import Charge, Clock
 from lowwater.engines.run import Run, RunOptions, prepare, streaming_dataframe
-from lowwater.errors import OptionError, QueryError, StreamWarning
+from lowwater.errors import OptionError, StreamWarning
+from lowwater.joins.oblivious.options import Strategy
 from lowwater.joins.ordered.strategy import Order
 from lowwater.joins.shape import How
 from lowwater.operators.aggregates import UserAggregate
@@ -28,20 +29,17 @@ from lowwater.plan import aggregating, builders, correcting, joining, multi_join
 from lowwater.plan.compile import compile_plan
 from lowwater.plan.expecting import Rates
 from lowwater.plan.explain import explain
-from lowwater.plan.nodes import Node, SourceNode
+from lowwater.plan.nodes import Node
+from lowwater.plan.oblivious import options_of
 from lowwater.plan.physical import PlanShape
 from lowwater.plan.sql.query import plan_query
-from lowwater.progress.contract import Contract, Generation, Idle, Jump, Ordered, jump
-from lowwater.progress.spec import STREAM, LatePolicy, Stamp, StreamSpec
-from lowwater.sources.frame import Frame, is_dataframe
-from lowwater.sources.replay import replay
-from lowwater.sources.source import Source
+from lowwater.progress.contract import Contract, Generation, Idle, Jump, jump
+from lowwater.progress.spec import STREAM, LatePolicy, Stamp
 from lowwater.stream.duration import Duration
+from lowwater.stream.size import Size
 
 LateRows = Any
 """A table of late rows, a folder of such, or these by stream."""
-
-_names = count(1)
 
 
 def _origin() -> str:
@@ -137,6 +135,10 @@ class Stream:
         suffix: str = "_right",
         order: Order | None = None,
         alpha: float | None = None,
+        memory: Size | None = None,
+        strategy: Strategy | None = None,
+        accuracy: float | None = None,
+        latency: Duration | None = None,
     ) -> Stream:
         """Pairs of rows with equal ``on`` columns and times near each other.
 
@@ -149,9 +151,18 @@ class Stream:
         "sync-filter" lets rows wait until they are in order and joins them then; "filter-order"
         joins rows as they come and lets results wait; "adaptive" takes the second where joining is
         so much work that it pays: from a load of ``alpha`` on (0.3 if not given).
+
+        Without ``within``, rows are kept as promises say. Where nothing is promised
+        (``lw.unpromised()``), or with one of the following, it is measured how disordered the rows
+        are, and they are kept as long as that says: ``memory`` is the most they may take ("64 MB");
+        ``strategy`` is what relieves it: "msf" sorts rows before they are joined, "dbf" puts rows
+        of a stream that is far ahead on disk, "hybrid" does both, "plain" neither, and "auto"
+        chooses; ``accuracy`` is the share of results that should be found (0.999 if not given), and
+        ``latency`` how long "auto" may let a row wait.
         """
         right = _stream(other, "join")
         ordering = joining.ordering_of(order, alpha)
+        options = options_of(memory, strategy, accuracy, latency)
         node = joining.joined(
             self._timed(),
             right._timed(),
@@ -163,6 +174,7 @@ class Stream:
             suffix,
             _origin(),
             ordering,
+            options,
         )
         return Stream(node)
 
@@ -436,6 +448,10 @@ def join(
     suffixes: Sequence[str] | None = None,
     order: Order | None = None,
     alpha: float | None = None,
+    memory: Size | None = None,
+    strategy: Strategy | None = None,
+    accuracy: float | None = None,
+    latency: Duration | None = None,
 ) -> Stream:
     """Rows, one of each stream, with equal ``on`` columns and times near each other.
 
@@ -445,16 +461,18 @@ def join(
     whose names are taken get a suffix, ``"_2"`` for the second stream and so on, or ``suffixes``,
     one for each stream after the first. ``where`` is a condition on the columns that come out,
     ``times`` names the time columns to go by. Nothing is kept but rows of the streams. ``order``
-    and ``alpha`` put results in the order of their times, the latest of each, as in
+    and ``alpha`` put results in the order of their times, the latest of each, and ``memory``,
+    ``strategy``, ``accuracy`` and ``latency`` say how rows are kept without ``within``, as in
     :meth:`Stream.join`.
     """
     if isinstance(streams, Stream):
         raise OptionError("join takes a list of streams: lw.join([a, b, c], ...)")
     inputs = [_stream(each, "join")._timed() for each in streams]
     ordering = joining.ordering_of(order, alpha)
+    options = options_of(memory, strategy, accuracy, latency)
     return Stream(
         multi_joining.joined_together(
-            inputs, on, within, where, times, suffixes, _origin(), ordering
+            inputs, on, within, where, times, suffixes, _origin(), ordering, options
         )
     )
 
@@ -484,54 +502,25 @@ def stream(
     """Declare a stream: where its rows come from and what their order can be relied on.
 
     ``time`` names the progressing column; ``progress`` is the promise about it (``lw.ordered()`` if
-    not given), or a mapping of columns to promises if several progress. The promise holds per
-    ``channel``. ``unit`` is what an integer time column counts in. With ``stamp="internal"`` rows
-    are stamped on entry, with ``stamp="latent"`` where an operator needs a time; ``time`` then
-    names the column to make.
+    not given, ``lw.unpromised()`` if there is none), or a mapping of columns to promises if several
+    progress. The promise holds per ``channel``. ``unit`` is what an integer time column counts in.
+    With ``stamp="internal"`` rows are stamped on entry, with ``stamp="latent"`` where an operator
+    needs a time; ``time`` then names the column to make.
     """
-    source = _source(source)
-    name = name or f"stream{next(_names)}"
-    if time is None:
-        raise OptionError(f'stream {name!r}: say which column is the time, time="ts" for example')
-    contracts = _contracts(name, time, progress)
-    spec = StreamSpec(
+    node = declared(
+        source,
         name=name,
-        schema=source.schema,
         time=time,
-        contracts=contracts,
+        progress=progress,
         unit=unit,
         stamp=stamp,
         channel=channel,
-        channels=tuple(channels),
-        groups=(groups,) if isinstance(groups, str) else tuple(groups or ()),
+        channels=channels,
+        groups=groups,
         idle=idle,
         late=late,
         jump=jump,
         punctuate=punctuate,
+        origin=_origin(),
     )
-    return Stream(SourceNode.of(spec, source, _origin()), time if stamp == "latent" else None)
-
-
-def _source(given: Any) -> Source:
-    if is_dataframe(given):
-        return Frame(given)
-    ready = hasattr(given, "open") and hasattr(given, "schema")
-    return cast("Source", given) if ready else replay(given)
-
-
-def _contracts(
-    name: str, time: str, progress: Contract | Mapping[str, Contract] | None
-) -> dict[str, Contract]:
-    if progress is None:
-        return {time: Ordered()}
-    if not isinstance(progress, Mapping):
-        progress = {time: progress}
-    for each in progress.values():
-        if not isinstance(each, Contract):
-            raise OptionError(
-                f"stream {name!r}: progress= is lw.ordered(), lw.within('5 seconds'),"
-                f" lw.within_rows(500), lw.punctuated('column') or lw.learned(0.999), not {each!r}"
-            )
-    if time not in progress:
-        raise QueryError(f"stream {name!r}: progress= must also say how {time!r} progresses")
-    return {time: progress[time], **progress}
+    return Stream(node, time if stamp == "latent" else None)

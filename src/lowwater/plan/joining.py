@@ -9,10 +9,11 @@ from typing import TypeVar
 import polars as pl
 
 from lowwater.errors import OptionError, QueryError
+from lowwater.joins.oblivious.options import Oblivious
 from lowwater.joins.ordered.strategy import ORDERS, Order, Ordering
 from lowwater.joins.reach import Band, Reach, SameBucket
 from lowwater.joins.shape import HOWS, Carried, How
-from lowwater.plan import nodes
+from lowwater.plan import nodes, oblivious
 from lowwater.plan.expressions import compile_predicate
 from lowwater.plan.nodes import Node, Progressing
 from lowwater.stream.duration import Duration, nanoseconds
@@ -64,8 +65,12 @@ def joined(
     suffix: str,
     origin: str,
     ordering: Ordering | None = None,
+    options: Oblivious | None = None,
 ) -> Node:
-    """Matching pairs of two inputs, bounded on progressing attributes."""
+    """Matching pairs of two inputs, bounded on progressing attributes.
+
+    Of equal times by promises alone, or with what ``options`` say and measured.
+    """
     if how not in HOWS:
         raise OptionError(f"how= is one of {', '.join(map(repr, HOWS))}, not {how!r}")
     pairs = _pairs(left, right, on)
@@ -78,7 +83,10 @@ def joined(
             f" {right_time!r} is {other.dtype}, or they count in different units"
         )
     reach = _reach(domain, pairs, within, left_time, right_time)
-    match = Match(pairs, (left_time, right_time), reach, where, how, ordering)
+    if within is not None:
+        oblivious.refuse_beside(options, "leave within= out, or these")
+        oblivious.refuse_unpromised((left, right), (left_time, right_time), "a join with within=")
+    match = Match(pairs, (left_time, right_time), reach, where, how, ordering, options)
     return paired(left, right, match, suffix, origin)
 
 
@@ -92,6 +100,7 @@ class Match:
     where: str | None = None
     how: How = "inner"
     ordering: Ordering | None = None
+    options: Oblivious | None = None
 
 
 def paired(left: Node, right: Node, match: Match, suffix: str, origin: str) -> Node:
@@ -100,6 +109,25 @@ def paired(left: Node, right: Node, match: Match, suffix: str, origin: str) -> N
     names, merged, schema = _join_columns(left, right, match.on, suffix)
     time_right = next((o for o, i in merged.items() if i == names[right_time]), names[right_time])
     times = (left_time, time_right)
+    if how == "inner" and match.reach == Band(0, 0):
+        measure = oblivious.measured((left, right), match.times, match.options)
+        if measure is not None:
+            oblivious.refuse_order(match.ordering, left_time)
+            return oblivious.measuring(
+                (left, right),
+                match.on,
+                match.times,
+                ({name: name for name in left.schema}, names),
+                {inside: out for out, inside in merged.items()},
+                schema,
+                match.where,
+                measure,
+                origin,
+            )
+    else:
+        kind = "a join of times near each other" if how == "inner" else f"join how={how!r}"
+        oblivious.refuse_beside(match.options, "how= is 'inner' then")
+        oblivious.refuse_unpromised((left, right), match.times, kind)
     carried: tuple[Carried, ...] = ()
     if 0 in _WHOLE[how]:
         carried += carried_columns(0, left, left_time, {name: name for name in left.schema}, times)
@@ -133,6 +161,8 @@ def paired(left: Node, right: Node, match: Match, suffix: str, origin: str) -> N
 
 def in_order(node: J, ordering: Ordering) -> J:
     """The same join with its results in order; columns far behind their time progress no more."""
+    if isinstance(node, nodes.MultiJoinNode) and node.oblivious is not None:
+        oblivious.refuse_order(ordering, node.time or "")
     lags = node.out_lags
     progress = {name: each for name, each in node.progress.items() if name in lags}
     usable = [name for name, each in progress.items() if not each.nullable]
@@ -243,9 +273,9 @@ def _join_times(
     if times is not None:
         return times
     if within is None:
-        for one, two in pairs:
-            if one in left.progress and two in right.progress:
-                return one, two
+        equal = oblivious.best_times((left, right), pairs)
+        if equal is not None:
+            return equal[0], equal[1]
         raise QueryError(
             "this join could never forget a row: nothing bounds how far apart matching rows may"
             " be. Give within=('2 minutes', '3 minutes'), within=lw.same('10 seconds'), or put a"

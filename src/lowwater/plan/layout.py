@@ -22,8 +22,8 @@ an operator of an earlier stage tells, each of its buckets sends to all buckets 
 the least of it. From there on, a kernel whose promises follow from promises alone tells the same
 everywhere. That is so for all kernels but a few. Sessions tell the start of the earliest one open,
 and windows that answer gradually (or from a table) what is out: that depends on rows they hold.
-So does what a join tells in front of which rows wait, to come out in order. Stamps tell when rows
-came. Behind one of these, an order begins a new stage.
+So does what a join tells in front of which rows wait, to come out in order, and what one tells that
+measures its inputs. Stamps tell when rows came. Behind one of these, an order begins a new stage.
 
 Invariant: in every stage, two rows that any of its operators must bring together enter with equal
 keys, or the stage is single, or the operator is the combined one. An order that only row-wise
@@ -340,6 +340,8 @@ class _Planner:
 
 
 JOINS = ("join", "multijoin")
+TOGETHER = ("multijoin", "obliviousjoin")
+"""Joins of many inputs. What one that measures its inputs tells depends on rows."""
 TELL_ALIKE = frozenset(
     {
         *("filter", "project", "apply", "unnumber"),
@@ -386,7 +388,7 @@ def _wanted(operator: Operator, carried: Sequence[Mapping[str, Key]]) -> list[Ke
         assert isinstance(node, nodes.JoinNode)
         pairs = [(carried[0].get(a), carried[1].get(b)) for a, b in node.on]
         return [left | right for left, right in pairs if left and right]
-    if operator.name == "multijoin":
+    if operator.name in TOGETHER:
         assert isinstance(node, nodes.MultiJoinNode)
         return [key for _, key in _keys_of_all(node, carried)]
     return [carried[0][name] for name in operator.partition or () if name in carried[0]]
@@ -406,7 +408,7 @@ def _through(operator: Operator, carried: Sequence[Mapping[str, Key]]) -> dict[s
         return {name: carried[0][name] for name in groups if name in carried[0]}
     if operator.name == "join":
         return _joined(operator, carried)
-    if operator.name == "multijoin":
+    if operator.name in TOGETHER:
         return _joined_together(operator, carried)
     if operator.name == "apply":
         return {}

@@ -9,9 +9,10 @@ from itertools import product
 import polars as pl
 
 from lowwater.errors import OptionError, QueryError
+from lowwater.joins.oblivious.options import Oblivious
 from lowwater.joins.ordered.strategy import Ordering
 from lowwater.joins.shape import Carried
-from lowwater.plan import nodes
+from lowwater.plan import nodes, oblivious
 from lowwater.plan.expressions import compile_predicate
 from lowwater.plan.joining import carried_columns, in_order
 from lowwater.plan.nodes import Node, Progressing
@@ -33,15 +34,28 @@ def joined_together(
     suffixes: Sequence[str] | None,
     origin: str,
     ordering: Ordering | None = None,
+    options: Oblivious | None = None,
 ) -> Node:
-    """Matching rows of many inputs, bounded on a progressing attribute of each."""
+    """Matching rows of many inputs, bounded on a progressing attribute of each.
+
+    Without a window and by promises alone, or with what ``options`` say and measured.
+    """
     if len(inputs) < 2:
         raise OptionError(f"a join takes a list of two streams or more, not of {len(inputs)}")
     keys = _keys(inputs, on)
     chosen = _times(inputs, keys, within, times)
     domain = _domain(inputs, chosen)
     windows = _windows(domain, len(inputs), keys, chosen, within)
+    if within is not None:
+        oblivious.refuse_beside(options, "leave within= out, or these")
+        oblivious.refuse_unpromised(inputs, chosen, "a join with within=")
     columns = _columns(inputs, keys, _suffixes(suffixes, len(inputs)))
+    how = oblivious.measured(inputs, chosen, options) if within is None else None
+    if how is not None:
+        oblivious.refuse_order(ordering, columns.out(0, chosen[0]))
+        return oblivious.measuring(
+            inputs, keys, chosen, columns.names, columns.merged, columns.schema, where, how, origin
+        )
     out_times = [columns.out(at, time) for at, time in enumerate(chosen)]
     carried: tuple[Carried, ...] = ()
     for at, (node, time) in enumerate(zip(inputs, chosen, strict=True)):
@@ -98,10 +112,10 @@ def _times(
             )
         return tuple(times)
     if within is None:
-        for names in keys:
-            if all(name in node.progress for name, node in zip(names, inputs, strict=True)):
-                return names
-        raise QueryError(_UNBOUNDED)
+        equal = oblivious.best_times(inputs, keys)
+        if equal is None:
+            raise QueryError(_UNBOUNDED)
+        return equal
     found = tuple(node.time for node in inputs if node.time is not None)
     if len(found) < len(inputs):
         raise QueryError(

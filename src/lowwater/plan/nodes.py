@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from lowwater.errors import QueryError, unknown_name
+from lowwater.joins.oblivious.options import Oblivious
 from lowwater.joins.ordered.strategy import Ordering
 from lowwater.joins.reach import Reach
 from lowwater.joins.shape import Carried, How
@@ -380,6 +381,8 @@ class MultiJoinNode(AnyJoin):
     merged: Mapping[str, str]
     """Inside names of key columns that do not come out to the column of the same value."""
     residual: Expression | None
+    oblivious: Oblivious | None = field(kw_only=True, default=None)
+    """How the inputs are measured where the join does not go by promises alone."""
 
     def behind(self, port: int) -> int:
         """The window of an input."""

@@ -41,7 +41,7 @@ class BatchIntake(Intake):
 
     def digest(self, chunk: Chunk) -> Chunk | None:
         """What the rows of a conformed chunk say about progress; None if nothing."""
-        if self.spec.stamp != "external":
+        if self.spec.stamp != "external" or not self._trackers:
             return None
         pure = self._pure(chunk)
         usable = self._usable_quietly(chunk, pure)

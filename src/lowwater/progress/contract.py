@@ -2,17 +2,18 @@
 
 A contract is knowledge, not a guess: the same knowledge an in-order system would use to sort the
 stream is used here to bound what may still arrive. Where nobody has that knowledge, a contract can
-say how complete answers shall be, and the bound is learned. Contracts hold per channel when the
-stream names one.
+say how complete answers shall be, and the bound is learned; or that nothing is promised at all.
+Contracts hold per channel when the stream names one.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import Literal
 
 from lowwater.errors import OptionError
-from lowwater.stream.duration import Duration, nanoseconds
+from lowwater.stream.duration import Duration, nanoseconds, spell
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,60 @@ class Learned:
         return f"learned, {self.completeness * 100:.10g} % complete"
 
 
-Contract = Ordered | Within | WithinRows | Punctuated | Learned
+@dataclass(frozen=True, slots=True)
+class Unpromised:
+    """The column grows in the long run, and nothing is promised about it.
+
+    No row is ever late, and no mark is ever made. A join without a window measures how disordered
+    the rows are (WO-Join), or goes by what is known: ``disorder``, the scrambling factor, which
+    must be true then. The others serve to predict how many rows such a join keeps.
+    """
+
+    disorder: int | None = None
+    """How many places at most a row comes after one that is not less."""
+    multiplicity: int | None = None
+    """How many rows at most have the same value."""
+    rate: float | None = None
+    """Rows a second."""
+    delay: Duration | None = None
+    """How much later rows come than those of the foremost stream."""
+
+    def __post_init__(self) -> None:
+        for name, least in (("disorder", 0), ("multiplicity", 1)):
+            given = getattr(self, name)
+            whole = isinstance(given, int) and not isinstance(given, bool)
+            if given is not None and (not whole or given < least):
+                raise OptionError(
+                    f"unpromised(...): {name}= is a whole number >= {least}, not {given!r}"
+                )
+        rate = self.rate
+        number = isinstance(rate, int | float) and not isinstance(rate, bool)
+        if rate is not None and (not number or not 0 < rate < inf):
+            raise OptionError(f"unpromised(...): rate= is rows a second above 0, not {rate!r}")
+        if self.delay is not None and nanoseconds(self.delay, "delay=") < 0:
+            raise OptionError("unpromised(...): delay= takes a length of time of zero or more")
+        if self.disorder is not None and (self.multiplicity or 1) > self.disorder + 1:
+            raise OptionError(
+                f"unpromised(...): {self.multiplicity} rows of one value are"
+                f" {(self.multiplicity or 1) - 1} places apart, so that disorder= is at least that,"
+                f" not {self.disorder}"
+            )
+
+    def describe(self) -> str:
+        """This contract in words."""
+        known = []
+        if self.disorder is not None:
+            known.append(f"disorder {self.disorder} rows")
+        if self.multiplicity is not None:
+            known.append(f"multiplicity {self.multiplicity}")
+        if self.rate is not None:
+            known.append(f"{self.rate:g} rows/s")
+        if self.delay is not None:
+            known.append(f"delay {spell(nanoseconds(self.delay))}")
+        return f"unpromised ({', '.join(known)})" if known else "unpromised"
+
+
+Contract = Ordered | Within | WithinRows | Punctuated | Learned | Unpromised
 
 
 def ordered() -> Ordered:
@@ -114,6 +168,16 @@ def within_rows(rows: int) -> WithinRows:
 def learned(completeness: float = 0.999) -> Learned:
     """The slack is learned from the rows, so that this share of them is on time."""
     return Learned(completeness)
+
+
+def unpromised(
+    disorder: int | None = None,
+    multiplicity: int | None = None,
+    rate: float | None = None,
+    delay: Duration | None = None,
+) -> Unpromised:
+    """Nothing is promised; what is known of the rows serves joins without a window."""
+    return Unpromised(disorder, multiplicity, rate, delay)
 
 
 def punctuated(column: str) -> Punctuated:

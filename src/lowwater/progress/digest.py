@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from lowwater.progress.contract import Contract, Learned, Punctuated, WithinRows
+from lowwater.progress.contract import Contract, Learned, Punctuated, Unpromised, WithinRows
 from lowwater.progress.spec import StreamSpec
 from lowwater.progress.spread import counted
 from lowwater.stream.element import BEGINNING, END_OF_TIME, MARK, Chunk
@@ -37,6 +37,8 @@ def digest(spec: StreamSpec, rows: Chunk, pure: pl.Series) -> Chunk:
     parts = [pl.DataFrame(schema=digest_schema(spec))]
     bare = bool(pure.any())
     for attribute, contract in spec.contracts.items():
+        if isinstance(contract, Unpromised):
+            continue  # rows say nothing about it
         if isinstance(contract, Punctuated):
             part = _told(spec, rows, attribute, contract)
         else:

@@ -78,7 +78,7 @@ class Intake:
         self._trackers = {
             attribute: self._tracker(attribute, channels, store)
             for attribute in spec.contracts
-            if spec.stamp != "latent"
+            if spec.stamp != "latent" and spec.promises(attribute)
         }
         self._told: dict[str, int] = {}
 
@@ -130,6 +130,8 @@ class Intake:
         pure = self._pure(chunk)
         usable = self._usable(chunk, pure)
         keep = usable & ~pure
+        if not self._trackers:  # nothing is promised
+            return chunk if keep.all() else chunk.filter(pl.Series(keep))
         keys = self.spec.key_columns
         order = Runs.of(chunk, keys, usable)
         timed = Runs.of(chunk, keys, keep) if pure.any() else order
@@ -263,8 +265,9 @@ class Intake:
         return self._refusals.nothing()
 
     def slowest(self, attribute: str) -> Hashable:
-        """The channel that holds the mark of an attribute back."""
-        return self._trackers[attribute].slowest
+        """The channel that holds the mark of an attribute back; None where nothing is promised."""
+        tracker = self._trackers.get(attribute)
+        return tracker.slowest if tracker else None
 
     def completeness(self) -> list[tuple[str, Hashable, Completeness]]:
         """How complete attributes are whose promise is learned: the stream, then its channels."""
@@ -314,7 +317,8 @@ class Intake:
         """Take a promise the producer makes outside its rows, for all channels."""
         tracker = self._trackers.get(attribute)
         if tracker is None:
-            known = ", ".join(self._trackers) or "none: its timestamps are latent"
+            none = "its timestamps are latent" if self.spec.stamp == "latent" else "it says so"
+            known = ", ".join(self._trackers) or f"none: {none}"
             raise OptionError(
                 f"stream {self.spec.name!r} makes no promises on {attribute!r} (it does on {known})"
             )

@@ -19,6 +19,7 @@ from lowwater.progress.contract import (
     OnDemand,
     Punctuated,
     Timer,
+    Unpromised,
 )
 from lowwater.stream.element import MARK, SEQUENCE
 from lowwater.stream.time_domain import TimeDomain
@@ -83,6 +84,7 @@ class StreamSpec:
             raise OptionError(
                 f"{where}: a promise is kept per channel or per group; give channel= or groups="
             )
+        self._check_unpromised(where)
         if self.channels and not self.channel:
             raise OptionError(f"{where}: channels= names the values of channel=; give both")
         if len(set(self.channels)) != len(self.channels):
@@ -99,6 +101,27 @@ class StreamSpec:
                 f"{where}: stamp={self.stamp!r} makes the time column {self.time!r} itself,"
                 " but the source has a column of that name; choose another time= name"
             )
+
+    def _check_unpromised(self, where: str) -> None:
+        """Refuse what says how promises are made, where none are."""
+        if self.stamp != "external" and not all(map(self.promises, self.contracts)):
+            raise OptionError(
+                f"{where}: stamp={self.stamp!r} promises what the clock does; leave"
+                " lw.unpromised() out"
+            )
+        if any(map(self.promises, self.contracts)):
+            return
+        for option in ("idle", "groups", "channel", "punctuate"):
+            if getattr(self, option):
+                raise OptionError(
+                    f"{where}: {option}= says how promises are made, and lw.unpromised() makes"
+                    f" none; leave {option}= out, or promise something: progress=lw.ordered(),"
+                    " lw.within('5 seconds') or lw.learned(0.999)"
+                )
+
+    def promises(self, attribute: str) -> bool:
+        """Whether anything is promised about an attribute."""
+        return not isinstance(self.contracts[attribute], Unpromised)
 
     def _check_name(self, column: str) -> None:
         """A channel or group is named by a value that Python can hold and compare exactly."""

@@ -34,7 +34,7 @@ def compile_source(plan: Compiler, node: nodes.SourceNode, _: tuple[int, ...]) -
     if node.time is None:
         return index
     if spec.groups and spec.stamp == "external":
-        plan.grouped[index] = dict.fromkeys(spec.contracts, spec.groups)
+        plan.grouped[index] = dict.fromkeys(filter(spec.promises, spec.contracts), spec.groups)
     if isinstance(contract, Ordered) and not spec.key_columns:
         plan.ordered[index] = node.time
     elif plan.in_order and id(node) not in plan.numbered:

@@ -1,0 +1,229 @@
+"""Joins without a window over streams that promise nothing: which they are, what is known of them.
+
+A join of equal progressing attributes goes by promises, exactly, if all inputs have some and nobody
+asks for less. Otherwise it measures its inputs (WO-Join). What such a join tells is a true promise
+again. So what follows it can wait for that, and only *whether to measure* looks through it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import polars as pl
+
+from lowwater.errors import OptionError, QueryError
+from lowwater.joins.oblivious.model import Traits, joined
+from lowwater.joins.oblivious.options import ACCURACY, Oblivious, Strategy
+from lowwater.joins.ordered.strategy import Ordering
+from lowwater.plan import nodes
+from lowwater.plan.expressions import compile_predicate
+from lowwater.plan.nodes import Node, Progressing
+from lowwater.progress.contract import Unpromised
+from lowwater.stream.duration import Duration, nanoseconds
+from lowwater.stream.element import SEQUENCE
+from lowwater.stream.size import Size, byte_count
+
+OPTIONS = "memory=, strategy=, accuracy= and latency="
+
+
+def options_of(
+    memory: Size | None = None,
+    strategy: Strategy | None = None,
+    accuracy: float | None = None,
+    latency: Duration | None = None,
+) -> Oblivious | None:
+    """How a join keeps its rows, checked; None if nothing is said."""
+    if all(each is None for each in (memory, strategy, accuracy, latency)):
+        return None
+    if accuracy is not None and (not isinstance(accuracy, int | float) or accuracy is True):
+        raise OptionError(f"accuracy= is a share of results such as 0.999, not {accuracy!r}")
+    wait = None if latency is None else nanoseconds(latency, "latency=")
+    if wait is not None and wait <= 0:
+        raise OptionError("latency= is how long a row may wait, a length of time above zero")
+    return Oblivious(
+        None if memory is None else byte_count(memory),
+        "auto" if strategy is None else strategy,
+        ACCURACY if accuracy is None else float(accuracy),
+        wait,
+    )
+
+
+# ---- what is below -----------------------------------------------------------------------------
+
+
+def unpromised(node: Node, column: str, through: bool = False) -> list[tuple[str, str]]:
+    """The streams, with their columns, that promise nothing though a progressing column depends
+    on them.
+
+    A join that measures tells promises of its own; ``through`` looks at what is below it as well.
+    """
+    return [
+        (source.spec.name, name)
+        for source, name in dict.fromkeys(_origins(node, column, through))
+        if not source.spec.promises(name)
+    ]
+
+
+def _origins(node: Node, column: str, through: bool) -> Iterator[tuple[nodes.SourceNode, str]]:
+    """The attributes of sources that a progressing column depends on."""
+    if isinstance(node, nodes.SourceNode):
+        yield node, column
+        return
+    for below, name in _below(node, column, through):
+        yield from _origins(below, name, through)
+
+
+def _below(node: Node, column: str, through: bool) -> list[tuple[Node, str]]:
+    """The columns of a node's inputs that one of its progressing columns depends on."""
+    if isinstance(node, nodes.AnyJoin):  # whatever a row met, all times say when it was dropped
+        measures = isinstance(node, nodes.MultiJoinNode) and node.oblivious is not None
+        if measures and not through:
+            return []
+        times = list(zip(node.inputs, node.times, strict=True))
+        return times + [
+            (node.inputs[each.side], each.name) for each in node.carried if each.out == column
+        ]
+    if isinstance(node, nodes.ProjectNode):
+        return [(node.inputs[0], source) for source, _ in node.derived[column].sources]
+    timed = nodes.WindowAggregateNode | nodes.SessionNode | nodes.SlidingNode
+    if isinstance(node, timed):
+        return [(node.inputs[0], node.attribute)] if node.attribute != SEQUENCE else []
+    return [(each, column) for each in node.inputs if column in each.progress]
+
+
+def traits(node: Node, column: str) -> Unpromised | None:
+    """What is known of a progressing column as an input of a join; None if nothing is.
+
+    What a filter lets through is no more disordered than what it is given (an upper bound).
+    """
+    if isinstance(node, nodes.SourceNode):
+        contract = node.spec.contracts[column]
+        return contract if isinstance(contract, Unpromised) else None
+    if isinstance(node, nodes.ProjectNode):
+        source = node.derived[column].only
+        plain = source is not None and node.derived[column].bucket == 1
+        return traits(node.inputs[0], source) if plain and source is not None else None
+    if isinstance(node, nodes.FilterNode | nodes.DistinctNode):
+        return traits(node.inputs[0], column)
+    return None
+
+
+def disorder_of(node: Node, column: str) -> int | None:
+    """The scrambling factor of an input of a join, if it follows from what was said."""
+    found = _bounded(node, column)
+    return None if found is None else found.disorder
+
+
+def _bounded(node: Node, column: str) -> Traits | None:
+    """What is sure of an input, of results of joins by Theorem 3.1; rates do not matter here."""
+    while isinstance(node, nodes.FilterNode | nodes.DistinctNode | nodes.ProjectNode):
+        if isinstance(node, nodes.ProjectNode):
+            derivation = node.derived[column]
+            if derivation.only is None or derivation.bucket != 1:
+                return None
+            column = derivation.only
+        node = node.inputs[0]
+    if isinstance(node, nodes.MultiJoinNode) and node.oblivious is not None:
+        inputs = [_bounded(each, time) for each, time in zip(node.inputs, node.times, strict=True)]
+        known = [each for each in inputs if each is not None]
+        return joined(known) if len(known) == len(inputs) else None
+    known_of = traits(node, column)
+    if known_of is None or known_of.disorder is None:
+        return None
+    # Rows of one value are apart by less than the scrambling factor and one.
+    most = known_of.disorder + 1 if known_of.multiplicity is None else known_of.multiplicity
+    return Traits(1.0, known_of.disorder, most)
+
+
+# ---- which joins measure -----------------------------------------------------------------------
+
+
+def measured(
+    inputs: Sequence[Node], times: Sequence[str], given: Oblivious | None
+) -> Oblivious | None:
+    """How a join of equal times measures its inputs; None if it goes by promises alone."""
+    below = (unpromised(node, time, True) for node, time in zip(inputs, times, strict=True))
+    if given is None and not any(below):
+        return None
+    known = tuple(disorder_of(node, time) for node, time in zip(inputs, times, strict=True))
+    return replace(given or Oblivious(), disorder=known)
+
+
+def measuring(
+    inputs: Sequence[Node],
+    keys: tuple[tuple[str, ...], ...],
+    times: tuple[str, ...],
+    names: Sequence[Mapping[str, str]],
+    merged: Mapping[str, str],
+    schema: Mapping[str, pl.DataType],
+    where: str | None,
+    how: Oblivious,
+    origin: str,
+) -> Node:
+    """A join of equal times that measures its inputs: its times progress, and nothing else."""
+    inside = [each[time] for each, time in zip(names, times, strict=True)]
+    outs = list(dict.fromkeys(merged.get(name, name) for name in inside))
+    domain = inputs[0].progressing(times[0], "a join")
+    progress = {
+        out: Progressing(domain, behind={other: 0 for other in outs if other != out})
+        for out in outs
+    }
+    return nodes.MultiJoinNode(
+        tuple(inputs),
+        schema,
+        progress,
+        outs[0],
+        times,
+        keys if times in keys else (times, *keys),
+        (0,) * len(inputs),
+        tuple(names),
+        merged,
+        compile_predicate(where, schema) if where else None,
+        oblivious=how,
+        origin=origin,
+    )
+
+
+def best_times(inputs: Sequence[Node], keys: Sequence[tuple[str, ...]]) -> tuple[str, ...] | None:
+    """The equal columns that progress in all inputs; those that all promise if there are such."""
+    found = [
+        names
+        for names in keys
+        if all(name in node.progress for name, node in zip(names, inputs, strict=True))
+    ]
+    sure = [
+        names
+        for names in found
+        if not any(unpromised(node, name) for name, node in zip(names, inputs, strict=True))
+    ]
+    return next(iter([*sure, *found]), None)
+
+
+def refuse_unpromised(inputs: Sequence[Node], times: Sequence[str], what: str) -> None:
+    """Refuse a join that waits for promises, where there will be none."""
+    for node, time in zip(inputs, times, strict=True):
+        for stream, column in unpromised(node, time):
+            raise QueryError(
+                f"{what} could never forget a row: nothing is promised about {column!r} of stream"
+                f" {stream!r}. Promise something, progress=lw.within('5 seconds') or"
+                " lw.learned(0.999) for example; or join rows of equal times, without a window:"
+                f" an inner join with {column!r} among the columns that are equal"
+            )
+
+
+def refuse_beside(given: Oblivious | None, unless: str) -> None:
+    """Refuse options of joins without a window beside something that says how long to keep."""
+    if given is not None:
+        raise OptionError(
+            f"{OPTIONS} are about inner joins of equal times, which need no window; {unless}"
+        )
+
+
+def refuse_order(ordering: Ordering | None, time: str) -> None:
+    """Refuse an order that goes by promises of the inputs."""
+    if ordering is not None:
+        raise OptionError(
+            "order= and alpha= go by promises, and this join measures its inputs; strategy='msf'"
+            f" gives results in order of {time!r}, and so does order_by({time!r}) after it"
+        )

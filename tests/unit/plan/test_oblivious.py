@@ -1,0 +1,246 @@
+"""Joins without a window over streams that promise nothing: planned, or refused with a reason."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+import pytest
+
+import lowwater as lw
+from lowwater.joins.oblivious.options import Oblivious
+from lowwater.plan.compile import compile_plan
+from lowwater.plan.layout import lay_out
+from lowwater.plan.nodes import JoinNode, MultiJoinNode
+from lowwater.plan.oblivious import unpromised
+
+
+def sensor(name: str, progress: Any = None, **columns: Any) -> lw.Stream:
+    frame = pl.DataFrame({"epoch": [1, 2], "val": [0.5, 1.5], "k": [1, 1], **columns})
+    return lw.stream(frame, name=name, time="epoch", progress=progress or lw.unpromised())
+
+
+def sensors(*disorders: int | None) -> list[lw.Stream]:
+    return [
+        sensor(f"S{at}", lw.unpromised(disorder)) for at, disorder in enumerate(disorders, start=1)
+    ]
+
+
+def measuring(stream: lw.Stream) -> MultiJoinNode:
+    node = stream._node
+    assert isinstance(node, MultiJoinNode)
+    assert node.oblivious is not None
+    return node
+
+
+# ---- which joins measure -----------------------------------------------------------------------
+
+
+def test_a_join_of_streams_that_promise_nothing_measures_them() -> None:
+    node = measuring(lw.join(sensors(5, None, 7), on="epoch"))
+    assert node.oblivious == Oblivious(disorder=(5, None, 7))
+    assert (node.windows, node.carried, node.times) == ((0, 0, 0), (), ("epoch",) * 3)
+    assert list(node.schema) == ["epoch", "val", "k", "val_2", "k_2", "val_3", "k_3"]
+    assert list(node.progress) == ["epoch"]
+    assert node.time == "epoch"
+
+
+def test_one_that_promises_nothing_is_enough() -> None:
+    assert measuring(lw.join([sensor("a"), sensor("b", lw.ordered())], on="epoch"))
+    assert measuring(sensor("a", lw.ordered()).join(sensor("b"), on="epoch"))
+
+
+def test_promises_alone_are_gone_by_as_before() -> None:
+    first, second = sensor("a", lw.ordered()), sensor("b", lw.within(3))
+    assert isinstance(first.join(second, on="epoch")._node, JoinNode)
+    together = lw.join([first, second], on="epoch")._node
+    assert isinstance(together, MultiJoinNode)
+    assert together.oblivious is None
+
+
+@pytest.mark.parametrize(
+    ("given", "how"),
+    [
+        ({"memory": "64 MB"}, Oblivious(memory=64_000_000)),
+        ({"memory": 5000}, Oblivious(memory=5000)),
+        ({"strategy": "hybrid"}, Oblivious(strategy="hybrid")),
+        ({"strategy": "auto"}, Oblivious()),
+        ({"accuracy": 0.9}, Oblivious(accuracy=0.9)),
+        ({"latency": "2 seconds"}, Oblivious(latency=2 * 10**9)),
+    ],
+)
+def test_an_option_makes_a_join_measure_though_there_are_promises(
+    given: dict[str, Any], how: Oblivious
+) -> None:
+    one, two = sensor("a", lw.ordered()), sensor("b", lw.ordered())
+    for join in (one.join(two, on="epoch", **given), lw.join([one, two], on="epoch", **given)):
+        found = measuring(join).oblivious
+        assert found is not None
+        assert found.disorder == (None, None)
+        assert (found.memory, found.strategy) == (how.memory, how.strategy)
+        assert (found.accuracy, found.latency) == (how.accuracy, how.latency)
+
+
+def test_two_streams_have_the_columns_of_any_join_of_two() -> None:
+    measured = measuring(sensor("a").join(sensor("b"), on=["epoch", "k"], where="val < val_right"))
+    exact = sensor("a", lw.ordered()).join(sensor("b", lw.ordered()), on=["epoch", "k"])
+    assert dict(measured.schema) == exact.schema
+    assert list(measured.schema) == exact.columns
+    assert measured.out_name(1, "epoch") == "epoch"
+    assert measured.out_name(1, "val") == "val_right"
+    assert measured.residual is not None
+
+
+def test_times_of_different_names_all_come_out_and_progress() -> None:
+    renamed = sensor("b").select("val", at="epoch")
+    node = measuring(sensor("a").join(renamed, on=[("epoch", "at")]))
+    assert list(node.progress) == ["epoch", "at"]
+    assert (node.lag("epoch", "at"), node.lag("at", "epoch")) == (0, 0)
+    many = measuring(lw.join([sensor("a"), renamed], on=[("epoch", "at")]))
+    assert list(many.progress) == ["epoch", "at"]
+
+
+def test_of_several_equal_times_those_that_are_promised_are_gone_by() -> None:
+    def both(name: str) -> lw.Stream:
+        frame = pl.DataFrame({"epoch": [1], "ts": [1]})
+        mixed = {"epoch": lw.unpromised(), "ts": lw.ordered()}
+        return lw.stream(frame, name=name, time="epoch", progress=mixed)
+
+    exact = both("a").join(both("b"), on=["epoch", "ts"])._node
+    assert isinstance(exact, JoinNode)
+    assert exact.times == ("ts", "ts")
+    assert measuring(both("a").join(both("b"), on="epoch"))
+
+
+def test_a_pipeline_measures_all_the_way_up() -> None:
+    one, two = (lw.join(sensors_of(name), on="epoch") for name in "ab")
+    top = measuring(lw.join([one, two], on="epoch", suffixes=["_b"]))
+    assert unpromised(top, "epoch") == []
+    assert unpromised(top, "epoch", True) == [(f"{n}{at}", "epoch") for n in "ab" for at in (1, 2)]
+
+
+def sensors_of(name: str, **known: Any) -> list[lw.Stream]:
+    return [sensor(f"{name}{at}", lw.unpromised(**known)) for at in (1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("known", "disorder"),
+    [
+        ({"disorder": 3, "multiplicity": 2}, 12),  # 3 * 2 + 3 * 2
+        ({"disorder": 3, "multiplicity": 1}, 6),
+        ({"disorder": 3}, 24),  # no more than four rows of a value
+        ({"multiplicity": 2}, None),
+    ],
+)
+def test_disorder_of_results_follows_from_that_of_inputs(
+    known: dict[str, int], disorder: int | None
+) -> None:
+    one, two = (lw.join(sensors_of(name, **known), on="epoch") for name in "ab")
+    top = measuring(lw.join([one.where("val > 1"), two.select("epoch", v="val")], on="epoch"))
+    assert top.oblivious is not None
+    assert top.oblivious.disorder == (disorder, disorder)
+
+
+def test_disorder_is_known_through_filters_and_projections_but_not_beyond() -> None:
+    one = sensor("a", lw.unpromised(5))
+    shifted = one.where("val > 1").select(epoch="epoch + 3")
+    greater = sensor("b", lw.unpromised(5)).select(epoch="greatest(epoch, epoch - 3)")
+    assert measuring(lw.join([shifted, sensor("c")], on="epoch")).oblivious == Oblivious(
+        disorder=(5, None)
+    )
+    assert unpromised(greater._node, "epoch") == [("b", "epoch")]
+    assert measuring(lw.join([greater, sensor("c")], on="epoch")).oblivious == Oblivious(
+        disorder=(None, None)
+    )
+
+
+# ---- what follows ------------------------------------------------------------------------------
+
+
+def test_what_a_measuring_join_gives_is_promised_to_what_follows() -> None:
+    measured = lw.join(sensors(None, None), on="epoch")
+    within = measured.join(sensor("c", lw.ordered()), on="k", within="5 seconds")
+    assert isinstance(within._node, JoinNode)
+    assert isinstance(measured.join(sensor("d", lw.ordered()), "epoch", how="left")._node, JoinNode)
+
+
+def test_windows_over_streams_that_promise_nothing_are_not_refused() -> None:
+    assert sensor("a").window("10 seconds").agg(n="count(*)").columns[-1] == "n"
+
+
+# ---- refused -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["left", "right", "full", "semi", "anti"])
+def test_rows_without_a_partner_are_never_known(how: Any) -> None:
+    with pytest.raises(lw.QueryError, match=f"how='{how}' could never forget.*stream 'b'"):
+        sensor("a", lw.ordered()).join(sensor("b"), on="epoch", how=how)
+
+
+@pytest.mark.parametrize("within", ["5 seconds", (1, 2), lw.same(10), 0])
+def test_a_window_waits_for_promises(within: Any) -> None:
+    words = "could never forget a row: nothing is promised about 'epoch' of stream 'a'. Promise"
+    with pytest.raises(lw.QueryError, match=words):
+        sensor("a").join(sensor("b", lw.ordered()), on="k", within=within)
+    if not isinstance(within, tuple) and within != lw.same(10):
+        with pytest.raises(lw.QueryError, match=words):
+            lw.join([sensor("a"), sensor("b", lw.ordered())], on="k", within=within)
+
+
+def test_times_that_are_not_equal_bound_nothing() -> None:
+    with pytest.raises(lw.QueryError, match="could never forget a row"):
+        sensor("a").join(sensor("b"), on="k")
+    with pytest.raises(lw.QueryError, match="could never forget a row"):
+        lw.join([sensor("a"), sensor("b")], on="k")
+
+
+@pytest.mark.parametrize("option", [{"memory": "1 MB"}, {"strategy": "dbf"}, {"accuracy": 0.5}])
+def test_options_go_with_joins_that_have_no_window(option: dict[str, Any]) -> None:
+    one, two = sensor("a", lw.ordered()), sensor("b", lw.ordered())
+    with pytest.raises(lw.OptionError, match="leave within= out, or these"):
+        one.join(two, on="k", within=5, **option)
+    with pytest.raises(lw.OptionError, match="leave within= out, or these"):
+        lw.join([one, two], on="k", within=5, **option)
+    with pytest.raises(lw.OptionError, match="how= is 'inner' then"):
+        one.join(two, on="epoch", how="left", **option)
+
+
+def test_order_goes_by_promises() -> None:
+    with pytest.raises(lw.OptionError, match=r"strategy='msf' gives results in order of 'epoch'"):
+        sensor("a").join(sensor("b"), on="epoch", order="sync-filter")
+    with pytest.raises(lw.OptionError, match=r"so does order_by\('epoch'\)"):
+        lw.join(sensors(None, None), on="epoch", order="adaptive", alpha=0.2)
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ({"memory": "a lot"}, "is not an amount of memory"),
+        ({"memory": 0}, "above zero"),
+        ({"strategy": "disk"}, "strategy= is one of 'auto', 'plain'"),
+        ({"accuracy": 1.0}, "between 0 and 1"),
+        ({"accuracy": "all"}, "a share of results such as 0.999, not 'all'"),
+        ({"latency": "soon"}, "latency= 'soon' is not a length of time"),
+        ({"latency": 0}, "a length of time above zero"),
+    ],
+)
+def test_options_are_checked(option: dict[str, Any], message: str) -> None:
+    with pytest.raises(lw.OptionError, match=message):
+        sensor("a").join(sensor("b"), on="epoch", **option)
+    with pytest.raises(lw.OptionError, match=message):
+        lw.join(sensors(None, None), on="epoch", **option)
+
+
+def test_what_joins_cannot_be_corrected() -> None:
+    with pytest.raises(lw.QueryError, match="it joins"):
+        lw.join(sensors(None, None), on="epoch").corrections({"S1": pl.DataFrame()})
+
+
+# ---- spread ------------------------------------------------------------------------------------
+
+
+def test_a_pipeline_on_one_attribute_is_one_stage() -> None:
+    one = lw.join(sensors_of("a"), on="epoch")
+    layout = lay_out(compile_plan(one.join(sensor("b"), on="epoch")._node))
+    (stage,) = layout.stages
+    assert layout.spelled(stage) == "by epoch"
