@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import duckdb
 import numpy as np
 import polars as pl
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 
 from lowwater.claims import oblivious_example, registry
 from lowwater.claims.oblivious_example import BEFORE, EXPECTED, SHOWN, Filled, fillings
+from lowwater.claims.oblivious_runs import Query, query_1, query_2
 from lowwater.claims.oblivious_streams import (
     KEY,
     RATE,
@@ -145,14 +148,30 @@ def test_the_model_with_all_known_is_never_below_the_least_buffer() -> None:
 
 
 def test_a_fixed_buffer_finds_what_it_reaches() -> None:
-    truth = Truth(logs(Setting(3, faster=12)))
-    sizes = [60.0, 20.0, 80.0]
-    found = truth.found_by(sizes)
-    assert 0 < found < 0.9
-    times = truth.least_share(sizes, 0.95)
-    assert truth.found_by([times * size for size in sizes]) >= 0.95
-    assert truth.found_by([0.999 * times * size for size in sizes]) < 0.95
-    assert truth.found_by(truth.needs.max(axis=0).tolist()) == 1
+    query = query_1(Setting(3, faster=12))
+    truth, sizes = query.joins[0], [60, 20, 80]
+    reached = truth.reached(sizes)
+    assert 0 < reached.mean() < 0.9
+    assert query.found_by([sizes]) == reached.mean()
+    assert len(truth.log("S7", sizes).keys) == reached.sum()
+    assert truth.reached(truth.needs.max(axis=0).tolist()).all()
+
+
+@pytest.mark.parametrize("make", [query_1, query_2])
+def test_least_fixed_buffers_for_a_share_of_the_results(make: Callable[[Setting], Query]) -> None:
+    query = make(Setting(3, faster=12))
+    sizes = query.fixed_sizes(0.95)
+    assert 0.95 <= query.found_by(sizes) < 0.99
+    assert query.found_by([[0.9 * each for each in own] for own in sizes]) < 0.95
+
+
+def test_a_log_goes_on_in_order_where_another_is_ahead() -> None:
+    behind, ahead = (
+        Log(name, pl.DataFrame({f"{name}_at": 0.0, KEY: keys, name: 1}))
+        for name, keys in (("S1", [3, 4, 3, 4]), ("S2", [6, 5]))
+    )
+    assert behind.continued(ahead).tolist() == [3, 4, 3, 4, 5, 5, 6, 6]
+    assert ahead.continued(behind).tolist() == [6, 5]
 
 
 # ---- the runs ------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from lowwater.claims.claim import Claim, Outcome
 from lowwater.claims.drawing import PAPER_COLOUR, note
-from lowwater.claims.oblivious_runs import Query, Run, once, query_1, query_2, scale
+from lowwater.claims.oblivious_runs import Query, Run, query_1, query_2, scale
 from lowwater.claims.oblivious_truth import Truth
 from lowwater.joins.oblivious.definitions import Places, lags, scrambling_factor
 from lowwater.joins.oblivious.model import Needs, Traits, joined
@@ -140,7 +140,7 @@ def judge_one(tables: Sequence[pl.DataFrame]) -> Outcome:
         if failed
     ]
     sums = {
-        name: shown.filter(pl.col("optimal_rows") > 0)[name].mean()
+        name: float(shown.filter(pl.col("optimal_rows") > 0)[name].mean())  # type: ignore[arg-type]
         for name in ("optimal_rows", "predicted_measured_rows", "held_measured_rows")
     }
     ours = (
@@ -200,7 +200,7 @@ def run_f5(quick: bool) -> Outcome:
     """Buffers of Query 1."""
     size, tables = scale(quick), []
     for setting in size.settings:
-        found = Found(*(once(1, setting, size.tick, "plain", known) for known in (True, False)))
+        found = Found(*(size.run(1, setting, known=known) for known in (True, False)))
         tables.append(points(found, 0, _model(query_1(setting))))
     return judge_one(tables)
 
@@ -242,7 +242,8 @@ def bound_rows(query: Query, found: Sequence[Bound]) -> Places:
     truth, traits = query.joins[-1], tuple(each.traits for each in found)
     ahead = np.zeros((len(truth.at), 2), np.int64)
     for one, (own, mate) in enumerate((truth.logs, truth.logs[::-1])):
-        ahead[:, one] = lags(own.keys, mate.keys, own.came(truth.at), mate.came_before(truth.at))
+        came, other_came = own.came(truth.at), mate.came_before(truth.at)
+        ahead[:, one] = lags(own.continued(mate), mate.keys, came, other_came)
     best = np.full((query.seconds, 2), np.iinfo(np.int64).min)
     np.maximum.at(best, np.minimum(truth.at.astype(np.int64), query.seconds - 1), ahead)
     rows = np.zeros_like(best)
@@ -323,7 +324,7 @@ def run_f6(quick: bool) -> Outcome:
     for setting in size.settings[:1]:
         query = query_2(setting)
         found = bounds(query)
-        runs = Found(*(once(2, setting, size.tick, "plain", known) for known in (True, False)))
+        runs = Found(*(size.run(2, setting, known=known) for known in (True, False)))
         tables.append(points(runs, 2, {"bound_rows": bound_rows(query, found)}))
         all_bounds.append(found)
     return judge_joined(tables, all_bounds)

@@ -128,7 +128,7 @@ class LookingClock(VirtualClock):
         super().__init__(charge=charge)
         self._stages: list[Stage] = []
         self._next = 0
-        self.looks: list[dict[str, float]] = []
+        self.looks: list[dict[str, float | None]] = []
 
     def watch(self, engine: EmbeddedEngine) -> None:
         """Look into the joins of an engine that has not run yet."""
@@ -138,25 +138,30 @@ class LookingClock(VirtualClock):
         """Look, if it is time, then jump."""
         if self.now() >= self._next:
             for number, stage in enumerate(self._stages):
-                self.looks += list(self._look(number, stage))
+                self.looks += self._look(number, stage)
             self._next = (self.now() * GRID // SECOND + 1) * SECOND // GRID
         super().wait(until)
 
-    def _look(self, number: int, stage: Stage) -> list[dict[str, float]]:
+    def _look(self, number: int, stage: Stage) -> list[dict[str, float | None]]:
         about, ports = stage.kernel.about(), range(stage.kernel.ports)
-        size = stage.store.bytes / max(1, stage.store.rows)
+        held = [int(about[f"held rows[{port}]"]) for port in ports]
+        size = stage.store.bytes / max(1, sum(held))
         return [
             {
                 "second": self.now() / SECOND,
                 "join": number,
                 "input": port,
-                "held_rows": about[f"held rows[{port}]"],
-                "predicted_rows": about.get(f"predicted rows[{port}]"),
-                "disk_rows": about[f"rows on disk[{port}]"],
-                "held_bytes": about[f"held rows[{port}]"] * size,
+                "held_rows": held[port],
+                "predicted_rows": _number(about.get(f"predicted rows[{port}]")),
+                "disk_rows": int(about[f"rows on disk[{port}]"]),
+                "held_bytes": held[port] * size,
             }
             for port in ports
         ]
+
+
+def _number(value: object) -> float | None:
+    return value if isinstance(value, int | float) else None
 
 
 @dataclass(frozen=True)
@@ -248,22 +253,23 @@ class Scale:
     """How large an experiment is."""
 
     settings: tuple[Setting, ...]
-    tick: float
-    """Seconds of arrivals handed over together; 0 hands over each row as it arrives."""
+    ticks: tuple[float, float]
+    """Seconds of arrivals handed over together, by query; 0 hands over each row as it arrives."""
+
+    def run(self, number: int, setting: Setting, mode: Mode = "plain", known: bool = False) -> Run:
+        """A run that several claims look at."""
+        return _once(number, setting, self.ticks[number - 1], mode, known)
 
 
-FULL = Scale(tuple(Setting(seed) for seed in (1, 2, 3)), tick=0.0)
-QUICK = Scale((Setting(1, faster=4),), tick=0.1)
+@cache
+def _once(number: int, setting: Setting, tick: float, mode: Mode, known: bool) -> Run:
+    return run(QUERIES[number](setting), mode, known=known, tick=tick)
+
+
+FULL = Scale(tuple(Setting(seed) for seed in (1, 2, 3)), ticks=(0.0, 0.1))
+QUICK = Scale((Setting(1, faster=4, warm=6),), ticks=(0.25, 0.25))
 
 
 def scale(quick: bool) -> Scale:
     """The size of a claim's run."""
     return QUICK if quick else FULL
-
-
-@cache
-def once(
-    number: int, setting: Setting, tick: float, mode: Mode = "plain", known: bool = False
-) -> Run:
-    """A run that several claims look at."""
-    return run(QUERIES[number](setting), mode, known=known, tick=tick)

@@ -125,16 +125,18 @@ class Setting:
     seed: int
     faster: float = 1.0
     """By how much everything is shorter: seconds and scrambling factors."""
+    warm: float = 0.0
+    """Seconds before all this begins: enough rows to measure, where time runs faster."""
     most_scrambled: int = MOST_SCRAMBLED
 
     @property
     def seconds(self) -> float:
         """How long it takes."""
-        return 120.0 / self.faster
+        return self.warm + 120.0 / self.faster
 
     def phase(self, start: float, end: float, times: float) -> Phase:
         """A phase of the paper's, at its own time."""
-        return Phase(start / self.faster, end / self.faster, times)
+        return Phase(self.warm + start / self.faster, self.warm + end / self.faster, times)
 
     def streams(self, number: int, phases: Mapping[int, Phase]) -> list[Stream]:
         """Streams with scrambling factors drawn from the paper's range, and their phases."""

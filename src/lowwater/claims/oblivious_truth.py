@@ -20,7 +20,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from lowwater.claims.oblivious_streams import KEY
-from lowwater.joins.oblivious.definitions import Keys, Places, lags
+from lowwater.joins.oblivious.definitions import Keys, Places, lags, multiplicity
 
 Seconds = NDArray[np.float64]
 
@@ -41,6 +41,14 @@ class Log:
     def keys(self) -> Keys:
         """The keys in order of arrival."""
         return self.table[KEY].to_numpy()
+
+    def continued(self, other: Log) -> Keys:
+        """The keys, and in order those that would have come until the stream is where another is.
+
+        A log ends while its stream goes on, so what one that is behind would have had is added.
+        """
+        further = np.arange(self.keys.max() + 1, other.keys.max() + 1)
+        return np.concatenate((self.keys, further.repeat(multiplicity(self.keys))))
 
     def came(self, times: Seconds) -> Places:
         """How many rows had come by then."""
@@ -102,8 +110,7 @@ class Truth:
 
     def reached(self, sizes: Sequence[float]) -> NDArray[np.bool_]:
         """Which results buffers of the newest rows find, a size for each input."""
-        found: NDArray[np.bool_] = (self.needs <= np.array(sizes)).all(axis=1)
-        return found
+        return np.logical_and.reduce(self.needs <= np.array(sizes), axis=1)  # type: ignore[no-any-return]
 
     def sizes(self, share: float) -> list[int]:
         """For each input, the least buffer that reaches back far enough for a share of results."""
@@ -122,6 +129,6 @@ class Truth:
             for other, mate in enumerate(self.logs):
                 if other != one:
                     back = np.maximum(0, mate.came_before(self.at) - disorder[other])
-                    wanted = disorder[one] + lags(own.keys, mate.keys, came, back)
+                    wanted = disorder[one] + lags(own.continued(mate), mate.keys, came, back)
                     found[:, one] = np.maximum(found[:, one], wanted)
         return found
