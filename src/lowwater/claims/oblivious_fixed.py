@@ -2,6 +2,7 @@
 
 Of every input the newest rows are kept, always as many, whatever comes (the W-Join of WO-Join §5).
 Rows are found and kept as in our other joins of many inputs, so the two differ in what they drop.
+Rows that are taken in together are matched before any is dropped for them.
 """
 
 from __future__ import annotations
@@ -46,13 +47,12 @@ class FixedJoin(MultiJoin):
         return cls(join.store, join._shape, ticks, sizes)
 
     def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
-        """Match rows one after the other; each new one pushes the oldest out."""
-        results: list[Element] = []
-        for row in chunk.iter_slices(1):
-            results += super().on_chunk(port, row)
-            self._came[port].append(int(row[self._shape.times[port]].to_physical().item()))
-            if len(self._came[port]) > self._sizes[port]:
-                self._push_out(port, self._came[port].popleft())
+        """Match rows; as many of the oldest go as there are too many."""
+        results = super().on_chunk(port, chunk)
+        came = self._came[port]
+        came.extend(self._shape.domain.array_of(chunk[self._shape.times[port]]).tolist())
+        while len(came) > self._sizes[port]:
+            self._push_out(port, came.popleft())
         return results
 
     def _push_out(self, port: int, ticks: int) -> None:

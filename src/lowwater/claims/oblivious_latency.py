@@ -20,6 +20,7 @@ from lowwater.claims.oblivious_runs import Run, query_1, run
 from lowwater.claims.oblivious_streams import Setting
 from lowwater.engines.embedded.clock import Charge
 from lowwater.joins.oblivious.model import MODES
+from lowwater.joins.oblivious.options import ACCURACY
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,15 +34,22 @@ SORTED = 10**1.5
 """MSF and Hybrid take about two orders of magnitude longer: at least this many times."""
 LABELS = {FIXED: "W-Join", **NAMES, "plain": "WO-Join"}
 SHADES = {FIXED: "#888888", **COLOURS}
-FULL, QUICK = Setting(1), Setting(1, faster=8, warm=6)
+FULL, QUICK = (Setting(1), 3), (Setting(1, faster=8, warm=6), 1)
+"""Streams, and how often they are run by turns; the least disturbed run of each join counts."""
 
 
-def measured(setting: Setting, charge: Charge = "measured") -> pl.DataFrame:
+def measured(setting: Setting, turns: int = 1, charge: Charge = "measured") -> pl.DataFrame:
     """The latency of every join over the same streams, W-Join's buffers as large as it needs."""
     query = query_1(setting)
-    runs: dict[str, Run] = {mode: run(query, mode, charge=charge) for mode in MODES}
-    sizes = query.fixed_sizes(runs["plain"].accuracy)
-    runs = {FIXED: run(query, sizes=sizes, charge=charge), **runs}
+    sizes = query.fixed_sizes(ACCURACY)
+    runs: dict[str, Run] = {}
+    for _ in range(turns):
+        turn = {FIXED: run(query, sizes=sizes, charge=charge)}
+        turn |= {mode: run(query, mode, charge=charge) for mode in MODES}
+        for name, again in turn.items():
+            best = runs.setdefault(name, again)
+            if again.latency.mean() < best.latency.mean():
+                runs[name] = again
     return pl.DataFrame(
         [
             {
@@ -116,7 +124,7 @@ def _times(value: float) -> str:
 
 def run_f11(quick: bool) -> Outcome:
     """All joins on Query 1."""
-    return judge(measured(QUICK if quick else FULL))
+    return judge(measured(*(QUICK if quick else FULL)))
 
 
 F11 = Claim(

@@ -75,6 +75,24 @@ class Query:
         last = Truth(tuple(join.log(name, own) for join, name, own in pairs))
         return float(last.reached(sizes[-1]).sum()) / self.total
 
+    @property
+    def inputs(self) -> int:
+        """How many buffers its joins have together."""
+        return sum(len(join.logs) for join in self.joins)
+
+    def one_size(self, size: int) -> list[list[int]]:
+        """Buffers of one size for all inputs."""
+        return [[size] * len(join.logs) for join in self.joins]
+
+    def least_size(self, accuracy: float) -> int:
+        """The least size of all buffers that find a share of all results."""
+        low, high = 0, max(int(join.needs.max()) for join in self.joins)
+        while high - low > 1:
+            middle = (low + high) // 2
+            enough = self.found_by(self.one_size(middle)) >= accuracy
+            low, high = (low, middle) if enough else (middle, high)
+        return high
+
     def fixed_sizes(self, accuracy: float) -> list[list[int]]:
         """The least fixed buffers that find a share of all results, every input as far back."""
         low, high = 0, PARTS
@@ -223,15 +241,16 @@ def run(
 ) -> Run:
     """Run a query row by row, or in ticks of some seconds of arrivals to be done sooner.
 
-    With ``sizes`` its joins have fixed buffers instead.
+    Where work takes time, rows that have queued are read together. With ``sizes`` its joins have
+    fixed buffers instead.
     """
     plan = compile_plan(query.stream(mode, known)._node)
     if sizes is not None:
         plan = fixed(plan, sizes)
     clock = LookingClock(charge)
     sink = Collected(clock)
-    pace = Pace(65_536, round(tick * SECOND)) if tick else Pace(1, 0)
-    engine = EmbeddedEngine(plan, sink, clock, pace, None)
+    at_once = 65_536 if tick or charge != "nothing" else 1
+    engine = EmbeddedEngine(plan, sink, clock, Pace(at_once, round(tick * SECOND)), None)
     if sizes is None:
         clock.watch(engine)
     engine.run()
