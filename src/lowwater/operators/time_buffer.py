@@ -112,18 +112,18 @@ class TimeBuffer:
             return None
         return pl.concat(released) if len(released) > 1 else released[0]
 
-    def drop_from(self, time: int) -> int:
-        """Forget the rows at or above a time; how many there were."""
-        count = 0
+    def take_from(self, time: int) -> Chunk | None:
+        """Every row at or above a time; it waits here no more. None if there is none."""
+        taken = []
         for slice_ in [each for each, held in self._held.items() if held.most >= time]:
             rows = take(self._store, self._name, slice_, slice_ + 1)
             assert rows is not None
             del self._held[slice_]
+            taken.append(rows.filter(self._ticks >= time))
             stay = rows.filter(self._ticks < time)
-            count += rows.height - stay.height
             if stay.height:
                 self._put_apart(stay)
-        return count
+        return pl.concat(taken) if taken else None
 
     def sorted(self, rows: Chunk) -> Chunk:
         """Rows in the order in which they leave."""

@@ -56,6 +56,13 @@ def make_stream(declared: Declared, engine: str, session: Callable[[], Any]) -> 
 
 def _contract(declared: Declared) -> Contract:
     within, column = declared.within, declared.punctuated
+    if declared.unpromised is not None:
+        if within is not None or column is not None or declared.learned is not None:
+            raise QueryError(
+                "UNPROMISED says that nothing is promised: leave it out, or the WITHIN, LEARNED or"
+                " PUNCTUATED BY beside it"
+            )
+        return declared.unpromised
     if declared.learned is not None:
         if within is not None or column is not None:
             raise QueryError(

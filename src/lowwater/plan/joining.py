@@ -125,7 +125,7 @@ def paired(left: Node, right: Node, match: Match, suffix: str, origin: str) -> N
                 origin,
             )
     else:
-        kind = "a join of times near each other" if how == "inner" else f"join how={how!r}"
+        kind = "a join of times near each other" if how == "inner" else f"a {how} join"
         oblivious.refuse_beside(match.options, "how= is 'inner' then")
         oblivious.refuse_unpromised((left, right), match.times, kind)
     carried: tuple[Carried, ...] = ()

@@ -224,6 +224,7 @@ def refuse_order(ordering: Ordering | None, time: str) -> None:
     """Refuse an order that goes by promises of the inputs."""
     if ordering is not None:
         raise OptionError(
-            "order= and alpha= go by promises, and this join measures its inputs; strategy='msf'"
-            f" gives results in order of {time!r}, and so does order_by({time!r}) after it"
+            "results in order of their times need promises, and this join measures its inputs:"
+            f" leave order= and greatest(...) out. Strategy 'msf' gives them in order of {time!r},"
+            " and so does an order by that column alone"
         )

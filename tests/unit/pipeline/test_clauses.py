@@ -25,6 +25,14 @@ from tests.unit.pipeline.playing import SCHEMA, spec
         ("PROGRESS ORDERED BY ts LEARNED 99.95 %", "ts learned, 99.95 % complete"),
         ("progress learned 90 percent per channel k", "ts learned, 90 % complete per k"),
         ("PROGRESS LEARNED ON ts IDLE ON DEMAND WITHIN 5 s", "ts learned, 99.9 % complete"),
+        ("PROGRESS UNPROMISED", "ts unpromised"),
+        ("PROGRESS UNPROMISED ON ts", "ts unpromised"),
+        ("progress unpromised disorder 500 rows on ts", "ts unpromised (disorder 500 rows)"),
+        ("PROGRESS UNPROMISED DISORDER 0 ON ts", "ts unpromised (disorder 0 rows)"),
+        (
+            "PROGRESS ON ts UNPROMISED MULTIPLICITY 2 RATE 0.5 DELAY 10 SECONDS DISORDER 9",
+            "ts unpromised (disorder 9 rows, multiplicity 2, 0.5 rows/s, delay 10 s)",
+        ),
         ("PROGRESS ORDERED BY ts PER CHANNEL k", "ts ordered per k"),
         ("PROGRESS ORDERED BY TS PER CHANNEL K", "ts ordered per k"),
         ("PER CHANNEL k PROGRESS ORDERED BY ts", "ts ordered per k"),
@@ -71,6 +79,16 @@ def test_lengths_may_be_parameters():
     assert load_text(text, values={"n": 7}).streams["S"].node.spec.promise == "ts within 7 s"
 
 
+def test_what_is_known_of_a_stream_may_be_parameters():
+    text = f"""
+        CREATE STREAM S {SCHEMA} FROM 'csv:x'
+        PROGRESS UNPROMISED DISORDER :k ROWS RATE :r DELAY :d SECONDS ON ts;
+        SELECT * FROM S
+    """
+    made = load_text(text, values={"k": 7, "r": 2.5, "d": 3}).streams["S"].node.spec
+    assert made.promise == "ts unpromised (disorder 7 rows, 2.5 rows/s, delay 3 s)"
+
+
 def test_how_complete_a_learned_promise_is_may_be_a_parameter():
     text = f"CREATE STREAM S {SCHEMA} FROM 'csv:x' PROGRESS LEARNED :c ON ts;SELECT * FROM S"
     promise = load_text(text, values={"c": 0.75}).streams["S"].node.spec.promise
@@ -92,6 +110,21 @@ def test_how_complete_a_learned_promise_is_may_be_a_parameter():
         ("LEARNED 0.9 LEARNED 0.8", "LEARNED is given twice"),
         ("LEARNED 0.9 WITHIN 5 SECONDS ON ts", "LEARNED stands in the place of a promise"),
         ("LEARNED PUNCTUATED BY v ON ts", "LEARNED stands in the place of a promise"),
+        ("UNPROMISED WITHIN 5 SECONDS ON ts", "UNPROMISED says that nothing is promised"),
+        ("UNPROMISED LEARNED ON ts", "UNPROMISED says that nothing is promised"),
+        ("UNPROMISED PUNCTUATED BY v ON ts", "UNPROMISED says that nothing is promised"),
+        ("UNPROMISED ON ts UNPROMISED", "UNPROMISED is given twice"),
+        ("UNPROMISED DISORDER 5 DISORDER 6 ON ts", "DISORDER is given twice"),
+        ("UNPROMISED DISORDER 5 SECONDS ON ts", "DISORDER takes a whole number of zero or more"),
+        ("UNPROMISED DISORDER 1.5 ROWS ON ts", "DISORDER takes a whole number of zero or more"),
+        ("UNPROMISED MULTIPLICITY 0 ON ts", "MULTIPLICITY takes a whole number above zero"),
+        ("UNPROMISED DISORDER 1 MULTIPLICITY 5 ON ts", "disorder= is at least that, not 1"),
+        ("UNPROMISED RATE 0 ON ts", "RATE takes rows a second, a number above zero"),
+        ("UNPROMISED RATE 5 SECONDS ON ts", "RATE takes rows a second"),
+        ("UNPROMISED DELAY 5 ROWS ON ts", "DELAY takes a length of time"),
+        ("ORDERED BY ts DISORDER 500 ROWS", "DISORDER goes with PROGRESS UNPROMISED"),
+        ("UNPROMISED ON ts PER CHANNEL k", "channel= says how promises are made"),
+        ("UNPROMISED ON ts IDLE ON DEMAND", "idle= says how promises are made"),
         ("ORDERED BY tss", "Did you mean 'ts'"),
         ("PROGRES ORDERED BY ts", "Did you mean PROGRESS"),
         ("ORDERED BY ts WITHIN 5 SECONDS WITHIN 6 SECONDS", "WITHIN is given twice"),
@@ -128,6 +161,8 @@ def test_options_may_have_dots_and_quotes_and_equal_signs():
         ("PROGRESS ORDERED BY ts UPDATE KEY k", "UPDATE KEY k"),
         ("PROGRESS ORDERED BY ts PER CHANNEL k, v", "PER CHANNEL k, v"),
         ("PROGRESS ORDERED BY tss", "tss"),
+        ("PROGRESS ORDERED BY ts RATE 5", "RATE 5"),
+        ("PROGRESS UNPROMISED ON ts RATE 5 DISORDER 1.5 ROWS", "1.5 ROWS"),
         ("PROGRESS ORDERED BY ts OPTIONS (headr 'true')", "'csv:nowhere'"),
     ],
 )

@@ -17,7 +17,9 @@ from lowwater.state.store import ChunkStore, add, take
 from lowwater.stream.element import BEGINNING, END_OF_TIME, Chunk
 
 PAGE_ROWS = 256
-"""Rows of a page at least: C of the paper, how far is read ahead."""
+"""Rows of a page, if no cap makes it smaller: C of the paper, how far is read ahead."""
+LEAST_ROWS = 16
+"""But no smaller than this."""
 PAGES = 8
 """Into how many pages at most rows are cut that come together."""
 
@@ -30,6 +32,7 @@ class Aside:
         self._pages, self._loose = f"aside{port}", f"loose{port}"
         self._fetched = BEGINNING  # the least value of the page that was fetched last
         self._least = END_OF_TIME  # of the rows that fill no page yet
+        self.page_rows = PAGE_ROWS
         store.set_aside(self._pages)
 
     @property
@@ -51,13 +54,17 @@ class Aside:
         """Let rows wait."""
         add(self._store, self._loose, 0, rows)
         self._least = min(self._least, int(rows.select(self._ticks.min()).item()))
-        if self.loose < PAGE_ROWS:
+        if self.loose >= self.page_rows:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write pages of all rows that are in none yet."""
+        held = take(self._store, self._loose)
+        if held is None:
             return
         self._least = END_OF_TIME
-        held = take(self._store, self._loose)
-        assert held is not None
         held = held.sort(self._ticks)
-        size = max(PAGE_ROWS, held.height // PAGES)
+        size = max(self.page_rows, held.height // PAGES)
         for page in held.iter_slices(size):
             least = int(page.select(self._ticks.first()).item())
             self._store.put(self._pages, least, page)
@@ -85,9 +92,9 @@ class Aside:
         return pl.concat(found) if found else None
 
     def snapshot(self) -> Any:
-        """What was fetched last, and where what is in no page begins."""
-        return self._fetched, self._least
+        """What was fetched last, where what is in no page begins, and how big a page is."""
+        return self._fetched, self._least, self.page_rows
 
     def restore(self, saved: Any) -> None:
         """Go on from a snapshot."""
-        self._fetched, self._least = saved
+        self._fetched, self._least, self.page_rows = saved

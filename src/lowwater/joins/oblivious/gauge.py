@@ -92,6 +92,13 @@ class Gauge:
         return END_OF_TIME if self._ended else self._seen.top
 
     @property
+    def mostly_passed(self) -> int:
+        """Few rows still to come should be below this."""
+        if self._ended or self.factor is None:
+            return self.bound
+        return max(self.bound, self._steady.top_at(self.rows - self.factor // 2))
+
+    @property
     def expected(self) -> float:
         """The share of the rows now coming that should be above the bound."""
         if self._known is not None or self.factor is None:

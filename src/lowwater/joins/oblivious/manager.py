@@ -54,6 +54,15 @@ class Manager:
         self.switches += mode != self.mode
         self.mode, self.reason = mode, _because(needs, takes, mode, cap)
 
+    def guess(self, ahead: int, others: int) -> None:
+        """Choose before the model has anything to go by: rows that others have not reached yet, and
+        the rest."""
+        waits = others > ahead and self._options.latency is None
+        mode: Mode = "hybrid" if waits else "dbf"
+        self.switches += mode != self.mode
+        self.mode = mode
+        self.reason = f"memory is full before disorder is known; {ahead:,} rows are ahead of others"
+
     def _soon_enough(self, mode: Mode, needs: Needs) -> bool:
         limit = self._options.latency
         return mode not in SORTING or limit is None or needs.wait_seconds() * SECOND <= limit

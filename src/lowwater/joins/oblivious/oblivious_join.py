@@ -32,9 +32,9 @@ import polars as pl
 
 from lowwater.joins.multi_join import MultiJoin, rows_of
 from lowwater.joins.multi_shape import MultiShape
-from lowwater.joins.oblivious.aside import PAGE_ROWS, Aside
+from lowwater.joins.oblivious.aside import LEAST_ROWS, PAGE_ROWS, Aside
 from lowwater.joins.oblivious.gauge import Gauge
-from lowwater.joins.oblivious.manager import Manager
+from lowwater.joins.oblivious.manager import FITS, Manager
 from lowwater.joins.oblivious.model import PUTTING_ASIDE, SORTING, Needs, Traits
 from lowwater.joins.oblivious.options import Oblivious
 from lowwater.joins.oblivious.records import Ticks
@@ -107,7 +107,7 @@ class ObliviousJoin(MultiJoin):
         self._unmeasured += len(ticks)
         results = self._choose()
         if not self._sorts:
-            self._fetch()
+            self._fetch(self._reached)
         elif int(ticks.min()) < self._swept:  # what would come out of order does not go in
             in_time = ticks >= self._swept
             rows, ticks = rows.filter(in_time), ticks[in_time]
@@ -126,6 +126,10 @@ class ObliviousJoin(MultiJoin):
     @property
     def _sorts(self) -> bool:
         return self._manager.mode in SORTING
+
+    @property
+    def _puts_aside(self) -> bool:
+        return self._manager.mode in PUTTING_ASIDE
 
     def _count_late(self, port: int, ticks: Ticks) -> None:
         """Count rows that come below what was dropped of another input, or joined already."""
@@ -170,10 +174,9 @@ class ObliviousJoin(MultiJoin):
         """Rows above this need not be in memory."""
         return self._edge - 1 if self._sorts else self._reached
 
-    def _fetch(self) -> None:
+    def _fetch(self, frontier: int) -> None:
         """Bring back what waits aside no more."""
-        frontier = self._frontier
-        if self._manager.mode not in PUTTING_ASIDE:
+        if not self._puts_aside:
             frontier = END_OF_TIME
         for port in self._shape.ports:
             rows = self._aside[port].fetch(frontier)
@@ -186,11 +189,14 @@ class ObliviousJoin(MultiJoin):
 
     def _put_aside(self, port: int, rows: Chunk, ticks: Ticks) -> Chunk:
         """Put rows aside that are far ahead; the others."""
-        if self._manager.mode not in PUTTING_ASIDE:
+        if not self._puts_aside:
             return rows
         far = ticks > self._frontier
         if not far.any() or not self._far_ahead(port, int(far.sum())):
             return rows
+        if self._options.memory is not None:
+            share = self._cap // (SPARE * self.ports * max(1, _row_bytes(rows)))
+            self._aside[port].page_rows = min(PAGE_ROWS, max(LEAST_ROWS, share))
         self._aside[port].put(rows.filter(far))
         return rows.filter(~far)
 
@@ -221,16 +227,17 @@ class ObliviousJoin(MultiJoin):
         self._measure_multiplicity(held)
         if not self._manager.chooses:
             return []
-        over = self._memory > self._cap
-        if self._unmeasured < max(FEW, held // OFTEN) and not over:
+        over = self._memory > FITS * self._cap
+        if not held or (self._unmeasured < max(FEW, held // OFTEN) and not over):
             return []
-        needs = self._needs()
-        if needs is None or not held:
-            return []
-        self._unmeasured = 0
-        sorted_before = self._sorts
-        rows = sum(self._held(port) for port in self._shape.ports)
-        self._manager.choose(needs, self._memory / max(1, rows), self._cap, PAGE_ROWS)
+        sorted_before, needs = self._sorts, self._needs()
+        if needs is not None:
+            self._unmeasured = 0
+            rows = sum(self._held(port) for port in self._shape.ports)
+            self._manager.choose(needs, self._memory / max(1, rows), self._cap, PAGE_ROWS)
+        elif over:
+            ahead = sum(int((self._values(p) > self._reached).sum()) for p in self._shape.ports)
+            self._manager.guess(ahead, held - ahead)
         if sorted_before and not self._sorts:
             return self._let_go()
         if not sorted_before and self._sorts:
@@ -257,7 +264,7 @@ class ObliviousJoin(MultiJoin):
     def _memory(self) -> int:
         """Bytes of rows in memory."""
         kept = sum(self.store.bytes_of(rows_of(port)) for port in self._shape.ports)
-        waiting = sum(each.bytes for each in self._waiting)
+        waiting = sum(self.store.bytes_of(f"waiting{port}") for port in self._shape.ports)
         return kept + waiting + sum(each.bytes for each in self._aside)
 
     def _held(self, port: int) -> int:
@@ -314,43 +321,53 @@ class ObliviousJoin(MultiJoin):
         if at_once or self._fresh * LAZY >= self.store.rows:
             self._fresh = 0
             for port in self._shape.ports:
-                threshold = max(self._threshold(port), self._floor)
+                threshold = self._threshold(port)
                 if threshold > self._dropped[port]:
                     self._drop(port, threshold)
                     self._dropped[port] = threshold
-        if self._options.memory is not None and self._memory > self._cap:
+        while self._options.memory is not None and self._memory > self._cap:
             results += self._give_up()
         return [*results, *self._tell()]
 
-    def _advance(self) -> list[Chunk]:
-        """Move the marks, and join what has waited long enough."""
+    def _threshold(self, port: int) -> int:
+        """Rows of ``port`` below this time are not kept any more."""
+        return max(super()._threshold(port), self._floor, self._dropped[port])
+
+    def _advance(self, least: int = BEGINNING) -> list[Chunk]:
+        """Move the marks, and join what has waited long enough, or is below a value."""
         bounds = self._bounds
         if not self._sorts:
             self._marks = list(map(max, self._marks, bounds))
             return []
-        edge = self._edge
+        edge = max(self._edge, least)
         if edge == BEGINNING:
             return []
-        self._fetch()
+        self._fetch(edge - 1)
         found = self._sweep(edge)
         self._marks = [max(mark, edge) for mark in self._marks]
         return found
 
     def _give_up(self) -> list[Chunk]:
-        """Free memory: what all inputs have passed goes first, then what is furthest ahead."""
+        """Free memory: what all inputs have mostly passed goes first, then what is furthest ahead
+        of some, then the least."""
         memory, values = self._memory, [self._values(port) for port in self._shape.ports]
         everything = np.sort(np.concatenate(values))
         rows = len(everything)
         excess = memory - self._cap + self._cap // SPARE
         count = min(rows, -(-excess * rows // memory))
-        below = min(count, int(np.searchsorted(everything, self._reached + 1)))
-        results: list[Chunk] = []
-        if below:
-            self._floor = max(self._floor, int(everything[below - 1]) + 1)
-            results = self._advance()  # what waits is joined with what has come
-            self._drop_all(self._floor)
-        if count > below:
-            self._drop_above(int(everything[rows - (count - below)]))
+        settled = min(gauge.mostly_passed for gauge in self._gauges)
+        passed, ahead = np.searchsorted(everything, [settled, self._reached + 1]).tolist()
+        below = min(count, passed)
+        above = min(count - below, rows - ahead)
+        if above:
+            self._clear_above(int(everything[rows - above]))
+        below = count - above
+        if not below:
+            return []
+        least = int(everything[below - 1]) + 1
+        results = self._advance(least)  # what waits is joined with what has come
+        self._floor = max(self._floor, least)
+        self._drop_all(self._floor)
         return results
 
     def _drop_all(self, below: int) -> None:
@@ -359,19 +376,26 @@ class ObliviousJoin(MultiJoin):
                 self._drop(port, below)
                 self._dropped[port] = below
 
-    def _drop_above(self, value: int) -> None:
-        """Give up rows from a value on: others have the longest way to them."""
+    def _clear_above(self, value: int) -> None:
+        """Have no rows from a value on in memory, above what all inputs have reached: they go to
+        disk if they may, and are given up if not."""
         for port in self._shape.ports:
             time = self._shape.inside_time(port)
-            for name in (rows_of(port), f"loose{port}"):
-                for slice_ in self.store.slices(name):
-                    rows = take(self.store, name, slice_, slice_ + 1)
-                    assert rows is not None
-                    stay = rows.filter(time < value)
-                    self._given_up[port] += rows.height - stay.height
-                    if stay.height:
-                        self.store.put(name, slice_, stay)
-            self._given_up[port] += self._waiting[port].drop_from(value)
+            found = [self._waiting[port].take_from(value)]
+            for slice_ in self.store.slices(rows_of(port)):
+                rows = take(self.store, rows_of(port), slice_, slice_ + 1)
+                assert rows is not None
+                found.append(rows.filter(time >= value))
+                stay = rows.filter(time < value)
+                if stay.height:
+                    self.store.put(rows_of(port), slice_, stay)
+            ahead = [rows for rows in found if rows is not None and rows.height]
+            if not self._puts_aside:
+                self._given_up[port] += sum(rows.height for rows in ahead)
+                continue
+            for rows in ahead:
+                self._aside[port].put(rows)
+            self._aside[port].flush()
 
     @property
     def _told_mark(self) -> int:
@@ -407,7 +431,7 @@ class ObliviousJoin(MultiJoin):
     def _moved(self) -> list[Element]:
         self._begin_step()
         if not self._sorts:
-            self._fetch()
+            self._fetch(self._reached)
         return self._settled([], at_once=True)
 
     # ---- asking and saving -----------------------------------------------------------------
@@ -419,13 +443,13 @@ class ObliviousJoin(MultiJoin):
 
     @property
     def accuracy(self) -> float:
-        """The share of results that was found, estimated: a row too late misses as many results as
-        others had."""
-        lost = 0.0
+        """The share of results that was found, estimated: a row that came too late, or was given
+        up, misses as many results as the others had."""
+        found = 1.0
         for port, gauge in enumerate(self._gauges):
-            if gauge.rows:
-                lost += (self._late[port] + self._given_up[port]) / gauge.rows
-        return 1 / (1 + lost)
+            lost = self._late[port] + self._given_up[port]
+            found *= 1 - min(1.0, lost / max(1, gauge.rows))
+        return found
 
     def about(self) -> dict[str, str | int | float]:
         """What was measured, what is predicted and held, and what was given up."""
@@ -486,3 +510,7 @@ class ObliviousJoin(MultiJoin):
         self._multiplicity = list(saved["multiplicity"])
         self._fresh, self._unmeasured = saved["fresh"], saved["unmeasured"]
         self._began, self._before, self._at = saved["clock"]
+
+
+def _row_bytes(rows: Chunk) -> int:
+    return int(rows.estimated_size()) // rows.height

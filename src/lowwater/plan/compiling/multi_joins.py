@@ -8,6 +8,7 @@ from operator import or_
 
 from lowwater.joins.multi_join import MultiJoin
 from lowwater.joins.multi_shape import MultiShape
+from lowwater.joins.oblivious.oblivious_join import ObliviousJoin
 from lowwater.joins.ordered.ordered_join import number_of
 from lowwater.plan import nodes
 from lowwater.plan.compiling.compiler import SLICES_PER_SPAN, Compiler, second
@@ -51,8 +52,10 @@ def compile_multi_join(plan: Compiler, node: nodes.MultiJoinNode, inputs: tuple[
                         wanted[other][node.times[other]] |= demand.shifted(-slack[out])
         return wanted
 
-    def telling(awaited: frozenset[str]) -> Build:
-        return lambda store, _: MultiJoin(store, shape, slice_ticks, awaited)
+    def telling(awaited: frozenset[str] | None) -> Build:
+        if (options := node.oblivious) is None:
+            return lambda store, _: MultiJoin(store, shape, slice_ticks, awaited)
+        return lambda store, now: ObliviousJoin(store, shape, slice_ticks, options, now, awaited)
 
     inputs = tuple(
         plan.in_order_by(each, index, time)
@@ -74,14 +77,15 @@ def compile_multi_join(plan: Compiler, node: nodes.MultiJoinNode, inputs: tuple[
             describe,
             max(slice_ticks),
         )
+    measures = node.oblivious is not None
     index = plan.add(
-        "multijoin",
+        "obliviousjoin" if measures else "multijoin",
         _detail(node),
         node,
         inputs,
-        lambda store, _: MultiJoin(store, shape, slice_ticks),
+        telling(None),
         describe,
-        MultiJoin,
+        ObliviousJoin if measures else MultiJoin,
         tuple(names[0] for names in node.on),
         True,
     )
@@ -93,7 +97,8 @@ def _detail(node: nodes.MultiJoinNode) -> str:
     windows = [node.domain.spell(each) for each in node.windows]
     if len(set(windows)) == 1:
         windows = windows[:1]
+    near = "no window" if node.oblivious is not None else f"within {', '.join(windows)}"
     keys = [names[0] if len(set(names)) == 1 else " = ".join(names) for names in node.on]
-    detail = f"join {len(node.inputs)} inputs, within {', '.join(windows)}"
+    detail = f"join {len(node.inputs)} inputs, {near}"
     detail += f", on {' and '.join(keys)}" if keys else ""
     return detail + (f", {node.residual.text}" if node.residual else "")

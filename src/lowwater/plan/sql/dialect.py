@@ -1,14 +1,14 @@
 """The query language as an extension of the SQL parser: what it reads, as trees.
 
-Added to SQL: a window clause in brackets after a source, a union or a select item; ``UNION``
-between sources in FROM; a trailing ``WINDOW`` of a length; and the statements of a pipeline file.
-This is syntax only: what the parts mean is decided by who reads the trees.
+Added to SQL: a window clause in brackets after a source, a union or a select item, and one after
+joins (``clauses``); ``UNION`` between sources in FROM; a trailing ``WINDOW`` of a length; and the
+statements of a pipeline file. This is syntax only: what the parts mean is decided by who reads the
+trees.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
-from difflib import get_close_matches
+from collections.abc import Callable, Collection
 from typing import Any, ClassVar, TypeVar
 
 from sqlglot import exp, tokens
@@ -16,48 +16,17 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.parser import Parser as SqlParser
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
-E = TypeVar("E", bound=exp.Expr)
+from lowwater.plan.sql.clauses import (
+    CLAUSE_BEGINS,
+    STREAM_CLAUSES,
+    ClauseParser,
+    WindowClause,
+    Windowed,
+    hint_at,
+    placed,
+)
+
 T = TypeVar("T")
-PARTS = ("RANGE", "SLIDE", "WA", "SESSION", "FLUSH", "KEEP", "TABLE")
-"""How the parts of a window clause begin."""
-FLUSH_PARTS = ("EVERY", "WITHIN")
-"""How the parts of a flush policy begin."""
-
-
-class WindowClause(exp.Expression):
-    """``[RANGE 5 minutes, SLIDE 1 minute, WA ts]``: the parts that were given, as trees."""
-
-    arg_types: ClassVar = {part.lower(): False for part in PARTS}
-
-
-class FlushPolicy(exp.Expression):
-    """``SLOW EVERY 160 ROWS WITHIN 2 WINDOWS`` or ``LAZY WITHIN 2 WINDOWS``."""
-
-    arg_types: ClassVar = {"this": True, "every": False, "within": False}
-
-
-class OnChange(exp.Expression):
-    """``ON CHANGE``: the slide of a window that moves with every row."""
-
-    arg_types: ClassVar = {}
-
-
-class Length(exp.Expression):
-    """A number with a unit: ``5 minutes``, ``100 ROWS``, or bare."""
-
-    arg_types: ClassVar = {"this": True, "unit": False}
-
-
-class Share(exp.Expression):
-    """A part of a whole, as a number or in percent."""
-
-    arg_types: ClassVar = {"this": True, "percent": False}
-
-
-class Windowed(exp.Expression):
-    """A source, a union or a select item with a window clause."""
-
-    arg_types: ClassVar = {"this": True, "clause": True, "alias": False}
 
 
 class SourceUnion(exp.Expression):
@@ -70,12 +39,6 @@ class TableFunction(exp.Expression):
     """``TUMBLE(TABLE source, DESCRIPTOR(ts), INTERVAL '1' MINUTE)``, as a window clause."""
 
     arg_types: ClassVar = {"this": True, "clause": True, "alias": False}
-
-
-class OrderStrategy(exp.Expression):
-    """``USING ADAPTIVE ALPHA 0.3`` after ORDER BY: how the results of a join are put in order."""
-
-    arg_types: ClassVar = {"this": True, "alpha": False}
 
 
 class CreateStream(exp.Expression):
@@ -96,26 +59,19 @@ class InsertInto(exp.Expression):
     arg_types: ClassVar = {"this": True, "expression": True}
 
 
-class Parser(SqlParser):
+class Parser(ClauseParser):
     """Reads the language."""
 
     QUERY_MODIFIER_PARSERS: ClassVar = {
         **SqlParser.QUERY_MODIFIER_PARSERS,
         TokenType.WINDOW: lambda self: self._parse_trailing_window(),
+        TokenType.L_BRACKET: lambda self: ("join_options", self._parse_join_brackets()),
     }
     STATEMENT_PARSERS: ClassVar = {
         **SqlParser.STATEMENT_PARSERS,
         TokenType.CREATE: lambda self: self._parse_create_stream() or self._parse_create(),
         TokenType.INSERT: lambda self: self._parse_insert_into() or self._parse_insert(),
     }
-
-    def expression(
-        self, instance: E, token: Token | None = None, comments: list[str] | None = None
-    ) -> E:
-        """Give the leaves of a tree their places; the parser does so for some of them only."""
-        if token is None and "start" not in instance.meta and self._prev and _is_leaf(instance):
-            token = self._prev
-        return super().expression(instance, token, comments)
 
     def _parse_csv(
         self, parse_method: Callable[[], T | None], sep: TokenType = TokenType.COMMA
@@ -131,114 +87,6 @@ class Parser(SqlParser):
 
         return super()._parse_csv(parse, sep)
 
-    # ---- windows ---------------------------------------------------------------------------
-
-    def _at_window_clause(self) -> bool:
-        return bool(
-            self._curr
-            and self._curr.token_type == TokenType.L_BRACKET
-            and self._next
-            and self._next.text.upper() in PARTS
-        )
-
-    def _parse_bracket(self, this: exp.Expr | None = None) -> exp.Expr | None:
-        if this is not None and self._at_window_clause():
-            clause = self._parse_window_brackets()
-            return self._parse_bracket(self.expression(Windowed(this=this, clause=clause)))
-        return super()._parse_bracket(this)
-
-    def _parse_alias(self, this: exp.Expr | None, explicit: bool = False) -> exp.Expr | None:
-        item = super()._parse_alias(this, explicit)
-        if isinstance(item, exp.Alias) and self._at_window_clause():
-            clause = self._parse_window_brackets()
-            item.set("this", self.expression(Windowed(this=item.this, clause=clause)))
-        return item
-
-    def _parse_window_brackets(self) -> WindowClause:
-        self._match(TokenType.L_BRACKET)
-        opening = self._prev
-        parts: dict[str, exp.Expr | None] = {}
-        while True:
-            token = self._curr
-            if not self._match_texts(PARTS):
-                self.raise_error(
-                    "a window clause has the parts RANGE, SLIDE, WA, SESSION, FLUSH, KEEP and TABLE"
-                )
-                break
-            name = self._prev.text.lower()
-            if name in parts:
-                self.raise_error(f"{name.upper()} is given twice", token)
-            parts[name] = self._parse_window_part(name)
-            if not self._match(TokenType.COMMA):
-                break
-        if not self._match(TokenType.R_BRACKET):
-            self.raise_error("the window clause is not closed: a comma or ] is missing")
-        return _placed(self.expression(WindowClause(**parts)), opening)
-
-    def _parse_window_part(self, name: str) -> exp.Expr | None:
-        if name == "wa":
-            return self._parse_column()
-        if name == "flush":
-            return self._parse_flush()
-        if name == "slide" and self._match(TokenType.ON):
-            return self._parse_on_change()
-        return self._parse_word() if name == "keep" else self._parse_length()
-
-    def _parse_word(self, known: str = "PANES, WINDOWS or ROWS") -> exp.Expr:
-        token = self._curr
-        if not token or not token.text.isalpha():
-            self.raise_error(f"a word is missing: {known}", token)
-            return exp.var("")
-        self._advance()
-        return _placed(self.expression(exp.var(self._prev.text)), self._prev)
-
-    def _parse_on_change(self) -> exp.Expr:
-        token = self._prev
-        if not self._match_text_seq("CHANGE"):
-            self.raise_error("SLIDE is a length of time, for example 1 minute, or ON CHANGE", token)
-        return _placed(self.expression(OnChange()), token)
-
-    def _parse_flush(self) -> exp.Expr:
-        word = self._parse_word("SLOW or LAZY")
-        parts = {}
-        while self._match_texts(FLUSH_PARTS):
-            token = self._prev
-            if token.text.lower() in parts:
-                self.raise_error(f"{token.text.upper()} is given twice", token)
-            parts[token.text.lower()] = self._parse_length()
-        return self.expression(FlushPolicy(this=word, **parts))
-
-    def _parse_length(self) -> exp.Expr:
-        """``5 minutes``, ``INTERVAL '5' MINUTE``, ``100 ROWS``, ``:n seconds``, or a number."""
-        token = self._curr
-        interval = self._parse_interval()
-        if interval is not None:
-            return interval
-        number = self._parse_unary()
-        if number is None:
-            self.raise_error("a length is missing, for example 5 minutes", token)
-            number = exp.Literal.number(0)
-        unit = None
-        if (
-            self._curr
-            and self._curr.token_type in (TokenType.VAR, TokenType.ROWS, TokenType.WINDOW)
-            and self._curr.text.upper() not in (*_CLAUSE_BEGINS, *FLUSH_PARTS)
-        ):
-            self._advance()
-            unit = exp.var(self._prev.text)
-        length = _placed(self.expression(Length(this=number, unit=unit)), token)
-        length.meta["end"] = self._prev.end
-        return length
-
-    def _parse_trailing_window(self) -> tuple[str, Any]:
-        numbers = (TokenType.NUMBER, TokenType.INTERVAL, TokenType.PLACEHOLDER, TokenType.COLON)
-        if self._next and self._next.token_type in numbers:
-            self._match(TokenType.WINDOW)
-            token = self._prev
-            clause = self.expression(WindowClause(range=self._parse_length()))
-            return "trailing_window", _placed(clause, token)
-        return "windows", self._parse_window_clause()
-
     def _parse_types(self, *given: Any, **named: Any) -> exp.Expr | None:
         token = self._curr
         found = super()._parse_types(*given, **named)
@@ -252,25 +100,6 @@ class Parser(SqlParser):
         if found is not None and not found.expressions and token:
             found.meta.update(line=token.line, start=token.start, end=self._prev.end)
         return found
-
-    def _parse_order(self, *given: Any, **named: Any) -> exp.Expr | None:
-        order = super()._parse_order(*given, **named)
-        if isinstance(order, exp.Order) and self._match(TokenType.USING):
-            order.set("strategy", self._parse_strategy())
-        return order
-
-    def _parse_strategy(self) -> exp.Expr:
-        """A name of one or two words with a dash between them, and ALPHA with a number."""
-        known = "SYNC-FILTER, FILTER-ORDER or ADAPTIVE"
-        first = word = self._parse_word(known)
-        words = [word.name]
-        while self._match(TokenType.DASH):
-            word = self._parse_word(known)
-            words.append(word.name)
-        name = exp.var("-".join(words).lower())
-        name.meta.update(first.meta, end=word.meta.get("end", 0))
-        alpha = self._parse_unary() if self._match_text_seq("ALPHA") else None
-        return self.expression(OrderStrategy(this=name, alpha=alpha))
 
     # ---- sources ---------------------------------------------------------------------------
 
@@ -315,8 +144,8 @@ class Parser(SqlParser):
         called = self._next and self._next.token_type == TokenType.L_PAREN
         if called and name and name not in TABLE_FUNCTIONS:
             known = ", ".join(TABLE_FUNCTIONS)
-            hint = _hint(name, TABLE_FUNCTIONS)
-            self.raise_error(f"the functions that stand in FROM are {known}.{hint}", token)
+            near = hint_at(name, TABLE_FUNCTIONS)
+            self.raise_error(f"the functions that stand in FROM are {known}.{near}", token)
         if not (self._match_texts(TABLE_FUNCTIONS) and self._match(TokenType.L_PAREN)):
             self._retreat(index)
             return None
@@ -337,7 +166,7 @@ class Parser(SqlParser):
             self._match_r_paren()
         alias = self._parse_table_alias(alias_tokens=self.TABLE_ALIAS_TOKENS)
         return self.expression(
-            TableFunction(this=source, clause=_placed(clause, token), alias=alias)
+            TableFunction(this=source, clause=placed(clause, token), alias=alias)
         )
 
     def _at_source_union(self) -> bool:
@@ -388,7 +217,7 @@ class Parser(SqlParser):
     def _parse_as_command(self, start: Token) -> exp.Command:
         what = self._tokens[self._index].text.upper() if self._index < len(self._tokens) else ""
         said = "a statement is a query, CREATE STREAM, CREATE VIEW or INSERT INTO."
-        self.raise_error(said + _hint(what, ("STREAM", "VIEW")), start)
+        self.raise_error(said + hint_at(what, ("STREAM", "VIEW")), start)
         return exp.Command(this=start.text)
 
     def _parse_create_stream(self) -> exp.Expr | None:
@@ -423,7 +252,7 @@ class Parser(SqlParser):
                 self.raise_error("a ; is missing before this statement", token)
             known = ", ".join(STREAM_CLAUSES)
             two = f"{token.text} {self._next.text if self._next else ''}".upper()
-            hint = _hint(two, STREAM_CLAUSES) or _hint(token.text.upper(), _CLAUSE_BEGINS)
+            hint = hint_at(two, STREAM_CLAUSES) or hint_at(token.text.upper(), CLAUSE_BEGINS)
             self.raise_error(f"unknown clause of a stream.{hint} Known: {known}", token)
         kind = STREAM_CLAUSES[words]
         clause = StreamClause(this=words)
@@ -445,21 +274,7 @@ class Parser(SqlParser):
             clause.set("expressions", [word])
         elif kind == "pairs":
             clause.set("expressions", self._parse_wrapped_csv(self._parse_option))
-        return _placed(self.expression(clause), token)
-
-    def _parse_share(self) -> exp.Expr | None:
-        """``0.999``, ``99.9 %``, ``:share``, or nothing."""
-        token = self._curr
-        if not token or token.token_type == TokenType.SEMICOLON:
-            return None
-        if token.text.upper() in _CLAUSE_BEGINS:
-            return None
-        number = self._parse_unary()
-        percent = self._match(TokenType.MOD) or self._match_text_seq("PERCENT")
-        share = self.expression(Share(this=number, percent=bool(percent)))
-        share = _placed(share, token)
-        share.meta["end"] = self._prev.end
-        return share
+        return placed(self.expression(clause), token)
 
     def _parse_option(self) -> exp.Expr:
         """``name 'value'``; a name may have dots in it, and be quoted."""
@@ -491,44 +306,8 @@ class Parser(SqlParser):
 
 TABLE_FUNCTIONS = {"TUMBLE": ["range"], "HOP": ["slide", "range"], "SESSION": ["session"]}
 
-STREAM_CLAUSES = {
-    "PROGRESS": "nothing",
-    "ORDERED BY": "columns",
-    "ON": "columns",
-    "UNIT": "word",
-    "WITHIN": "length",
-    "LEARNED": "share",
-    "PUNCTUATED BY": "columns",
-    "PER CHANNEL": "columns",
-    "PER GROUP": "columns",
-    "IDLE ON DEMAND": "nothing",
-    "HEARTBEAT EVERY": "length",
-    "IDLE HEARTBEAT EVERY": "length",
-    "LATE TO": "text",
-    "UPDATE KEY": "columns",
-    "FOLLOW": "nothing",
-    "OPTIONS": "pairs",
-}
-
-_CLAUSE_BEGINS = tuple(dict.fromkeys(words.split()[0] for words in STREAM_CLAUSES))
 _AFTER_OPTION = (TokenType.STRING, TokenType.EQ, TokenType.COMMA, TokenType.R_PAREN)
 _QUERY_BEGINS = (TokenType.SELECT, TokenType.WITH, TokenType.VALUES, TokenType.L_PAREN)
-
-
-def _hint(word: str, known: Iterable[str]) -> str:
-    """The known word that is nearest, if one is near."""
-    near = get_close_matches(word, list(known), n=1, cutoff=0.75)
-    return f" Did you mean {near[0]}?" if near else ""
-
-
-def _is_leaf(tree: exp.Expr) -> bool:
-    return not any(isinstance(each, exp.Expr | list) for each in tree.args.values())
-
-
-def _placed(tree: E, token: Any) -> E:
-    """A tree that knows where in the text it began."""
-    tree.meta.update(line=token.line, start=token.start, end=token.end)
-    return tree
 
 
 class Lowwater(Dialect):

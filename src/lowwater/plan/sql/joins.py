@@ -18,6 +18,7 @@ from lowwater.plan.sql.reading import wrong
 from lowwater.plan.sql.refusing import refuse_unread
 from lowwater.plan.sql.scope import Scope, found
 from lowwater.plan.sql.sources import Relation, Sources
+from lowwater.plan.sql.together import at_once, read_join_clause
 from lowwater.plan.sql.values import Values
 from lowwater.plan.sql.windows import Clause
 
@@ -38,18 +39,24 @@ class Joins:
         joined: Sequence[tuple[Relation, exp.Join]],
         where: list[exp.Expr],
         trailing: Clause | None,
+        clause: exp.Expr | None = None,
     ) -> Scope:
-        """The rows that FROM and WHERE give, and the names of their columns."""
+        """The rows that FROM and WHERE give, and the names of their columns.
+
+        ``clause`` says how joins without a window keep rows.
+        """
         existing = [each for each in where if _exists(each) is not None]
         plain = [each for each in where if _exists(each) is None]
         for each in plain:
             self._refuse(each)
         if not joined:
+            if clause is not None:
+                raise wrong("this clause is about joins, and nothing is joined", self._text, clause)
             names = {first.name: {name: name for name in first.node.schema}}
             scope = Scope(self._text, self._values, first.node, names)
             self._pairs.filter(scope, plain)
         else:
-            scope = self._joined(first, joined, plain, trailing)
+            scope = self._joined(first, joined, plain, trailing, clause)
         for each in existing:
             self._half(scope, each)
         return scope
@@ -75,7 +82,9 @@ class Joins:
         joined: Sequence[tuple[Relation, exp.Join]],
         where: list[exp.Expr],
         trailing: Clause | None,
+        clause: exp.Expr | None,
     ) -> Scope:
+        options = read_join_clause(clause, self._values, self._text)
         relations = [first, *(relation for relation, _ in joined)]
         names = self._names(relations)
         hows = [self._how(join) for _, join in joined]
@@ -109,6 +118,18 @@ class Joins:
         if all(how == "inner" for how in hows):  # ON and WHERE mean the same
             pool += [each for *_, on in waiting for each in on]
             waiting = [(side, join, how, []) for side, join, how, _ in waiting]
+            sides = [left, *(side for side, *_ in waiting)]
+            whole = at_once(self._pairs, sides, pool, options, first.tree)
+            if whole is not None:
+                after.node = whole.node
+                return after
+        if options is not None:
+            raise wrong(
+                "this clause is about inner joins without a window: a progressing attribute of each"
+                " source has to be equal to those of all others",
+                self._text,
+                clause,
+            )
         while waiting:
             right, join, how, conditions = waiting.pop(self._next(left, waiting, pool))
             pool = self._pairs.push(right, pool)

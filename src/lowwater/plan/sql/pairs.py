@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -15,6 +15,7 @@ from lowwater.plan import aggregating, builders
 from lowwater.plan.expressions import compile_expression
 from lowwater.plan.joining import Match, paired
 from lowwater.plan.nodes import Node
+from lowwater.plan.oblivious import unpromised
 from lowwater.plan.sql.bands import Bands, together
 from lowwater.plan.sql.reading import at, wrong
 from lowwater.plan.sql.scope import Scope, cut, flat
@@ -43,6 +44,16 @@ class Pairs:
     def __init__(self, text: str, values: Values, origin: str):
         self._text, self._values, self._origin = text, values, origin
         self._owner: dict[str, str] = {}
+
+    @property
+    def text(self) -> str:
+        """The query's text."""
+        return self._text
+
+    @property
+    def origin(self) -> str:
+        """The user's own line."""
+        return self._origin
 
     def own(self, columns: Iterable[str], source: str) -> None:
         """Say which source some columns come from."""
@@ -175,7 +186,7 @@ class Pairs:
                 pairs += [pair] if pair not in pairs else []
             elif not any(each is one for one in said):
                 rest.append(each)
-        later = [each for each in rest if self._cuts(each, left, right)]
+        later = [each for each in rest if self._cuts(each, [left, right])]
         if later and how != "inner":
             raise wrong(
                 "buckets of times cannot be compared inside an outer join; compute them in a"
@@ -184,7 +195,7 @@ class Pairs:
                 later[0],
             )
         rest = [each for each in rest if not any(each is one for one in later)]
-        match = Match(tuple(pairs), times, reach, self._residual(rest, left, right), how)
+        match = Match(tuple(pairs), times, reach, self._residual(rest, [left, right]), how)
         with at(self._text, *rest, source):
             return paired(left.node, right.node, match, "", self._origin), later
 
@@ -204,7 +215,7 @@ class Pairs:
         """The key columns of an equality between both sides; computed ones are added."""
         while isinstance(condition, exp.Paren):
             condition = condition.this
-        if not isinstance(condition, exp.EQ) or self._cuts(condition, left, right):
+        if not isinstance(condition, exp.EQ) or self._cuts(condition, [left, right]):
             return None
         one, two = condition.this, condition.expression
         if self.owners(one) <= right.owners and self.owners(two) <= left.owners:
@@ -230,12 +241,20 @@ class Pairs:
         side.node = builders.projected(side.node, (), {name: text}, True, self._origin)
         return name
 
-    def _cuts(self, condition: exp.Expr, left: Side, right: Side) -> bool:
-        domain = self._flat(_both(left, right)).domain
+    def checked(
+        self, sides: Sequence[Side], rest: Sequence[exp.Expr]
+    ) -> tuple[str | None, list[exp.Expr]]:
+        """Conditions as a residual of a join of all sides, and those to be checked after it."""
+        later = [each for each in rest if self._cuts(each, sides)]
+        inside = [each for each in rest if not any(each is one for one in later)]
+        return self._residual(inside, sides), later
+
+    def _cuts(self, condition: exp.Expr, sides: Sequence[Side]) -> bool:
+        domain = self._flat(_all(sides)).domain
         return any(cut(node, domain, self._text) for node in condition.walk())
 
-    def _residual(self, rest: list[exp.Expr], left: Side, right: Side) -> str | None:
-        both = self._flat(_both(left, right))
+    def _residual(self, rest: Sequence[exp.Expr], sides: Sequence[Side]) -> str | None:
+        both = self._flat(_all(sides))
         tree = together(both.resolved(each) for each in rest)
         return tree.sql(identify=True) if tree is not None else None
 
@@ -269,6 +288,10 @@ class Pairs:
             why += " where they are joined"
             hint = "WHERE comes after an outer join: put the bounds of the times into ON"
             return wrong(f"{never}: {why}. {hint}", self._text, source)
+        for side in (left, right):
+            if any(unpromised(side.node, name) for name in side.node.progress):
+                hint = f"Nothing is promised about times here, so make them equal: {one} = {two}"
+                return wrong(f"{never}: {why}. {hint}", self._text, source)
         bound = f"Bound the times, {one} >= {two} - 60 AND {one} <= {two} + 60 for example"
         windows = ", make them equal, or give both sources a window:" + ",".join(
             f" {min(side.owners)} [RANGE 1 minute]" for side in (left, right)
@@ -299,7 +322,8 @@ def _bare(seconds: Fraction) -> exp.Expr:
     return exp.Literal.number(str(Decimal(seconds.numerator) / Decimal(seconds.denominator)))
 
 
-def _both(left: Side, right: Side) -> Node:
-    """The columns of both inputs."""
-    schema = {**left.node.schema, **right.node.schema}
-    return Node((), schema, {**left.node.progress, **right.node.progress}, None)
+def _all(sides: Sequence[Side]) -> Node:
+    """The columns of all inputs."""
+    schema = {name: dtype for side in sides for name, dtype in side.node.schema.items()}
+    progress = {name: each for side in sides for name, each in side.node.progress.items()}
+    return Node((), schema, progress, None)

@@ -149,7 +149,7 @@ class Queries:
         where = conjuncts(tree.args["where"].this if tree.args.get("where") else None)
         joined = [(sources.relation(each.this), each) for each in tree.args.get("joins") or ()]
         joins = Joins(self._text, self._values, sources, self._origin)
-        scope = joins.rows(first, joined, where, clause)
+        scope = joins.rows(first, joined, where, clause, tree.args.get("join_options"))
         if not joined:
             if clause is not None and first.clause is not None:
                 raise wrong("the window is given twice", self._text, clause.tree)

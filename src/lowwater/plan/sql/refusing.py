@@ -12,7 +12,7 @@ UNDERSTOOD: Mapping[type[exp.Expr], frozenset[str]] = {
     exp.Select: frozenset(
         ["with_", "expressions", "distinct", "from_", "joins", "where", "group", "having", "order"]
     )
-    | {"trailing_window"},
+    | {"trailing_window", "join_options"},
     exp.Union: frozenset(["with_", "this", "expression", "distinct", "order"]),
     exp.Subquery: frozenset(["with_", "this", "alias", "order"]),
     exp.With: frozenset({"expressions", "recursive"}),
@@ -32,6 +32,7 @@ REASONS: Mapping[str, str] = {
     "windows": "named windows look at other rows; a window of a stream is written"
     " [RANGE 1 minute, SLIDE 1 minute, WA ts] after the source",
     "trailing_window": "WINDOW goes with one SELECT, not with a union of several",
+    "join_options": "a clause of joins goes with one SELECT that joins",
     "sort": "use ORDER BY",
     "columns": "names for the columns of a source are given inside it, with AS",
     "joins": "a join in parentheses is written as a query: (SELECT ... FROM a JOIN b ON ...) AS c",

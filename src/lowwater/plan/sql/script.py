@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
 from sqlglot import exp
 
-from lowwater.errors import LowwaterError, unknown_name
+from lowwater.errors import LowwaterError, OptionError, unknown_name
 from lowwater.plan.nodes import Node
 from lowwater.plan.sql import dialect
 from lowwater.plan.sql.query import Queries
 from lowwater.plan.sql.reading import place, statements, wrong
 from lowwater.plan.sql.scope import found
-from lowwater.plan.sql.values import Span, Values, share, span
-from lowwater.progress.contract import Learned
+from lowwater.plan.sql.values import Span, Values, rate, share, span, whole
+from lowwater.progress.contract import Learned, Unpromised
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,7 @@ class Declared:
     within: Span | None = None
     punctuated: str | None = None
     learned: float | None = None
+    unpromised: Unpromised | None = None
     channel: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     on_demand: bool = False
@@ -122,10 +123,14 @@ def _declared(tree: dialect.CreateStream, values: Values, text: str) -> Declared
         if name == "LEARNED":
             made["learned"] = _learned(clause, made, values, text)
             continue
+        if name in _UNPROMISED:
+            _unpromised(clause, made, values, text)
+            continue
         listed = _listed(clause, columns, text)
         length = clause.args.get("length")
         given = span(length, values, text, name) if length is not None else None
         idle = _clause(name, listed, given, idle, made, clause, text)
+    made |= _known(made, tree.args["clauses"], text)
     time = made.pop("time", None) or _only_time(columns, made.get("punctuated"))
     if time is None:
         raise wrong(
@@ -224,6 +229,55 @@ def _learned(clause: exp.Expr, made: Mapping[str, Any], values: Values, text: st
         raise wrong("LEARNED is given twice", text, clause)
     given = clause.args.get("share")
     return share(given, values, text, "LEARNED") if given is not None else Learned().completeness
+
+
+_UNPROMISED = ("UNPROMISED", "DISORDER", "MULTIPLICITY", "RATE", "DELAY")
+"""The clause that promises nothing, and those that say what is known all the same."""
+
+
+def _unpromised(clause: exp.Expr, made: dict[str, Any], values: Values, text: str) -> None:
+    name = clause.this
+    if name in made:
+        raise wrong(f"{name} is given twice", text, clause)
+    length = clause.args.get("length")
+    if length is None:
+        made[name] = True
+    elif name == "DELAY":
+        made[name] = _delay(length, values, text)
+    elif name == "RATE":
+        made[name] = rate(length, values, text, name)
+    else:
+        least, unit = (0, "ROWS") if name == "DISORDER" else (1, None)
+        made[name] = whole(length, values, text, name, unit, least)
+
+
+def _delay(length: exp.Expr, values: Values, text: str) -> str:
+    given = span(length, values, text, "DELAY")
+    if given.rows is not None:
+        raise wrong("DELAY takes a length of time such as 10 seconds", text, length)
+    return f"{int(given.nanoseconds)} ns"
+
+
+def _known(
+    made: dict[str, Any], clauses: Sequence[exp.Expr], text: str
+) -> dict[str, Unpromised | None]:
+    """What is said of a stream that promises nothing, taken out of what was made."""
+    said = {name: made.pop(name) for name in _UNPROMISED if name in made}
+    if not said:
+        return {}
+    places = {each.this: each for each in clauses}
+    if "UNPROMISED" not in said:
+        name = next(iter(said))
+        raise wrong(
+            f"{name} goes with PROGRESS UNPROMISED: it is known though nothing is promised",
+            text,
+            places[name],
+        )
+    del said["UNPROMISED"]
+    try:
+        return {"unpromised": Unpromised(**{name.lower(): each for name, each in said.items()})}
+    except OptionError as error:
+        raise wrong(str(error), text, *(places[name] for name in said)) from None
 
 
 def _one(name: str, listed: tuple[str, ...], clause: exp.Expr, text: str) -> str | None:

@@ -10,7 +10,7 @@ from sqlglot import exp
 from lowwater.errors import LowwaterError, unknown_name
 from lowwater.plan import builders
 from lowwater.plan.nodes import Node
-from lowwater.plan.sql import dialect
+from lowwater.plan.sql import clauses, dialect
 from lowwater.plan.sql.reading import wrong
 from lowwater.plan.sql.refusing import refuse_unread
 from lowwater.plan.sql.values import Values
@@ -44,7 +44,7 @@ class Sources:
     def relation(self, tree: exp.Expr) -> Relation:
         """One item of FROM."""
         refuse_unread(tree, self._text)
-        if isinstance(tree, dialect.Windowed):
+        if isinstance(tree, clauses.Windowed):
             inner = self.relation(tree.this)
             if inner.clause is not None:
                 raise wrong("a source has one window clause", self._text, tree.args["clause"])

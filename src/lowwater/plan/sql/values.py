@@ -11,7 +11,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from lowwater.errors import OptionError, unknown_name
-from lowwater.plan.sql.dialect import Length
+from lowwater.plan.sql.clauses import Length
 from lowwater.plan.sql.reading import wrong
 from lowwater.stream.duration import SECOND, nanoseconds
 
@@ -159,14 +159,30 @@ def span(tree: exp.Expr, values: Values, text: str, what: str) -> Span:
     return Span(size * one)
 
 
-def whole(tree: exp.Expr, values: Values, text: str, what: str, unit: str | None = None) -> int:
-    """A whole number above zero in a clause, with the unit it counts or without."""
+def rate(tree: exp.Expr, values: Values, text: str, what: str) -> float:
+    """How many rows a second: a number above zero."""
+    size = number(_amount(tree, values, text)) if isinstance(tree, Length) else None
+    if size is None or size <= 0 or (isinstance(tree, Length) and _unit(tree) is not None):
+        raise wrong(f"{what} takes rows a second, a number above zero such as 50", text, tree)
+    return float(size)
+
+
+def whole(
+    tree: exp.Expr,
+    values: Values,
+    text: str,
+    what: str,
+    unit: str | None = None,
+    least: int = 1,
+) -> int:
+    """A whole number of at least so much in a clause, with the unit it counts or without."""
     size = number(_amount(tree, values, text)) if isinstance(tree, Length) else None
     named = _unit(tree) if isinstance(tree, Length) else None
     fits = named is None or (unit is not None and named.upper().rstrip("S") == unit.rstrip("S"))
-    if size is None or size.denominator != 1 or size <= 0 or not fits:
+    if size is None or size.denominator != 1 or size < least or not fits:
         example = f", for example 2 {unit}" if unit else ""
-        raise wrong(f"{what} takes a whole number above zero{example}", text, tree)
+        kind = "above zero" if least else "of zero or more"
+        raise wrong(f"{what} takes a whole number {kind}{example}", text, tree)
     return int(size)
 
 

@@ -9,7 +9,7 @@ from sqlglot import exp
 from lowwater.errors import OptionError, QueryError
 from lowwater.operators.flush import Flush, lazy, slow
 from lowwater.plan import aggregating
-from lowwater.plan.sql import dialect
+from lowwater.plan.sql import clauses
 from lowwater.plan.sql.listing import Item
 from lowwater.plan.sql.reading import wrong
 from lowwater.plan.sql.scope import Scope
@@ -50,7 +50,7 @@ def read_clause(tree: exp.Expr, values: Values, text: str) -> Clause:
 
 
 def _span(tree: exp.Expr, values: Values, text: str, what: str) -> Span:
-    if isinstance(tree, dialect.OnChange):
+    if isinstance(tree, clauses.OnChange):
         return Span(on_change=True)
     return span(tree, values, text, what)
 
@@ -105,7 +105,7 @@ def item_clause(items: list[Item], values: Values, text: str) -> Clause | None:
     """The window that stands after select items; it is taken off them."""
     found = None
     for number, item in enumerate(items):
-        for windowed in item.tree.find_all(dialect.Windowed):
+        for windowed in item.tree.find_all(clauses.Windowed):
             clause = windowed.args["clause"]
             if found is not None and found.tree != clause:
                 raise wrong(
@@ -148,7 +148,7 @@ def window(scope: Scope, clause: Clause) -> aggregating.Window:
 
 
 def _without_window(node: exp.Expr) -> exp.Expr:
-    inner: exp.Expr = node.this if isinstance(node, dialect.Windowed) else node
+    inner: exp.Expr = node.this if isinstance(node, clauses.Windowed) else node
     return inner
 
 

@@ -1,0 +1,331 @@
+"""Clauses the query language adds to SQL, read: of windows, of joins, of an order, and lengths.
+
+Syntax only, as the dialect they are part of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Any, ClassVar, TypeVar
+
+from sqlglot import exp
+from sqlglot.parser import Parser as SqlParser
+from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
+
+E = TypeVar("E", bound=exp.Expr)
+PARTS = ("RANGE", "SLIDE", "WA", "SESSION", "FLUSH", "KEEP", "TABLE")
+"""How the parts of a window clause begin."""
+FLUSH_PARTS = ("EVERY", "WITHIN")
+"""How the parts of a flush policy begin."""
+JOIN_PARTS = ("MEMORY", "STRATEGY", "ACCURACY", "LATENCY")
+"""How the parts of a clause of joins begin."""
+_AFTER_ALL = (
+    "a clause of joins is that of all joins of the query: it goes after the last source, or after"
+    " the last condition"
+)
+
+
+class WindowClause(exp.Expression):
+    """``[RANGE 5 minutes, SLIDE 1 minute, WA ts]``: the parts that were given, as trees."""
+
+    arg_types: ClassVar = {part.lower(): False for part in PARTS}
+
+
+class FlushPolicy(exp.Expression):
+    """``SLOW EVERY 160 ROWS WITHIN 2 WINDOWS`` or ``LAZY WITHIN 2 WINDOWS``."""
+
+    arg_types: ClassVar = {"this": True, "every": False, "within": False}
+
+
+class OnChange(exp.Expression):
+    """``ON CHANGE``: the slide of a window that moves with every row."""
+
+    arg_types: ClassVar = {}
+
+
+class Length(exp.Expression):
+    """A number with a unit: ``5 minutes``, ``100 ROWS``, or bare."""
+
+    arg_types: ClassVar = {"this": True, "unit": False}
+
+
+class Share(exp.Expression):
+    """A part of a whole, as a number or in percent."""
+
+    arg_types: ClassVar = {"this": True, "percent": False}
+
+
+class Windowed(exp.Expression):
+    """A source, a union or a select item with a window clause."""
+
+    arg_types: ClassVar = {"this": True, "clause": True, "alias": False}
+
+
+class OrderStrategy(exp.Expression):
+    """``USING ADAPTIVE ALPHA 0.3`` after ORDER BY: how the results of a join are put in order."""
+
+    arg_types: ClassVar = {"this": True, "alpha": False}
+
+
+class JoinClause(exp.Expression):
+    """``[MEMORY '64 MB', STRATEGY hybrid]``: how joins without a window keep rows."""
+
+    arg_types: ClassVar = {part.lower(): False for part in JOIN_PARTS}
+
+
+STREAM_CLAUSES = {
+    "PROGRESS": "nothing",
+    "ORDERED BY": "columns",
+    "ON": "columns",
+    "UNIT": "word",
+    "WITHIN": "length",
+    "LEARNED": "share",
+    "UNPROMISED": "nothing",
+    "DISORDER": "length",
+    "MULTIPLICITY": "length",
+    "RATE": "length",
+    "DELAY": "length",
+    "PUNCTUATED BY": "columns",
+    "PER CHANNEL": "columns",
+    "PER GROUP": "columns",
+    "IDLE ON DEMAND": "nothing",
+    "HEARTBEAT EVERY": "length",
+    "IDLE HEARTBEAT EVERY": "length",
+    "LATE TO": "text",
+    "UPDATE KEY": "columns",
+    "FOLLOW": "nothing",
+    "OPTIONS": "pairs",
+}
+
+CLAUSE_BEGINS = tuple(dict.fromkeys(words.split()[0] for words in STREAM_CLAUSES))
+
+
+_JOINING = (
+    *(TokenType.COMMA, TokenType.JOIN, TokenType.INNER, TokenType.LEFT, TokenType.RIGHT),
+    *(TokenType.FULL, TokenType.CROSS, TokenType.SEMI, TokenType.ANTI),
+)
+"""How another source begins."""
+
+
+class ClauseParser(SqlParser):
+    """Reads the clauses."""
+
+    def expression(
+        self, instance: E, token: Token | None = None, comments: list[str] | None = None
+    ) -> E:
+        """Give the leaves of a tree their places; the parser does so for some of them only."""
+        if token is None and "start" not in instance.meta and self._prev and is_leaf(instance):
+            token = self._prev
+        return super().expression(instance, token, comments)
+
+    # ---- windows ---------------------------------------------------------------------------
+
+    def _at_window_clause(self) -> bool:
+        return bool(
+            self._curr
+            and self._curr.token_type == TokenType.L_BRACKET
+            and self._next
+            and self._next.text.upper() in PARTS
+        )
+
+    def _parse_bracket(self, this: exp.Expr | None = None) -> exp.Expr | None:
+        if self._at_join_clause():  # it is of the joins, not of what stands before it
+            if isinstance(this, Windowed | exp.Bracket):
+                self.raise_error(_AFTER_ALL, self._curr)
+                self._parse_join_brackets()
+            return this
+        if this is not None and self._at_window_clause():
+            clause = self._parse_window_brackets()
+            return self._parse_bracket(self.expression(Windowed(this=this, clause=clause)))
+        return super()._parse_bracket(this)
+
+    def _parse_column_ops(self, this: exp.Expr | None) -> exp.Expr | None:
+        return this if self._at_join_clause() else super()._parse_column_ops(this)
+
+    def _parse_alias(self, this: exp.Expr | None, explicit: bool = False) -> exp.Expr | None:
+        item = super()._parse_alias(this, explicit)
+        if isinstance(item, exp.Alias) and self._at_window_clause():
+            clause = self._parse_window_brackets()
+            item.set("this", self.expression(Windowed(this=item.this, clause=clause)))
+        return item
+
+    def _parse_window_brackets(self) -> WindowClause:
+        self._match(TokenType.L_BRACKET)
+        opening = self._prev
+        parts: dict[str, exp.Expr | None] = {}
+        while True:
+            token = self._curr
+            if not self._match_texts(PARTS):
+                self.raise_error(
+                    "a window clause has the parts RANGE, SLIDE, WA, SESSION, FLUSH, KEEP and TABLE"
+                )
+                break
+            name = self._prev.text.lower()
+            if name in parts:
+                self.raise_error(f"{name.upper()} is given twice", token)
+            parts[name] = self._parse_window_part(name)
+            if not self._match(TokenType.COMMA):
+                break
+        if not self._match(TokenType.R_BRACKET):
+            self.raise_error("the window clause is not closed: a comma or ] is missing")
+        return placed(self.expression(WindowClause(**parts)), opening)
+
+    def _parse_window_part(self, name: str) -> exp.Expr | None:
+        if name == "wa":
+            return self._parse_column()
+        if name == "flush":
+            return self._parse_flush()
+        if name == "slide" and self._match(TokenType.ON):
+            return self._parse_on_change()
+        return self._parse_word() if name == "keep" else self._parse_length()
+
+    def _parse_word(self, known: str = "PANES, WINDOWS or ROWS") -> exp.Expr:
+        token = self._curr
+        if not token or not token.text.isalpha():
+            self.raise_error(f"a word is missing: {known}", token)
+            return exp.var("")
+        self._advance()
+        return placed(self.expression(exp.var(self._prev.text)), self._prev)
+
+    def _parse_on_change(self) -> exp.Expr:
+        token = self._prev
+        if not self._match_text_seq("CHANGE"):
+            self.raise_error("SLIDE is a length of time, for example 1 minute, or ON CHANGE", token)
+        return placed(self.expression(OnChange()), token)
+
+    def _parse_flush(self) -> exp.Expr:
+        word = self._parse_word("SLOW or LAZY")
+        parts = {}
+        while self._match_texts(FLUSH_PARTS):
+            token = self._prev
+            if token.text.lower() in parts:
+                self.raise_error(f"{token.text.upper()} is given twice", token)
+            parts[token.text.lower()] = self._parse_length()
+        return self.expression(FlushPolicy(this=word, **parts))
+
+    def _parse_length(self) -> exp.Expr:
+        """``5 minutes``, ``INTERVAL '5' MINUTE``, ``100 ROWS``, ``:n seconds``, or a number."""
+        token = self._curr
+        interval = self._parse_interval()
+        if interval is not None:
+            return interval
+        number = self._parse_unary()
+        if number is None:
+            self.raise_error("a length is missing, for example 5 minutes", token)
+            number = exp.Literal.number(0)
+        unit = None
+        if (
+            self._curr
+            and self._curr.token_type in (TokenType.VAR, TokenType.ROWS, TokenType.WINDOW)
+            and self._curr.text.upper() not in (*CLAUSE_BEGINS, *FLUSH_PARTS)
+        ):
+            self._advance()
+            unit = exp.var(self._prev.text)
+        length = placed(self.expression(Length(this=number, unit=unit)), token)
+        length.meta["end"] = self._prev.end
+        return length
+
+    def _parse_trailing_window(self) -> tuple[str, Any]:
+        numbers = (TokenType.NUMBER, TokenType.INTERVAL, TokenType.PLACEHOLDER, TokenType.COLON)
+        if self._next and self._next.token_type in numbers:
+            self._match(TokenType.WINDOW)
+            token = self._prev
+            clause = self.expression(WindowClause(range=self._parse_length()))
+            return "trailing_window", placed(clause, token)
+        return "windows", self._parse_window_clause()
+
+    def _parse_order(self, *given: Any, **named: Any) -> exp.Expr | None:
+        order = super()._parse_order(*given, **named)
+        if isinstance(order, exp.Order) and self._match(TokenType.USING):
+            order.set("strategy", self._parse_strategy())
+        return order
+
+    def _parse_strategy(self) -> exp.Expr:
+        """A name of one or two words with a dash between them, and ALPHA with a number."""
+        known = "SYNC-FILTER, FILTER-ORDER or ADAPTIVE"
+        first = word = self._parse_word(known)
+        words = [word.name]
+        while self._match(TokenType.DASH):
+            word = self._parse_word(known)
+            words.append(word.name)
+        name = exp.var("-".join(words).lower())
+        name.meta.update(first.meta, end=word.meta.get("end", 0))
+        alpha = self._parse_unary() if self._match_text_seq("ALPHA") else None
+        return self.expression(OrderStrategy(this=name, alpha=alpha))
+
+    # ---- joins -----------------------------------------------------------------------------
+
+    def _at_join_clause(self) -> bool:
+        return bool(
+            self._curr
+            and self._curr.token_type == TokenType.L_BRACKET
+            and self._next
+            and self._next.text.upper() in JOIN_PARTS
+        )
+
+    def _parse_join_brackets(self) -> JoinClause | None:
+        if not self._at_join_clause():
+            return None
+        self._match(TokenType.L_BRACKET)
+        opening = self._prev
+        parts: dict[str, exp.Expr | None] = {}
+        while True:
+            token = self._curr
+            if not self._match_texts(JOIN_PARTS):
+                known = f"{', '.join(JOIN_PARTS[:-1])} and {JOIN_PARTS[-1]}"
+                near = hint_at(token.text.upper(), JOIN_PARTS) if token else ""
+                self.raise_error(f"the clause of a join has the parts {known}.{near}")
+                break
+            name = self._prev.text.lower()
+            if name in parts:
+                self.raise_error(f"{name.upper()} is given twice", token)
+            parts[name] = self._parse_join_part(name)
+            if not self._match(TokenType.COMMA):
+                break
+        if not self._match(TokenType.R_BRACKET):
+            self.raise_error("the clause of the join is not closed: a comma or ] is missing")
+        clause = placed(self.expression(JoinClause(**parts)), opening)
+        if self._curr and self._curr.token_type in _JOINING:
+            self.raise_error(_AFTER_ALL, opening)
+        return clause
+
+    def _parse_join_part(self, name: str) -> exp.Expr | None:
+        if name == "strategy":
+            return self._parse_word("AUTO, PLAIN, MSF, DBF or HYBRID")
+        if name == "accuracy":
+            return self._parse_share()
+        return self._parse_length()
+
+    # ---- parts of clauses ------------------------------------------------------------------
+
+    def _parse_share(self) -> exp.Expr | None:
+        """``0.999``, ``99.9 %``, ``:share``, or nothing."""
+        token = self._curr
+        if not token or token.token_type == TokenType.SEMICOLON:
+            return None
+        if token.text.upper() in CLAUSE_BEGINS:
+            return None
+        number = self._parse_unary()
+        percent = self._match(TokenType.MOD) or self._match_text_seq("PERCENT")
+        share = self.expression(Share(this=number, percent=bool(percent)))
+        share = placed(share, token)
+        share.meta["end"] = self._prev.end
+        return share
+
+
+def hint_at(word: str, known: Iterable[str]) -> str:
+    """The known word that is nearest, if one is near."""
+    near = get_close_matches(word, list(known), n=1, cutoff=0.75)
+    return f" Did you mean {near[0]}?" if near else ""
+
+
+def is_leaf(tree: exp.Expr) -> bool:
+    """Whether there is no tree inside a tree."""
+    return not any(isinstance(each, exp.Expr | list) for each in tree.args.values())
+
+
+def placed(tree: E, token: Any) -> E:
+    """A tree that knows where in the text it began."""
+    tree.meta.update(line=token.line, start=token.start, end=token.end)
+    return tree
