@@ -119,23 +119,30 @@ def judge_one(tables: Sequence[pl.DataFrame]) -> Outcome:
     """Buffers of one join of three streams."""
     table = pl.concat(tables)
     shown = tables[0]
-    correlations = {
-        (each["seed"][0], name): _follows(each.filter(pl.col("name") == name))
-        for each in tables
-        for name in ("S1", "S3")
-    }
+    least, by_known = (
+        min(
+            _follows(each.filter(pl.col("name") == name), f"predicted_{how}_rows")
+            for each in tables
+            for name in ("S1", "S3")
+        )
+        for how in ("measured", "known")
+    )
     known = [float(each["accuracy_known"][0]) for each in tables]
     measured = [float(each["accuracy_measured"][0]) for each in tables]
     thought = [float(each["accuracy_estimated"][0]) for each in tables]
     below = table.filter(pl.col("model_rows") < pl.col("optimal_rows")).height
-    least = min(correlations.values())
     faults = [
         text
         for failed, text in (
             (min(known) < KNOWN_ACCURACY, "results are missing though all is known"),
             (min(measured) < MEASURED_ACCURACY, "too many results are missing where measured"),
             (below > 0, f"the model is below the optimum in {below} seconds"),
-            (least < FOLLOWS, f"a prediction follows the optimum by {least:.2f} only"),
+            (by_known < FOLLOWS, f"with all known they correlate by {by_known:.2f} only"),
+            (
+                least < FOLLOWS,
+                f"where measured they correlate by {least:.2f} only: a factor measured over few"
+                " rows is thought larger than it is, and S2 sends few while it is slowed",
+            ),
         )
         if failed
     ]
@@ -146,7 +153,8 @@ def judge_one(tables: Sequence[pl.DataFrame]) -> Outcome:
     ours = (
         f"accuracy {_percents(known)} known, {_percents(measured)} measured (estimated"
         f" {_percents(thought)} by the join itself); predicted and optimal correlate by ≥"
-        f" {least:.3f} (S1, S3); on average optimal {sums['optimal_rows']:,.0f} rows an input,"
+        f" {by_known:.3f} known, {least:.3f} measured (S1, S3); on average optimal"
+        f" {sums['optimal_rows']:,.0f} rows an input,"
         f" predicted {sums['predicted_measured_rows']:,.0f}, held"
         f" {sums['held_measured_rows']:,.0f}"
     )
@@ -157,7 +165,7 @@ def judge_one(tables: Sequence[pl.DataFrame]) -> Outcome:
         for axes, name in zip(figure.subplots(len(names), 1, sharex=True), names, strict=True):
             _draw(axes, shown.filter(pl.col("name") == name), name)
         axes.set_xlabel("seconds")
-        figure.axes[0].legend(fontsize=8, ncols=4, loc="upper left")
+        figure.axes[1].legend(fontsize=8, ncols=2, loc="upper right")
         figure.suptitle(
             "What a join without a window predicts it needs follows what it does need:"
             f" {min(measured):.1%} of results",
@@ -170,10 +178,10 @@ def judge_one(tables: Sequence[pl.DataFrame]) -> Outcome:
     return Outcome(ours, not faults, table, plot)
 
 
-def _follows(own: pl.DataFrame) -> float:
+def _follows(own: pl.DataFrame, predicted: str) -> float:
     """The correlation of prediction and optimum over seconds with both."""
-    both = own.filter(pl.col("optimal_rows") > 0).drop_nulls("predicted_measured_rows")
-    return float(np.corrcoef(both["optimal_rows"], both["predicted_measured_rows"])[0, 1])
+    both = own.filter(pl.col("optimal_rows") > 0).drop_nulls(predicted)
+    return float(np.corrcoef(both["optimal_rows"], both[predicted])[0, 1])
 
 
 def _percents(shares: Sequence[float]) -> str:
@@ -306,7 +314,7 @@ def judge_joined(tables: Sequence[pl.DataFrame], found: Sequence[Sequence[Bound]
             )
             _draw(axes, own, name)
         axes.set_xlabel("seconds")
-        figure.axes[0].legend(fontsize=8, ncols=3, loc="best")
+        figure.axes[0].legend(fontsize=8, ncols=2, loc="upper right")
         figure.suptitle(
             "Over joins the bound holds and is loose; what is held stays near the optimum",
             x=0.01,

@@ -127,11 +127,12 @@ def judge_fixed(table: pl.DataFrame) -> Outcome:
         left.axhline(100 * EQUAL_MEMORY, color=PAPER_COLOUR, ls=":")
         left.legend(fontsize=8, loc="upper right")
         left.set_ylim(0, 135)
+        left.set_yticks(range(0, 101, 20))
         worst = float(table["one_size_accuracy_at_equal_rows"].max())  # type: ignore[arg-type]
         least = float(table["one_size_times"].min())  # type: ignore[arg-type]
         figure.suptitle(
-            f"A window with the memory of a join without one finds {worst:.0%} of results at most;"
-            f" to find all it takes {least:.1f} × as much or more",
+            f"With the same memory a window finds {worst:.0%} of results at most;"
+            f" to find as many it takes {least:.1f} × as much or more",
             x=0.01,
             ha="left",
             fontsize=11,
