@@ -316,7 +316,7 @@ def judge_joined(tables: Sequence[pl.DataFrame], found: Sequence[Sequence[Bound]
         axes.set_xlabel("seconds")
         figure.axes[0].legend(fontsize=8, ncols=2, loc="upper right")
         figure.suptitle(
-            "Over joins the bound holds and is loose; what is held stays near the optimum",
+            "Over joins the bound holds and is loose; what is held is nearer to the optimum",
             x=0.01,
             ha="left",
             fontsize=11,
