@@ -16,7 +16,7 @@ from lowwater.claims.claim import Claim, Outcome
 from lowwater.claims.drawing import IOP_COLOUR, OOP_COLOUR, PAPER_COLOUR, note
 from lowwater.claims.oblivious_runs import QUERIES, Query, Run, Scale, run, scale
 from lowwater.joins.oblivious.aside import PAGE_ROWS
-from lowwater.joins.oblivious.definitions import lags
+from lowwater.joins.oblivious.definitions import lags, multiplicity, scrambling_factor
 from lowwater.joins.oblivious.model import MODES, Mode, Needs, Traits, joined
 
 if TYPE_CHECKING:
@@ -128,11 +128,12 @@ def judge_fixed(table: pl.DataFrame) -> Outcome:
         left.legend(fontsize=8, loc="upper right")
         left.set_ylim(0, 135)
         left.set_yticks(range(0, 101, 20))
-        worst = float(table["one_size_accuracy_at_equal_rows"].max())  # type: ignore[arg-type]
-        least = float(table["one_size_times"].min())  # type: ignore[arg-type]
+        shares = table.select(pl.max_horizontal(pl.col("^.*_accuracy_at_equal_rows$")))
+        worst = float(shares.to_series().max())  # type: ignore[arg-type]
+        low, high = float(table["times"].min()), float(table["one_size_times"].max())  # type: ignore[arg-type]
         figure.suptitle(
-            f"With the same memory a window finds {worst:.0%} of results at most;"
-            f" to find as many it takes {least:.1f} × as much or more",
+            f"With the same memory fixed buffers find {worst:.0%} of results at most;"
+            f" to find as many they take {low:.1f} to {high:.1f} × as much",
             x=0.01,
             ha="left",
             fontsize=11,
@@ -169,9 +170,10 @@ def run_f8(quick: bool) -> Outcome:
 # ---- WO-F9 ---------------------------------------------------------------------------------
 
 
-def modelled(query: Query, mode: Mode) -> float:
-    """Rows that the model gives all joins of a query on average, by Theorem 3.1 over joins.
+def modelled(query: Query, mode: Mode, exact: bool = False) -> float:
+    """Rows that the model gives all joins of a query on average.
 
+    What a join's results are like is bounded by Theorem 3.1, or taken from the results themselves.
     Only the first joins sort: what they give is in order (§5.1), so nothing waits in the last one.
     """
     moments = np.arange(1, query.seconds, dtype=np.float64)
@@ -181,6 +183,15 @@ def modelled(query: Query, mode: Mode) -> float:
         if first:
             own = query.streams[3 * at : 3 * at + 3]
             traits = [Traits(each.rate, each.disorder, each.multiplicity) for each in own]
+        elif exact:
+            traits = [
+                Traits(
+                    len(log.keys) / query.seconds,
+                    scrambling_factor(log.keys),
+                    multiplicity(log.keys),
+                )
+                for log in truth.logs
+            ]
         else:
             sides = (query.streams[:3], query.streams[3:])
             traits = [
@@ -219,6 +230,7 @@ def reliefs(size: Scale) -> pl.DataFrame:
                     "held_bytes": ours.memory("held_bytes"),
                     "disk_rows": ours.memory("disk_rows"),
                     "model_rows": modelled(ours.query, mode),
+                    "exact_model_rows": modelled(ours.query, mode, exact=True),
                     "accuracy": ours.accuracy,
                 }
             )
@@ -239,10 +251,12 @@ def judge_reliefs(table: pl.DataFrame) -> Outcome:
             (two["hybrid"] >= min(two["dbf"], two["msf"]), "Hybrid is not the least on Query 2"),
             (
                 two["msf"] >= two["dbf"],
-                "DBF is below MSF on Query 2: rows are kept by value and J3 also goes by what J1"
-                " and J2 promise, so DBF does not pay for the rough bounds of Theorem 3.1 (with"
-                f" buffers as the model sizes them: MSF {_model(table, 'msf')}, DBF"
-                f" {_model(table, 'dbf')} rows)",
+                "DBF is below MSF on Query 2: the paper's order comes from the bounds of Theorem"
+                " 3.1, and our joins measure their inputs instead (the model with the bounds: MSF"
+                f" {_model(table, 'model_rows', 'msf')}, DBF"
+                f" {_model(table, 'model_rows', 'dbf')} rows; with what S7 and S8 are really like:"
+                f" MSF {_model(table, 'exact_model_rows', 'msf')}, DBF"
+                f" {_model(table, 'exact_model_rows', 'dbf')})",
             ),
         )
         if failed
@@ -261,7 +275,7 @@ def judge_reliefs(table: pl.DataFrame) -> Outcome:
             _strategies(axes, own)
             axes.set_title(f"Query {number}", fontsize=10)
         figure.axes[0].set_ylabel("rows held on average")
-        figure.axes[0].legend(fontsize=8)
+        figure.axes[1].legend(fontsize=8, loc="upper right")
         figure.suptitle(
             "Putting rows on disk and sorting them first, together, save"
             f" {1 - one['hybrid'] / one['plain']:.0%} (Query 1) and"
@@ -285,8 +299,8 @@ def _by_strategy(table: pl.DataFrame, what: str) -> dict[int, dict[str, float]]:
     }
 
 
-def _model(table: pl.DataFrame, mode: str) -> str:
-    return f"{_by_strategy(table, 'model_rows')[2][mode]:,.0f}"
+def _model(table: pl.DataFrame, what: str, mode: str) -> str:
+    return f"{_by_strategy(table, what)[2][mode]:,.0f}"
 
 
 def _strategies(axes: Axes, own: pl.DataFrame) -> None:
