@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         OptionError,
         QueryError,
         SinkError,
+        StateError,
         StreamError,
         StreamWarning,
     )
@@ -61,6 +62,7 @@ _HOMES = {
     "QueryError": ("lowwater.errors", "QueryError"),
     "Run": ("lowwater.engines.run", "Run"),
     "SinkError": ("lowwater.errors", "SinkError"),
+    "StateError": ("lowwater.errors", "StateError"),
     "Stream": ("lowwater.api", "Stream"),
     "StreamError": ("lowwater.errors", "StreamError"),
     "StreamWarning": ("lowwater.errors", "StreamWarning"),
@@ -126,6 +128,7 @@ __all__ = [
     "QueryError",
     "Run",
     "SinkError",
+    "StateError",
     "Stream",
     "StreamError",
     "StreamWarning",

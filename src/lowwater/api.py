@@ -236,7 +236,8 @@ class Stream:
         """The plan: operators, how they progress, how they would be spread.
 
         With ``rates``, rows a second by stream, ordered joins say what each strategy is expected
-        to take; ``cost`` is the time to compare two rows ("5 us").
+        to take, and joins without a window how many rows they are expected to keep; ``cost`` is the
+        time to compare two rows ("5 us").
         """
         if cost is not None and rates is None:
             raise OptionError("cost= goes with rates=, rows a second of each stream")

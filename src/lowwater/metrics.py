@@ -176,6 +176,10 @@ class RunMetrics:
         raise OptionError(unknown_name("stream", name, (each.name for each in self.streams)))
 
 
+ALIKE = ("accuracy", "expected accuracy", "multiplicity")
+"""What is the same of all copies of an operator, or nearly: the mean is told."""
+
+
 def together(parts: Sequence[Mapping[str, str | int | float]]) -> dict[str, str | int | float]:
     """What several copies of an operator tell, as one: numbers added up, texts with how many."""
     found: dict[str, str | int | float] = {}
@@ -183,7 +187,8 @@ def together(parts: Sequence[Mapping[str, str | int | float]]) -> dict[str, str 
         values = [part[name] for part in parts if name in part]
         numbers = [value for value in values if not isinstance(value, str)]
         if numbers:
-            found[name] = sum(numbers)
+            mean = name.startswith(ALIKE)
+            found[name] = sum(numbers) / len(numbers) if mean else sum(numbers)
             continue
         counts = Counter(map(str, values)).most_common()
         shares = (f"{text} ({count} of {len(values)} buckets)" for text, count in counts)

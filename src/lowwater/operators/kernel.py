@@ -54,6 +54,9 @@ class Kernel:
     """Pairs of rows compared so far: what a join's work is measured by."""
     in_portions = False
     """Whether the engine lets work that can be cut wait for :meth:`go_on`."""
+    in_batches = False
+    """Whether rows come in batches that have no order, at the end of which :meth:`go_on` is called
+    while there is :attr:`more`."""
     copies = 1
     """How many copies of this kernel share the work, each with some of the rows."""
 

@@ -11,7 +11,9 @@ from lowwater.plan.nodes import (
     MultiJoinNode,
     SourceNode,
 )
+from lowwater.plan.oblivious import unpromised
 from lowwater.plan.physical import Operator, PhysicalPlan
+from lowwater.plan.predicting import predicted
 from lowwater.progress.contract import Every, Heartbeat, OnDemand, Timer
 from lowwater.stream.duration import Duration, nanoseconds, spell
 from lowwater.stream.element import SEQUENCE
@@ -23,7 +25,8 @@ LONGEST_DETAIL = 120
 def explain(plan: PhysicalPlan, rates: Rates | None = None) -> str:
     """Operators from the result down, with partitioning, state and progress rules.
 
-    With ``rates``, ordered joins say what they are expected to take.
+    With ``rates``, ordered joins say what they are expected to take, and joins without a window
+    what to keep.
     """
     if rates is not None:
         rates.check(plan)
@@ -75,6 +78,10 @@ def _walk(
         spread = ", ".join(operator.partition) if operator.partition else "none (one partition)"
         lines.append(f"{inner}partitioned by: {spread}")
     lines += [f"{inner}{line}" for line in _jointly(plan, operator)]
+    if operator.name == "obliviousjoin":
+        lines += [f"{inner}{line}" for line in predicted(operator.node, rates)]
+    else:
+        lines += [f"{inner}{line}" for line in _at_the_end(plan, operator)]
     if rates is not None and operator.stateful:
         lines += [f"{inner}{line}" for line in expected(operator.node, rates)]
     for at, index in enumerate(operator.inputs):
@@ -104,6 +111,21 @@ def _jointly(plan: PhysicalPlan, operator: Operator) -> list[str]:
         progress = node.inputs[0].progress
         used = [name for name in node.key if name in progress and not progress[name].nullable]
         return [f"forgets by promises on: {_each_or_all(used)}"]
+    return []
+
+
+def _at_the_end(plan: PhysicalPlan, operator: Operator) -> list[str]:
+    """Of an operator that waits for promises where none are made."""
+    if not operator.stateful:
+        return []
+    wanted = operator.describe(plan.demands[operator.index])
+    for index, attributes in zip(operator.inputs, wanted, strict=True):
+        node = plan.operators[index].node
+        waits = [name for name in attributes if name in node.progress]
+        missing = [unpromised(node, name) for name in waits]
+        if waits and all(missing):
+            stream, column = missing[0][0]
+            return [f"answers: at the end only, for nothing is promised about {column} of {stream}"]
     return []
 
 
@@ -153,6 +175,9 @@ def _punctuation(plan: PhysicalPlan, operator: Operator) -> str:
         return f"every {_length(generation.step)}"
     words = []
     for attribute, demand in demands.items():
+        if attribute != SEQUENCE and not operator.node.spec.promises(attribute):
+            words.append(f"nothing about {attribute}, which is not promised")
+            continue
         if attribute == SEQUENCE:
             words.append("row numbers")
         elif any(step == 1 for step, _ in demand.grids):

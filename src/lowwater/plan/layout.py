@@ -7,7 +7,8 @@ enter the stage to an operator's input, must be among the columns the operator p
 
 Where no key suits an aggregate, two things can be done. If only row-wise operators follow it, every
 bucket aggregates what it has and the partial answers, which close everywhere at the same promise,
-are put together afterwards without state (*combined*). Otherwise a new stage begins at it.
+are put together afterwards without state (*combined*). That they do close at the same promise needs
+what order needs below. Otherwise a new stage begins at it.
 
 Order is combined likewise. Every bucket holds rows back until the mark passes them, and what all of
 them let go in a batch is sorted in one place. That this goes on where the batch before ended needs
@@ -23,7 +24,8 @@ the least of it. From there on, a kernel whose promises follow from promises alo
 everywhere. That is so for all kernels but a few. Sessions tell the start of the earliest one open,
 and windows that answer gradually (or from a table) what is out: that depends on rows they hold.
 So does what a join tells in front of which rows wait, to come out in order, and what one tells that
-measures its inputs. Stamps tell when rows came. Behind one of these, an order begins a new stage.
+measures its inputs. Stamps tell when rows came. Behind one of these, an order or an aggregate that
+no key suits begins a new stage.
 
 Invariant: in every stage, two rows that any of its operators must bring together enter with equal
 keys, or the stage is single, or the operator is the combined one. An order that only row-wise
@@ -180,7 +182,7 @@ class _Planner:
             wanted = {key for key in wanted if _restricted(key, members) in keys}
         wanted = {key for key in wanted if _covers(key, feeds) and self._type(key) is not None}
         if not wanted:
-            return self._combine(operator, stage, feeds, met)
+            return self._combine(operator, number, feeds, met)
         for group in met:
             stage.groups.remove(group)
         stage.groups.append((feeds.union(*(members for members, _ in met)), wanted))
@@ -191,11 +193,12 @@ class _Planner:
     def _combine(
         self,
         operator: Operator,
-        stage: _Open,
+        number: int,
         feeds: frozenset[int],
         met: list[tuple[frozenset[int], set[Key]]],
     ) -> bool:
-        if not self._ends(operator.index):
+        stage = self._stages[number]
+        if not self._ends(operator.index) or not self._alike(operator.index, number):
             return False
         if operator.ordered:
             if len(operator.inputs) > 1:

@@ -92,21 +92,25 @@ def _below(node: Node, column: str, through: bool) -> list[tuple[Node, str]]:
     return [(each, column) for each in node.inputs if column in each.progress]
 
 
-def traits(node: Node, column: str) -> Unpromised | None:
-    """What is known of a progressing column as an input of a join; None if nothing is.
+def rooted(node: Node, column: str) -> tuple[Node, str]:
+    """Where a progressing column comes from unchanged, but for rows left out and a constant added.
 
-    What a filter lets through is no more disordered than what it is given (an upper bound).
+    What is left of rows is no more disordered than all of them.
     """
-    if isinstance(node, nodes.SourceNode):
-        contract = node.spec.contracts[column]
-        return contract if isinstance(contract, Unpromised) else None
-    if isinstance(node, nodes.ProjectNode):
-        source = node.derived[column].only
-        plain = source is not None and node.derived[column].bucket == 1
-        return traits(node.inputs[0], source) if plain and source is not None else None
-    if isinstance(node, nodes.FilterNode | nodes.DistinctNode):
-        return traits(node.inputs[0], column)
-    return None
+    while isinstance(node, nodes.FilterNode | nodes.DistinctNode | nodes.ProjectNode):
+        if isinstance(node, nodes.ProjectNode):
+            derivation = node.derived[column]
+            if derivation.only is None or derivation.bucket != 1:
+                break
+            column = derivation.only
+        node = node.inputs[0]
+    return node, column
+
+
+def known_of(node: Node, column: str) -> Unpromised:
+    """What is said of an attribute of a source; nothing, where it is none."""
+    contract = node.spec.contracts.get(column) if isinstance(node, nodes.SourceNode) else None
+    return contract if isinstance(contract, Unpromised) else Unpromised()
 
 
 def disorder_of(node: Node, column: str) -> int | None:
@@ -117,23 +121,17 @@ def disorder_of(node: Node, column: str) -> int | None:
 
 def _bounded(node: Node, column: str) -> Traits | None:
     """What is sure of an input, of results of joins by Theorem 3.1; rates do not matter here."""
-    while isinstance(node, nodes.FilterNode | nodes.DistinctNode | nodes.ProjectNode):
-        if isinstance(node, nodes.ProjectNode):
-            derivation = node.derived[column]
-            if derivation.only is None or derivation.bucket != 1:
-                return None
-            column = derivation.only
-        node = node.inputs[0]
+    node, column = rooted(node, column)
     if isinstance(node, nodes.MultiJoinNode) and node.oblivious is not None:
         inputs = [_bounded(each, time) for each, time in zip(node.inputs, node.times, strict=True)]
-        known = [each for each in inputs if each is not None]
-        return joined(known) if len(known) == len(inputs) else None
-    known_of = traits(node, column)
-    if known_of is None or known_of.disorder is None:
+        sure = [each for each in inputs if each is not None]
+        return joined(sure) if len(sure) == len(inputs) else None
+    known = known_of(node, column)
+    if known.disorder is None:
         return None
-    # Rows of one value are apart by less than the scrambling factor and one.
-    most = known_of.disorder + 1 if known_of.multiplicity is None else known_of.multiplicity
-    return Traits(1.0, known_of.disorder, most)
+    # Rows of one value are apart by no more than the scrambling factor.
+    most = known.disorder + 1 if known.multiplicity is None else known.multiplicity
+    return Traits(1.0, known.disorder, most)
 
 
 # ---- which joins measure -----------------------------------------------------------------------

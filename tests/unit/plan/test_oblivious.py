@@ -244,3 +244,62 @@ def test_a_pipeline_on_one_attribute_is_one_stage() -> None:
     layout = lay_out(compile_plan(one.join(sensor("b"), on="epoch")._node))
     (stage,) = layout.stages
     assert layout.spelled(stage) == "by epoch"
+
+
+# ---- explained ---------------------------------------------------------------------------------
+
+
+def known(name: str, **said: Any) -> lw.Stream:
+    said = {"disorder": 500, "multiplicity": 2, "rate": 50} | said
+    return sensor(name, lw.unpromised(**said))
+
+
+def test_buffers_are_predicted_from_what_is_said_of_streams() -> None:
+    late, soon = known("S2", delay="10 seconds"), known("S1")
+    told = lw.join([soon.where("val > 1"), late], on="epoch", memory="64 MB", latency=2).explain()
+    assert "keeps rows by: disorder of S1 (500 rows), S2 (500 rows) and promises" in told
+    assert "options: auto, 99.9 % of results, at most 64,000,000 bytes, rows wait 2 s" in told
+    # 500 + 50 * 500 / 50 rows, and those of ten seconds that S1 is ahead and S2 behind
+    assert "predicted buffers: S1 1,500 rows, S2 500 rows\n" in told
+    # rows of three columns of eight bytes; sorted rows wait for 500 others, and are then in order
+    assert "plain 2,000 rows, 48 kB; msf 1,505 rows, 36.1 kB; " in told
+
+
+def test_buffers_of_joins_of_joins_are_predicted() -> None:
+    one = lw.join([known("S1"), known("S2")], on="epoch").select("epoch", v="val")
+    told = one.join(known("S3", disorder=100), on="epoch").explain()
+    # 500 * 2 + 500 * 2 places and 50 * 2 + 50 * 2 rows a second, and 200 * 100 / 50 for S3
+    assert "predicted buffers: (S1, S2) 2,400 rows, S3 600 rows" in told
+
+
+def test_rates_may_be_given_later() -> None:
+    query = known("S1", rate=None).join(known("S2", rate=None), on="epoch")
+    words = "predicted buffers: measured at run time (not known: rate of S1, rate of S2)"
+    assert words in query.explain()
+    assert "S1 1,000 rows, S2 1,000 rows" in query.explain(rates={"S1": 50, "S2": 50})
+    assert "S1 1,000 rows, S2 1,000 rows" not in query.explain(rates={"S1": 50, "S2": 10})
+
+
+def test_what_is_measured_is_said_to_be() -> None:
+    told = lw.join([sensor("S1"), known("S2")], on="epoch").explain()
+    assert "keeps rows by: disorder of S2 (500 rows), measured disorder of others and" in told
+    assert "measured at run time (not known: rate of S1, disorder of S1)" in told
+    assert (
+        "keeps rows by: measured disorder and promises"
+        in lw.join(sensors(None, None), on="epoch").explain()
+    )
+    assert "punctuates: nothing about epoch, which is not promised" in told
+
+
+def test_what_waits_for_promises_that_are_not_made_says_so() -> None:
+    ending = "answers: at the end only, for nothing is promised about epoch of S1"
+    assert ending in sensor("S1").window("10 seconds").agg(n="count(*)").explain()
+    assert ending in sensor("S1").map(epoch="epoch + 3").order_by("epoch").explain()
+    joined = lw.join(sensors(None, None), on="epoch").window("10 seconds").agg(n="count(*)")
+    assert "at the end only" not in joined.explain()
+    frame = pl.DataFrame({"epoch": [1], "ts": [1]})
+    mixed = lw.stream(
+        frame, name="m", time="ts", progress={"ts": lw.ordered(), "epoch": lw.unpromised()}
+    )
+    assert "at the end only" not in mixed.window("10 seconds").agg(n="count(*)").explain()
+    assert "at the end only" in mixed.window("9 seconds", on="epoch").agg(n="count(*)").explain()

@@ -110,6 +110,8 @@ class EmbeddedEngine:
             self._ended_at = self._clock.now()
             for feed in feeds:
                 feed.reader.release()
+            for stage in self._stages.values():
+                stage.store.close()
             self._sink.close()
             if self._late_sink is not None:
                 self._late_sink.close()

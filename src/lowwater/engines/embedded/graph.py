@@ -12,11 +12,11 @@ from datetime import datetime
 import polars as pl
 
 from lowwater.engines.embedded.clock import Clock, stopwatch
+from lowwater.engines.embedded.pages import PagedStore
 from lowwater.engines.step import Where, proceed, step
 from lowwater.metrics import OperatorMetrics
 from lowwater.operators.kernel import Kernel
 from lowwater.plan.physical import Operator
-from lowwater.state.pages import PagedStore
 from lowwater.stream.element import Element, End, GroupPunctuation, Punctuation
 from lowwater.stream.time_domain import ROWS
 

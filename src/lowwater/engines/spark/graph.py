@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from lowwater.engines.step import Where, step
+from lowwater.engines.step import Where, proceed, step
 from lowwater.operators.kernel import Ask, Kernel
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import Element
@@ -101,6 +101,14 @@ class Graph:
                 _count(member.counts, rows, results)
                 queue.extend((index, result) for result in results)
 
+    def finish(self) -> None:
+        """Let kernels do what they leave for the end of a batch, those first that others read."""
+        for member in self.members.values():
+            while member.kernel.more:
+                results = proceed(member.kernel, member.part.where)
+                _count_out(member.counts, results)
+                self.push(member.part.index, results)
+
     def asks(self) -> Iterator[tuple[int, str, int]]:
         """The progress wanted from what enters the stage: (producer, attribute, mark)."""
         for member in reversed(self.members.values()):
@@ -138,6 +146,10 @@ def _count(counts: Counts, rows: int, results: Sequence[Element]) -> None:
         counts.rows_in += rows
     else:
         counts.promises_in += 1
+    _count_out(counts, results)
+
+
+def _count_out(counts: Counts, results: Sequence[Element]) -> None:
     for result in results:
         if isinstance(result, pl.DataFrame):
             counts.rows_out += result.height

@@ -53,7 +53,8 @@ class Message(NamedTuple):
     """The operator whose output it is."""
     kind: int
     sender: int
-    """Which bucket of the stage before it comes from; -1 from a source."""
+    """Which bucket of the stage before it comes from; of rows of a source, which part of the batch
+    they are; -1 for what else a source tells."""
     at: int
     """The clock of the batch, in nanoseconds; 0 if the query does not go by it."""
     body: bytes

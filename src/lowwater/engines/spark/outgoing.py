@@ -23,7 +23,8 @@ def deliver_raw(
 ) -> Iterator[Message]:
     """Rows that will be judged where they arrive."""
     for number, part in _spread(rows, delivery, partition):
-        yield Message(delivery.stage, delivery.ids[number], port, Kind.RAW, -1, at, packed(part))
+        body = packed(part)
+        yield Message(delivery.stage, delivery.ids[number], port, Kind.RAW, partition, at, body)
 
 
 def deliver(
@@ -51,7 +52,7 @@ def deliver(
                 tried[target] = _worth(reducer, part)
             if tried[target]:
                 port, kind, part = target, Kind.PARTIALS, reducer.reduced(part)
-        yield Message(delivery.stage, bucket, port, kind, -1, at, packed(part))
+        yield Message(delivery.stage, bucket, port, kind, partition, at, packed(part))
 
 
 def _worth(reducer: Reducing, rows: Chunk) -> bool:

@@ -4,8 +4,9 @@ By the definition of the scrambling factor ``k``, a row is greater than every ro
 than ``k`` places before it. So what was the greatest value ``k`` rows ago bounds all rows to come.
 ``k`` is known, or it is measured: a row *needs* as many places as lie between it and the first row
 before that is not less; the factor in force covers what all but a small share of recent rows need.
-Rows that are taken in together meet each other whatever their order is, so they need no places for
-it. A single row far ahead of all others moves nothing: what counts is the second greatest value.
+Rows that are taken in together are taken to come in ascending order: that is safe whatever their
+order was, and they meet the same rows in any. Where the factor is measured, a single row far ahead
+of all others moves nothing: what counts is the second greatest value.
 
 Invariant: the bound never goes back; with ``k`` known and true, no row comes below it.
 """
@@ -25,7 +26,7 @@ START = 256
 """Rows to measure before anything is concluded."""
 BLOCKS = 4
 """A factor measured over few times as many rows as itself is thought larger, by this over these."""
-MEMORY = 30.0
+MEMORY = 10.0
 """What usually is: as many rows as may have so many among them that need more."""
 LATELY = 2_048.0
 """What is now: the memory of the last rows, by which a factor that rises is noticed at once."""
@@ -65,14 +66,19 @@ class Gauge:
         )
         self._seen.thin()
         needed = before + 1 - self._steady.first_at_least(ticks, before + 1)
-        self._steady.extend(_second_greatest(ticks, top), first, now)
+        ascending = np.sort(ticks)  # whatever their order was, no more had passed than so
+        counted = ascending if self._known is not None else _second_greatest(ascending, top)
+        self._steady.extend(counted, first, now)
         self._steady.thin()
         if self._known is None:
             self._learn(needed)
         if self.factor is not None:
-            reached = self._steady.top_at(self.rows - self.factor)
-            if reached > BEGINNING:
-                self.bound = max(self.bound, reached + 1)
+            self.bound = max(self.bound, self._passed(self.factor))
+
+    def _passed(self, factor: int) -> int:
+        """What all rows to come are at or above, if they are scrambled by no more than this."""
+        top = self._steady.top_at(self.rows - factor)
+        return top + 1 if top > BEGINNING else BEGINNING
 
     def _learn(self, needed: Ticks) -> None:
         bins = bins_of(needed)
@@ -96,7 +102,7 @@ class Gauge:
         """Few rows still to come should be below this."""
         if self._ended or self.factor is None:
             return self.bound
-        return max(self.bound, self._steady.top_at(self.rows - self.factor // 2))
+        return max(self.bound, self._passed(self.factor // 2))
 
     @property
     def expected(self) -> float:

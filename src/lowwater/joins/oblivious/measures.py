@@ -16,6 +16,8 @@ from lowwater.joins.oblivious.options import Oblivious
 from lowwater.joins.oblivious.places import Places
 from lowwater.joins.oblivious.records import Ticks
 
+CAREFUL = 2
+"""Of the results that may be lost, one in so many is meant to be: what comes may be worse."""
 OFTEN = 4
 """Measured is anew when one in so many of the rows held is new."""
 FEW = 64
@@ -26,7 +28,7 @@ class Measures:
     """A gauge of each input, their multiplicities, and what was lost."""
 
     def __init__(self, options: Oblivious, ports: int, ticks_per_second: int):
-        missing = (1 - options.accuracy) / ports
+        missing = (1 - options.accuracy) / ports / CAREFUL
         known = options.disorder or (None,) * ports
         self.gauges = [Gauge(missing, each, ticks_per_second) for each in known]
         self.multiplicity = [1] * ports
@@ -35,12 +37,29 @@ class Measures:
         self.given_up = [0] * ports
         """Rows that nobody had reached and that memory had no place for."""
         self._fresh = 0
+        self._together: list[list[Ticks]] = [[] for _ in known]
 
-    def take(self, port: int, ticks: Ticks, below: int, now: int) -> None:
-        """Measure rows; those below a value come too late."""
+    def take(self, port: int, ticks: Ticks, below: int) -> None:
+        """Take rows in, to be measured with all that come together with them; those below a value
+        come too late."""
         self.late[port] += int((ticks < below).sum())
-        self.gauges[port].observe(ticks, now)
+        self._together[port].append(ticks)
         self._fresh += len(ticks)
+
+    def measure(self, now: int) -> None:
+        """Measure the rows that were taken in."""
+        for port, ticks in enumerate(self._together):
+            if ticks:
+                self.gauges[port].observe(np.concatenate(ticks), now)
+                ticks.clear()
+
+    @property
+    def tops(self) -> list[int]:
+        """The greatest value of each input so far, measured or not."""
+        return [
+            max(gauge.top, *(int(each.max()) for each in ticks)) if ticks else gauge.top
+            for gauge, ticks in zip(self.gauges, self._together, strict=True)
+        ]
 
     def due(self, held: int) -> bool:
         """Whether it is time to look at all rows again."""

@@ -76,6 +76,7 @@ class ObliviousJoin(MultiJoin):
         self._swept = BEGINNING  # rows below were joined after they had waited
         self._floor = BEGINNING  # rows below were given up for lack of memory
         self._fresh = 0  # rows taken in since rows were dropped
+        self._unsettled = False
         self._began: int | None = None
         self._before = self._at = 0  # when this step and the one before began
 
@@ -95,8 +96,10 @@ class ObliviousJoin(MultiJoin):
         ticks = self._places.ticks(port, rows)
         self._begin_step()
         others = (each for at, each in enumerate(self._dropped) if at != port)
-        self._measures.take(port, ticks, max(*others, self._swept), self._at)
+        self._measures.take(port, ticks, max(*others, self._swept))
         self._fresh += len(ticks)
+        if not self.in_batches:
+            self._measures.measure(self._at)
         results = self._choose()
         if not self._sorts:
             self._fetch(self._reached)
@@ -108,7 +111,21 @@ class ObliviousJoin(MultiJoin):
             self._places.waiting[port].put(rows)
         elif rows.height:
             results += self._joined(port, rows)
+        if self.in_batches:
+            self._unsettled = True
+            return results
         return self._settled(results)
+
+    @property
+    def more(self) -> bool:
+        """Whether rows were taken in of which more may come that belong to the same batch."""
+        return self._unsettled
+
+    def go_on(self) -> Sequence[Element]:
+        """A batch has ended: measure it, and act on that."""
+        self._unsettled = False
+        self._measures.measure(self._at)
+        return self._settled([])
 
     def _begin_step(self) -> None:
         self._before, self._at = self._at, self._now()
@@ -137,8 +154,7 @@ class ObliviousJoin(MultiJoin):
     @property
     def _reached(self) -> int:
         """Rows above this belong to no result yet: some input has none there."""
-        tops = (gauge.top for gauge in self._measures.gauges)
-        return min(map(max, tops, (each - 1 for each in self._pledged)))
+        return min(map(max, self._measures.tops, (each - 1 for each in self._pledged)))
 
     @property
     def _edge(self) -> int:
@@ -330,6 +346,8 @@ class ObliviousJoin(MultiJoin):
 
     def closing(self, port: int) -> Sequence[Element]:
         """An input that ended can meet nothing any more."""
+        self._unsettled = False
+        self._measures.measure(self._at)
         self._measures.gauges[port].end()
         time = self._shape.times[port]
         self._heard[port][time,] = Punctuation.linear(self._names[port][time], END_OF_TIME)

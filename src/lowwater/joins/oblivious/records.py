@@ -18,7 +18,9 @@ from lowwater.stream.element import BEGINNING
 
 Ticks = NDArray[np.int64]
 LIMIT = 512
-"""Records kept at most, once rows are taken in."""
+"""When there are more records, old ones are thinned out."""
+FINE = 16
+"""Of old records so many are kept for each doubling of their age."""
 
 
 class Records:
@@ -48,12 +50,15 @@ class Records:
             self._when = np.concatenate([self._when, np.full(len(rose), now, dtype=np.int64)])
 
     def thin(self) -> None:
-        """Keep every second of the older half, until there are few enough."""
-        while len(self._at) > LIMIT:
-            half = len(self._at) // 2
-            stay = np.r_[0:half:2, half : len(self._at)]
-            self._at, self._values = self._at[stay], self._values[stay]
-            self._when = self._when[stay]
+        """Of old records keep ever fewer, so that they are as far apart as they are old."""
+        if len(self._at) <= LIMIT:
+            return
+        old = len(self._at) - LIMIT // 4
+        ages = self._at[-1] - self._at[:old]
+        _, stay = np.unique(-np.floor(np.log2(ages) * FINE), return_index=True)
+        stay = np.concatenate([stay, np.arange(old, len(self._at))])
+        self._at, self._values = self._at[stay], self._values[stay]
+        self._when = self._when[stay]
 
     def first_at_least(self, values: Ticks, none: int) -> Ticks:
         """For each value the position at which the maximum reached it, or ``none``."""

@@ -13,7 +13,6 @@ from __future__ import annotations
 import io
 import shutil
 import tempfile
-import time
 import weakref
 import zlib
 from pathlib import Path
@@ -21,6 +20,7 @@ from typing import NamedTuple
 
 import polars as pl
 
+from lowwater.engines.embedded.clock import stopwatch
 from lowwater.errors import StateError
 from lowwater.state.store import ChunkKey, MemoryStore
 from lowwater.stream.element import Chunk
@@ -64,7 +64,7 @@ class PagedStore(MemoryStore):
         """Add a chunk to a slice, after the ones that are there."""
         if name not in self._aside:
             return super().put(name, slice_, chunk)
-        begun = time.perf_counter_ns()
+        begun = stopwatch()
         key = super().put(name, slice_, chunk.clear())
         body = io.BytesIO()
         chunk.write_ipc(body, compression="lz4")
@@ -78,7 +78,7 @@ class PagedStore(MemoryStore):
         self._pages[key.sequence] = page
         self.disk_rows += page.rows
         self.disk_bytes += page.bytes
-        self._write = _average(self._write, time.perf_counter_ns() - begun)
+        self._write = _average(self._write, stopwatch() - begun)
         return key
 
     def get(self, key: ChunkKey) -> Chunk:
@@ -86,7 +86,7 @@ class PagedStore(MemoryStore):
         page = self._pages.get(key.sequence)
         if page is None:
             return super().get(key)
-        begun = time.perf_counter_ns()
+        begun = stopwatch()
         try:
             body = page.path.read_bytes()
         except OSError as error:
@@ -94,7 +94,7 @@ class PagedStore(MemoryStore):
         if len(body) != page.bytes or zlib.crc32(body) != page.check:
             raise StateError(f"rows that were put on disk have changed there: {page.path}")
         chunk = pl.read_ipc(io.BytesIO(body))
-        self._read = _average(self._read, time.perf_counter_ns() - begun)
+        self._read = _average(self._read, stopwatch() - begun)
         return chunk
 
     def remove(self, key: ChunkKey) -> None:

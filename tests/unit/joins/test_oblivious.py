@@ -1,0 +1,317 @@
+"""Parts of joins without a window: model, gauge, manager, and the join itself, step by step."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import lowwater as lw
+from lowwater.engines.embedded.pages import PagedStore
+from lowwater.errors import OptionError
+from lowwater.joins.oblivious.gauge import START, Gauge
+from lowwater.joins.oblivious.manager import Manager
+from lowwater.joins.oblivious.model import Needs, Traits, joined
+from lowwater.joins.oblivious.oblivious_join import ObliviousJoin
+from lowwater.joins.oblivious.options import Oblivious
+from lowwater.joins.oblivious.records import LIMIT, Records
+from lowwater.plan.compile import compile_plan
+from lowwater.stream.element import BEGINNING, Punctuation
+
+# ---- model ---------------------------------------------------------------------------------
+
+
+def test_rows_to_keep_follow_the_formula() -> None:
+    """Eq. 6 and 7: k_i + r_i k_j / r_j + L, at least one row; Eq. 8: the most of all others."""
+    fast, slow, late = Traits(50, 100, 2), Traits(25, 30, 2), Traits(50, 10, 2, delay=4)
+    needs = Needs.of([fast, slow, late])
+    assert needs.between(0, 1) == 100 + 50 * 30 / 25
+    assert needs.between(0, 2) == 100 + 50 * 10 / 50 + 50 * 4
+    assert needs.buffer(0) == 310
+    assert needs.between(2, 0) == max(1, 10 + 100 - 200) == 1
+
+
+def test_reliefs_take_off_what_they_are_for() -> None:
+    """§4: sorting takes off disorder and adds what waits; the disk takes off lag but for C rows."""
+    needs = Needs.of([Traits(50, 100, 2), Traits(50, 40, 3, delay=10)])
+    assert needs.kept(0, "plain") == 100 + 40 + 500
+    assert needs.kept(0, "msf") == 2 + 3 + 500 + 100
+    assert needs.kept(0, "dbf", 16) == 100 + 40 + 16
+    assert needs.kept(0, "hybrid", 16) == 2 + 3 + 16 + 100
+    assert needs.total("dbf", 16) == needs.kept(0, "dbf", 16) + needs.kept(1, "dbf", 16)
+
+
+def test_results_of_a_join_are_bounded() -> None:
+    """Theorem 3.1."""
+    found = joined([Traits(10, 5, 2), Traits(20, 7, 3, delay=2), Traits(40, 11, 1)])
+    assert found.rate == 10 * 3 + 20 * 2 + 40 * 6
+    assert found.disorder == 5 * 3 + 7 * 2 + 11 * 6
+    assert (found.multiplicity, found.delay) == (6, 2)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"strategy": "best"}, "one of 'auto', 'plain', 'msf', 'dbf', 'hybrid', not 'best'"),
+        ({"accuracy": 1.0}, "between 0 and 1"),
+        ({"memory": 0}, "above zero"),
+    ],
+)
+def test_options_say_what_is_right(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(OptionError, match=said):
+        Oblivious(**given)
+
+
+# ---- gauge ---------------------------------------------------------------------------------
+
+
+def scrambled(rows: int, most: int, seed: int = 3, many: int = 1) -> list[int]:
+    chance = random.Random(seed)
+    return [at // many for at in sorted(range(rows), key=lambda at: at + chance.uniform(0, most))]
+
+
+def observed(gauge: Gauge, keys: list[int], size: int = 1) -> list[int]:
+    """How many rows came below the bound, by step."""
+    below = []
+    for at in range(0, len(keys), size):
+        ticks = np.array(keys[at : at + size])
+        below.append(int((ticks < gauge.bound).sum()))
+        gauge.observe(ticks, at)
+    return below
+
+
+@pytest.mark.parametrize("size", [1, 7, 1_000])
+def test_the_scrambling_factor_is_measured_as_defined(size: int) -> None:
+    keys = scrambled(400, 60, many=2)
+    gauge = Gauge(0.001, None, 0)
+    observed(gauge, keys, size)
+    pairs = ((late, early) for late in range(400) for early in range(late))
+    assert gauge.scrambling == max(a - b for a, b in pairs if keys[a] <= keys[b])
+
+
+@pytest.mark.parametrize("size", [1, 13])
+def test_below_a_bound_by_a_factor_that_is_known_no_row_comes(size: int) -> None:
+    keys = scrambled(3_000, 90)
+    first = Gauge(0.001, None, 0)
+    observed(first, keys)
+    known = Gauge(0.001, first.scrambling, 0)
+    assert not any(observed(known, keys, size))
+    assert known.bound > keys[-1] - 200
+    less = Gauge(0.001, first.scrambling - 1, 0)
+    assert size > 1 or any(observed(less, keys))
+
+
+def test_a_factor_that_rises_is_noticed_at_once_and_one_that_falls_is_forgotten() -> None:
+    calm, wild = scrambled(9_000, 10), scrambled(6_000, 400)
+    keys = [*calm, *(9_000 + key for key in wild), *(15_000 + key for key in scrambled(90_000, 10))]
+    gauge = Gauge(0.001, None, 0)
+    below = observed(gauge, keys[:9_000])
+    assert sum(below) <= 9
+    assert gauge.factor is not None
+    assert gauge.factor <= 16
+    below = observed(gauge, keys[9_000:15_000])
+    assert sum(below) < 300
+    assert gauge.factor >= 350
+    assert not any(below[3_000:])
+    observed(gauge, keys[15_000:], 50)
+    assert gauge.factor <= 100
+
+
+def test_nothing_is_concluded_from_few_rows() -> None:
+    gauge = Gauge(0.001, None, 0)
+    observed(gauge, list(range(START - 1)))
+    assert gauge.bound == BEGINNING
+
+
+def test_a_single_row_far_ahead_moves_nothing() -> None:
+    keys = list(range(2_000))
+    keys.insert(1_000, 10**9)
+    gauge = Gauge(0.001, None, 0)
+    assert sum(observed(gauge, keys)) == 0
+    assert 1_900 < gauge.bound <= 2_000
+
+
+def test_records_stay_few_and_say_less_never_more() -> None:
+    records, keys = Records(), np.arange(1, 40_001)
+    for at in range(0, 40_000, 100):
+        records.extend(keys[at : at + 100], at + 1, at)
+        records.thin()
+        assert len(records.snapshot()[0]) <= LIMIT
+    for position in (1, 500, 20_000, 39_990, 40_000):
+        ago = 40_000 - position
+        assert max(1, position - ago // 8) <= records.top_at(position) <= position
+    assert records.top_at(0) == BEGINNING
+    assert records.reached(39_950) == 39_900
+    assert records.reached(40_001) is None
+
+
+# ---- manager -------------------------------------------------------------------------------
+
+
+def chosen(inputs: list[Traits], memory: int, latency: int | None = None) -> Manager:
+    manager = Manager(Oblivious(memory, latency=latency))
+    manager.choose(Needs.of(inputs), 100.0, memory, 16)
+    return manager
+
+
+LAGGING = [Traits(50, 20, 2), Traits(50, 20, 2, delay=100)]
+SCRAMBLED = [Traits(50, 2_000, 2), Traits(50, 2_000, 2)]
+
+
+def test_auto_relieves_what_costs_most() -> None:
+    assert chosen(LAGGING, 10**9).mode == "plain"
+    assert chosen(LAGGING, 50_000).mode == "dbf"
+    assert chosen(SCRAMBLED, 500_000).mode == "msf"
+    assert chosen([*SCRAMBLED, Traits(50, 2_000, 2, delay=100)], 700_000).mode == "hybrid"
+    assert "lag 5,000" in chosen(LAGGING, 50_000).reason
+
+
+def test_auto_does_not_let_rows_wait_longer_than_allowed() -> None:
+    assert chosen(SCRAMBLED, 500_000, latency=60 * 10**9).mode == "msf"
+    assert chosen(SCRAMBLED, 500_000, latency=10 * 10**9).mode == "plain"
+
+
+def test_auto_goes_back_only_when_it_fits_clearly() -> None:
+    manager = Manager(Oblivious(100_000))
+    manager.choose(Needs.of(LAGGING), 100.0, 100_000, 16)
+    assert manager.mode == "dbf"
+    closer = [Traits(50, 20, 2), Traits(50, 20, 2, delay=15)]
+    manager.choose(Needs.of(closer), 100.0, 100_000, 16)
+    assert manager.mode == "dbf"
+    manager.choose(Needs.of([Traits(50, 20, 2), Traits(50, 20, 2)]), 100.0, 100_000, 16)
+    assert manager.mode == "plain"
+    assert manager.switches == 2
+    again = Manager(Oblivious(100_000))
+    again.restore(manager.snapshot())
+    assert again.about() == manager.about()
+
+
+# ---- the join ------------------------------------------------------------------------------
+
+
+class Join:
+    """A join of two inputs on ``e``, driven by hand."""
+
+    def __init__(self, folder: Any = None, **options: Any):
+        schema = {"e": pl.Int64, "v": pl.Int64}
+        streams = [
+            lw.stream(pl.DataFrame(schema=schema), name=name, time="e", progress=lw.unpromised())
+            for name in "ab"
+        ]
+        plan = compile_plan(streams[0].join(streams[1], on="e", **options)._node)
+        assert plan.result.build is not None
+        self.store, self.time = PagedStore(folder), 0
+        kernel = plan.result.build(self.store, lambda: self.time)
+        assert isinstance(kernel, ObliviousJoin)
+        self.kernel, self.results = kernel, 0
+        self.marks: list[int] = []
+
+    def take(self, elements: Any) -> None:
+        for each in elements:
+            if isinstance(each, pl.DataFrame):
+                self.results += each.height
+            elif isinstance(each, Punctuation):
+                self.marks.append(each.values[0])
+
+    def push(self, port: int, keys: list[int]) -> None:
+        self.time += 20_000_000
+        self.take(self.kernel.on_chunk(port, pl.DataFrame({"e": keys, "v": keys})))
+
+    def end(self) -> None:
+        for port in (0, 1):
+            self.take(self.kernel.on_end(port))
+
+    @property
+    def about(self) -> dict[str, Any]:
+        return self.kernel.about()
+
+
+def test_state_stays_small_and_marks_follow() -> None:
+    join = Join()
+    for key in range(2_000):
+        join.push(0, [key])
+        join.push(1, [key])
+    assert join.results == 2_000
+    assert join.store.rows < 300  # ordered, so that next to nothing need be kept
+    assert join.marks[-1] > 1_800
+    join.end()
+    assert (join.store.rows, join.store.bytes) == (0, 0)
+
+
+def test_an_input_that_lags_is_waited_for() -> None:
+    join = Join()
+    for key in range(1_500):
+        join.push(0, [key])
+        if key >= 1_000:
+            join.push(1, [key - 1_000])
+    assert join.results == 500
+    assert join.about["held rows[0]"] >= 1_000
+    assert 900 <= join.about["lag[0→1]"] <= 1_100
+    assert join.about["held rows[0]"] <= join.about["predicted rows[0]"] * 1.1
+
+
+def test_what_came_too_late_is_counted_and_told() -> None:
+    join = Join()
+    late = (2_500, 4_000, 5_500)
+    for key in range(6_000):
+        join.push(0, [key])
+        join.push(1, [key - 400 if key in late else key])
+    assert join.about["late rows"] == 3
+    assert join.about["accuracy"] == pytest.approx(1 - 3 / 6_000)
+    assert join.results == 6_000 - 3
+
+
+def test_rows_far_ahead_wait_on_disk_and_the_files_go(tmp_path: Any) -> None:
+    join = Join(tmp_path, strategy="dbf")
+    for key in range(4_000):
+        join.push(0, [key])
+        if key >= 3_000:
+            join.push(1, [key - 3_000])
+    files = list(tmp_path.rglob("*.arrow"))
+    assert len(files) * 256 >= 1_500
+    assert join.store.rows < 1_000
+    assert join.about["rows on disk[0]"] == join.store.disk_rows >= 1_500
+    assert pl.read_ipc(files[0]).height == 256
+    for key in range(1_000, 4_000):
+        join.push(1, [key])
+    assert join.results == 4_000
+    join.end()
+    assert join.store.disk_rows == join.store.disk_bytes == join.store.rows == 0
+    join.store.close()
+    assert not list(tmp_path.iterdir())
+
+
+def test_rows_are_not_put_on_disk_for_a_moment(tmp_path: Any) -> None:
+    """Only when they are ahead by three times what it takes to get them back."""
+    join = Join(tmp_path, strategy="dbf")
+    for key in range(2_000):
+        join.push(0, [key])
+        join.push(1, [key])
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_cap_on_memory_is_kept_and_auto_loses_nothing_it_need_not_lose() -> None:
+    join = Join(memory=8_000)
+    for key in range(3_000):
+        join.push(0, [key])
+        if key >= 1_000:
+            join.push(1, [key - 1_000])
+        assert join.store.bytes <= 8_000
+    assert join.about["strategy"] == "dbf"
+    assert join.results == 2_000
+    assert join.about["accuracy"] == 1.0
+
+
+def test_without_relief_a_cap_costs_results_and_says_so() -> None:
+    join = Join(memory=8_000, strategy="plain")
+    for key in range(3_000):
+        join.push(0, [key])
+        if key >= 1_000:
+            join.push(1, [key - 1_000])
+    share = join.results / 2_000
+    assert share < 0.7
+    assert join.about["rows given up"] > 500
+    assert join.about["accuracy"] == pytest.approx(share, abs=0.25)
