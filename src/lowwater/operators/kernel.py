@@ -56,6 +56,9 @@ class Kernel:
     """Whether the engine lets work that can be cut wait for :meth:`go_on`."""
     copies = 1
     """How many copies of this kernel share the work, each with some of the rows."""
+    in_batches = False
+    """Whether rows come in batches that have no order in themselves; then the engine says when all
+    of a batch are in (:meth:`all_in`)."""
 
     def __init__(self, store: ChunkStore, ports: int = 1):
         self.store = store
@@ -95,6 +98,10 @@ class Kernel:
 
     def took(self, nanoseconds: int) -> None:
         """Be told how long the last step took."""
+
+    def all_in(self) -> Sequence[Element]:
+        """Be told that all rows and promises of a batch are in; what leaves then."""
+        return []
 
     def asks(self) -> Sequence[Ask]:
         """The progress that would let this kernel answer something it holds back."""

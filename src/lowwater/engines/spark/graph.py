@@ -101,6 +101,11 @@ class Graph:
                 _count(member.counts, rows, results)
                 queue.extend((index, result) for result in results)
 
+    def all_in(self) -> None:
+        """Tell all kernels, those that give first, that nothing more of the batch comes."""
+        for index, member in self.members.items():
+            self.push(index, member.kernel.all_in())
+
     def asks(self) -> Iterator[tuple[int, str, int]]:
         """The progress wanted from what enters the stage: (producer, attribute, mark)."""
         for member in reversed(self.members.values()):

@@ -165,6 +165,7 @@ class Bucket:
         )
         for member in self._graph.members.values():
             member.kernel.copies = len(program.ids)
+            member.kernel.in_batches = True
         self._graph.restore(saved.get("kernels", {}))
         self._intakes: dict[int, BatchIntake] = {}
         self._accounts: dict[int, LateAccount] = {}
@@ -246,6 +247,7 @@ class Bucket:
             refused = self._take_rows(by_kind)
             self._take_promises(by_kind)
             self._take_ticks(by_kind)
+            self._graph.all_in()
         keep_refused(self._program.late_folder, self._program.number, task.batch, self._id, refused)
         self._ask(task)
         if self._intakes and not all(s.ordered for s in self._program.sources):

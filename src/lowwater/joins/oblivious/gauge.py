@@ -5,7 +5,9 @@ than ``k`` places before it. So what was the greatest value ``k`` rows ago bound
 ``k`` is known, or it is measured: a row *needs* as many places as lie between it and the first row
 before that is not less; the factor in force covers what all but a small share of recent rows need.
 Rows that are taken in together meet each other whatever their order is, so they need no places for
-it. A single row far ahead of all others moves nothing: what counts is the second greatest value.
+it. Of a batch without order nothing follows before all of it is in; then it is thought to have come
+sorted: whatever its order was, as many rows of it are among the last ``k``, and these may have been
+the greatest. A single row far ahead of all others moves nothing: what counts is the second greatest value.
 
 Invariant: the bound never goes back; with ``k`` known and true, no row comes below it.
 """
@@ -42,6 +44,8 @@ class Gauge:
         self._usually = Lateness(missing, MEMORY / missing)
         self._lately = Lateness(missing, LATELY)
         self._rate = Rate(ticks_per_second)
+        self._batch: list[Ticks] = []  # rows from which nothing was concluded yet
+        self._top = BEGINNING
         self._chosen = 0  # rows by which the factor in force was chosen
         self._ended = False
         self.rows = 0
@@ -54,10 +58,27 @@ class Gauge:
 
     def observe(self, ticks: Ticks, now: int) -> None:
         """Take rows in, in the order in which they came."""
-        before, first = self.rows, self.rows + 1
+        self.gather(ticks, now)
+        self._batch.clear()
+        self._conclude(ticks, now)
+
+    def gather(self, ticks: Ticks, now: int) -> None:
+        """Take in some rows of a batch that has no order."""
         self.rows += len(ticks)
-        self._rate.arrived(len(ticks), now, int(ticks.max()))
-        top = self._seen.top
+        self._top = max(self._top, int(ticks.max()))
+        self._rate.arrived(len(ticks), now, self._top)
+        self._batch.append(ticks)
+
+    def all_in(self, now: int) -> None:
+        """Take it that all rows of the batch are in."""
+        if self._batch:
+            ticks = np.sort(np.concatenate(self._batch))
+            self._batch.clear()
+            self._conclude(ticks, now)
+
+    def _conclude(self, ticks: Ticks, now: int) -> None:
+        before = self.rows - len(ticks)
+        first, top = before + 1, self._seen.top
         self._seen.extend(ticks, first, now)
         places = np.arange(first, self.rows + 1)
         self.scrambling = max(
@@ -89,7 +110,7 @@ class Gauge:
     @property
     def top(self) -> int:
         """The greatest value so far; the end of time once there will be no more."""
-        return END_OF_TIME if self._ended else self._seen.top
+        return END_OF_TIME if self._ended else self._top
 
     @property
     def mostly_passed(self) -> int:
@@ -107,7 +128,7 @@ class Gauge:
 
     def rate(self, now: int) -> float | None:
         """Rows a second lately; None if too few came, or no time has passed."""
-        return self._rate.value(now, self._seen.top)
+        return self._rate.value(now, self._top)
 
     def reached(self, value: int) -> int | None:
         """When a value was reached first; None if it has not been."""
@@ -136,6 +157,7 @@ class Gauge:
     def restore(self, saved: dict[str, Any]) -> None:
         """Go on from a snapshot."""
         self._seen.restore(saved["seen"])
+        self._top = self._seen.top
         self._steady.restore(saved["steady"])
         self._usually.restore(saved["usually"])
         self._lately.restore(saved["lately"])

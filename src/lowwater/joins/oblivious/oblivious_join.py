@@ -102,7 +102,8 @@ class ObliviousJoin(MultiJoin):
         ticks = self._shape.domain.array_of(chunk[self._shape.times[port]])
         self._begin_step()
         self._count_late(port, ticks)
-        self._gauges[port].observe(ticks, self._at)
+        gauge = self._gauges[port]
+        (gauge.gather if self.in_batches else gauge.observe)(ticks, self._at)
         self._fresh += len(ticks)
         self._unmeasured += len(ticks)
         results = self._choose()
@@ -117,6 +118,14 @@ class ObliviousJoin(MultiJoin):
         elif rows.height:
             results += self._joined(port, rows)
         return self._settled(results)
+
+    def all_in(self) -> Sequence[Element]:
+        """Conclude from a batch what no later row should be below."""
+        if not self.in_batches or not self._open:
+            return []
+        for gauge in self._gauges:
+            gauge.all_in(self._at)
+        return self._settled([], at_once=True)
 
     def _begin_step(self) -> None:
         self._before, self._at = self._at, self._now()
