@@ -29,7 +29,7 @@ class Aside:
 
     def __init__(self, store: ChunkStore, port: int, ticks: pl.Expr):
         self._store, self._ticks = store, ticks
-        self._pages, self._loose = f"aside{port}", f"loose{port}"
+        self._pages, self.loose_name = f"aside{port}", f"loose{port}"
         self._fetched = BEGINNING  # the least value of the page that was fetched last
         self._least = END_OF_TIME  # of the rows that fill no page yet
         self.page_rows = PAGE_ROWS
@@ -43,23 +43,23 @@ class Aside:
     @property
     def loose(self) -> int:
         """Rows in memory that do not fill a page yet."""
-        return self._store.rows_in(self._loose, 0)
+        return self._store.rows_in(self.loose_name, 0)
 
     @property
     def bytes(self) -> int:
         """Bytes of these."""
-        return self._store.bytes_of(self._loose)
+        return self._store.bytes_of(self.loose_name)
 
     def put(self, rows: Chunk) -> None:
         """Let rows wait."""
-        add(self._store, self._loose, 0, rows)
+        add(self._store, self.loose_name, 0, rows)
         self._least = min(self._least, int(rows.select(self._ticks.min()).item()))
         if self.loose >= self.page_rows:
             self.flush()
 
     def flush(self) -> None:
         """Write pages of all rows that are in none yet."""
-        held = take(self._store, self._loose)
+        held = take(self._store, self.loose_name)
         if held is None:
             return
         self._least = END_OF_TIME
@@ -82,11 +82,11 @@ class Aside:
         for least in due:
             page = take(self._store, self._pages, least, least + 1)
             found += [page] if page is not None else []
-        if self._least <= frontier and (held := take(self._store, self._loose)) is not None:
+        if self._least <= frontier and (held := take(self._store, self.loose_name)) is not None:
             found.append(held.filter(self._ticks <= frontier))
             later = held.filter(self._ticks > frontier)
             if later.height:
-                self._store.put(self._loose, 0, later)
+                self._store.put(self.loose_name, 0, later)
             least = later.select(self._ticks.min()).item()
             self._least = END_OF_TIME if least is None else int(least)
         return pl.concat(found) if found else None

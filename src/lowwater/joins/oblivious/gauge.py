@@ -5,9 +5,9 @@ than ``k`` places before it. So what was the greatest value ``k`` rows ago bound
 ``k`` is known, or it is measured: a row *needs* as many places as lie between it and the first row
 before that is not less; the factor in force covers what all but a small share of recent rows need.
 Rows that are taken in together meet each other whatever their order is, so they need no places for
-it. Of a batch without order nothing follows before all of it is in; then it is thought to have come
-sorted: whatever its order was, as many rows of it are among the last ``k``, and these may have been
-the greatest. A single row far ahead of all others moves nothing: what counts is the second greatest value.
+it. Of a batch without order nothing follows before all of it is in; then it is taken as if it had
+come sorted: the last ``k`` of its rows may have been the greatest. Where the factor is measured, a
+single row far ahead of all others moves nothing: what counts is the second greatest value.
 
 Invariant: the bound never goes back; with ``k`` known and true, no row comes below it.
 """
@@ -91,9 +91,13 @@ class Gauge:
         if self._known is None:
             self._learn(needed)
         if self.factor is not None:
-            reached = self._steady.top_at(self.rows - self.factor)
-            if reached > BEGINNING:
-                self.bound = max(self.bound, reached + 1)
+            self.bound = max(self.bound, self._passed(self.factor))
+
+    def _passed(self, factor: int) -> int:
+        """What all rows to come are at or above, if they are scrambled by no more than this."""
+        records = self._steady if self._known is None else self._seen
+        top = records.top_at(self.rows - factor)
+        return top + 1 if top > BEGINNING else BEGINNING
 
     def _learn(self, needed: Ticks) -> None:
         bins = bins_of(needed)
@@ -117,7 +121,7 @@ class Gauge:
         """Few rows still to come should be below this."""
         if self._ended or self.factor is None:
             return self.bound
-        return max(self.bound, self._steady.top_at(self.rows - self.factor // 2))
+        return max(self.bound, self._passed(self.factor // 2))
 
     @property
     def expected(self) -> float:

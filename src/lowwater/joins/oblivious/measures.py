@@ -1,0 +1,131 @@
+"""What is measured of the inputs of a window-oblivious join, and what it says of memory and loss.
+
+The lag between two inputs is what is left of the rows held when disorder is taken off: rows of one
+that the other has not passed, less those that come while the other sorts itself out.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lowwater.joins.oblivious.gauge import Gauge
+from lowwater.joins.oblivious.model import Needs, Traits
+from lowwater.joins.oblivious.options import Oblivious
+from lowwater.joins.oblivious.places import Places
+from lowwater.joins.oblivious.records import Ticks
+
+OFTEN = 4
+"""Measured is anew when one in so many of the rows held is new."""
+FEW = 64
+"""But not before so many are."""
+
+
+class Measures:
+    """A gauge of each input, their multiplicities, and what was lost."""
+
+    def __init__(self, options: Oblivious, ports: int, ticks_per_second: int):
+        missing = (1 - options.accuracy) / ports
+        known = options.disorder or (None,) * ports
+        self.gauges = [Gauge(missing, each, ticks_per_second) for each in known]
+        self.multiplicity = [1] * ports
+        self.late = [0] * ports
+        """Rows of each input that came below what was dropped of another."""
+        self.given_up = [0] * ports
+        """Rows that nobody had reached and that memory had no place for."""
+        self._fresh = 0
+
+    def take(self, port: int, ticks: Ticks, below: int, now: int, more: bool) -> None:
+        """Measure rows; those below a value come too late. Of a batch there may be ``more``."""
+        self.late[port] += int((ticks < below).sum())
+        gauge = self.gauges[port]
+        (gauge.gather if more else gauge.observe)(ticks, now)
+        self._fresh += len(ticks)
+
+    def due(self, held: int) -> bool:
+        """Whether it is time to look at all rows again."""
+        return self._fresh >= max(FEW, held // OFTEN)
+
+    def renew(self, places: Places) -> None:
+        """Look at all rows in memory."""
+        self._fresh = 0
+        for port in range(len(self.gauges)):
+            values = places.values(port)
+            if len(values):
+                most = int(np.unique(values, return_counts=True)[1].max())
+                self.multiplicity[port] = max(self.multiplicity[port], most)
+
+    def needs(self, places: Places, now: int) -> Needs | None:
+        """What is needed, by what is measured; None before enough is."""
+        if any(gauge.factor is None for gauge in self.gauges):
+            return None
+        rates = [gauge.rate(now) for gauge in self.gauges]
+        if not all(rates):
+            rates = [float(max(1, gauge.rows)) for gauge in self.gauges]
+        traits = tuple(
+            Traits(rate or 1.0, min(gauge.factor or 0, gauge.rows), many)
+            for gauge, rate, many in zip(self.gauges, rates, self.multiplicity, strict=True)
+        )
+        lags = []
+        for one, own in enumerate(traits):
+            values, far = places.values(one), places.aside[one].rows
+            ahead = (int((values >= gauge.bound).sum()) + far for gauge in self.gauges)
+            lags.append(
+                tuple(
+                    count - own.rate * mate.disorder / mate.rate
+                    for count, mate in zip(ahead, traits, strict=True)
+                )
+            )
+        return Needs(traits, tuple(lags))
+
+    @property
+    def accuracy(self) -> float:
+        """The share of results that was found, estimated: a row that came too late, or was given
+        up, misses as many results as the others had."""
+        found = 1.0
+        for late, given_up, gauge in zip(self.late, self.given_up, self.gauges, strict=True):
+            found *= 1 - min(1.0, (late + given_up) / max(1, gauge.rows))
+        return found
+
+    def about(self, places: Places, now: int) -> dict[str, str | int | float]:
+        """All figures, for people; inputs are numbered from 0."""
+        about: dict[str, str | int | float] = {
+            "accuracy": self.accuracy,
+            "expected accuracy": float(np.prod([gauge.expected for gauge in self.gauges])),
+            "late rows": sum(self.late),
+            "rows given up": sum(self.given_up),
+        }
+        needs, ports = self.needs(places, now), range(len(self.gauges))
+        for port, gauge in enumerate(self.gauges):
+            rate = gauge.rate(now)
+            if rate is not None:
+                about[f"rows/s[{port}]"] = rate
+            about[f"scrambling factor[{port}]"] = gauge.scrambling
+            about[f"multiplicity[{port}]"] = self.multiplicity[port]
+            if needs is not None:
+                about[f"predicted rows[{port}]"] = needs.buffer(port)
+                for other in ports:
+                    if other != port:
+                        about[f"lag[{port}→{other}]"] = round(needs.lags[port][other])
+            about[f"held rows[{port}]"] = places.held(port)
+            about[f"rows on disk[{port}]"] = places.aside[port].rows
+        return about
+
+    def snapshot(self) -> dict[str, Any]:
+        """All that is measured."""
+        return {
+            "gauges": [each.snapshot() for each in self.gauges],
+            "multiplicity": list(self.multiplicity),
+            "late": list(self.late),
+            "given up": list(self.given_up),
+            "fresh": self._fresh,
+        }
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on from a snapshot."""
+        for gauge, each in zip(self.gauges, saved["gauges"], strict=True):
+            gauge.restore(each)
+        self.multiplicity = list(saved["multiplicity"])
+        self.late, self.given_up = list(saved["late"]), list(saved["given up"])
+        self._fresh = saved["fresh"]
