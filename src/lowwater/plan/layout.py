@@ -23,7 +23,8 @@ the least of it. From there on, a kernel whose promises follow from promises alo
 everywhere. That is so for all kernels but a few. Sessions tell the start of the earliest one open,
 and windows that answer gradually (or from a table) what is out: that depends on rows they hold.
 So does what a join tells in front of which rows wait, to come out in order, and what one tells that
-measures its inputs. Stamps tell when rows came. Behind one of these, an order begins a new stage.
+measures its inputs. Stamps tell when rows came. Behind one of these, what would be combined begins
+a new stage.
 
 Invariant: in every stage, two rows that any of its operators must bring together enter with equal
 keys, or the stage is single, or the operator is the combined one. An order that only row-wise
@@ -180,7 +181,9 @@ class _Planner:
             wanted = {key for key in wanted if _restricted(key, members) in keys}
         wanted = {key for key in wanted if _covers(key, feeds) and self._type(key) is not None}
         if not wanted:
-            return self._combine(operator, stage, feeds, met)
+            return self._alike(operator.index, number) and self._combine(
+                operator, stage, feeds, met
+            )
         for group in met:
             stage.groups.remove(group)
         stage.groups.append((feeds.union(*(members for members, _ in met)), wanted))
