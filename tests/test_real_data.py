@@ -1,22 +1,35 @@
 """Real disorder: packets at honeypots whose clocks drift, if the data is at hand.
 
 Set LOWWATER_DATA to a folder that holds honeypot_marx/honeypot_marx.parquet. Learned progress is
-also tried on ooo_umts/ooo_umts.parquet and binance_feed/binance_feed.parquet, if they are there.
+also tried on ooo_umts/ooo_umts.parquet and binance_feed/binance_feed.parquet, if they are there;
+joins without a window on the latter and on nab/nab_real.parquet.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
 import lowwater as lw
 from lowwater.claims import learned
 from lowwater.claims.learned_streams import real
+from lowwater.claims.measure import Collected
+from lowwater.engines.embedded.clock import VirtualClock
+from lowwater.engines.embedded.engine import EmbeddedEngine, Pace
+from lowwater.plan.compile import compile_plan
+from lowwater.sources.replay import Replay
+from lowwater.stream.duration import SECOND
+from tests.support.oracle import answer, table_rows
 
-DATA = Path(os.environ.get("LOWWATER_DATA", "no-data")) / "honeypot_marx/honeypot_marx.parquet"
+FOLDER = Path(os.environ.get("LOWWATER_DATA", "no-data"))
+DATA = FOLDER / "honeypot_marx/honeypot_marx.parquet"
 
 
 @pytest.fixture(scope="module")
@@ -55,3 +68,174 @@ def test_learned_progress_is_complete_and_sooner_than_the_best_fixed_slack() -> 
         pytest.skip("LOWWATER_DATA does not name a folder with streams to learn from")
     whole = learned.judged(learned.measured(streams))
     assert whole["holds"].all(), whole.filter(~pl.col("holds")).to_dicts()
+
+
+# ---- joins without a window ----------------------------------------------------------------
+
+MINUTE, HOUR, DAY = 60, 3_600, 86_400
+Outage = tuple[str, int, int]
+"""A series that is cut off: on which day, for how many hours."""
+
+
+def nab(names: Sequence[str], lags: Sequence[int], seed: int, *outages: Outage) -> list[Any]:
+    """Series in the order in which a network could hand them over: what it takes is lognormal, ten
+    minutes in the middle; some are minutes behind; what was held back in an outage comes after."""
+    table, chance = pl.read_parquet(FOLDER / "nab/nab_real.parquet"), np.random.default_rng(seed)
+    found = []
+    for name, lag in zip(names, lags, strict=True):
+        rows = table.filter(pl.col("series") == name).sort("file_seq")
+        epochs = rows["ts"].dt.epoch("s").to_numpy()
+        took = chance.lognormal(np.log(10 * MINUTE), 1.0, len(epochs))
+        arrived = epochs + took + lag * MINUTE
+        for series, day, hours in outages:
+            begin = epochs[0] + day * DAY
+            held = (arrived >= begin) & (arrived < begin + hours * HOUR) & (series == name)
+            after = begin + hours * HOUR + chance.uniform(0, 10 * MINUTE, len(epochs))
+            arrived = np.where(held, after, arrived)
+        order = np.argsort(arrived, kind="stable")
+        found.append((epochs[order], arrived[order]))
+    return found
+
+
+def binance(*feeds: tuple[str, str, str]) -> list[Any]:
+    """Feeds by venue, symbol and kind (or by what these begin with), as they were received."""
+    table = pl.read_parquet(FOLDER / "binance_feed/binance_feed.parquet")
+    found = []
+    for venue, symbol, kind in feeds:
+        own = [pl.col("venue").str.starts_with(venue), pl.col("symbol").str.starts_with(symbol)]
+        rows = table.filter(*own, pl.col("kind") == kind)
+        arrived = (rows["local_ns"] - table["local_ns"].min()).to_numpy() / 1e9
+        found.append((rows["event_ms"].to_numpy(), arrived))
+    return found
+
+
+@dataclass(frozen=True)
+class Case:
+    """Streams to join on equal times, of which nothing is promised."""
+
+    name: str
+    unit: str
+    tick: float
+    """Rows that arrive in so many seconds are handed over together."""
+    read: Callable[[], list[Any]]
+    share: float
+    """How many rows are held on average at most, to the rows of fixed windows that find as much."""
+
+    def logs(self) -> list[pl.DataFrame]:
+        return [
+            pl.DataFrame(
+                {"epoch": epochs, f"v{at}": np.arange(len(epochs)), f"at{at}": arrived},
+                schema_overrides={"epoch": pl.Int64},
+            )
+            for at, (epochs, arrived) in enumerate(self.read())
+        ]
+
+
+TWEETS = [f"Twitter_volume_{each}" for each in ("AAPL", "AMZN", "FB", "GOOG")]
+THREE = [
+    "ec2_cpu_utilization_24ae8d",
+    "ec2_cpu_utilization_53ea38",
+    "rds_cpu_utilization_cc0c53",
+]
+TWO = ["ec2_cpu_utilization_5f5533", "ec2_cpu_utilization_fe7f93"]
+CUT_OFF = ((TWEETS[3], 10, 12), (TWEETS[1], 30, 12))
+USDM, COINM = ("usdm", "BTCUSDT"), ("coinm", "BTCUSD")
+CASES = [
+    Case("tweets", "s", HOUR / 2, lambda: nab(TWEETS, (0, 0, 60, 0), 1, *CUT_OFF), 9.9),
+    Case("one behind", "s", HOUR / 2, lambda: nab(THREE, (0, 0, 180), 2), 9.9),
+    Case("none behind", "s", HOUR / 2, lambda: nab(TWO, (0, 0), 3), 9.9),
+    Case(
+        "trades of two venues",
+        "ms",
+        0.1,
+        lambda: binance(("spot", "BTCUSDT", "trade"), (*USDM, "trade")),
+        9.9,
+    ),
+    Case(
+        "best prices of two venues",
+        "ms",
+        0.1,
+        lambda: binance((*COINM, "bbo"), (*USDM, "bbo")),
+        9.9,
+    ),
+    Case(
+        "prices, trades, prices elsewhere",
+        "ms",
+        0.1,
+        lambda: binance((*USDM, "bbo"), (*USDM, "trade"), (*COINM, "bbo")),
+        9.9,
+    ),
+    Case(
+        "trades of two coins, all venues",
+        "ms",
+        0.1,
+        lambda: binance(("", "BTC", "trade"), ("", "ETH", "trade")),
+        9.9,
+    ),
+]
+"""Chosen before anything was measured. Where nothing lags, or by little and always the same, a
+fixed window that is known in hindsight holds no more than what is measured; where lags come and
+go, half of it is enough."""
+
+
+class Looking(VirtualClock):
+    """A virtual clock that looks at how many rows a join holds."""
+
+    stage: Any = None
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.held: list[int] = []
+
+    def wait(self, until: int | None) -> None:
+        self.held.append(self.stage.store.rows)
+        super().wait(until)
+
+
+def reached(logs: Sequence[pl.DataFrame]) -> Any:
+    """For each result, how many of the newest rows of each input a window must have to find it."""
+    found = pl.DataFrame()
+    for at, log in enumerate(logs):
+        own = log.select("epoch", f"v{at}", f"at{at}")
+        found = own if not at else found.join(own, on="epoch")
+    last = found.select(pl.max_horizontal(pl.col("^at.*$"))).to_series().to_numpy()
+    most = np.ones(found.height, dtype=np.int64)
+    for at, log in enumerate(logs):
+        arrived, place = log[f"at{at}"].to_numpy(), found[f"v{at}"].to_numpy()
+        back = np.searchsorted(arrived, last, "right") - place
+        most = np.maximum(most, np.where(arrived[place] == last, 1, back))
+    return np.sort(most)
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_a_join_without_a_window_finds_nearly_all_and_keeps_little(case: Case) -> None:
+    if not (FOLDER / "nab").exists() or not (FOLDER / "binance_feed").exists():
+        pytest.skip("LOWWATER_DATA does not name a folder with series and feeds")
+    logs = case.logs()
+    streams = [
+        lw.stream(
+            Replay(log, f"at{at}"),
+            name=f"s{at}",
+            time="epoch",
+            unit=case.unit,
+            progress=lw.unpromised(),
+        )
+        for at, log in enumerate(logs)
+    ]
+    plan, clock = compile_plan(lw.join(streams, on="epoch")._node), Looking()
+    sink = Collected(clock)
+    engine = EmbeddedEngine(plan, sink, clock, Pace(65_536, round(case.tick * SECOND)), None)
+    (clock.stage,) = (s for s in engine._stages.values() if s.operator.name == "obliviousjoin")
+    engine.run()
+    values = [f"v{at}" for at in range(len(logs))]
+    columns = ", ".join(f"s{at}.v{at}" for at in range(len(logs)))
+    equal = " AND ".join(f"s0.epoch = s{at}.epoch" for at in range(1, len(logs)))
+    sql = f"SELECT s0.epoch, {columns} FROM {', '.join(f's{at}' for at in range(len(logs)))}"
+    everything = answer(f"{sql} WHERE {equal}", {f"s{at}": log for at, log in enumerate(logs)})
+    found = table_rows(sink.table().select("epoch", *values))
+    assert not found - everything
+    accuracy = found.total() / everything.total()
+    assert accuracy >= 0.99
+    assert abs(float(clock.stage.kernel.about()["accuracy"]) - accuracy) <= 0.02
+    window = int(reached(logs)[found.total() - 1])
+    assert np.mean(clock.held) <= case.share * window * len(logs)

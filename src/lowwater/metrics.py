@@ -176,19 +176,23 @@ class RunMetrics:
         raise OptionError(unknown_name("stream", name, (each.name for each in self.streams)))
 
 
-ALIKE = ("accuracy", "expected accuracy", "multiplicity")
-"""What is the same of all copies of an operator, or nearly: the mean is told."""
+SHARES = frozenset({"accuracy", "expected accuracy"})
+"""Numbers that are shares of a whole."""
+GREATEST = frozenset({"multiplicity"})
+"""Numbers of which the greatest is that of the whole."""
 
 
 def together(parts: Sequence[Mapping[str, str | int | float]]) -> dict[str, str | int | float]:
-    """What several copies of an operator tell, as one: numbers added up, texts with how many."""
+    """What several copies of an operator tell, as one: numbers added up, texts with how many; of
+    shares the mean, because copies have about as many rows each."""
     found: dict[str, str | int | float] = {}
     for name in dict.fromkeys(name for part in parts for name in part):
         values = [part[name] for part in parts if name in part]
         numbers = [value for value in values if not isinstance(value, str)]
         if numbers:
-            mean = name.startswith(ALIKE)
-            found[name] = sum(numbers) / len(numbers) if mean else sum(numbers)
+            kind = name.partition("[")[0]
+            whole = max(numbers) if kind in GREATEST else sum(numbers)
+            found[name] = whole / len(numbers) if kind in SHARES else whole
             continue
         counts = Counter(map(str, values)).most_common()
         shares = (f"{text} ({count} of {len(values)} buckets)" for text, count in counts)

@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from lowwater.bench import BENCHMARKS, PARTS, run, spark_closes, spark_ordered
+from lowwater.bench import BENCHMARKS, PARTS, run, spark_closes, spark_oblivious, spark_ordered
 from lowwater.bench.many_groups import QUERIES, millis
 from lowwater.bench.spark_compare import agreement
 from lowwater.bench.spark_data import BEGIN, Flow, write_files
@@ -119,7 +119,8 @@ def test_descendants_of_a_process_and_what_they_used():
 
 
 def test_parts_can_be_named_and_others_are_refused():
-    assert {"W1", "W2", "W3", "W4", "closes", "small", "groups", "ordered", "growth"} == set(PARTS)
+    large = {"W1", "W2", "W3", "W4", "growth"}
+    assert large | {"closes", "small", "groups", "ordered", "oblivious"} == set(PARTS)
     assert not set(PARTS) & set(BENCHMARKS)
     with pytest.raises(OptionError, match="W9"):
         run(["W9"])
@@ -209,3 +210,51 @@ def test_pairs_are_compared_up_to_the_last_that_may_be_held_back():
     assert spark_ordered.same_pairs(ours, theirs)
     assert not spark_ordered.same_pairs(ours, pairs((0, 1), (2, 3), (2, 4)))
     assert not spark_ordered.same_pairs(ours, pl.DataFrame())
+
+
+def times(*seconds: float) -> pl.DataFrame:
+    micros = pl.Series([round(each * 1e6) for each in seconds]).cast(pl.Datetime("us", "UTC"))
+    return pl.DataFrame({"ts": micros, "v": range(len(seconds))})
+
+
+def test_a_watermark_finds_what_comes_before_it_has_passed():
+    """It is at 10 before the second batch and at 12 before the third."""
+    given = [[times(10, 20), times(7), times(12, 21)], [times(10), times(9, 12), times(7, 20, 21)]]
+    late = spark_oblivious.lateness(given)
+    assert sorted(late.tolist()) == [-10_000_000, -9_000_000, -8_000_000, 0, 5_000_000]
+    shares = [spark_oblivious.found_within(late, each) for each in (0, 1, 5_000, 5_001)]
+    assert shares == [0.6, 0.8, 0.8, 1.0]
+    assert spark_oblivious.least_delay(late, 0.6) == 0
+    assert spark_oblivious.least_delay(late, 0.8) == 1
+    assert spark_oblivious.least_delay(late, 1.0) == 5_001
+
+
+def test_results_that_are_missing_or_too_many_are_counted():
+    everything = spark_oblivious.pairs(times(1, 2, 2), times(2, 3, 2))
+    assert everything.height == 4
+    assert spark_oblivious.found(everything.head(3), everything) == 0.75
+    assert spark_oblivious.made_up(everything, everything) == 0
+    assert spark_oblivious.made_up(pl.concat([everything, everything.head(2)]), everything) == 2
+    other = everything.with_columns(v=pl.lit(9, dtype=pl.Int64))
+    assert spark_oblivious.made_up(other, everything) == 4
+    assert spark_oblivious.same_pairs(everything, everything.reverse())
+    assert not spark_oblivious.same_pairs(everything, other)
+    assert not spark_oblivious.same_pairs(everything, pl.DataFrame())
+
+
+def test_times_of_two_sources_can_be_equal_and_one_is_behind():
+    first, second = (flow.rows(0, 20_000) for flow in spark_oblivious.flows())
+    grid = round(1e6 / spark_oblivious.RATE)
+    assert (first["ts"].dt.epoch("us") % grid == 0).all()
+    ahead = (first["ts"].max() - second["ts"].max()).total_seconds()  # type: ignore[operator]
+    assert ahead == pytest.approx(spark_oblivious.BEHIND, abs=0.1)
+    partners = spark_oblivious.pairs(first, first).height / first.height
+    assert 1.5 < partners < 2.5  # itself, and about one more
+
+
+def test_what_is_kept_is_read_off_in_the_end_and_half_way():
+    kept = [Batch(at, at, 10, {"triggerExecution": 5}, 0, 0, at * 100, at * 8) for at in range(5)]
+    ran = Ran("ours", [*kept, batch(5, 5.0, 5, rows=0)], 6.0, Usage())
+    assert spark_oblivious.kept_rows(ran, 1.0) == 400
+    assert spark_oblivious.kept_rows(ran, 0.5) == 100
+    assert spark_oblivious.kept_bytes(ran) == 32

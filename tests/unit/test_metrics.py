@@ -65,3 +65,11 @@ def test_what_copies_of_an_operator_tell_is_put_together() -> None:
     assert together(parts) == {"strategy": "a", "rows": 3, "more": 0.5}
     mixed = together([{"strategy": "a"}, {"strategy": "b"}, {"strategy": "b"}])
     assert mixed == {"strategy": "b (2 of 3 buckets); a (1 of 3 buckets)"}
+
+
+def test_shares_are_not_added_up_and_of_multiplicities_the_greatest_counts() -> None:
+    parts = [
+        {"accuracy": 1.0, "multiplicity[0]": 5, "held rows[0]": 7},
+        {"accuracy": 0.5, "multiplicity[0]": 9, "held rows[0]": 1},
+    ]
+    assert together(parts) == {"accuracy": 0.75, "multiplicity[0]": 9, "held rows[0]": 8}

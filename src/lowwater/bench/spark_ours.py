@@ -9,7 +9,7 @@ from lowwater.bench.spark_data import DISORDER
 from lowwater.bench.spark_plain import KEY
 from lowwater.joins.ordered.strategy import Order
 from lowwater.operators.flush import Flush
-from lowwater.progress.contract import Contract, Idle, ordered, within
+from lowwater.progress.contract import Contract, Idle, ordered, unpromised, within
 
 
 def tumbling(sources: list[Any], buckets: int | None = None, flush: Flush | None = None) -> Any:
@@ -50,6 +50,12 @@ def _latest(sources: list[Any], band: int, order: Order | None = None) -> Stream
     left, right = _streams(sources, within(DISORDER))
     found = left.join(right, on=["k"], within=f"{band} seconds", order=order)
     return found.select("k", "ts", "ts_right", at="greatest(ts, ts_right)")
+
+
+def equal_times(sources: list[Any], **options: Any) -> Any:
+    """Pairs of rows of equal times, of which nothing is promised."""
+    left, right = _streams(sources, unpromised())
+    return left.join(right, on="ts", **options).select("ts", "v", "v_right").to_spark()
 
 
 def windowed(sources: list[Any], length: str, disorder: str) -> Any:

@@ -53,6 +53,15 @@ def pairs(sources: list[Any], band: int, delay: str) -> Any:
     return found.select("k", "ts", "ts_right", F.greatest("ts", "ts_right").alias("at"))
 
 
+def equal_times(sources: list[Any], delay: str | None = None) -> Any:
+    """Pairs of rows of equal times; without a delay, rows are kept for ever."""
+    from pyspark.sql import functions as F  # noqa: PLC0415
+
+    left, right = sources if delay is None else (e.withWatermark("ts", delay) for e in sources)
+    right = right.select(F.col("ts").alias("ts_right"), F.col("v").alias("v_right"))
+    return left.join(right, F.col("ts") == F.col("ts_right")).select("ts", "v", "v_right")
+
+
 def counted(rows: Any, length: str, *groups: str, slide: tuple[str, ...] = ()) -> Any:
     """Rows a window and group."""
     from pyspark.sql import functions as F  # noqa: PLC0415

@@ -66,6 +66,8 @@ class Batch:
     """What Spark says its state takes in memory; of the newest version, where it tells."""
     state_rows: int
     state_bytes: int
+    in_memory: int = 0
+    """Rows that joins without a window did not put aside."""
 
     @property
     def trigger(self) -> int:
@@ -226,6 +228,12 @@ def as_batch(progress: Any) -> Batch:
         sum(_state_bytes(each) for each in operators),
         sum(each["rows"] for each in about),
         sum(each["bytes"] for each in about),
+        sum(
+            rows
+            for each in about
+            for name, rows in each["about"].items()
+            if name[:9] == "held rows"
+        ),
     )
 
 

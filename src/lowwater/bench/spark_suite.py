@@ -14,6 +14,7 @@ from lowwater.bench.spark_compare import Row
 from lowwater.bench.spark_groups import run_groups
 from lowwater.bench.spark_large import run_growth, run_w1, run_w2, run_w3
 from lowwater.bench.spark_live import run_w4
+from lowwater.bench.spark_oblivious import run_oblivious
 from lowwater.bench.spark_ordered import run_ordered
 from lowwater.bench.spark_small import run_small
 
@@ -26,6 +27,7 @@ PARTS: Mapping[str, Callable[[], Iterator[Row]]] = {
     "small": run_small,
     "groups": run_groups,
     "ordered": run_ordered,
+    "oblivious": run_oblivious,
     "growth": run_growth,
 }
 """Parts that can be run by themselves, by name."""

@@ -59,6 +59,9 @@ class Kernel:
     while there is :attr:`more`."""
     copies = 1
     """How many copies of this kernel share the work, each with some of the rows."""
+    in_batches = False
+    """Whether rows come in batches that have no order in themselves; then the engine says when all
+    of a batch are in (:meth:`all_in`)."""
 
     def __init__(self, store: ChunkStore, ports: int = 1):
         self.store = store
@@ -98,6 +101,10 @@ class Kernel:
 
     def took(self, nanoseconds: int) -> None:
         """Be told how long the last step took."""
+
+    def all_in(self) -> Sequence[Element]:
+        """Be told that all rows and promises of a batch are in; what leaves then."""
+        return []
 
     def asks(self) -> Sequence[Ask]:
         """The progress that would let this kernel answer something it holds back."""
