@@ -24,7 +24,7 @@ from lowwater.stream.element import BEGINNING, END_OF_TIME
 
 START = 256
 """Rows to measure before anything is concluded."""
-BLOCKS = 4
+BLOCKS = 1
 """A factor measured over few times as many rows as itself is thought larger, by this over these."""
 MEMORY = 10.0
 """What usually is: as many rows as may have so many among them that need more."""

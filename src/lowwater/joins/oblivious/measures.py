@@ -1,7 +1,8 @@
 """What is measured of the inputs of a window-oblivious join, and what it says of memory and loss.
 
 The lag between two inputs is what is left of the rows held when disorder is taken off: rows of one
-that the other has not passed, less those that come while the other sorts itself out.
+that the other has not passed, less those that come while the other sorts itself out. An input with
+none of these is behind by what the other holds of what it has not reached.
 """
 
 from __future__ import annotations
@@ -85,16 +86,22 @@ class Measures:
             Traits(rate or 1.0, min(gauge.factor or 0, gauge.rows), many)
             for gauge, rate, many in zip(self.gauges, rates, self.multiplicity, strict=True)
         )
-        lags = []
-        for one, own in enumerate(traits):
-            values, far = places.values(one), places.aside[one].rows
-            ahead = (int((values >= gauge.bound).sum()) + far for gauge in self.gauges)
-            lags.append(
-                tuple(
-                    count - own.rate * mate.disorder / mate.rate
-                    for count, mate in zip(ahead, traits, strict=True)
-                )
-            )
+        values = [places.values(port) for port in range(len(traits))]
+        far = [each.rows for each in places.aside]
+        tops = self.tops
+
+        def lag(one: int, other: int) -> float:
+            """Rows that one input is ahead of another, or behind it if there are none."""
+            own, mate = traits[one], traits[other]
+            ratio = own.rate / mate.rate
+            ahead = int((values[one] >= self.gauges[other].bound).sum()) + far[one]
+            if not ahead:
+                since = int((values[other] >= tops[one]).sum()) + far[other] - mate.disorder
+                ahead = -round(max(0, since) * ratio)
+            return ahead - ratio * mate.disorder
+
+        ports = range(len(traits))
+        lags = [tuple(lag(one, other) for other in ports) for one in ports]
         return Needs(traits, tuple(lags))
 
     @property
