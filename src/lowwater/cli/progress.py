@@ -205,6 +205,7 @@ def summary(progress: PipelineProgress, how: str) -> list[str]:
             escape(f"  {_late(each, query, many)}") for each in query.streams if each.refused_rows
         ]
         lines += [escape(f"  {each}") for each in query.choices]
+        lines += [escape(f"  {each.words}") for each in query.joins]
     return lines
 
 

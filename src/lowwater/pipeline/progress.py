@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -36,6 +36,28 @@ class StreamProgress:
 
 
 @dataclass(frozen=True)
+class JoinProgress:
+    """A join without a window, and what it gave up."""
+
+    title: str
+    accuracy: float
+    """The share of results that was found, estimated."""
+    late_rows: int
+    given_up_rows: int
+
+    @property
+    def words(self) -> str:
+        """In words."""
+        lost = [f"{self.late_rows:,} rows came too late for it"] if self.late_rows else []
+        if self.given_up_rows:
+            lost.append(f"{self.given_up_rows:,} had no place in memory")
+        if not lost:
+            return f"{self.title}: all results found"
+        share = f"about {self.accuracy * 100:.5g} % of results found"
+        return f"{self.title}: {share}; {', '.join(lost)}"
+
+
+@dataclass(frozen=True)
 class QueryProgress:
     """A query."""
 
@@ -50,6 +72,8 @@ class QueryProgress:
     streams: tuple[StreamProgress, ...]
     choices: tuple[str, ...] = ()
     """Which strategies operators chose, and why."""
+    joins: tuple[JoinProgress, ...] = ()
+    """What joins without a window found."""
 
 
 @dataclass(frozen=True)
@@ -107,6 +131,7 @@ def _query_json(query: QueryProgress) -> dict[str, Any]:
             }
             for each in query.streams
         ],
+        **({"joins": [asdict(each) for each in query.joins]} if query.joins else {}),
     }
 
 
@@ -140,6 +165,16 @@ def query_progress(
             f"{each.title}: {each.about['strategy']}, {each.about['because']}"
             for each in metrics.operators
             if "switches" in each.about
+        ),
+        tuple(
+            JoinProgress(
+                each.title,
+                float(each.about["accuracy"]),
+                int(each.about["late rows"]),
+                int(each.about["rows given up"]),
+            )
+            for each in metrics.operators
+            if "accuracy" in each.about
         ),
     )
 

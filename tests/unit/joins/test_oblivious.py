@@ -303,6 +303,15 @@ def test_a_cap_on_memory_is_kept_and_auto_loses_nothing_it_need_not_lose() -> No
     assert join.about["accuracy"] == 1.0
 
 
+def test_more_rows_at_once_than_memory_holds_go_to_disk() -> None:
+    join = Join(memory=8_000)
+    join.push(0, list(range(3_000)))
+    assert join.store.bytes <= 8_000
+    join.push(1, list(range(3_000)))
+    assert join.store.bytes <= 8_000
+    assert join.results == 3_000
+
+
 def test_without_relief_a_cap_costs_results_and_says_so() -> None:
     join = Join(memory=8_000, strategy="plain")
     stepped(join, 3_000, behind=1_000)

@@ -256,6 +256,8 @@ class ObliviousJoin(MultiJoin):
             self._fresh = 0
             for port in self._shape.ports:
                 self._drop_to(port, self._threshold(port))
+        if self._memory_allowed is not None and self._places.memory > self._cap:
+            results += self._choose()
         while self._memory_allowed is not None and self._places.memory > self._cap:
             results += self._give_up()
         return [*results, *self._tell()]
