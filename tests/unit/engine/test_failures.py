@@ -132,6 +132,7 @@ SAMPLES = [
     errors.BadInput("no time"),
     errors.OperatorError("sort#1", ValueError("x")),
     errors.CheckpointError("another plan"),
+    errors.StateError("a page is gone"),
     errors.SinkError("disk full"),
 ]
 

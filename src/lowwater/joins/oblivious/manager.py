@@ -79,8 +79,9 @@ class Manager:
         return self.mode, self.reason, self.switches
 
     def restore(self, saved: Any) -> None:
-        """Go on from a snapshot."""
-        self.mode, self.reason, self.switches = saved
+        """Go on from a snapshot; a strategy that is asked for now counts."""
+        if self._options.strategy == "auto":
+            self.mode, self.reason, self.switches = saved
 
 
 def _because(needs: Needs, takes: dict[Mode, float], mode: Mode, cap: int) -> str:

@@ -217,6 +217,8 @@ class ObliviousJoin(MultiJoin):
     def _choose(self) -> list[Chunk]:
         """Measure and let the manager choose, now and then; what leaves if rows wait no more."""
         places, held = self._places, self.store.rows
+        if not self._sorts and any(places.waiting):  # they were to be sorted before a restart
+            return self._let_go()
         over = self._manager.chooses and places.memory > FITS * self._cap
         if not held or not (over or self._measures.due(held)):
             return []
