@@ -137,7 +137,7 @@ def test_a_single_row_far_ahead_moves_nothing() -> None:
 def test_records_stay_few_and_say_less_never_more() -> None:
     records, keys = Records(), np.arange(1, 40_001)
     for at in range(0, 40_000, 100):
-        records.extend(keys[at : at + 100], at + 1, at)
+        records.extend(keys[at : at + 100], keys[at : at + 100], at)
         records.thin()
         assert len(records.snapshot()[0]) <= LIMIT
     for position in (1, 500, 20_000, 39_990, 40_000):

@@ -38,14 +38,14 @@ class Records:
         """The greatest value so far."""
         return int(self._values[-1]) if len(self._values) else BEGINNING
 
-    def extend(self, values: Ticks, position: int, now: int) -> None:
-        """Take rows in, the first of which has a position."""
+    def extend(self, values: Ticks, positions: Ticks, now: int) -> None:
+        """Take rows in, each of which has a position; none is before the last one."""
         tops = np.empty(len(values) + 1, dtype=np.int64)
         tops[0], tops[1:] = self.top, values
         np.maximum.accumulate(tops, out=tops)
         rose = np.flatnonzero(tops[1:] > tops[:-1])
         if len(rose):
-            self._at = np.concatenate([self._at, rose + position])
+            self._at = np.concatenate([self._at, positions[rose]])
             self._values = np.concatenate([self._values, values[rose]])
             self._when = np.concatenate([self._when, np.full(len(rose), now, dtype=np.int64)])
 
