@@ -248,6 +248,37 @@ def test_state_stays_small_and_marks_follow() -> None:
     assert (join.store.rows, join.store.bytes) == (0, 0)
 
 
+def test_rows_that_met_are_not_kept_where_values_come_once() -> None:
+    join = Join()
+    keys = [scrambled(3_000, 200, seed) for seed in (1, 2)]
+    held = []
+    for at in range(0, 3_000, 10):
+        for port in (0, 1):
+            join.push(port, keys[port][at : at + 10])
+        held.append(join.store.rows)
+    assert join.results == 3_000
+    assert max(held[150:]) < 250  # of some 400 that could still be met, those that were not
+    assert join.about["accuracy"] == 1.0
+
+
+def test_a_value_that_comes_again_after_its_rows_met_is_noticed_and_counted() -> None:
+    join = Join()
+    keys = [scrambled(3_000, 200, seed) for seed in (1, 2)]
+    for at in range(0, 2_000, 10):
+        for port in (0, 1):
+            join.push(port, keys[port][at : at + 10])
+    again = next(key for key in keys[0][1_900:1_950] if key in keys[1][:1_950])
+    before = join.results
+    join.push(0, [again])
+    assert join.results == before
+    assert (join.about["late rows"], join.about["multiplicity[0]"]) == (1, 2)
+    for at in range(2_000, 3_000, 10):
+        for port in (0, 1):
+            join.push(port, keys[port][at : at + 10])
+    assert join.store.rows > 250  # what met is kept from then on
+    assert join.results == 3_000
+
+
 def test_an_input_that_lags_is_waited_for() -> None:
     join = Join()
     stepped(join, 1_500, behind=1_000)

@@ -64,8 +64,8 @@ class Aside:
             return
         self._least = END_OF_TIME
         held = held.sort(self._ticks)
-        size = max(self.page_rows, held.height // PAGES)
-        for page in held.iter_slices(size):
+        pages = min(PAGES, max(1, held.height // self.page_rows))
+        for page in held.iter_slices(-(-held.height // pages)):
             least = int(page.select(self._ticks.first()).item())
             self._store.put(self._pages, least, page)
 

@@ -86,6 +86,11 @@ class Gauge:
         return top + 1 if top > BEGINNING else BEGINNING
 
     @property
+    def measures(self) -> bool:
+        """Whether its marks are measured, and there is something to go by."""
+        return self._known is None and self._places is not None
+
+    @property
     def factor(self) -> int | None:
         """The scrambling factor in force, in rows; None before there is one."""
         if self._known is not None or self._places is None:

@@ -51,8 +51,17 @@ class Measures:
         """Measure the rows that were taken in."""
         for port, ticks in enumerate(self._together):
             if ticks:
-                self.gauges[port].observe(np.concatenate(ticks), now)
+                together = np.concatenate(ticks)
+                self.gauges[port].observe(together, now)
+                if len(together) > 1:
+                    self._count(port, together)
                 ticks.clear()
+
+    @property
+    def unique(self) -> bool:
+        """Whether no input has had a value twice, as far as that is measured."""
+        measured = all(gauge.measures for gauge in self.gauges)
+        return measured and max(self.multiplicity) == 1
 
     @property
     def tops(self) -> list[int]:
@@ -70,13 +79,19 @@ class Measures:
         """Look at all rows in memory."""
         self._fresh = 0
         for port in range(len(self.gauges)):
-            values = places.values(port)
-            if len(values):
-                most = int(np.unique(values, return_counts=True)[1].max())
-                self.multiplicity[port] = max(self.multiplicity[port], most)
+            self._count(port, places.values(port))
 
-    def needs(self, places: Places, now: int) -> Needs | None:
-        """What is needed, by what is measured; None before enough is."""
+    def _count(self, port: int, ticks: Ticks) -> None:
+        """See how often a value comes."""
+        if len(ticks):
+            most = int(np.unique(ticks, return_counts=True)[1].max())
+            self.multiplicity[port] = max(self.multiplicity[port], most)
+
+    def needs(self, places: Places, now: int, reading: bool = True) -> Needs | None:
+        """What is needed, by what is measured; None before enough is.
+
+        Without ``reading`` rows, it is known to the slice in which they are kept.
+        """
         if any(gauge.factor is None for gauge in self.gauges):
             return None
         rates = [gauge.rate(now) for gauge in self.gauges]
@@ -86,7 +101,13 @@ class Measures:
             Traits(rate or 1.0, min(gauge.factor or 0, gauge.rows), many)
             for gauge, rate, many in zip(self.gauges, rates, self.multiplicity, strict=True)
         )
-        values = [places.values(port) for port in range(len(traits))]
+        values = [places.values(port) for port in range(len(traits))] if reading else []
+
+        def not_below(port: int, value: int) -> int:
+            if not reading:
+                return places.from_slice_of(port, value)
+            return int((values[port] >= value).sum())
+
         far = [each.rows for each in places.aside]
         tops = self.tops
 
@@ -94,9 +115,9 @@ class Measures:
             """Rows that one input is ahead of another, or behind it if there are none."""
             own, mate = traits[one], traits[other]
             ratio = own.rate / mate.rate
-            ahead = int((values[one] >= self.gauges[other].bound).sum()) + far[one]
+            ahead = not_below(one, self.gauges[other].bound) + far[one]
             if not ahead:
-                since = int((values[other] >= tops[one]).sum()) + far[other] - mate.disorder
+                since = not_below(other, tops[one]) + far[other] - mate.disorder
                 ahead = -round(max(0, since) * ratio)
             return ahead - ratio * mate.disorder
 
@@ -113,7 +134,7 @@ class Measures:
             found *= 1 - min(1.0, (late + given_up) / max(1, gauge.rows))
         return found
 
-    def about(self, places: Places, now: int) -> dict[str, str | int | float]:
+    def about(self, places: Places, now: int, reading: bool = True) -> dict[str, str | int | float]:
         """All figures, for people; inputs are numbered from 0."""
         about: dict[str, str | int | float] = {
             "accuracy": self.accuracy,
@@ -121,7 +142,7 @@ class Measures:
             "late rows": sum(self.late),
             "rows given up": sum(self.given_up),
         }
-        needs, ports = self.needs(places, now), range(len(self.gauges))
+        needs, ports = self.needs(places, now, reading), range(len(self.gauges))
         for port, gauge in enumerate(self.gauges):
             rate = gauge.rate(now)
             if rate is not None:

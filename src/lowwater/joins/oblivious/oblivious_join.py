@@ -70,7 +70,7 @@ class ObliviousJoin(MultiJoin):
         self._memory_allowed, self._now = options.memory, now
         self._measures = Measures(options, self.ports, shape.domain.ticks_per_second)
         self._manager = Manager(options)
-        self._places = Places(store, shape, slice_ticks)
+        self._places = Places(store, shape, slice_ticks, self._slicing)
         self._pledged = [BEGINNING] * self.ports  # what the inputs promise
         self._dropped = [BEGINNING] * self.ports
         self._swept = BEGINNING  # rows below were joined after they had waited
@@ -97,6 +97,7 @@ class ObliviousJoin(MultiJoin):
         self._begin_step()
         others = (each for at, each in enumerate(self._dropped) if at != port)
         self._measures.take(port, ticks, max(*others, self._swept))
+        self._notice_again(port, ticks)
         self._fresh += len(ticks)
         if not self.in_batches:
             self._measures.measure(self._at)
@@ -137,7 +138,27 @@ class ObliviousJoin(MultiJoin):
         low, high = self._span(port, rows)
         found = self._meet(port, rows, low, high)
         self._keep(port, rows, low, high)
-        return [found] if found is not None and found.height else []
+        if found is None or not found.height:
+            return []
+        if self._measures.unique and not self._sorts:
+            self._note_met(found)
+        return [found]
+
+    def _note_met(self, found: Chunk) -> None:
+        """Rows that met need not be kept where no value comes twice."""
+        time = self._shape.out_name(0, self._shape.times[0])
+        values = np.unique(self._shape.domain.array_of(found[time]))
+        if len(values) < found.height:  # one does
+            self._measures.multiplicity = [max(2, each) for each in self._measures.multiplicity]
+        else:
+            self._places.met.add(values)
+
+    def _notice_again(self, port: int, ticks: Ticks) -> None:
+        """A second row of a value whose rows have met and gone misses them."""
+        again = self._places.met.among(ticks) if len(self._places.met) else 0
+        if again:
+            self._measures.late[port] += again
+            self._measures.multiplicity[port] = max(2, self._measures.multiplicity[port])
 
     def _span(self, port: int, rows: Chunk) -> tuple[int, int]:
         ticks = self._places.ticks(port, rows)
@@ -222,10 +243,12 @@ class ObliviousJoin(MultiJoin):
         over = self._manager.chooses and places.memory > FITS * self._cap
         if not held or not (over or self._measures.due(held)):
             return []
-        self._measures.renew(places)
+        if not self.in_batches:  # a batch shows how often values come, and state is far away
+            self._measures.renew(places)
         if not self._manager.chooses:
             return []
-        sorted_before, needs = self._sorts, self._measures.needs(places, self._at)
+        sorted_before = self._sorts
+        needs = self._measures.needs(places, self._at, not self.in_batches)
         if needs is not None:
             row_bytes = places.memory / max(1, places.rows)
             self._manager.choose(needs, row_bytes, self._cap, PAGE_ROWS)
@@ -258,6 +281,8 @@ class ObliviousJoin(MultiJoin):
             self._fresh = 0
             for port in self._shape.ports:
                 self._drop_to(port, self._threshold(port))
+            if len(self._places.met):
+                self._places.drop_met(min(self._dropped))
         if self._memory_allowed is not None and self._places.memory > self._cap:
             results += self._choose()
         while self._memory_allowed is not None and self._places.memory > self._cap:
@@ -372,7 +397,8 @@ class ObliviousJoin(MultiJoin):
 
     def about(self) -> dict[str, str | int | float]:
         """What was measured, what is predicted and held, and what was given up."""
-        return {**self._manager.about(), **self._measures.about(self._places, self._at)}
+        measured = self._measures.about(self._places, self._at, not self.in_batches)
+        return {**self._manager.about(), **measured}
 
     def snapshot(self) -> dict[str, Any]:
         """All that is measured, and what was dropped."""

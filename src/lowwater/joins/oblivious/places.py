@@ -10,12 +10,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from lowwater.joins.multi_join import rows_of
 from lowwater.joins.multi_shape import MultiShape
 from lowwater.joins.oblivious.aside import Aside
+from lowwater.joins.oblivious.met import Met
 from lowwater.joins.oblivious.records import Ticks
 from lowwater.operators.time_buffer import TimeBuffer
+from lowwater.state.slicing import Slicing
 from lowwater.state.store import ChunkStore, read, take
 from lowwater.stream.element import Chunk
 
@@ -23,13 +26,20 @@ from lowwater.stream.element import Chunk
 class Places:
     """The rows of all inputs."""
 
-    def __init__(self, store: ChunkStore, shape: MultiShape, slice_ticks: Sequence[int]):
-        self._store, self._shape = store, shape
+    def __init__(
+        self,
+        store: ChunkStore,
+        shape: MultiShape,
+        slice_ticks: Sequence[int],
+        slicing: Sequence[Slicing],
+    ):
+        self._store, self._shape, self._slicing = store, shape, slicing
         self._times = [shape.names[port][shape.times[port]] for port in shape.ports]
         self.waiting = [
             TimeBuffer(store, _waiting(port), self._times[port], shape.domain, slice_ticks[port])
             for port in shape.ports
         ]
+        self.met = Met()
         self.aside = [Aside(store, port, shape.inside_time(port)) for port in shape.ports]
 
     def ticks(self, port: int, rows: Chunk) -> Ticks:
@@ -41,7 +51,7 @@ class Places:
         """Bytes of rows in memory."""
         sizes = self._store.bytes_of
         found = (sizes(rows_of(port)) + sizes(_waiting(port)) for port in self._shape.ports)
-        return sum(found) + sum(each.bytes for each in self.aside)
+        return sum(found) + sum(each.bytes for each in self.aside) + self.met.bytes
 
     @property
     def rows(self) -> int:
@@ -52,6 +62,12 @@ class Places:
         """Rows of an input in memory."""
         name = rows_of(port)
         kept = sum(self._store.rows_in(name, each) for each in self._store.slices(name))
+        return kept + self.waiting[port].rows + self.aside[port].loose
+
+    def from_slice_of(self, port: int, value: int) -> int:
+        """About how many rows of an input are not below a value; none is read for it."""
+        name, slice_ = rows_of(port), value // self._slicing[port].width
+        kept = sum(self._store.rows_in(name, each) for each in self._store.slices(name, slice_))
         return kept + self.waiting[port].rows + self.aside[port].loose
 
     def values(self, port: int) -> Ticks:
@@ -75,15 +91,29 @@ class Places:
                 self._store.put(name, slice_, stay)
         return [rows for rows in found if rows.height]
 
+    def drop_met(self, below: int) -> None:
+        """Drop the rows that have met all they can; remember their values, but not below one."""
+        met = pl.Series(self.met.settle(below))
+        for port in self._shape.ports if len(met) else ():
+            name, time = rows_of(port), self._shape.inside_time(port)
+            for slice_ in self._store.slices(name):
+                rows = take(self._store, name, slice_, slice_ + 1)
+                assert rows is not None
+                stay = rows.filter(~time.is_in(met.implode()))
+                if stay.height:
+                    self._store.put(name, slice_, stay)
+
     def snapshot(self) -> Any:
-        """What is known of the rows that wait."""
-        return [each.snapshot() for each in self.waiting], [each.snapshot() for each in self.aside]
+        """What is known of the rows that wait, and of those that have met."""
+        waiting, aside = ([p.snapshot() for p in each] for each in (self.waiting, self.aside))
+        return waiting, aside, self.met.snapshot()
 
     def restore(self, saved: Any) -> None:
         """Go on from a snapshot."""
         for port in self._shape.ports:
             self.waiting[port].restore(saved[0][port])
             self.aside[port].restore(saved[1][port])
+        self.met.restore(saved[2])
 
 
 def _waiting(port: int) -> str:
