@@ -93,13 +93,14 @@ class Places:
 
     def drop_met(self, below: int) -> None:
         """Drop the rows that have met all they can; remember their values, but not below one."""
-        met = pl.Series(self.met.settle(below))
+        met = self.met.settle(below)
         for port in self._shape.ports if len(met) else ():
             name, time = rows_of(port), self._shape.inside_time(port)
-            for slice_ in self._store.slices(name):
+            for slice_ in np.unique(met // self._slicing[port].width).tolist():
                 rows = take(self._store, name, slice_, slice_ + 1)
-                assert rows is not None
-                stay = rows.filter(~time.is_in(met.implode()))
+                if rows is None:
+                    continue
+                stay = rows.filter(~time.is_in(pl.Series(met).implode()))
                 if stay.height:
                     self._store.put(name, slice_, stay)
 
