@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 settings.register_profile(
     "quick",
-    max_examples=20,
+    max_examples=16,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
