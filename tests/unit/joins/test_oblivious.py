@@ -279,6 +279,17 @@ def test_a_value_that_comes_again_after_its_rows_met_is_noticed_and_counted() ->
     assert join.results == 3_000
 
 
+def test_values_that_met_take_no_more_than_half_of_a_cap() -> None:
+    join = Join(memory=1_000, strategy="plain")
+    stepped(join, 600)
+    for key in range(600, 3_000, 300):
+        for port in (0, 1):
+            join.push(port, list(range(key, key + 300)))
+            assert join.kernel._places.memory <= 1_000
+            assert join.kernel._places.met.bytes <= 500
+    join.end()
+
+
 def test_an_input_that_lags_is_waited_for() -> None:
     join = Join()
     stepped(join, 1_500, behind=1_000)

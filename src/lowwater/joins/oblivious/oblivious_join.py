@@ -150,7 +150,7 @@ class ObliviousJoin(MultiJoin):
         values = np.unique(self._shape.domain.array_of(found[time]))
         if len(values) < found.height:  # one does
             self._measures.multiplicity = [max(2, each) for each in self._measures.multiplicity]
-        else:
+        elif self._places.met.bytes + values.nbytes <= self._cap // 2:  # values take memory as well
             self._places.met.add(values)
 
     def _notice_again(self, port: int, ticks: Ticks) -> None:
