@@ -25,7 +25,7 @@ from lowwater.joins.shape import How
 from lowwater.operators.aggregates import UserAggregate
 from lowwater.operators.flush import Flush
 from lowwater.operators.keeping import Form
-from lowwater.plan import aggregating, builders, correcting, joining, multi_joining
+from lowwater.plan import aggregating, builders, correcting, joining, multi_joining, updating
 from lowwater.plan.compile import compile_plan
 from lowwater.plan.expecting import Rates
 from lowwater.plan.explain import explain
@@ -37,6 +37,7 @@ from lowwater.progress.contract import Contract, Generation, Idle, Jump, jump
 from lowwater.progress.spec import STREAM, LatePolicy, Stamp
 from lowwater.stream.duration import Duration
 from lowwater.stream.size import Size
+from lowwater.updates.options import Schedule, Windows, updates_of
 
 LateRows = Any
 """A table of late rows, a folder of such, or these by stream."""
@@ -114,6 +115,24 @@ class Stream:
         they are; how rows are cut into chunks is not defined.
         """
         return self._next(builders.applied(self._node, function, schema, _origin()))
+
+    def updates(
+        self,
+        key: str | Sequence[str],
+        schedule: Schedule | None = None,
+        *,
+        weights: Mapping[Hashable, float | Duration] | None = None,
+        budget: Duration | None = None,
+        complete_within: Duration | None = None,
+        windows: Windows | None = None,
+    ) -> Stream:
+        """The rows from here on as an update stream: each replaces the last of its key.
+
+        For what follows to be worked on under load only for the newest rows; the options are those
+        of :func:`lw.stream <lowwater.stream>`, where ``update_key=`` says it of a source.
+        """
+        by = updates_of(key, schedule, weights, budget, complete_within, windows)
+        return Stream(updating.updated(self._timed(), by, _origin()))
 
     # ---- many streams ----------------------------------------------------------------------
 
@@ -499,6 +518,12 @@ def stream(
     late: LatePolicy = "side",
     jump: Jump | None = jump("1 day"),  # noqa: B008
     punctuate: Generation | None = None,
+    update_key: str | Sequence[str] | None = None,
+    schedule: Schedule | None = None,
+    weights: Mapping[Hashable, float | Duration] | None = None,
+    budget: Duration | None = None,
+    complete_within: Duration | None = None,
+    windows: Windows | None = None,
 ) -> Stream:
     """Declare a stream: where its rows come from and what their order can be relied on.
 
@@ -507,7 +532,29 @@ def stream(
     progress. The promise holds per ``channel``. ``unit`` is what an integer time column counts in.
     With ``stamp="internal"`` rows are stamped on entry, with ``stamp="latent"`` where an operator
     needs a time; ``time`` then names the column to make.
+
+    ``update_key`` turns it into an update stream: each row replaces the last one of its key, and
+    when rows come faster than they can be worked on, only the newest of each key is.
+    ``schedule`` is which key is next: "in-place" the one that waits longest, "fifo" the one whose
+    newest row does, "linecutting" keys that are rarely updated before others, "auto" one of these
+    by how rates differ ("append" and "shedding" are what these are measured by: all rows, or a
+    random share). ``weights`` says which keys count more, as numbers or as how often each is
+    looked at, ``{"GOOG": "1 minute", "GM": "1 hour"}``. ``complete_within`` gives no row up as long
+    as none has to wait longer. ``windows`` is which window of a key is next: the newest that is
+    complete ("lazy") or that began ("eager"). ``budget`` is how much work a batch on Spark may
+    hold.
     """
+    options = {
+        "schedule": schedule,
+        "weights": weights,
+        "budget": budget,
+        "complete_within": complete_within,
+        "windows": windows,
+    }
+    if update_key is None:
+        given = next((name for name, value in options.items() if value is not None), None)
+        if given is not None:
+            raise OptionError(f"{given}= is for update streams; say update_key= too")
     node = declared(
         source,
         name=name,
@@ -524,4 +571,8 @@ def stream(
         punctuate=punctuate,
         origin=_origin(),
     )
-    return Stream(node, time if stamp == "latent" else None)
+    found = Stream(node, time if stamp == "latent" else None)
+    if update_key is None:
+        return found
+    by = updates_of(update_key, schedule, weights, budget, complete_within, windows)
+    return Stream(updating.updated(found._timed(), by, node.origin))

@@ -54,14 +54,18 @@ class Kernel:
     """Pairs of rows compared so far: what a join's work is measured by."""
     in_portions = False
     """Whether the engine lets work that can be cut wait for :meth:`go_on`."""
-    in_batches = False
-    """Whether rows come in batches that have no order, at the end of which :meth:`go_on` is called
-    while there is :attr:`more`."""
     copies = 1
     """How many copies of this kernel share the work, each with some of the rows."""
     in_batches = False
-    """Whether rows come in batches that have no order in themselves; then the engine says when all
-    of a batch are in (:meth:`all_in`)."""
+    """Whether rows come in batches that have no order in themselves, at the end of which
+    :meth:`go_on` is called while there is :attr:`more`."""
+    queues: ClassVar[bool] = False
+    """Whether rows wait here until there is time for them: :meth:`go_on` lets some out, one portion
+    whenever nothing new is there to be read, and :meth:`answered` tells that they are through."""
+    unhurried = False
+    """Of one that queues: whether work takes no time at all, so that nothing has to wait."""
+    singly = False
+    """Of one that queues: whether a portion is one update, whatever it costs."""
 
     def __init__(self, store: ChunkStore, ports: int = 1):
         self.store = store
@@ -102,9 +106,20 @@ class Kernel:
     def took(self, nanoseconds: int) -> None:
         """Be told how long the last step took."""
 
-    def all_in(self) -> Sequence[Element]:
-        """Be told that all rows and promises of a batch are in; what leaves then."""
-        return []
+    @property
+    def waiting(self) -> int | None:
+        """Of one that queues: since when something has waited to be worked on; None if nothing
+        does."""
+        return None
+
+    def answered(self, nanoseconds: int, now: int) -> None:
+        """Be told that all that comes of the last portion has left, how long that took, and
+        when."""
+
+    @property
+    def held(self) -> tuple[int, int]:
+        """Rows and bytes that are kept outside of the store."""
+        return 0, 0
 
     def asks(self) -> Sequence[Ask]:
         """The progress that would let this kernel answer something it holds back."""

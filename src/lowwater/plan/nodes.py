@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import polars as pl
 
@@ -27,6 +27,7 @@ from lowwater.sources.source import Source
 from lowwater.stream.element import SEQUENCE
 from lowwater.stream.time_domain import ROWS, TimeDomain
 from lowwater.stream.window import WindowSpec
+from lowwater.updates.options import Updates
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,12 @@ class Node:
     def stamps(self) -> tuple[str, ...]:
         """The columns the greatest of which is the time of a row: several after joins."""
         return () if self.time is None else (self.time,)
+
+    @property
+    def updates(self) -> Updates | None:
+        """What this is an update stream by, under the names columns have here; None if its rows
+        do not replace each other."""
+        return None
 
     def lag(self, column: str, other: str) -> int | None:
         """By how many ticks at most a progressing column is below another; None if by any."""
@@ -143,10 +150,31 @@ class StampNode(Node):
 
 
 @dataclass(frozen=True, eq=False)
+class UpdateNode(Node):
+    """Rows of one or several inputs that replace each other by key: what waits is the newest."""
+
+    by: Updates
+    prefer: int | None = field(kw_only=True, default=None)
+    """Of two inputs that say different things of a key and time, the one to believe."""
+    arrival: str | None = field(kw_only=True, default=None)
+    """The column that says when a row arrived, if there is one."""
+
+    @property
+    def updates(self) -> Updates:
+        """The key."""
+        return self.by
+
+
+@dataclass(frozen=True, eq=False)
 class FilterNode(Node):
     """Rows that satisfy a predicate."""
 
     predicate: Expression
+
+    @property
+    def updates(self) -> Updates | None:
+        """Filtering leaves keys as they are."""
+        return self.inputs[0].updates
 
     @property
     def numbered(self) -> bool:
@@ -166,6 +194,14 @@ class ProjectNode(Node):
     items: tuple[tuple[str, Expression], ...]
     derived: Mapping[str, Derivation]
     copied: Mapping[str, str]
+
+    @property
+    def updates(self) -> Updates | None:
+        """The key under its new names."""
+        before = self.inputs[0].updates
+        if before is None:
+            return None
+        return replace(before, key=tuple(self.copied[name] for name in before.key))
 
     @property
     def numbered(self) -> bool:
@@ -190,6 +226,11 @@ class ApplyNode(Node):
 
     function: Callable[[pl.DataFrame], pl.DataFrame]
 
+    @property
+    def updates(self) -> Updates | None:
+        """A function leaves keys as they are."""
+        return self.inputs[0].updates
+
 
 @dataclass(frozen=True, eq=False)
 class UnionNode(Node):
@@ -208,6 +249,15 @@ class WindowAggregateNode(Node):
     flush: Flush
     keep: Form | None
     table: int | None
+    by: Updates | None = field(kw_only=True, default=None)
+    """By what windows replace each other, if they do."""
+    arrival: str | None = field(kw_only=True, default=None)
+    """The column that says when a row arrived, if windows replace each other and there is one."""
+
+    @property
+    def updates(self) -> Updates | None:
+        """Windows of an update stream are updates themselves."""
+        return self.by
 
     @property
     def domain(self) -> TimeDomain:

@@ -1,0 +1,80 @@
+"""Keys of an update queue: what waits of each, and what is known of it (UpStream Fig. 15).
+
+Invariant: in a queue of keys a cell has at most one waiting row, the newest that came.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from lowwater.updates.options import Key
+from lowwater.updates.staleness import Account
+
+RECENT = 16
+"""Gaps between updates are averaged over about so many."""
+
+
+class Entry:
+    """A waiting row: where it is, when it came and what its times are."""
+
+    __slots__ = ("alive", "arrival", "cell", "location", "port", "ticks")
+
+    def __init__(self, cell: Cell, location: int, arrival: int, ticks: tuple[int, ...], port: int):
+        self.cell, self.location, self.arrival = cell, location, arrival
+        self.ticks, self.port = ticks, port
+        self.alive = True
+
+
+class Cell:
+    """One key."""
+
+    __slots__ = ("account", "entries", "first", "gap", "key", "last", "newest", "weight")
+
+    def __init__(self, key: Key, weight: float):
+        self.key, self.weight = key, weight
+        self.entries: deque[Entry] = deque()
+        self.first = 0
+        self.last: int | None = None
+        self.gap: float | None = None
+        self.newest: int | None = None
+        """The time of the newest row that was taken out of the queue."""
+        self.account = Account()
+
+    def seen(self, first: int, last: int, count: int, begun: int) -> None:
+        """Updates came between two times: measure how far apart they are."""
+        apart = first - (self.last if self.last is not None else begun)
+        if self.last is not None or apart > 0:
+            self._average(apart, 1)
+        if count > 1:
+            self._average((last - first) / (count - 1), count - 1)
+        self.last = last
+
+    def _average(self, gap: float, count: int) -> None:
+        if self.gap is None:
+            self.gap = float(gap)
+            return
+        seen = min(self.account.updates + 1, RECENT)
+        self.gap += (gap - self.gap) * min(1.0, count / seen)
+
+    def saved(self) -> dict[str, Any]:
+        """What it takes to go on."""
+        return {
+            "key": self.key,
+            "first": self.first,
+            "last": self.last,
+            "gap": self.gap,
+            "newest": self.newest,
+            "account": self.account.saved(),
+            "entries": [(e.location, e.arrival, e.ticks, e.port) for e in self.entries],
+        }
+
+    @classmethod
+    def restored(cls, saved: dict[str, Any], weight: float) -> Cell:
+        """Go on from what :meth:`saved` gave."""
+        cell = cls(saved["key"], weight)
+        cell.first, cell.last = saved["first"], saved["last"]
+        cell.gap, cell.newest = saved["gap"], saved["newest"]
+        cell.account = Account.restored(saved["account"])
+        cell.entries = deque(Entry(cell, *each) for each in saved["entries"])
+        return cell

@@ -1,0 +1,174 @@
+"""Staleness (UpStream §3.3, §5.1): how long what is shown of a key has been out of date.
+
+A reference is the arrival of the oldest update that is not reflected yet; staleness grows from it
+with time and is zero without one. Its integral is made of trapezoids, one for each reference, so
+what is told of it is exact at any moment. *Application* staleness ends where results are delivered,
+*queue* staleness where an update is taken out of the queue.
+
+Invariant: the reference is the oldest of the updates that arrived and were not taken (delivered).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from lowwater.stream.duration import SECOND
+
+SavedReference = tuple[int | None, int, float]
+SavedAccount = tuple[SavedReference, SavedReference, tuple[int, ...], int, int]
+
+
+class Reference:
+    """The oldest update that something does not reflect, and the integral of its age."""
+
+    __slots__ = ("_area", "_since", "oldest")
+
+    def __init__(self, oldest: int | None = None, since: int = 0, area: float = 0.0):
+        self.oldest = oldest
+        self._since = since
+        self._area = area
+
+    def begin(self, arrival: int) -> None:
+        """An update came; it counts if nothing older is unreflected."""
+        if self.oldest is None:
+            self.oldest = self._since = arrival
+
+    def move(self, oldest: int | None, now: int) -> None:
+        """Something became visible; the oldest that is not is now another, or none."""
+        self._area = self.area(now)
+        self.oldest, self._since = oldest, now
+
+    def area(self, now: int) -> float:
+        """The integral of staleness until now, in seconds squared."""
+        if self.oldest is None:
+            return self._area
+        end, start = (now - self.oldest) / SECOND, (self._since - self.oldest) / SECOND
+        return self._area + (end * end - start * start) / 2
+
+    def age(self, now: int) -> int:
+        """How stale it is now, in nanoseconds."""
+        return 0 if self.oldest is None else now - self.oldest
+
+    def saved(self) -> SavedReference:
+        """What it takes to go on."""
+        return self.oldest, self._since, self._area
+
+
+class Account:
+    """The staleness of one key.
+
+    ``behind`` holds arrivals that were not taken: all of them where every row is worked on, and
+    only the first where rows replace each other, because taking the newest takes them all.
+    """
+
+    __slots__ = ("application", "behind", "delivered", "queue", "updates")
+
+    def __init__(self) -> None:
+        self.application, self.queue = Reference(), Reference()
+        self.behind: deque[int] = deque()
+        self.updates = 0
+        self.delivered = 0
+
+    def arrived(self, arrival: int, count: int = 1, *, replaced: bool = True) -> None:
+        """Updates came, the first at a time; ``replaced``: newer ones take their place."""
+        self.updates += count
+        self.application.begin(arrival)
+        self.queue.begin(arrival)
+        if not replaced or not self.behind:
+            self.behind.append(arrival)
+
+    def taken(self, now: int, until: int | None = None) -> None:
+        """Updates up to an arrival (all, if none is named) left the queue to be worked on."""
+        if until is None:
+            self.behind.clear()
+        while self.behind and until is not None and self.behind[0] <= until:
+            self.behind.popleft()
+        self.queue.move(self.behind[0] if self.behind else None, now)
+
+    def shown(self, now: int) -> None:
+        """What was taken is delivered."""
+        self.delivered += 1
+        self.application.move(self.behind[0] if self.behind else None, now)
+
+    def told(self, begun: int, now: int) -> KeyStaleness:
+        """The averages over a stretch of time."""
+        length = max(now - begun, 1) / SECOND
+        return KeyStaleness(
+            self.application.area(now) / length,
+            self.queue.area(now) / length,
+            self.application.age(now) / SECOND,
+            self.updates,
+            self.delivered,
+        )
+
+    def saved(self) -> SavedAccount:
+        """What it takes to go on."""
+        both = self.application.saved(), self.queue.saved()
+        return *both, tuple(self.behind), self.updates, self.delivered
+
+    @classmethod
+    def restored(cls, saved: SavedAccount) -> Account:
+        """Go on from what :meth:`saved` gave."""
+        account = cls()
+        application, queue, behind, account.updates, account.delivered = saved
+        account.application, account.queue = Reference(*application), Reference(*queue)
+        account.behind = deque(behind)
+        return account
+
+
+@dataclass(frozen=True, slots=True)
+class KeyStaleness:
+    """How stale what is shown of a key was, on average, in seconds, and is."""
+
+    application: float
+    queue: float
+    now: float
+    """How old the oldest update is that is not shown."""
+    updates: int
+    delivered: int
+
+
+@dataclass(frozen=True, slots=True)
+class Staleness:
+    """How stale what is shown was on average over all keys, in seconds, and by key."""
+
+    application: float
+    queue: float
+    weighted: float
+    """Application staleness with each key counting as much as its weight says."""
+    keys: int
+    by_key: dict[tuple[object, ...], KeyStaleness]
+    """The keys, the stalest first; where there are very many, only so many of them."""
+
+
+@runtime_checkable
+class Shows(Protocol):
+    """A kernel that shows updates, and knows how stale what it shows is."""
+
+    def staleness(self) -> Staleness:
+        """How stale what is shown was, and is."""
+
+
+MANY_KEYS = 1_000
+"""So many keys are told of one by one, the stalest."""
+
+
+def staleness_of(
+    accounts: Mapping[tuple[object, ...], tuple[Account, float]], begun: int, now: int
+) -> Staleness:
+    """The averages over all keys, from their accounts and weights."""
+    told = {key: each.told(begun, now) for key, (each, _) in accounts.items()}
+    weights = {key: weight for key, (_, weight) in accounts.items()}
+    worst = sorted(told, key=lambda key: -told[key].application)[:MANY_KEYS]
+    total = sum(weights.values())
+    count = max(len(told), 1)
+    return Staleness(
+        sum(each.application for each in told.values()) / count,
+        sum(each.queue for each in told.values()) / count,
+        sum(each.application * weights[key] for key, each in told.items()) / (total or 1.0),
+        len(told),
+        {key: told[key] for key in worst},
+    )
