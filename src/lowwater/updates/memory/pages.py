@@ -40,39 +40,64 @@ class Tally:
         self.peak = max(self.peak, self.now)
 
 
-class _Array:
-    """The cells of one column in a page."""
+class _Numbers:
+    """The cells of a column of fixed width in a page."""
 
     def __init__(self, column: Column, rows: int):
-        self._objects = column.kind == np.dtype(object)
-        self._empty = None if self._objects else 0
-        self._values = np.full(rows, self._empty, column.kind)
+        self._values = np.zeros(rows, column.kind)
         self._nulls: Mask | None = None
 
     def put(self, slots: Slots, cells: Cells) -> int:
         """Write cells, each slot once; how many bytes more that takes."""
-        before = self._taken(slots)
         self._values[slots] = cells.values
-        if cells.nulls is not None and self._nulls is None:
-            self._nulls = np.zeros(len(self._values), bool)
-        if self._nulls is not None:
-            self._nulls[slots] = False if cells.nulls is None else cells.nulls
-            if not self._nulls.any():
-                self._nulls = None
-        return self._taken(slots) - before
+        if self._nulls is None and cells.nulls is None:
+            return 0
+        return self._mark(slots, False if cells.nulls is None else cells.nulls)
 
     def clear(self, slots: Slots) -> int:
         """Drop cells; how many bytes more that takes, which is none or less."""
-        return self.put(slots, Cells(np.full(len(slots), self._empty, self._values.dtype), None))
+        return 0 if self._nulls is None else self._mark(slots, False)
+
+    def _mark(self, slots: Slots, nulls: Mask | bool) -> int:
+        mask = np.zeros(len(self._values), bool) if self._nulls is None else self._nulls
+        before = 0 if self._nulls is None else mask.nbytes
+        mask[slots] = nulls
+        self._nulls = mask if mask.any() else None
+        return (0 if self._nulls is None else mask.nbytes) - before
 
     def get(self, slots: Slots) -> Cells:
         """Some of the cells."""
-        nulls = None if self._nulls is None else self._nulls[slots]
-        return Cells(self._values[slots], nulls)
+        return Cells(self._values[slots], None if self._nulls is None else self._nulls[slots])
 
-    def _taken(self, slots: Slots) -> int:
-        mask = 0 if self._nulls is None else self._nulls.nbytes
-        return mask + (payload(self._values[slots]) if self._objects else 0)
+
+class _Objects:
+    """The cells of any other column in a page."""
+
+    def __init__(self, column: Column, rows: int):
+        self._values = np.full(rows, None, column.kind)
+
+    def put(self, slots: Slots, cells: Cells) -> int:
+        """Write cells, each slot once; how many bytes more that takes."""
+        more = payload(cells.values) - payload(self._values[slots])
+        self._values[slots] = cells.values
+        return more
+
+    def clear(self, slots: Slots) -> int:
+        """Drop cells; how many bytes more that takes, which is none or less."""
+        freed = payload(self._values[slots])
+        self._values[slots] = None
+        return -freed
+
+    def get(self, slots: Slots) -> Cells:
+        """Some of the cells."""
+        return Cells(self._values[slots], None)
+
+
+_Array = _Numbers | _Objects
+
+
+def _array(column: Column, rows: int) -> _Array:
+    return (_Objects if column.kind.hasobject else _Numbers)(column, rows)
 
 
 class Page:
@@ -103,7 +128,7 @@ class Page:
             self._grow(size)
 
     def _prepare(self) -> None:
-        self._arrays = [_Array(column, self._rows) for column in self._layout.columns]
+        self._arrays = [_array(column, self._rows) for column in self._layout.columns]
 
     def _grow(self, more: int) -> None:
         self._bytes += more
