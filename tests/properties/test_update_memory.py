@@ -187,7 +187,7 @@ class Windows:
 
     def append(self) -> None:
         """Rows for several keys at once; at times a key has many."""
-        owners = self.dice.sample(range(8), self.dice.randint(0, 4))
+        owners = self.dice.sample(range(OWNERS), self.dice.randint(0, OWNERS))
         counts = [min(self.dice.choice([0, 1, 2, 9]), CAPACITY - len(self.held[o])) for o in owners]
         times = np.array([self.time() for _ in range(sum(counts))], np.int64)
         rows = [row(self.dice) for _ in times]
@@ -203,22 +203,23 @@ class Windows:
         self.clock += self.dice.randrange(3)
         return self.clock - self.dice.choice([0, 0, self.dice.randrange(30)])
 
-    def window(self) -> tuple[int, int]:
-        start = self.clock - self.dice.randrange(30)
-        return start, start + self.dice.randrange(20)
+    def near(self, owner: int) -> int:
+        """A time at which there is a row of a key, or close by."""
+        times = [time for time, _ in self.held[owner]] or [self.clock]
+        return self.dice.choice(times) + self.dice.choice([-3, -1, 0, 0, 0, 1, 3])
 
     def between(self) -> None:
-        owner = self.dice.randrange(8)
-        start, end = self.window()
-        found = self.memory.buffer(owner).between(start, end)
-        assert found.schema == SCHEMA
-        expected = [row for time, row in self.held[owner] if start <= time < end]
-        assert found.rows() == expected
+        for owner in range(OWNERS):
+            start, end = self.near(owner), self.near(owner)
+            found = self.memory.buffer(owner).between(start, end)
+            assert found.schema == SCHEMA
+            expected = [row for time, row in self.held[owner] if start <= time < end]
+            assert found.rows() == expected
 
     def drop(self) -> None:
         """All that is needed stays; else a row stays only behind one of its block that is."""
-        owner = self.dice.randrange(8)
-        before = self.clock - self.dice.randrange(20)
+        owner = self.dice.randrange(OWNERS)
+        before = self.near(owner)
         buffer = self.memory.buffer(owner)
         buffer.drop_before(before)
         needed = [each for each in self.held[owner] if each[0] >= before]
@@ -248,23 +249,32 @@ class Windows:
         assert memory.used == sum(map(len, self.held.values()))
         for owner, rows in self.held.items():
             assert memory.buffer(owner).rows == len(rows)
-        if isinstance(memory, BlockMemory):
+        if isinstance(memory, BlockMemory) and self.dice.random() < 0.5:  # which reads all pages
             self.check_blocks(memory)
 
     def check_blocks(self, memory: BlockMemory) -> None:
-        units = [(each.page, each.offset) for buffer in self.buffers() for each in buffer.blocks]
-        assert len(set(units)) == len(units)
-        assert memory.pages == len({page for page, _ in units})
-        assert memory.dirty == len(units) * memory.block_rows - memory.used
+        blocks = [each for buffer in self.buffers() for each in buffer.blocks]
+        pages: dict[int, list[Row]] = defaultdict(list)
+        for block in blocks:
+            times, *rest = memory.read([block])
+            assert (block.least, block.greatest) == (times.min(), times.max())
+            pages[block.page] += pl.DataFrame(rest).rows()  # type: ignore[arg-type]
+        assert len({(each.page, each.offset) for each in blocks}) == len(blocks)
+        assert memory.pages == len(pages)
+        assert memory.dirty == len(blocks) * memory.block_rows - memory.used
+        size = memory.pool.page_rows
+        expected = sum(bytes_of(page, size) + 8 * size for page in pages.values())
+        assert memory.bytes == expected
         for buffer in self.buffers():
             assert all(block.rows for block in buffer.blocks)
             assert all(block.enqueue == memory.block_rows for block in buffer.blocks[:-1])
 
     def buffers(self) -> list[WindowBuffer]:
-        found = [self.memory.buffer(owner) for owner in range(8)]
+        found = [self.memory.buffer(owner) for owner in range(OWNERS)]
         return [each for each in found if isinstance(each, WindowBuffer)]
 
 
+OWNERS = 4
 CAPACITY = 12
 WINDOW_STEPS = ("append", "append", "between", "between", "drop", "reload")
 
