@@ -394,7 +394,8 @@ def _wanted(operator: Operator, carried: Sequence[Mapping[str, Key]]) -> list[Ke
     if operator.name in TOGETHER:
         assert isinstance(node, nodes.MultiJoinNode)
         return [key for _, key in _keys_of_all(node, carried)]
-    return [carried[0][name] for name in operator.partition or () if name in carried[0]]
+    names = [name for name in operator.partition or () if all(name in each for each in carried)]
+    return [frozenset().union(*(each[name] for each in carried)) for name in names]
 
 
 def _through(operator: Operator, carried: Sequence[Mapping[str, Key]]) -> dict[str, Key]:
@@ -403,7 +404,7 @@ def _through(operator: Operator, carried: Sequence[Mapping[str, Key]]) -> dict[s
     if operator.name == "project":
         assert isinstance(node, nodes.ProjectNode)
         return {out: carried[0][name] for name, out in node.copied.items() if name in carried[0]}
-    if operator.name in ("union", "merge"):
+    if operator.name in ("union", "merge", "update"):
         same = set(carried[0]).intersection(*carried[1:])
         return {name: frozenset().union(*(each[name] for each in carried)) for name in same}
     if operator.name in ("window", "session", "sliding", "group"):

@@ -137,7 +137,8 @@ class QueueManager:
             return []
         whole = len(rows) == came.rows.height
         owners = np.array([cell.number for cell in cells], np.int64)
-        return self.memory.add(came.rows if whole else came.rows[rows], owners).tolist()
+        places = self.memory.add(came.rows if whole else came.rows[rows], owners)
+        return [int(each) for each in places]
 
     def _wait(self, cell: Cell, entry: Entry) -> None:
         if not cell.entries:

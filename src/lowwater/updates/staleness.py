@@ -11,9 +11,9 @@ Invariant: the reference is the oldest of the updates that arrived and were not 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass
+from typing import Any, Protocol, runtime_checkable
 
 from lowwater.stream.duration import SECOND
 
@@ -151,8 +151,40 @@ class Staleness:
     weighted: float
     """Application staleness with each key counting as much as its weight says."""
     keys: int
-    by_key: dict[tuple[object, ...], KeyStaleness]
+    weight: float
+    """The weights of all keys together."""
+    by_key: Mapping[tuple[object, ...], KeyStaleness]
     """The keys, the stalest first; where there are very many, only so many of them."""
+
+    @classmethod
+    def of(cls, parts: Sequence[Staleness]) -> Staleness:
+        """That of all keys, from those of some each."""
+        keys, weight = sum(each.keys for each in parts), sum(each.weight for each in parts)
+        told = {key: each for part in parts for key, each in part.by_key.items()}
+        worst = sorted(told, key=lambda key: -told[key].application)[:MANY_KEYS]
+        return cls(
+            sum(each.application * each.keys for each in parts) / max(keys, 1),
+            sum(each.queue * each.keys for each in parts) / max(keys, 1),
+            sum(each.weighted * each.weight for each in parts) / (weight or 1.0),
+            keys,
+            weight,
+            {key: told[key] for key in worst},
+        )
+
+    def plain(self) -> dict[str, object]:
+        """As plain values, for messages."""
+        keys = [(list(key), *astuple(each)) for key, each in self.by_key.items()]
+        return {
+            "averages": (self.application, self.queue, self.weighted, self.keys, self.weight),
+            "by_key": keys,
+        }
+
+    @classmethod
+    def plainly(cls, told: Mapping[str, Any]) -> Staleness:
+        """From what :meth:`plain` gave."""
+        by_key = {tuple(key): KeyStaleness(*numbers) for key, *numbers in told["by_key"]}
+        application, queue, weighted, keys, weight = told["averages"]
+        return cls(application, queue, weighted, keys, weight, by_key)
 
 
 @runtime_checkable
@@ -173,13 +205,8 @@ def staleness_of(
     """The averages over all keys, from their accounts and weights."""
     told = {key: each.told(begun, now) for key, (each, _) in accounts.items()}
     weights = {key: weight for key, (_, weight) in accounts.items()}
-    worst = sorted(told, key=lambda key: -told[key].application)[:MANY_KEYS]
-    total = sum(weights.values())
-    count = max(len(told), 1)
-    return Staleness(
-        sum(each.application for each in told.values()) / count,
-        sum(each.queue for each in told.values()) / count,
-        sum(each.application * weights[key] for key, each in told.items()) / (total or 1.0),
-        len(told),
-        {key: told[key] for key in worst},
-    )
+    ones = [
+        Staleness(each.application, each.queue, each.application, 1, weights[key], {key: each})
+        for key, each in told.items()
+    ]
+    return Staleness.of(ones)
