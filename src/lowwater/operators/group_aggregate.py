@@ -147,7 +147,11 @@ class GroupAggregate(Reducing):
         ]
         if not near:
             return [promise]
-        marked = pl.concat(near).join(promise.marks, on=keys, how="inner", nulls_equal=True).filter(covered)
+        marked = (
+            pl.concat(near)
+            .join(promise.marks, on=keys, how="inner", nulls_equal=True)
+            .filter(covered)
+        )
         done = marked.drop(MARK)
         if not done.height:
             return [promise]

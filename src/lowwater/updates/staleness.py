@@ -33,8 +33,8 @@ class Reference:
 
     def begin(self, arrival: int) -> None:
         """An update came; it counts if nothing older is unreflected."""
-        if self.oldest is None:
-            self.oldest = self._since = arrival
+        if self.oldest is None:  # it may have come before what became visible last
+            self.oldest, self._since = arrival, max(arrival, self._since)
 
     def move(self, oldest: int | None, now: int) -> None:
         """Something became visible; the oldest that is not is now another, or none."""
@@ -81,9 +81,7 @@ class Account:
         """An update came that waits in the queue."""
         self.queue.begin(arrival)
 
-    def ended(
-        self, arrival: int, count: int, unseen: int | None, *, replaced: bool = True
-    ) -> None:
+    def ended(self, arrival: int, count: int, unseen: int | None, *, replaced: bool = True) -> None:
         """Updates came that the application knows of, the first at a time; ``unseen``: when the
         first came that what is worked on does not show."""
         self.updates += count

@@ -16,7 +16,6 @@ have left.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -34,12 +33,13 @@ from lowwater.updates.options import Key, Updates
 from lowwater.updates.pace import LEARNING, Pace
 from lowwater.updates.skew import Skew
 from lowwater.updates.windows.cells import Update, WindowCell
+from lowwater.updates.windows.due import Due
 from lowwater.updates.windows.open_windows import Run, Ticks, count, first_after
 from lowwater.updates.windows.progress import Progress
 from lowwater.updates.windows.scheduler import KeyScheduler
+from lowwater.updates.windows.spreading import by_key
 from lowwater.updates.windows.states import KeyState
 
-AT = "__at"
 PAGES = "pages"
 
 
@@ -80,7 +80,7 @@ class WindowManager:
         self.keys = KeyScheduler(
             line_of(by.schedule, bool(by.weights), self._cost, now, self._may_cut)
         )
-        self._due: list[tuple[int, int, WindowCell]] = []
+        self._due = Due(window)
         self._marks: dict[tuple[str, ...], dict[Key, int]] = {}
         self._closing: dict[WindowCell, None] = {}
         self._least = Least(1)
@@ -101,10 +101,10 @@ class WindowManager:
         if self.begun is None:
             self.begun = int(when[0])
         parts: list[tuple[int, Ticks]] = []
-        for key, at in self._by_key(rows):
+        for key, at in by_key(rows, self._by.key):
             cell = self._cell(key)
             cell.windows.add(ticks[at])
-            self._watch(cell)
+            self._due.watch(cell)
             parts += self._kept(cell, at, ticks[at], when[at])
         parts = [part for part in parts if len(part[1])]
         if parts:
@@ -114,15 +114,6 @@ class WindowManager:
         if self._by.schedule == "auto":
             self.skew.look(self.cells.values(), rows.height)
 
-    def _by_key(self, rows: Chunk) -> Iterator[tuple[Key, Ticks]]:
-        if not self._by.key:
-            yield (), np.arange(rows.height)
-            return
-        numbered = rows.select(self._by.key).with_row_index(AT)
-        found = numbered.group_by(self._by.key, maintain_order=True).agg(AT)
-        for *key, at in found.iter_rows():
-            yield tuple(key), np.array(at, np.int64)
-
     def _cell(self, key: Key) -> WindowCell:
         cell = self.cells.get(key)
         if cell is None:
@@ -131,15 +122,6 @@ class WindowManager:
             for names, marks in self._marks.items():
                 cell.mark = max(cell.mark, marks.get(self._part(key, names), BEGINNING))
         return cell
-
-    def _watch(self, cell: WindowCell) -> None:
-        """Know when the first window of a key ends."""
-        earliest = cell.windows.earliest
-        due = END_OF_TIME if earliest is None else earliest + self._window.range
-        if due != cell.due:
-            cell.due = due
-            if due < END_OF_TIME:
-                heapq.heappush(self._due, (due, cell.number, cell))
 
     def _kept(
         self, cell: WindowCell, at: Ticks, ticks: Ticks, when: Ticks
@@ -194,8 +176,8 @@ class WindowManager:
     def promised(self, mark: int, now: int) -> None:
         """Windows that end by a mark are complete."""
         self.progress.promised(mark, now)
-        while (due := self.due) is not None and due <= mark:
-            self._complete(heapq.heappop(self._due)[2], mark)
+        for cell, runs in self._due.complete(mark):
+            self._complete(cell, runs)
 
     def promised_of(
         self, names: tuple[str, ...], marks: Mapping[Key, int], now: int
@@ -203,12 +185,14 @@ class WindowManager:
         """Windows of keys are complete, which are named by some of their columns; these keys."""
         self.progress.heard(now)
         self._marks.setdefault(names, {}).update(marks)
-        found = [(cell, marks.get(self._part(cell.key, names))) for cell in self._named(names, marks)]
+        found = [
+            (cell, marks.get(self._part(cell.key, names))) for cell in self._named(names, marks)
+        ]
         known = [(cell, mark) for cell, mark in found if mark is not None and mark > cell.mark]
         for cell, mark in known:
             cell.mark = mark
             if cell.due <= mark:
-                self._complete(cell, mark)
+                self._complete(cell, self._due.complete_of(cell, mark))
         return [cell for cell, _ in known]
 
     def _named(self, names: tuple[str, ...], keys: Iterable[Key]) -> Iterable[WindowCell]:
@@ -223,14 +207,10 @@ class WindowManager:
     @property
     def due(self) -> int | None:
         """When the first window ends that has rows and is not complete."""
-        while self._due and self._due[0][0] != self._due[0][2].due:
-            heapq.heappop(self._due)
-        return self._due[0][0] if self._due else None
+        return self._due.first
 
-    def _complete(self, cell: WindowCell, mark: int) -> None:
+    def _complete(self, cell: WindowCell, runs: Sequence[Run]) -> None:
         """Windows of a key are complete that were not."""
-        runs = cell.windows.complete(self._window.first_open(mark))
-        self._watch(cell)
         ended = self._when(runs[0][0])
         windows = count(runs, self._window.slide)
         if not self._eager:
@@ -282,8 +262,8 @@ class WindowManager:
         """
         parts: list[_Part] = []
         closed = list(self._closing)
-        for cell in closed:
-            self._close(cell)
+        for idle in closed:
+            self._close(idle)
         rows = wanted if closed else 0
         while rows < wanted and (cell := self._next()) is not None:
             part = self._work(cell, now)
@@ -319,7 +299,7 @@ class WindowManager:
     def _close(self, cell: WindowCell) -> None:
         assert cell.committed is not None
         cell.committed.alive = False
-        cell.committed = None
+        cell.newest, cell.committed = cell.committed.start, None
         self.keys.done(cell)
 
     def _read(self, parts: Sequence[_Part]) -> tuple[Chunk, Ticks]:
@@ -327,14 +307,16 @@ class WindowManager:
         again is dropped."""
         blocks: list[Block] = []
         starts: list[int] = []
+        sizes: list[int] = []
         for part in parts:
             end = part.start + self._window.range
             near = [each for each in part.buffer.blocks if each.reaches(part.start, end)]
             blocks += near
             starts += [part.start] * len(near)
+            sizes += [each.rows for each in near]
         rows = self.memory.read(blocks)
         times = rows[TIME].to_numpy()
-        begins = np.repeat(np.array(starts, np.int64), [each.rows for each in blocks])
+        begins = np.repeat(np.array(starts, np.int64), np.array(sizes, np.int64))
         inside = (times >= begins) & (times < begins + self._window.range)
         if not inside.all():
             rows, begins = rows.filter(pl.Series(inside)), begins[inside]
@@ -362,14 +344,19 @@ class WindowManager:
     def least_of(self, cell: WindowCell) -> int:
         """The same for one key."""
         held = [each.start for each in (cell.waiting, cell.committed) if each is not None]
-        return min([self._least_open(self.mark_of(cell)), *held])
+        mark = self.mark_of(cell)
+        if mark == END_OF_TIME and cell.newest is not None:
+            return cell.newest + self._window.slide
+        return min([self._least_open(mark), *held])
 
     def _least_open(self, mark: int) -> int:
         """The least start of windows that are no update yet."""
         if mark == BEGINNING:
             return BEGINNING
-        slide = self._window.slide
-        return mark // slide * slide if self._eager else self._window.first_open(mark)
+        if not self._eager:
+            return self._window.first_open(mark)
+        number, rest = divmod(mark, self._window.slide)
+        return (number + (rest >= self._window.range)) * self._window.slide
 
     # ---- state -----------------------------------------------------------------------------
 
@@ -398,11 +385,10 @@ class WindowManager:
         for each in saved["cells"]:
             cell = self._cell(each["key"])
             cell.restore(each)
-            if cell.due < END_OF_TIME:
-                heapq.heappush(self._due, (cell.due, cell.number, cell))
             for update in (cell.waiting, cell.committed):
                 if update is not None:
                     self._least.add(update)
+        self._due.refill(self.cells.values())
         self.keys.restore(saved["keys"], self.cells)
         self._closing = dict.fromkeys(self.cells[key] for key in saved["closing"])
         self._marks = {names: dict(marks) for names, marks in saved["marks"].items()}

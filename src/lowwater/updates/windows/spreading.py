@@ -6,6 +6,8 @@ the window it leaves for in two columns in front, and leaves once for each such 
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -15,7 +17,20 @@ from lowwater.operators.window_state import START
 from lowwater.stream.element import Chunk
 from lowwater.stream.time_domain import TimeDomain
 from lowwater.stream.window import WindowSpec
+from lowwater.updates.options import Key
 from lowwater.updates.windows.open_windows import Ticks
+
+AT = "__at"
+
+
+def by_key(rows: Chunk, key: Sequence[str]) -> Iterator[tuple[Key, Ticks]]:
+    """The keys there are, in the order in which they come, and which rows are theirs."""
+    if not key:
+        yield (), np.arange(rows.height)
+        return
+    numbered = rows.select(key).with_row_index(AT)
+    for *values, at in numbered.group_by(key, maintain_order=True).agg(AT).iter_rows():
+        yield tuple(values), np.array(at, np.int64)
 
 
 class Marks:
@@ -33,9 +48,11 @@ class Marks:
         """Rows with the edges of windows that start so."""
         edges = [(START, starts), (END, starts + self.window.range)]
         columns = [pl.Series(name, ticks, pl.Int64) for name, ticks in edges]
-        return pl.DataFrame(columns).select(
-            self._domain.from_ticks(pl.col(START, END))
-        ).hstack(rows.drop(START, END, strict=False))
+        return (
+            pl.DataFrame(columns)
+            .select(self._domain.from_ticks(pl.col(START, END)))
+            .hstack(rows.drop(START, END, strict=False))
+        )
 
     def spread(self, ticks: Ticks) -> tuple[Ticks, Ticks]:
         """For each row and window it is in, the number of the row and the start of the window."""
