@@ -193,6 +193,9 @@ class QueueManager:
 
     def _newest(self, came: Arrivals) -> Iterator[tuple[Key, int, int, int, int]]:
         """For each key: its values, its first and last row, how many, and the newest."""
+        if came.rows.height == 1:
+            yield tuple(came.rows[name][0] for name in self._by.key), 0, 0, 1, 0
+            return
         ticks = pl.Series(TIME, came.ticks[0])
         index = pl.Series(AT, np.arange(came.rows.height))
         times = pl.col(TIME)

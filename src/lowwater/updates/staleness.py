@@ -61,20 +61,25 @@ class Account:
     """The staleness of one key.
 
     ``behind`` holds arrivals that were not taken: all of them where every row is worked on, and
-    only the first where rows replace each other, because taking the newest takes them all.
+    only the first where rows replace each other, because taking the newest takes them all. Updates
+    that came while others were worked on may be heard of after those were shown; so what was shown
+    counts only once something later happens.
     """
 
-    __slots__ = ("application", "behind", "delivered", "queue", "updates")
+    __slots__ = ("_shown", "application", "behind", "delivered", "queue", "updates")
 
     def __init__(self) -> None:
         self.application, self.queue = Reference(), Reference()
         self.behind: deque[int] = deque()
         self.updates = 0
         self.delivered = 0
+        self._shown: int | None = None
 
     def arrived(self, arrival: int, count: int = 1, *, replaced: bool = True) -> None:
         """Updates came, the first at a time; ``replaced``: newer ones take their place."""
         self.updates += count
+        if self._shown is not None and arrival > self._shown:
+            self._settle()
         self.application.begin(arrival)
         self.queue.begin(arrival)
         if not replaced or not self.behind:
@@ -82,6 +87,7 @@ class Account:
 
     def taken(self, now: int, until: int | None = None) -> None:
         """Updates up to an arrival (all, if none is named) left the queue to be worked on."""
+        self._settle()
         if until is None:
             self.behind.clear()
         while self.behind and until is not None and self.behind[0] <= until:
@@ -90,11 +96,19 @@ class Account:
 
     def shown(self, now: int) -> None:
         """What was taken is delivered."""
+        self._settle()
         self.delivered += 1
-        self.application.move(self.behind[0] if self.behind else None, now)
+        self._shown = now
+
+    def _settle(self) -> None:
+        """Let what was shown last count."""
+        if self._shown is not None:
+            self.application.move(self.behind[0] if self.behind else None, self._shown)
+            self._shown = None
 
     def told(self, begun: int, now: int) -> KeyStaleness:
         """The averages over a stretch of time."""
+        self._settle()
         length = max(now - begun, 1) / SECOND
         return KeyStaleness(
             self.application.area(now) / length,
@@ -106,6 +120,7 @@ class Account:
 
     def saved(self) -> SavedAccount:
         """What it takes to go on."""
+        self._settle()
         both = self.application.saved(), self.queue.saved()
         return *both, tuple(self.behind), self.updates, self.delivered
 

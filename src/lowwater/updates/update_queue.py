@@ -82,6 +82,8 @@ class UpdateQueue(Kernel):
         return []
 
     def _ticks(self, name: str, domain: TimeDomain, chunk: Chunk) -> Numbers:
+        if not chunk[name].null_count():
+            return domain.array_of(chunk[name])
         found = chunk.select(domain.to_ticks(pl.col(name)).fill_null(END_OF_TIME))
         ticks: Numbers = found.to_series().to_numpy()
         return ticks
@@ -138,7 +140,10 @@ class UpdateQueue(Kernel):
 
     def go_on(self) -> Sequence[Element]:
         """Let a portion out."""
-        rows, self._in_work = self._queue.dequeue(self._portion(), self._now())
+        now = self._now()
+        if self.in_batches and not self._served:
+            self._pace.begin(now)
+        rows, self._in_work = self._queue.dequeue(self._portion(), now)
         self._served = self.in_batches
         told = self._promises()
         ended = self._end() if self._ending and not self._queue.waiting else []
@@ -146,7 +151,9 @@ class UpdateQueue(Kernel):
 
     def _portion(self) -> int:
         if self.in_batches:
-            return self._queue.waiting if self._ending else self._pace.fitting(self._by.budget)
+            waiting = self._queue.waiting
+            budget = self._by.budget or self._pace.best(waiting)
+            return waiting if self._ending else self._pace.fitting(budget)
         return 1 if self.singly else self._pace.fitting(PORTION)
 
     def answered(self, nanoseconds: int, now: int) -> None:
