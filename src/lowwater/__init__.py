@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lowwater.api import Stream, join, stream
-    from lowwater.engines.embedded.clock import VirtualClock, WallClock
+    from lowwater.engines.embedded.clock import VirtualClock, WallClock, per_row
     from lowwater.engines.run import Run
     from lowwater.errors import (
         BadInput,
@@ -78,6 +78,7 @@ _HOMES = {
     "learned": ("lowwater.progress.contract", "learned"),
     "on_demand": ("lowwater.progress.contract", "on_demand"),
     "ordered": ("lowwater.progress.contract", "ordered"),
+    "per_row": ("lowwater.engines.embedded.clock", "per_row"),
     "punctuated": ("lowwater.progress.contract", "punctuated"),
     "push": ("lowwater.sources.push", "push"),
     "replay": ("lowwater.sources.replay", "replay"),
@@ -144,6 +145,7 @@ __all__ = [
     "learned",
     "on_demand",
     "ordered",
+    "per_row",
     "punctuated",
     "push",
     "replay",

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from lowwater.errors import OptionError, unknown_name
 from lowwater.progress.late import LateRows
 from lowwater.progress.learned import Completeness
+from lowwater.updates.staleness import Staleness
 
 _SUB = 8
 
@@ -94,6 +95,8 @@ class OperatorMetrics:
     """Share of the run's time in which it held something back and had no input."""
     about: Mapping[str, str | int | float] = field(default_factory=dict)
     """What else it tells: a strategy in use and why, sizes of buffers."""
+    staleness: Staleness | None = None
+    """Of the queue of an update stream: how stale what is shown was, and is."""
 
 
 @dataclass(frozen=True)

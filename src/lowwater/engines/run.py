@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol
 import polars as pl
 import pyarrow as pa
 
-from lowwater.engines.embedded.clock import Charge, Clock
+from lowwater.engines.embedded.clock import Charge, Clock, PerComparison, PerRow
 from lowwater.errors import OptionError
 from lowwater.metrics import RunMetrics
 from lowwater.plan.physical import PhysicalPlan
@@ -77,9 +77,11 @@ class RunOptions:
             whole = isinstance(given, int) and not isinstance(given, bool) and given > 0
             if given is not None and not whole:
                 raise OptionError(f"{option} is a whole number above zero, not {given!r}")
-        if self.charge not in ("nothing", "measured") and not isinstance(self.charge, int):
+        known = isinstance(self.charge, int | PerComparison | PerRow)
+        if self.charge not in ("nothing", "measured") and not known:
             raise OptionError(
-                f"charge= is 'nothing', 'measured' or nanoseconds, not {self.charge!r}"
+                "charge= is 'nothing', 'measured', nanoseconds or lw.per_row('10 ms'), not"
+                f" {self.charge!r}"
             )
         if self.tick is not None and nanoseconds(self.tick, "tick") < 0:
             raise OptionError(f"tick= is a length of time of zero or more, not {self.tick!r}")

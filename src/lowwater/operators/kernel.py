@@ -64,6 +64,8 @@ class Kernel:
     whenever nothing new is there to be read, and :meth:`answered` tells that they are through."""
     unhurried = False
     """Of one that queues: whether work takes no time at all, so that nothing has to wait."""
+    shift = 0
+    """Of one that queues: what arrival times in rows are moved by to be the clock's."""
     singly = False
     """Of one that queues: whether a portion is one update, whatever it costs."""
 

@@ -30,6 +30,7 @@ from lowwater.plan.compiling.rows import (
     compile_stamp,
     compile_union,
 )
+from lowwater.plan.compiling.updates import compile_update
 from lowwater.plan.nodes import Node
 from lowwater.plan.physical import PhysicalPlan, PlanShape
 from lowwater.stream.element import SEQUENCE
@@ -84,6 +85,7 @@ def _numbered_nodes(root: Node) -> set[int]:
 _COMPILERS: Mapping[type[Node], Compile] = {
     nodes.SourceNode: compile_source,
     nodes.StampNode: compile_stamp,
+    nodes.UpdateNode: compile_update,
     nodes.FilterNode: compile_filter,
     nodes.ProjectNode: compile_project,
     nodes.ApplyNode: compile_apply,

@@ -29,10 +29,12 @@ class Entry:
 class Cell:
     """One key."""
 
-    __slots__ = ("account", "entries", "first", "gap", "key", "last", "newest", "weight")
+    __slots__ = ("account", "entries", "first", "gap", "key", "last", "newest", "number", "weight")
 
-    def __init__(self, key: Key, weight: float):
+    def __init__(self, key: Key, weight: float, number: int):
         self.key, self.weight = key, weight
+        self.number = number
+        """Keys are numbered in the order in which they are met."""
         self.entries: deque[Entry] = deque()
         self.first = 0
         self.last: int | None = None
@@ -69,12 +71,9 @@ class Cell:
             "entries": [(e.location, e.arrival, e.ticks, e.port) for e in self.entries],
         }
 
-    @classmethod
-    def restored(cls, saved: dict[str, Any], weight: float) -> Cell:
+    def restore(self, saved: dict[str, Any]) -> None:
         """Go on from what :meth:`saved` gave."""
-        cell = cls(saved["key"], weight)
-        cell.first, cell.last = saved["first"], saved["last"]
-        cell.gap, cell.newest = saved["gap"], saved["newest"]
-        cell.account = Account.restored(saved["account"])
-        cell.entries = deque(Entry(cell, *each) for each in saved["entries"])
-        return cell
+        self.first, self.last = saved["first"], saved["last"]
+        self.gap, self.newest = saved["gap"], saved["newest"]
+        self.account = Account.restored(saved["account"])
+        self.entries = deque(Entry(self, *each) for each in saved["entries"])

@@ -12,6 +12,8 @@ import time
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from lowwater.stream.duration import Duration, nanoseconds
+
 
 @dataclass(frozen=True, slots=True)
 class PerComparison:
@@ -20,8 +22,20 @@ class PerComparison:
     nanoseconds: float
 
 
-Charge = Literal["nothing", "measured"] | int | PerComparison
+@dataclass(frozen=True, slots=True)
+class PerRow:
+    """Work costs so many nanoseconds for each row that leaves an update queue, and else nothing."""
+
+    nanoseconds: float
+
+
+Charge = Literal["nothing", "measured"] | int | PerComparison | PerRow
 """What a step of work costs on a virtual clock; a number is nanoseconds a step."""
+
+
+def per_row(cost: Duration) -> PerRow:
+    """Let each row that leaves an update queue cost so much time on a virtual clock."""
+    return PerRow(nanoseconds(cost, "the cost of a row"))
 
 
 class Clock(Protocol):
@@ -29,6 +43,10 @@ class Clock(Protocol):
 
     real: bool
     """Whether it goes by itself."""
+
+    @property
+    def free(self) -> bool:
+        """Whether work takes no time on it."""
 
     def now(self) -> int:
         """The time."""
@@ -39,8 +57,9 @@ class Clock(Protocol):
     def wake(self) -> None:
         """End a wait early."""
 
-    def worked(self, nanoseconds: int, comparisons: int = 0) -> int:
-        """Take note that a step of work took this long; say how long it counts as."""
+    def worked(self, nanoseconds: int, comparisons: int = 0, rows: int = 0) -> int:
+        """Take note that a step of work took this long, compared so many pairs and let so many
+        rows out of a queue; say how long it counts as."""
 
 
 class VirtualClock:
@@ -51,6 +70,11 @@ class VirtualClock:
     def __init__(self, start: int = 0, charge: Charge = "nothing"):
         self._now = start
         self._charge = charge
+
+    @property
+    def free(self) -> bool:
+        """Whether nothing is charged."""
+        return self._charge == "nothing"
 
     def now(self) -> int:
         """The virtual time."""
@@ -64,12 +88,14 @@ class VirtualClock:
     def wake(self) -> None:
         """A jump cannot be woken."""
 
-    def worked(self, nanoseconds: int, comparisons: int = 0) -> int:
+    def worked(self, nanoseconds: int, comparisons: int = 0, rows: int = 0) -> int:
         """Let work take time, as charged."""
         if self._charge == "nothing":
             return nanoseconds
         if isinstance(self._charge, PerComparison):
             nanoseconds = round(self._charge.nanoseconds * comparisons)
+        elif isinstance(self._charge, PerRow):
+            nanoseconds = round(self._charge.nanoseconds * rows)
         elif self._charge != "measured":
             nanoseconds = self._charge
         self._now += nanoseconds
@@ -80,6 +106,7 @@ class WallClock:
     """The machine's clock."""
 
     real = True
+    free = False
 
     def __init__(self) -> None:
         self._event = threading.Event()
@@ -98,7 +125,7 @@ class WallClock:
         """End a sleep early."""
         self._event.set()
 
-    def worked(self, nanoseconds: int, comparisons: int = 0) -> int:
+    def worked(self, nanoseconds: int, comparisons: int = 0, rows: int = 0) -> int:
         """Real work takes real time by itself."""
         return nanoseconds
 

@@ -86,8 +86,12 @@ class EmbeddedEngine:
         for index in range(len(self._plan.operators)):
             node = self._stages.get(index) or self._feeds[index]
             node.outputs = [self._stages[i].inputs[p] for i, p in self._plan.consumers(index)]
+        stages = list(self._stages.values())
+        self._queues = [stage for stage in stages if stage.kernel.queues]
         self._leaving = [
-            stage for stage in self._stages.values() if type(stage.kernel).go_on is not Kernel.go_on
+            stage
+            for stage in stages
+            if type(stage.kernel).go_on is not Kernel.go_on and not stage.kernel.queues
         ]
         last = self._plan.result.index
         (self._stages.get(last) or self._feeds[last]).deliver = self._deliver
@@ -120,7 +124,7 @@ class EmbeddedEngine:
         while not self._stopped:
             busy = self._fire(feeds) | self._serve(feeds)
             wake = self._enable()
-            if busy or wake == 0:
+            if busy or wake == 0 or self._work_on_queues():
                 continue
             if all(feed.ended for feed in feeds):
                 break
@@ -135,6 +139,8 @@ class EmbeddedEngine:
             self._shift = self._clock.now() - first
             for feed in feeds:
                 feed.reader.begin(self._clock.now(), first)
+            for stage in self._queues:
+                stage.kernel.shift = self._shift
         else:
             self._clock.wait(first)
 
@@ -159,6 +165,23 @@ class EmbeddedEngine:
         feed.serve(now, self._pace.chunk_rows)
         self._clock.worked(stopwatch() - begun)
         self._depth_first(feed)
+        return True
+
+    def _work_on_queues(self) -> bool:
+        """Nothing is there to be read: work on what has waited longest in a queue."""
+        ready = [stage for stage in self._queues if stage.kernel.more]
+        if not ready:
+            return False
+        stage = min(ready, key=lambda each: each.kernel.waiting or 0)
+        begun, self._read_at = self._clock.now(), self._clock.now()
+        started = stopwatch()
+        stage.execute()
+        for arc in stage.outputs:
+            if arc:
+                self._descend(arc.target)
+        self._finish()
+        now = self._clock.now()
+        stage.kernel.answered(now - begun if not self._clock.real else stopwatch() - started, now)
         return True
 
     def _fire(self, feeds: list[Feed]) -> bool:

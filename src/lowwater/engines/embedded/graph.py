@@ -6,7 +6,7 @@ Metering is done here, around the kernels, which know nothing of it.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 
 import polars as pl
@@ -19,6 +19,7 @@ from lowwater.operators.kernel import Kernel
 from lowwater.plan.physical import Operator
 from lowwater.stream.element import Element, End, GroupPunctuation, Punctuation
 from lowwater.stream.time_domain import ROWS
+from lowwater.updates.staleness import Shows
 
 
 class Gauge:
@@ -79,6 +80,11 @@ class Arc:
             self._totals.memory.add(grown)
 
 
+def rows_of(elements: Iterable[Element]) -> int:
+    """How many rows there are in elements."""
+    return sum(each.height for each in elements if isinstance(each, pl.DataFrame))
+
+
 def weight(element: Element) -> int:
     """How many rows or promises an element is."""
     return element.height if isinstance(element, pl.DataFrame) else 1
@@ -99,6 +105,7 @@ class Stage:
         self.store = PagedStore()
         self.kernel: Kernel = operator.build(self.store, clock.now)
         self.kernel.in_portions = True
+        self.kernel.unhurried, self.kernel.singly = clock.free, not clock.real
         self.inputs: list[Arc] = [Arc(self, port, totals) for port in range(len(operator.inputs))]
         self.outputs: list[Arc] = []
         self.deliver: Callable[[Element], None] | None = None
@@ -126,7 +133,8 @@ class Stage:
             results = self._run(arc.port, element)
         took = stopwatch() - begun
         self.busy += took
-        self.kernel.took(self._clock.worked(took, self.kernel.comparisons - compared))
+        leaving = rows_of(results) if self.kernel.queues and arc is None else 0
+        self.kernel.took(self._clock.worked(took, self.kernel.comparisons - compared, leaving))
         self._meter()
         for result in results:
             self._emit(result)
@@ -151,13 +159,14 @@ class Stage:
             self.deliver(element)
 
     def _meter(self) -> None:
-        rows = self.store.rows - self.rows.now
+        held_rows, held_bytes = self.kernel.held
+        rows = self.store.rows + held_rows - self.rows.now
         if rows:
             if self._held_in_merge:
                 self._totals.queued.add(rows)
             self.rows.add(rows)
             self._totals.rows.add(rows)
-        grown = self.store.bytes - self.bytes.now
+        grown = self.store.bytes + held_bytes - self.bytes.now
         if grown:
             self.bytes.add(grown)
             self._totals.bytes.add(grown)
@@ -190,4 +199,5 @@ class Stage:
             self.busy / 1e9,
             self.idle / elapsed if elapsed else 0.0,
             self.kernel.about(),
+            self.kernel.staleness() if isinstance(self.kernel, Shows) else None,
         )

@@ -1,0 +1,383 @@
+"""The storage manager of an update queue: enqueue, dequeue, read (UpStream §4.2).
+
+It brings together three things that know nothing of each other: the *cells*, one a key; the *line*,
+which says whose turn it is; and the *memory*, where the rows are. Where every row is worked on
+(an append queue, or any queue while there is time for all), rows wait in their order; otherwise a
+row takes the place of the one that waits of its key.
+
+Invariants: while rows replace each other a key has at most one waiting row, and no newer one of it
+has come; rows of a key leave in the order of their times; a row came, waits, left, was given up or
+was outdated when it came, and is counted once as one of these.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from lowwater.state.store import ChunkStore
+from lowwater.stream.element import Chunk
+from lowwater.updates.cells import Cell, Entry
+from lowwater.updates.dice import throw
+from lowwater.updates.least import Least
+from lowwater.updates.line import Line, line_of
+from lowwater.updates.memory.on_demand import OnDemandMemory
+from lowwater.updates.options import PLAIN, Key, Updates
+from lowwater.updates.pace import Pace
+from lowwater.updates.skew import Skew
+
+Numbers = NDArray[np.int64]
+AT, TIME = "__at", "__ticks"
+PAGES = "pages"
+
+
+class Arrivals:
+    """Rows that came on a port: when each did, and its times, the main one first."""
+
+    __slots__ = ("port", "rows", "ticks", "when")
+
+    def __init__(self, port: int, rows: Chunk, ticks: Sequence[Numbers], when: Numbers):
+        self.port, self.rows, self.ticks, self.when = port, rows, ticks, when
+
+    def ticks_at(self, at: int) -> tuple[int, ...]:
+        """The times of one row."""
+        return tuple(int(each[at]) for each in self.ticks)
+
+
+class QueueManager:
+    """What waits in an update queue."""
+
+    def __init__(
+        self,
+        by: Updates,
+        schema: dict[str, pl.DataType],
+        attributes: int,
+        pace: Pace,
+        now: Callable[[], int],
+        *,
+        strict: bool = False,
+        prefer: int | None = None,
+    ):
+        self._by, self._pace = by, pace
+        self._strict, self._prefer = strict, prefer
+        self._weights = dict(by.weights)
+        self.memory = OnDemandMemory(pl.Schema(schema))
+        self.cells: dict[Key, Cell] = {}
+        self.skew = Skew()
+        self._line: Line[Cell] = line_of(
+            by.schedule, bool(by.weights), lambda: pace.cost, now, self._may_cut
+        )
+        self._all: deque[Entry] = deque()
+        self._least = Least(attributes)
+        self.complete = by.schedule in PLAIN or by.complete_within is not None
+        """Whether all rows are worked on now, and none is replaced."""
+        self.begun: int | None = None
+        self.waiting = 0
+        self.given_up = self.outdated = self.switches = 0
+        self._thrown = 0
+        self._gap = 0.0
+        self._last: int | None = None
+
+    def _may_cut(self) -> bool:
+        return self._by.schedule == "linecutting" or self.skew.skewed
+
+    # ---- enqueue ---------------------------------------------------------------------------
+
+    def enqueue(self, came: Arrivals) -> None:
+        """Let rows wait, or take the place of rows that do."""
+        if not came.rows.height:
+            return
+        if self.begun is None:
+            self.begun = int(came.when[0])
+        if self.complete:
+            self._append(came)
+            self._give_up_if_late()
+        else:
+            self._replace(came)
+        if self._by.schedule == "auto":
+            self.skew.look(self.cells.values(), came.rows.height)
+
+    def _cell(self, key: Key) -> Cell:
+        cell = self.cells.get(key)
+        if cell is None:
+            weight = self._weights.get(key, self._by.other_weight)
+            cell = self.cells[key] = Cell(key, weight, len(self.cells))
+        return cell
+
+    def _append(self, came: Arrivals) -> None:
+        """Every row waits in its order; some are shed where that is asked for."""
+        keep: list[int] = []
+        cells: list[Cell] = []
+        keys = came.rows.select(self._by.key).rows() if self._by.key else None
+        for at, when in enumerate(came.when.tolist()):
+            cell = self._cell(keys[at] if keys is not None else ())
+            tick = int(came.ticks[0][at])
+            if self._is_outdated(cell, tick) or (cell.entries and tick < cell.entries[-1].ticks[0]):
+                self.outdated += 1
+                continue
+            self._measure(when)
+            cell.seen(when, when, 1, self.begun or when)
+            cell.account.arrived(when, replaced=False)
+            if self._by.schedule == "shedding" and self._shed():
+                self.given_up += 1
+                continue
+            keep.append(at)
+            cells.append(cell)
+        locations = self._put(came, keep, cells)
+        for at, cell, location in zip(keep, cells, locations, strict=True):
+            self._wait(cell, Entry(cell, location, int(came.when[at]), came.ticks_at(at), 0))
+
+    def _put(self, came: Arrivals, rows: list[int], cells: list[Cell]) -> list[int]:
+        if not rows:
+            return []
+        whole = len(rows) == came.rows.height
+        owners = np.array([cell.number for cell in cells], np.int64)
+        return self.memory.add(came.rows if whole else came.rows[rows], owners).tolist()
+
+    def _wait(self, cell: Cell, entry: Entry) -> None:
+        if not cell.entries:
+            cell.first = entry.arrival
+        cell.entries.append(entry)
+        self._all.append(entry)
+        self._least.add(entry)
+        self.waiting += 1
+
+    def _measure(self, when: int) -> None:
+        """How far apart rows come, whatever their key."""
+        if self._last is not None:
+            self._gap += (when - self._last - self._gap) * 0.05
+        self._last = when
+
+    def _shed(self) -> bool:
+        """Whether to drop a row: so many that the others can be worked on."""
+        self._thrown += 1
+        load = self._pace.cost / self._gap if self._gap > 0 else 1.0
+        return load > 1 and throw(self._thrown) > 1 / load
+
+    def _is_outdated(self, cell: Cell, tick: int) -> bool:
+        """Whether a row is older than what left of its key (or, if strict, as old)."""
+        if cell.newest is None:
+            return False
+        return tick < cell.newest or (self._strict and tick == cell.newest)
+
+    def _replace(self, came: Arrivals) -> None:
+        """The newest row of each key waits."""
+        added: list[tuple[Cell, int, int]] = []
+        changed: list[tuple[Entry, int]] = []
+        for key, first, last, count, at in self._newest(came):
+            cell = self._cell(key)
+            tick = int(came.ticks[0][at])
+            if self._is_outdated(cell, tick):
+                self.outdated += count
+                continue
+            begun, ended = int(came.when[first]), int(came.when[last])
+            cell.seen(begun, ended, count, self.begun or begun)
+            cell.account.arrived(begun, count)
+            self.given_up += count - 1
+            if cell.entries:
+                self.given_up += 1
+                if self._supersedes(tick, came.port, cell.entries[0]):
+                    changed.append((cell.entries[0], at))
+            else:
+                cell.first = begun
+                cell.entries.append(Entry(cell, -1, begun, came.ticks_at(at), came.port))
+                added.append((cell, at, begun))
+            self._line.arrived(cell)
+        self._write(came, added, changed)
+
+    def _newest(self, came: Arrivals) -> Iterator[tuple[Key, int, int, int, int]]:
+        """For each key: its values, its first and last row, how many, and the newest."""
+        ticks = pl.Series(TIME, came.ticks[0])
+        index = pl.Series(AT, np.arange(came.rows.height))
+        times = pl.col(TIME)
+        at = pl.col(AT)
+        newest = (
+            at.get(times.arg_max()) if self._strict else at.reverse().get(times.reverse().arg_max())
+        )
+        wanted = (
+            at.first().alias("__first"),
+            at.last().alias("__last"),
+            pl.len().alias("__count"),
+            newest.alias("__newest"),
+        )
+        rows = came.rows.select(self._by.key).with_columns(ticks, index)
+        if self._by.key:
+            found = rows.group_by(self._by.key, maintain_order=True).agg(wanted)
+        else:
+            found = rows.select(wanted)
+        if self._by.schedule == "fifo":
+            found = found.sort("__last")
+        width = len(self._by.key)
+        for row in found.iter_rows():
+            yield row[:width], *row[width:]
+
+    def _supersedes(self, tick: int, port: int, entry: Entry) -> bool:
+        """Whether a row takes the place of the one that waits."""
+        before = entry.ticks[0]
+        if tick == before and self._strict:
+            return port == self._prefer and entry.port != port
+        return tick >= before
+
+    def _write(
+        self,
+        came: Arrivals,
+        added: list[tuple[Cell, int, int]],
+        changed: list[tuple[Entry, int]],
+    ) -> None:
+        cells = [cell for cell, _, _ in added]
+        locations = self._put(came, [at for _, at, _ in added], cells)
+        for cell, location in zip(cells, locations, strict=True):
+            cell.entries[0].location = location
+            self._least.add(cell.entries[0])
+        self.waiting += len(added)
+        if not changed:
+            return
+        places = np.array([entry.location for entry, _ in changed], np.int64)
+        self.memory.overwrite(places, came.rows[[at for _, at in changed]])
+        for entry, at in changed:
+            entry.alive = False
+            fresh = Entry(entry.cell, entry.location, entry.arrival, came.ticks_at(at), came.port)
+            entry.cell.entries[0] = fresh
+            self._least.add(fresh)
+
+    # ---- from all rows to the newest, and back ---------------------------------------------
+
+    def _give_up_if_late(self) -> None:
+        """When rows would wait too long, only the newest of each key go on waiting."""
+        bound = self._by.complete_within
+        if bound is None or self.waiting * self._pace.cost <= bound:
+            return
+        self.complete = False
+        self.switches += 1
+        gone: list[Entry] = []
+        for cell in dict.fromkeys(entry.cell for entry in self._all):
+            *older, newest = cell.entries
+            gone += older
+            newest.arrival = cell.first
+            cell.entries = deque([newest])
+            cell.account.behind = deque([cell.first])
+            self._line.arrived(cell)
+        self._all.clear()
+        self._forget(gone)
+        self.given_up += len(gone)
+
+    def _forget(self, gone: list[Entry]) -> None:
+        for entry in gone:
+            entry.alive = False
+        if gone:
+            self.memory.remove(np.array([entry.location for entry in gone], np.int64))
+        self.waiting -= len(gone)
+
+    def keep_all_if_possible(self) -> None:
+        """When there is time for all rows again, let all wait."""
+        bound = self._by.complete_within
+        if bound is None or self.complete or self.waiting * self._pace.cost > bound / 2:
+            return
+        self.complete = True
+        self.switches += 1
+        cells = sorted(self._line, key=lambda cell: cell.first)
+        for cell in cells:
+            self._line.leave(cell)
+            self._all.append(cell.entries[0])
+
+    # ---- dequeue, read ---------------------------------------------------------------------
+
+    def dequeue(self, count: int, now: int) -> tuple[Chunk, list[Cell]]:
+        """Take the rows out whose turn it is; whose they are."""
+        entries: list[Entry] = []
+        for _ in range(min(count, self.waiting)):
+            if self.complete:
+                entry = self._all.popleft()
+                entry.cell.entries.popleft()
+                if entry.cell.entries:
+                    entry.cell.first = entry.cell.entries[0].arrival
+                entry.cell.account.taken(now, entry.arrival)
+            else:
+                entry = self._line.next().entries.popleft()
+                entry.cell.account.taken(now)
+            entry.cell.newest = entry.ticks[0]
+            entries.append(entry)
+        rows = self.memory.read(_places(entries))
+        self._forget(entries)
+        return rows, [entry.cell for entry in entries]
+
+    def read(self) -> Chunk:
+        """All that waits, in the order of the line; it goes on waiting."""
+        waits: Iterable[Entry] = self._all
+        if not self.complete:
+            waits = [cell.entries[0] for cell in self._line]
+        return self.memory.read(_places(list(waits)))
+
+    @property
+    def oldest(self) -> int | None:
+        """Since when the longest waiting row has waited."""
+        if not self.waiting:
+            return None
+        if self.complete:
+            return self._all[0].arrival
+        return self._line.head().first
+
+    def least(self) -> list[int]:
+        """The least time of waiting rows, by attribute."""
+        return self._least.values(self.waiting)
+
+    def passed(self, came: Arrivals) -> Chunk:
+        """Rows that need not wait: those that are not outdated, in their order."""
+        keys = came.rows.select(self._by.key).rows() if self._by.key else None
+        kept: list[int] = []
+        if self.begun is None and came.rows.height:
+            self.begun = int(came.when[0])
+        for at, tick in enumerate(came.ticks[0].tolist()):
+            cell = self._cell(keys[at] if keys is not None else ())
+            if self._is_outdated(cell, tick):
+                self.outdated += 1
+                continue
+            cell.newest = tick
+            cell.account.updates += 1
+            cell.account.delivered += 1
+            kept.append(at)
+        return came.rows if len(kept) == came.rows.height else came.rows[kept]
+
+    # ---- state -----------------------------------------------------------------------------
+
+    def save_rows(self, store: ChunkStore) -> dict[str, Any]:
+        """Write pages that changed, and give where rows are in them."""
+        return self.memory.save(store, PAGES)
+
+    def save(self, store: ChunkStore) -> dict[str, Any]:
+        """Write rows that changed, and give what else it takes to go on."""
+        return {
+            "memory": self.save_rows(store),
+            "cells": [cell.saved() for cell in self.cells.values()],
+            "line": self._line.saved(),
+            "all": [entry.location for entry in self._all],
+            "complete": self.complete,
+            "begun": self.begun,
+            "counts": (self.given_up, self.outdated, self.switches, self._thrown),
+            "gap": (self._gap, self._last),
+            "skew": self.skew.saved(),
+        }
+
+    def load(self, store: ChunkStore, saved: dict[str, Any]) -> None:
+        """Go on from what :meth:`save` gave."""
+        self.memory.load(store, PAGES, saved["memory"])
+        for each in saved["cells"]:
+            self._cell(each["key"]).restore(each)
+        self._line.restore(saved["line"], self.cells)
+        entries = {e.location: e for cell in self.cells.values() for e in cell.entries}
+        self._all = deque(entries[location] for location in saved["all"])
+        self.waiting = len(entries)
+        self._least.refill(entries.values())
+        self.complete, self.begun = saved["complete"], saved["begun"]
+        self.given_up, self.outdated, self.switches, self._thrown = saved["counts"]
+        self._gap, self._last = saved["gap"]
+        self.skew.restore(saved["skew"])
+
+
+def _places(entries: list[Entry]) -> Numbers:
+    return np.array([entry.location for entry in entries], np.int64)

@@ -1,0 +1,235 @@
+"""Pages: the memory in which the rows of an update queue live, taken from a pool and given back.
+
+A page is a fixed number of locations for rows of one schema, with one array a column. It has a
+number; the location of a row is one number as well, ``page number * locations of a page + slot``.
+
+Invariants: what a page takes follows from the rows in it alone (its arrays, a mask where a column
+has a null, and the objects of values without a fixed width); the bytes of a pool are the sum over
+the pages in use; a page that is given back leaves no memory behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+
+import numpy as np
+import polars as pl
+
+from lowwater.stream.element import Chunk
+from lowwater.updates.memory.columns import Cells, Column, Index, Layout, Mask, payload
+
+PAGE_ROWS = 256
+"""Locations of a page."""
+
+Slots = Index
+"""Locations by their number within a page."""
+Fetch = Callable[[], tuple[Slots, Chunk]]
+"""Reads the rows of a page that is not in memory yet, and says where they are in it."""
+
+
+class Tally:
+    """A number that goes up and down, and the most it has been."""
+
+    def __init__(self) -> None:
+        self.now = self.peak = 0
+
+    def add(self, more: int) -> None:
+        """Go up, or down."""
+        self.now += more
+        self.peak = max(self.peak, self.now)
+
+
+class _Numbers:
+    """The cells of a column of fixed width in a page."""
+
+    def __init__(self, column: Column, rows: int):
+        self._values = np.zeros(rows, column.kind)
+        self._nulls: Mask | None = None
+
+    def put(self, slots: Slots, cells: Cells) -> int:
+        """Write cells, each slot once; how many bytes more that takes."""
+        self._values[slots] = cells.values
+        if self._nulls is None and cells.nulls is None:
+            return 0
+        return self._mark(slots, False if cells.nulls is None else cells.nulls)
+
+    def clear(self, slots: Slots) -> int:
+        """Drop cells; how many bytes more that takes, which is none or less."""
+        return 0 if self._nulls is None else self._mark(slots, False)
+
+    def _mark(self, slots: Slots, nulls: Mask | bool) -> int:
+        mask = np.zeros(len(self._values), bool) if self._nulls is None else self._nulls
+        before = 0 if self._nulls is None else mask.nbytes
+        mask[slots] = nulls
+        self._nulls = mask if mask.any() else None
+        return (0 if self._nulls is None else mask.nbytes) - before
+
+    def get(self, slots: Slots) -> Cells:
+        """Some of the cells."""
+        return Cells(self._values[slots], None if self._nulls is None else self._nulls[slots])
+
+
+class _Objects:
+    """The cells of any other column in a page."""
+
+    def __init__(self, column: Column, rows: int):
+        self._values = np.full(rows, None, column.kind)
+
+    def put(self, slots: Slots, cells: Cells) -> int:
+        """Write cells, each slot once; how many bytes more that takes."""
+        more = payload(cells.values) - payload(self._values[slots])
+        self._values[slots] = cells.values
+        return more
+
+    def clear(self, slots: Slots) -> int:
+        """Drop cells; how many bytes more that takes, which is none or less."""
+        freed = payload(self._values[slots])
+        self._values[slots] = None
+        return -freed
+
+    def get(self, slots: Slots) -> Cells:
+        """Some of the cells."""
+        return Cells(self._values[slots], None)
+
+
+_Array = _Numbers | _Objects
+
+
+def _array(column: Column, rows: int) -> _Array:
+    return (_Objects if column.kind.hasobject else _Numbers)(column, rows)
+
+
+class Page:
+    """Some locations for rows.
+
+    It may be in a store still: then it is known what it takes, and it is read when one of its
+    locations is touched.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        layout: Layout,
+        rows: int,
+        taken: Tally,
+        unread: tuple[int, Fetch] | None = None,
+    ):
+        self.number = number
+        self._layout, self._rows, self._taken = layout, rows, taken
+        self._arrays: list[_Array] = []
+        self._bytes = 0
+        self._fetch: Fetch | None = None
+        if unread is None:
+            self._prepare()
+            self._grow(rows * layout.row_bytes)
+        else:
+            size, self._fetch = unread
+            self._grow(size)
+
+    def _prepare(self) -> None:
+        self._arrays = [_array(column, self._rows) for column in self._layout.columns]
+
+    def _grow(self, more: int) -> None:
+        self._bytes += more
+        self._taken.add(more)
+
+    def _open(self) -> None:
+        if self._fetch is None:
+            return
+        slots, rows = self._fetch()
+        self._fetch = None
+        self._prepare()
+        objects = self._put(slots, self._layout.cells(rows))
+        self._grow(self._rows * self._layout.row_bytes + objects - self._bytes)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of memory it takes."""
+        return self._bytes
+
+    def write(self, slots: Slots, rows: Chunk) -> None:
+        """Put rows in locations, each given once, in the place of what is there."""
+        self.put(slots, self._layout.cells(rows))
+
+    def put(self, slots: Slots, cells: list[Cells]) -> None:
+        """Like :meth:`write`, by column."""
+        self._open()
+        self._grow(self._put(slots, cells))
+
+    def _put(self, slots: Slots, cells: list[Cells]) -> int:
+        return sum(array.put(slots, own) for array, own in zip(self._arrays, cells, strict=True))
+
+    def read(self, slots: Slots) -> Chunk:
+        """The rows in locations, in the order given."""
+        return self._layout.rows(self.get(slots))
+
+    def get(self, slots: Slots) -> list[Cells]:
+        """Like :meth:`read`, by column."""
+        self._open()
+        return [array.get(slots) for array in self._arrays]
+
+    def clear(self, slots: Slots) -> None:
+        """Drop what is in locations, each given once."""
+        self._open()
+        self._grow(sum(array.clear(slots) for array in self._arrays))
+
+    def drop(self) -> None:
+        """Leave no memory behind."""
+        self._grow(-self._bytes)
+        self._arrays, self._fetch = [], None
+
+
+class PagePool:
+    """Where pages come from and go back to; numbers that are free again are given out first."""
+
+    def __init__(self, schema: pl.Schema, page_rows: int = PAGE_ROWS):
+        self.page_rows = page_rows
+        self.layout = Layout(schema)
+        self._taken, self._in_use = Tally(), Tally()
+        self._free: list[int] = []
+        self._next = 0
+
+    @property
+    def pages(self) -> int:
+        """Pages in use."""
+        return self._in_use.now
+
+    @property
+    def pages_peak(self) -> int:
+        """The most pages that were in use at a time."""
+        return self._in_use.peak
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all pages in use."""
+        return self._taken.now
+
+    @property
+    def bytes_peak(self) -> int:
+        """The most bytes they took at a time."""
+        return self._taken.peak
+
+    def alloc(self) -> Page:
+        """A page with the least number that is free."""
+        if not self._free:
+            heappush(self._free, self._next)
+            self._next += 1
+        self._in_use.add(1)
+        return Page(heappop(self._free), self.layout, self.page_rows, self._taken)
+
+    def free(self, page: Page) -> None:
+        """Give a page back."""
+        page.drop()
+        self._in_use.add(-1)
+        heappush(self._free, page.number)
+
+    def restore(self, sizes: dict[int, int], fetch: Callable[[int], Fetch]) -> list[Page]:
+        """Pages that were in use, by number and size, in a pool that has given out none."""
+        self._next = max(sizes, default=-1) + 1
+        self._free = [number for number in range(self._next) if number not in sizes]
+        self._in_use.add(len(sizes))
+        return [
+            Page(number, self.layout, self.page_rows, self._taken, (size, fetch(number)))
+            for number, size in sizes.items()
+        ]

@@ -1,0 +1,167 @@
+"""Memory of update queues: what is read is what was last written, and memory is given back."""
+
+from __future__ import annotations
+
+import copy
+import marshal
+import math
+import random
+import sys
+from collections import defaultdict
+from collections.abc import Callable
+
+import numpy as np
+import polars as pl
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lowwater.state.store import ChunkKey, MemoryStore
+from lowwater.stream.element import Chunk
+from lowwater.updates.memory.on_demand import OnDemandMemory
+from lowwater.updates.memory.preallocated import PreallocatedMemory
+
+SCHEMA = pl.Schema({"n": pl.Int64, "s": pl.String, "l": pl.List(pl.Int16)})
+KEYS = 40
+Manager = OnDemandMemory | PreallocatedMemory
+Row = tuple[int | None, str | None, list[int] | None]
+SEEDS = st.integers(0, 2**32)
+
+
+class WatchedStore(MemoryStore):
+    """Counts what is written and read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written = self.reads = 0
+
+    def put(self, name: str, slice_: int, chunk: Chunk) -> ChunkKey:
+        self.written += 1
+        return super().put(name, slice_, chunk)
+
+    def remove(self, key: ChunkKey) -> None:
+        self.written += 1
+        super().remove(key)
+
+    def get(self, key: ChunkKey) -> Chunk:
+        self.reads += 1
+        return super().get(key)
+
+
+def row(dice: random.Random) -> Row:
+    return (
+        dice.choice([None, 0, dice.randrange(10**9)]),
+        dice.choice([None, "", "ü" * dice.randrange(30)]),
+        dice.choice([None, [], [dice.randrange(100)] * dice.randrange(3)]),
+    )
+
+
+def frame(rows: list[Row]) -> pl.DataFrame:
+    return pl.DataFrame(rows, schema=SCHEMA, orient="row")
+
+
+def bytes_of(page: list[Row], page_rows: int) -> int:
+    """What a page takes: arrays, a mask if there is a null number, and an object a value."""
+    mask = any(number is None for number, _, _ in page) * page_rows
+    texts = [text.encode() for _, text, _ in page if text]
+    lists = [marshal.dumps(some, 2) for _, _, some in page if some is not None]
+    return 3 * 8 * page_rows + mask + sum(map(sys.getsizeof, texts + lists))
+
+
+class Queue:
+    """A memory and what a dict says is in it, by key."""
+
+    def __init__(self, make: Callable[[], Manager], dice: random.Random):
+        self.make, self.dice = make, dice
+        self.memory = make()
+        self.where: dict[int, int] = {}
+        self.held: dict[int, Row] = {}
+        self.met: set[int] = set()
+        self.most = 0
+        self.store = WatchedStore()
+
+    def some(self, keys: list[int]) -> list[int]:
+        return self.dice.sample(keys, self.dice.randint(0, len(keys)))
+
+    def add(self) -> None:
+        keys = self.some(sorted(set(range(KEYS)) - set(self.held)))
+        rows = [row(self.dice) for _ in keys]
+        before = self.memory.pages, self.memory.allocated - self.memory.used
+        found = self.memory.add(frame(rows), np.array(keys, np.int64)).tolist()
+        assert not set(found) & set(self.where.values())
+        assert len(set(found)) == len(found)
+        if isinstance(self.memory, OnDemandMemory) and len(keys) <= before[1]:
+            assert self.memory.pages == before[0]
+        if isinstance(self.memory, PreallocatedMemory):
+            assert found == keys
+        self.where |= dict(zip(keys, found, strict=True))
+        self.held |= dict(zip(keys, rows, strict=True))
+        self.met |= set(keys)
+
+    def overwrite(self) -> None:
+        keys = self.dice.choices(list(self.held), k=self.dice.randint(0, 9)) if self.held else []
+        rows = [row(self.dice) for _ in keys]
+        self.memory.overwrite(np.array([self.where[key] for key in keys], np.int64), frame(rows))
+        self.held |= dict(zip(keys, rows, strict=True))
+
+    def remove(self) -> None:
+        keys = self.some(list(self.held))
+        self.memory.remove(np.array([self.where.pop(key) for key in keys], np.int64))
+        for key in keys:
+            del self.held[key]
+
+    def read(self) -> None:
+        keys = self.dice.choices(list(self.held), k=self.dice.randint(0, 9)) if self.held else []
+        found = self.memory.read(np.array([self.where[key] for key in keys], np.int64))
+        assert found.schema == SCHEMA
+        assert found.rows() == [self.held[key] for key in keys]
+
+    def save(self) -> None:
+        self.memory.save(self.store, "rows")
+
+    def reload(self) -> None:
+        """Save, twice, and go on in another memory."""
+        saved = self.memory.save(self.store, "rows")
+        written = self.store.written
+        assert self.memory.save(self.store, "rows") == saved
+        assert self.store.written == written
+        assert len(self.store.slices("rows")) == self.memory.pages
+        before, self.memory = self.memory, self.make()
+        reads = self.store.reads
+        self.memory.load(self.store, "rows", copy.deepcopy(saved))
+        assert self.store.reads == reads
+        for name in ("used", "dirty", "allocated", "bytes", "pages"):
+            assert getattr(self.memory, name) == getattr(before, name)
+        assert self.memory.save(self.store, "rows") == saved
+        assert (self.store.written, self.store.reads) == (written, reads)
+
+    def check(self) -> None:
+        memory = self.memory
+        self.most = max(self.most if self.held else 0, len(self.held))
+        assert memory.used == len(self.held)
+        assert memory.allocated == memory.pages * memory.pool.page_rows
+        assert memory.bytes == sum(page.bytes for page in memory._rows._pages.values())
+        if isinstance(memory, OnDemandMemory):
+            assert memory.dirty == 0
+            assert memory.pages <= min(memory.used, math.ceil(self.most / memory.pool.page_rows))
+            pages: dict[int, list[Row]] = defaultdict(list)
+            for key, where in self.where.items():
+                pages[where // memory.pool.page_rows].append(self.held[key])
+            assert memory.pages == len(pages)
+            size = memory.pool.page_rows
+            assert memory.bytes == sum(bytes_of(page, size) for page in pages.values())
+        else:
+            assert memory.dirty == len(self.met) - len(self.held)
+
+
+STEPS = ("add", "add", "overwrite", "remove", "read", "save", "reload")
+
+
+@given(SEEDS, st.sampled_from([OnDemandMemory, PreallocatedMemory]), st.integers(1, 12))
+def test_memory_holds_what_a_dict_would(seed: int, kind: type[Manager], page_rows: int) -> None:
+    dice = random.Random(seed)
+    queue = Queue(lambda: kind(SCHEMA, page_rows), dice)
+    for _ in range(dice.randint(1, 30)):
+        getattr(queue, dice.choice(STEPS))()
+        queue.check()
+    queue.memory.read(np.array(list(queue.where.values()), np.int64))
+    queue.check()
