@@ -15,7 +15,7 @@ from lowwater.operators.sliding_aggregate import check as check_sliding
 from lowwater.operators.sliding_aggregate import unable
 from lowwater.operators.window_aggregate import END, IMMEDIATE
 from lowwater.operators.window_state import START
-from lowwater.plan import nodes
+from lowwater.plan import nodes, updating
 from lowwater.plan.expressions import compile_expression, take_apart
 from lowwater.plan.nodes import Node, Progressing
 from lowwater.stream.duration import Duration, nanoseconds
@@ -243,6 +243,11 @@ def group_aggregated(
     origin: str,
 ) -> Node:
     """Aggregates per group, where one group column progresses."""
+    updating.refuse(
+        [node],
+        "an aggregate without a window",
+        "put window(...) before it, or select what is newest of each key as it is",
+    )
     for name in groups:
         node.need(name)
     keys = {name: node.progress[name].domain for name in groups if name in node.progress}

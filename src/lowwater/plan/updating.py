@@ -8,7 +8,7 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import replace
 
 from lowwater.errors import QueryError
@@ -56,20 +56,136 @@ def sources(node: Node) -> list[nodes.SourceNode]:
     return [source for each in node.inputs for source in sources(each)]
 
 
-def without_queue(node: Node) -> Node:
-    """The rows of an update stream before its queue: what comes to a queue that stands later."""
+def before_queue(node: Node) -> list[Node]:
+    """The rows of an update stream before its queue, of each input that comes to it."""
     if isinstance(node, nodes.UpdateNode):
-        if len(node.inputs) == 1:
-            return node.inputs[0]
-        return nodes.UnionNode(
-            node.inputs, node.schema, node.progress, node.time, origin=node.origin
-        )
+        return list(node.inputs)
     if isinstance(node, nodes.FilterNode | nodes.ProjectNode | nodes.ApplyNode):
-        return replace(node, inputs=(without_queue(node.inputs[0]),))
+        return [replace(node, inputs=(each,)) for each in before_queue(node.inputs[0])]
     raise QueryError(
         "windows and unions of update streams go over their rows, filtered and computed; here"
         " they would go over answers"
     )
+
+
+def without_queue(node: Node) -> Node:
+    """The rows of an update stream before its queue: what comes to a queue that stands later.
+
+    Of several inputs, the first row of a key and time is the one that counts.
+    """
+    found = before_queue(node)
+    if len(found) == 1:
+        return found[0]
+    by, time = node.updates, node.time
+    assert by is not None
+    united = nodes.UnionNode(tuple(found), node.schema, node.progress, time, origin=node.origin)
+    if time is None:
+        return united
+    return nodes.DistinctNode(
+        (united,), node.schema, node.progress, time, (*by.key, time), time, origin=node.origin
+    )
+
+
+# ---- unions ------------------------------------------------------------------------------------
+
+
+def parts_of_union(inputs: Sequence[Node]) -> list[list[Node]]:
+    """The rows that come to the one queue of a union, for each of the streams that are united."""
+    by = inputs[0].updates
+    for each in inputs:
+        if each.updates is None or by is None:
+            raise QueryError(
+                "union: some of these are update streams and some are not; say of the others by"
+                " which key their rows are updates, updates('k') for example"
+            )
+        if each.updates != by:
+            raise QueryError(
+                "union needs update streams with one key and the same options:"
+                f" {_spelled(by)} against {_spelled(each.updates)}"
+            )
+    return [before_queue(each) for each in inputs]
+
+
+def _spelled(by: Updates) -> str:
+    return f"({', '.join(by.key)}), {by.describe()}"
+
+
+def united(rows: Node, by: Updates, prefer: int | None) -> Node:
+    """The queue of several inputs, from the union of their rows."""
+    if rows.time is None:
+        raise QueryError(
+            "a union of update streams needs the time by which one row is newer than another; keep"
+            " it where columns are selected"
+        )
+    arrivals = {arrival(each) for each in rows.inputs}
+    return nodes.UpdateNode(
+        rows.inputs,
+        rows.schema,
+        rows.progress,
+        rows.time,
+        by,
+        prefer=prefer,
+        arrival=arrivals.pop() if len(arrivals) == 1 else None,
+        origin=rows.origin,
+    )
+
+
+def preferred(
+    inputs: Sequence[Node], parts: Sequence[Sequence[Node]], prefer: Node | str | None
+) -> int | None:
+    """The input of a union's queue to believe, by its stream, or by the name of its source."""
+    rows = [each for own in parts for each in own]
+    before = _preferred_before(inputs, parts)
+    if prefer is None:
+        return before
+    if before is not None:
+        raise QueryError("union: prefer= is said already of streams united before; say it once")
+    if isinstance(prefer, str):
+        found = [at for at, each in enumerate(rows) if prefer in _stream_names([each])]
+    else:
+        owners = [node for node, own in zip(inputs, parts, strict=True) for _ in own]
+        found = [at for at, owner in enumerate(owners) if owner is prefer]
+    if len(found) == 1:
+        return found[0]
+    known = ", ".join(dict.fromkeys(_stream_names(rows)))
+    raise QueryError(f"union: prefer= is one of the streams that are united ({known})")
+
+
+def _preferred_before(inputs: Sequence[Node], parts: Sequence[Sequence[Node]]) -> int | None:
+    """What a stream that is a union itself prefers, as an input of the whole union."""
+    found, first = [], 0
+    for node, own in zip(inputs, parts, strict=True):
+        prefer = _queue(node).prefer
+        found += [first + prefer] if prefer is not None else []
+        first += len(own)
+    if len(found) > 1:
+        raise QueryError("union: several of these streams prefer one already; say prefer= once")
+    return found[0] if found else None
+
+
+def _queue(node: Node) -> nodes.UpdateNode:
+    """The queue whose rows a node filters and computes from."""
+    while not isinstance(node, nodes.UpdateNode):
+        (node,) = node.inputs
+    return node
+
+
+def _stream_names(rows: Sequence[Node]) -> list[str]:
+    return [source.spec.name for each in rows for source in sources(each)]
+
+
+# ---- what may not be ---------------------------------------------------------------------------
+
+
+def refuse_lost_key(node: Node, kept: Container[str], how: str) -> None:
+    """Refuse to leave out columns of an update key, or to compute them anew."""
+    key = node.updates.key if node.updates is not None else ()
+    lost = [name for name in key if name not in kept]
+    if lost:
+        raise QueryError(
+            f"the update key ({', '.join(key)}) stays with its rows, or nobody knows which one a"
+            f" row replaces; {how.format(lost[0])}"
+        )
 
 
 def refuse(inputs: Sequence[Node], what: str, instead: str) -> None:
