@@ -209,7 +209,7 @@ class QueueManager:
             pl.len().alias("__count"),
             newest.alias("__newest"),
         )
-        rows = came.rows.select(self._by.key).with_columns(ticks, index)
+        rows = pl.DataFrame([*came.rows.select(self._by.key), ticks, index])
         if self._by.key:
             found = rows.group_by(self._by.key, maintain_order=True).agg(wanted)
         else:
