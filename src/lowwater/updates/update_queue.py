@@ -20,7 +20,7 @@ import polars as pl
 from lowwater.operators.kernel import Kernel
 from lowwater.sources.replay import clock_times
 from lowwater.state.store import ChunkStore
-from lowwater.stream.duration import spell
+from lowwater.stream.duration import SECOND, spell
 from lowwater.stream.element import BEGINNING, END_OF_TIME, Chunk, Element, End, Punctuation
 from lowwater.stream.low_water_mark import LowWaterMark
 from lowwater.stream.time_domain import TimeDomain
@@ -197,9 +197,11 @@ class UpdateQueue(Kernel):
             "outdated when they came": queue.outdated,
         }
         if self._pace.cost:
-            found["cost of a row"] = spell(round(self._pace.cost))
+            found["seconds a row"] = self._pace.cost / SECOND
         if self._by.complete_within is not None:
-            found["rows worked on"] = "all" if queue.complete else "the newest of each key"
+            wait = spell(round(queue.waiting * self._pace.cost, -6))
+            found["strategy"] = "all rows" if queue.complete else "the newest row of each key"
+            found["because"] = f"what waits takes {wait}"
             found["switches"] = queue.switches
         return found
 
