@@ -219,7 +219,8 @@ def summary(progress: PipelineProgress, how: str) -> list[str]:
             escape(f"  {_late(each, query, many)}") for each in query.streams if each.refused_rows
         ]
         lines += [escape(f"  {each}") for each in query.choices]
-        lines += [escape(f"  {each.words}") for each in (*query.joins, *query.updates)]
+        lines += [escape(f"  {each.words}") for each in query.joins]
+        lines += [escape(f"  {each.words}") for each in query.updates]
     return lines
 
 

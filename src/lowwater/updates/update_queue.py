@@ -199,7 +199,7 @@ class UpdateQueue(Kernel):
         if self._pace.cost:
             found["seconds a row"] = self._pace.cost / SECOND
         if self._by.complete_within is not None:
-            wait = spell(round(queue.waiting * self._pace.cost, -6))
+            wait = spell(int(round(queue.waiting * self._pace.cost, -6)))
             found["strategy"] = "all rows" if queue.complete else "the newest row of each key"
             found["because"] = f"what waits takes {wait}"
             found["switches"] = queue.switches
