@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
+from heapq import nlargest
 from typing import Any, Protocol, runtime_checkable
 
 from lowwater.stream.duration import SECOND
@@ -106,13 +107,18 @@ class Account:
             self.application.move(self.behind[0] if self.behind else None, self._shown)
             self._shown = None
 
+    def areas(self, now: int) -> tuple[float, float]:
+        """The integrals of application and queue staleness, in seconds squared."""
+        self._settle()
+        return self.application.area(now), self.queue.area(now)
+
     def told(self, begun: int, now: int) -> KeyStaleness:
         """The averages over a stretch of time."""
-        self._settle()
         length = max(now - begun, 1) / SECOND
+        application, queue = self.areas(now)
         return KeyStaleness(
-            self.application.area(now) / length,
-            self.queue.area(now) / length,
+            application / length,
+            queue / length,
             self.application.age(now) / SECOND,
             self.updates,
             self.delivered,
@@ -165,7 +171,7 @@ class Staleness:
         """That of all keys, from those of some each."""
         keys, weight = sum(each.keys for each in parts), sum(each.weight for each in parts)
         told = {key: each for part in parts for key, each in part.by_key.items()}
-        worst = sorted(told, key=lambda key: -told[key].application)[:MANY_KEYS]
+        worst = nlargest(MANY_KEYS, told, key=lambda key: told[key].application)
         return cls(
             sum(each.application * each.keys for each in parts) / max(keys, 1),
             sum(each.queue * each.keys for each in parts) / max(keys, 1),
@@ -207,10 +213,17 @@ def staleness_of(
     accounts: Mapping[tuple[object, ...], tuple[Account, float]], begun: int, now: int
 ) -> Staleness:
     """The averages over all keys, from their accounts and weights."""
-    told = {key: each.told(begun, now) for key, (each, _) in accounts.items()}
-    weights = {key: weight for key, (_, weight) in accounts.items()}
-    ones = [
-        Staleness(each.application, each.queue, each.application, 1, weights[key], {key: each})
-        for key, each in told.items()
-    ]
-    return Staleness.of(ones)
+    length = max(now - begun, 1) / SECOND
+    areas = {key: each.areas(now) for key, (each, _) in accounts.items()}
+    worst = nlargest(MANY_KEYS, areas, key=lambda key: areas[key][0])
+    weight = sum(each for _, each in accounts.values())
+    weighted = sum(areas[key][0] * each for key, (_, each) in accounts.items())
+    whole = max(len(areas), 1) * length
+    return Staleness(
+        sum(application for application, _ in areas.values()) / whole,
+        sum(queue for _, queue in areas.values()) / whole,
+        weighted / (weight or 1.0) / length,
+        len(areas),
+        weight,
+        {key: accounts[key][0].told(begun, now) for key in worst},
+    )

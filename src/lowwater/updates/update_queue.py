@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
-from lowwater.operators.kernel import Kernel
+from lowwater.operators.kernel import Ask, Kernel
 from lowwater.sources.replay import clock_times
 from lowwater.state.store import ChunkStore
 from lowwater.stream.duration import SECOND, spell
@@ -163,6 +163,12 @@ class UpdateQueue(Kernel):
             cell.account.shown(now)
         self._in_work = []
         self._queue.keep_all_if_possible()
+
+    def needs(self, attribute: str, mark: int) -> Sequence[Ask]:
+        """Every input that is behind must move."""
+        held = self._marks.get(attribute)
+        ports = [port for port in sorted(self._open) if held is None or held.of(port) < mark]
+        return [Ask(port, attribute, mark) for port in ports]
 
     # ---- what people are told --------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from lowwater.state.store import MemoryStore
 from lowwater.stream.duration import SECOND
 from lowwater.stream.element import End, Punctuation
 from lowwater.updates.options import updates_of
-from lowwater.updates.pace import FIRST, Pace
+from lowwater.updates.pace import FASTER, Pace
 from lowwater.updates.update_queue import UpdateQueue
 from tests.support.update_run import SCHEMA, TICKS, Row, UpdateRun
 
@@ -54,14 +54,15 @@ class Batches:
 def test_a_batch_takes_on_what_its_budget_allows_and_the_rest_waits_in_state():
     batches = Batches(budget="1 second")
     first = batches.batch(rows(*((n, n, n) for n in range(500))))
-    assert first == list(range(FIRST))
-    assert batches.store.rows == 500 - FIRST
-    second = batches.batch(None)
-    assert second == list(range(FIRST, FIRST + 100))  # a second of rows that take 10 ms
-    third = batches.batch(rows((600, 490, 1490), (601, 0, 1000)))
-    assert third == list(range(FIRST + 100, FIRST + 200))
+    assert first == [0]
+    assert batches.store.rows == 499
+    assert batches.batch(None) == list(range(1, 1 + FASTER))  # one row says little of many
+    assert len(batches.batch(None)) == FASTER**2
+    begun = 1 + FASTER + FASTER**2
+    fourth = batches.batch(rows((600, 490, 1490), (601, 0, 1000)))
+    assert fourth == list(range(begun, begun + 100))  # a second of rows that take 10 ms
     rest = batches.batch(None, end=True)
-    assert rest == [*range(FIRST + 200, 490), 1490, *range(491, 500), 1000]
+    assert rest == [*range(begun + 100, 490), 1490, *range(491, 500), 1000]
     assert not batches.store.rows
 
 
@@ -70,8 +71,9 @@ def test_what_a_row_costs_is_learned_from_the_batches_before_alone():
     one, two = Batches(budget="1 second"), Batches(budget="1 second")
     for batches, later in ((one, COST), (two, 50 * COST)):
         batches.batch(rows(*((n, n, n) for n in range(500))))
+        assert [len(batches.batch(None)) for _ in range(3)] == [FASTER, FASTER**2, 100]
         assert len(batches.batch(None, took=later)) == 100
-    assert len(one.batch(None)) > len(two.batch(None))
+    assert len(one.batch(None)) == 100 > len(two.batch(None))
 
 
 def test_without_a_budget_batches_are_as_long_as_keeps_answers_freshest():

@@ -59,6 +59,7 @@ class EmbeddedEngine:
         self._refused: dict[str, list[Chunk]] = {}
         self._refused_rows: dict[str, int] = {}
         self._read_at = 0
+        self._read_since = 0
         self._shift = 0  # what a replay's arrival times are moved by on a real clock
         self._columns = list(plan.schema)
         self._arrival = self._arrival_column()
@@ -122,7 +123,7 @@ class EmbeddedEngine:
 
     def _turn(self, feeds: list[Feed]) -> None:
         while not self._stopped:
-            busy = self._fire(feeds) | self._serve(feeds)
+            busy = self._fire(feeds) | (self._may_read(feeds) and self._serve(feeds))
             wake = self._enable()
             if busy or wake == 0 or self._work_on_queues():
                 continue
@@ -167,8 +168,15 @@ class EmbeddedEngine:
         self._depth_first(feed)
         return True
 
+    def _may_read(self, feeds: list[Feed]) -> bool:
+        """Whether to read on. Sources that always have more must not keep queues from being worked
+        on; on a virtual clock nothing arrives while others are read."""
+        self._read_since += 1
+        return not self._clock.real or not self._queues or self._read_since <= len(feeds)
+
     def _work_on_queues(self) -> bool:
         """Nothing is there to be read: work on what has waited longest in a queue."""
+        self._read_since = 0
         ready = [stage for stage in self._queues if stage.kernel.more]
         if not ready:
             return False
