@@ -17,6 +17,7 @@ from heapq import nlargest
 from typing import Any, Protocol, runtime_checkable
 
 from lowwater.stream.duration import SECOND
+from lowwater.stream.element import BEGINNING
 
 SavedReference = tuple[int | None, int, float]
 SavedAccount = tuple[SavedReference, SavedReference, tuple[int, ...], int, int]
@@ -27,18 +28,22 @@ class Reference:
 
     __slots__ = ("_area", "_since", "oldest")
 
-    def __init__(self, oldest: int | None = None, since: int = 0, area: float = 0.0):
+    def __init__(self, oldest: int | None = None, since: int = BEGINNING, area: float = 0.0):
         self.oldest = oldest
         self._since = since
         self._area = area
 
     def begin(self, arrival: int) -> None:
-        """An update came; it counts if nothing older is unreflected."""
+        """An update came; it counts if nothing older is unreflected, and from where the one before
+        stopped counting: it may have come earlier, during work."""
         if self.oldest is None:
-            self.oldest = self._since = arrival
+            self.oldest = arrival
+            self._since = max(self._since, arrival)
 
     def move(self, oldest: int | None, now: int) -> None:
         """Something became visible; the oldest that is not is now another, or none."""
+        if self.oldest is None:
+            return
         self._area = self.area(now)
         self.oldest, self._since = oldest, now
 
@@ -62,25 +67,20 @@ class Account:
     """The staleness of one key.
 
     ``behind`` holds arrivals that were not taken: all of them where every row is worked on, and
-    only the first where rows replace each other, because taking the newest takes them all. Updates
-    that came while others were worked on may be heard of after those were shown; so what was shown
-    counts only once something later happens.
+    only the first where rows replace each other, because taking the newest takes them all.
     """
 
-    __slots__ = ("_shown", "application", "behind", "delivered", "queue", "updates")
+    __slots__ = ("application", "behind", "delivered", "queue", "updates")
 
     def __init__(self) -> None:
         self.application, self.queue = Reference(), Reference()
         self.behind: deque[int] = deque()
         self.updates = 0
         self.delivered = 0
-        self._shown: int | None = None
 
     def arrived(self, arrival: int, count: int = 1, *, replaced: bool = True) -> None:
         """Updates came, the first at a time; ``replaced``: newer ones take their place."""
         self.updates += count
-        if self._shown is not None and arrival > self._shown:
-            self._settle()
         self.application.begin(arrival)
         self.queue.begin(arrival)
         if not replaced or not self.behind:
@@ -88,7 +88,6 @@ class Account:
 
     def taken(self, now: int, until: int | None = None) -> None:
         """Updates up to an arrival (all, if none is named) left the queue to be worked on."""
-        self._settle()
         if until is None:
             self.behind.clear()
         while self.behind and until is not None and self.behind[0] <= until:
@@ -97,19 +96,11 @@ class Account:
 
     def shown(self, now: int) -> None:
         """What was taken is delivered."""
-        self._settle()
         self.delivered += 1
-        self._shown = now
-
-    def _settle(self) -> None:
-        """Let what was shown last count."""
-        if self._shown is not None:
-            self.application.move(self.behind[0] if self.behind else None, self._shown)
-            self._shown = None
+        self.application.move(self.behind[0] if self.behind else None, now)
 
     def areas(self, now: int) -> tuple[float, float]:
         """The integrals of application and queue staleness, in seconds squared."""
-        self._settle()
         return self.application.area(now), self.queue.area(now)
 
     def told(self, begun: int, now: int) -> KeyStaleness:
@@ -126,7 +117,6 @@ class Account:
 
     def saved(self) -> SavedAccount:
         """What it takes to go on."""
-        self._settle()
         both = self.application.saved(), self.queue.saved()
         return *both, tuple(self.behind), self.updates, self.delivered
 

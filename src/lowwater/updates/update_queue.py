@@ -162,7 +162,7 @@ class UpdateQueue(Kernel):
         for cell in self._in_work:
             cell.account.shown(now)
         self._in_work = []
-        self._queue.keep_all_if_possible()
+        self._queue.keep_all_if_possible(now)
 
     def needs(self, attribute: str, mark: int) -> Sequence[Ask]:
         """Every input that is behind must move."""
@@ -206,8 +206,11 @@ class UpdateQueue(Kernel):
             found["seconds a row"] = self._pace.cost / SECOND
         if self._by.complete_within is not None:
             wait = spell(int(round(queue.waiting * self._pace.cost, -6)))
+            load = queue.load(self._now())
             found["strategy"] = "all rows" if queue.complete else "the newest row of each key"
-            found["because"] = f"what waits takes {wait}"
+            found["because"] = (
+                f"{load:.3g} times the work comes that can be done; what waits takes {wait}"
+            )
             found["switches"] = queue.switches
         return found
 
@@ -237,7 +240,7 @@ class UpdateQueue(Kernel):
     def restore(self, saved: dict[str, Any]) -> None:
         """Go on from a snapshot."""
         super().restore(saved)
-        self._queue.load(self.store, saved["queue"])
+        self._queue.restore(self.store, saved["queue"])
         self._pace.restore(saved["pace"])
         for name, state in saved["marks"].items():
             self._marks[name].restore(*state)
