@@ -80,11 +80,20 @@ class Account:
 
     def arrived(self, arrival: int, count: int = 1, *, replaced: bool = True) -> None:
         """Updates came, the first at a time; ``replaced``: newer ones take their place."""
+        self.waits(arrival)
+        self.ended(arrival, count, arrival, replaced=replaced)
+
+    def waits(self, arrival: int) -> None:
+        """An update came that waits in the queue."""
+        self.queue.begin(arrival)
+
+    def ended(self, arrival: int, count: int, unseen: int | None, *, replaced: bool = True) -> None:
+        """Updates came that the application knows of, the first at a time; ``unseen``: when the
+        first came that what is worked on does not show."""
         self.updates += count
         self.application.begin(arrival)
-        self.queue.begin(arrival)
-        if not replaced or not self.behind:
-            self.behind.append(arrival)
+        if unseen is not None and (not replaced or not self.behind):
+            self.behind.append(unseen)
 
     def taken(self, now: int, until: int | None = None) -> None:
         """Updates up to an arrival (all, if none is named) left the queue to be worked on."""
