@@ -17,8 +17,11 @@ from hypothesis import strategies as st
 
 from lowwater.state.store import ChunkKey, MemoryStore
 from lowwater.stream.element import Chunk
+from lowwater.updates.memory.blocks import BlockMemory, WindowBuffer
 from lowwater.updates.memory.on_demand import OnDemandMemory
 from lowwater.updates.memory.preallocated import PreallocatedMemory
+from lowwater.updates.memory.preallocated_windows import PreallocatedWindows
+from lowwater.updates.memory.windows import WindowMemory
 
 SCHEMA = pl.Schema({"n": pl.Int64, "s": pl.String, "l": pl.List(pl.Int16)})
 KEYS = 40
@@ -76,7 +79,7 @@ class Queue:
         self.where: dict[int, int] = {}
         self.held: dict[int, Row] = {}
         self.met: set[int] = set()
-        self.most = 0
+        self.most = self.most_pages = 0
         self.store = WatchedStore()
 
     def some(self, keys: list[int]) -> list[int]:
@@ -147,6 +150,8 @@ class Queue:
             for key, where in self.where.items():
                 pages[where // memory.pool.page_rows].append(self.held[key])
             assert memory.pages == len(pages)
+            self.most_pages = max(self.most_pages, len(pages))
+            assert max(pages, default=-1) < self.most_pages
             size = memory.pool.page_rows
             assert memory.bytes == sum(bytes_of(page, size) for page in pages.values())
         else:
@@ -165,3 +170,125 @@ def test_memory_holds_what_a_dict_would(seed: int, kind: type[Manager], page_row
         queue.check()
     queue.memory.read(np.array(list(queue.where.values()), np.int64))
     queue.check()
+
+
+# ---- windows -------------------------------------------------------------------------------
+
+
+class Windows:
+    """A memory of windows and what a dict says is in it: rows by key in the order they came."""
+
+    def __init__(self, make: Callable[[], WindowMemory], dice: random.Random):
+        self.make, self.dice = make, dice
+        self.memory = make()
+        self.held: dict[int, list[tuple[int, Row]]] = defaultdict(list)
+        self.store = WatchedStore()
+        self.clock = 0
+
+    def append(self) -> None:
+        """Rows for several keys at once; at times a key has many."""
+        owners = self.dice.sample(range(OWNERS), self.dice.randint(0, OWNERS))
+        counts = [min(self.dice.choice([0, 1, 2, 9]), CAPACITY - len(self.held[o])) for o in owners]
+        times = np.array([self.time() for _ in range(sum(counts))], np.int64)
+        rows = [row(self.dice) for _ in times]
+        if len(owners) == 1 and self.dice.random() < 0.5:
+            self.memory.buffer(owners[0]).append(frame(rows), times)
+        else:
+            self.memory.append(owners, counts, frame(rows), times)
+        new = iter(zip(times.tolist(), rows, strict=True))
+        for owner, count in zip(owners, counts, strict=True):
+            self.held[owner] += [next(new) for _ in range(count)]
+
+    def time(self) -> int:
+        self.clock += self.dice.randrange(3)
+        return self.clock - self.dice.choice([0, 0, self.dice.randrange(30)])
+
+    def near(self, owner: int) -> int:
+        """A time at which there is a row of a key, or close by."""
+        times = [time for time, _ in self.held[owner]] or [self.clock]
+        return self.dice.choice(times) + self.dice.choice([-3, -1, 0, 0, 0, 1, 3])
+
+    def between(self) -> None:
+        for owner in range(OWNERS):
+            start, end = self.near(owner), self.near(owner)
+            found = self.memory.buffer(owner).between(start, end)
+            assert found.schema == SCHEMA
+            expected = [row for time, row in self.held[owner] if start <= time < end]
+            assert found.rows() == expected
+
+    def drop(self) -> None:
+        """All that is needed stays; else a row stays only behind one of its block that is."""
+        owner = self.dice.randrange(OWNERS)
+        before = self.near(owner)
+        buffer = self.memory.buffer(owner)
+        buffer.drop_before(before)
+        needed = [each for each in self.held[owner] if each[0] >= before]
+        if isinstance(buffer, WindowBuffer):
+            kept = buffer._memory.read(buffer.blocks).rows()
+            assert [each for each in kept if each[0] >= before] == [(t, *r) for t, r in needed]
+            assert all(buffer._memory.read([each]).item(0, 0) >= before for each in buffer.blocks)
+            self.held[owner] = [(time, tuple(rest)) for time, *rest in kept]  # type: ignore[misc]
+        else:
+            self.held[owner] = needed
+
+    def reload(self) -> None:
+        """Save, twice, and go on in another memory."""
+        saved = self.memory.save(self.store, "rows")
+        written = self.store.written
+        assert self.memory.save(self.store, "rows") == saved
+        before, self.memory = self.memory, self.make()
+        reads = self.store.reads
+        self.memory.load(self.store, "rows", copy.deepcopy(saved))
+        for name in ("used", "dirty", "allocated", "bytes", "pages"):
+            assert getattr(self.memory, name) == getattr(before, name)
+        assert self.memory.save(self.store, "rows") == saved
+        assert (self.store.written, self.store.reads) == (written, reads)
+
+    def check(self) -> None:
+        memory = self.memory
+        assert memory.used == sum(map(len, self.held.values()))
+        for owner, rows in self.held.items():
+            assert memory.buffer(owner).rows == len(rows)
+        if isinstance(memory, BlockMemory) and self.dice.random() < 0.5:  # which reads all pages
+            self.check_blocks(memory)
+
+    def check_blocks(self, memory: BlockMemory) -> None:
+        blocks = [each for buffer in self.buffers() for each in buffer.blocks]
+        pages: dict[int, list[Row]] = defaultdict(list)
+        for block in blocks:
+            times, *rest = memory.read([block])
+            assert (block.least, block.greatest) == (times.min(), times.max())
+            pages[block.page] += pl.DataFrame(rest).rows()  # type: ignore[arg-type]
+        assert len({(each.page, each.offset) for each in blocks}) == len(blocks)
+        assert memory.pages == len(pages)
+        assert memory.dirty == len(blocks) * memory.block_rows - memory.used
+        size = memory.pool.page_rows
+        expected = sum(bytes_of(page, size) + 8 * size for page in pages.values())
+        assert memory.bytes == expected
+        for buffer in self.buffers():
+            assert all(block.rows for block in buffer.blocks)
+            assert all(block.enqueue == memory.block_rows for block in buffer.blocks[:-1])
+
+    def buffers(self) -> list[WindowBuffer]:
+        found = [self.memory.buffer(owner) for owner in range(OWNERS)]
+        return [each for each in found if isinstance(each, WindowBuffer)]
+
+
+OWNERS = 4
+CAPACITY = 12
+WINDOW_STEPS = ("append", "append", "between", "between", "drop", "reload")
+
+
+@given(SEEDS, st.booleans(), st.integers(1, 6), st.integers(1, 4))
+def test_windows_hold_what_a_dict_would(seed: int, naive: bool, block: int, blocks: int) -> None:
+    dice = random.Random(seed)
+
+    def make() -> WindowMemory:
+        if naive:
+            return PreallocatedWindows(SCHEMA, CAPACITY, block * blocks)
+        return BlockMemory(SCHEMA, block * blocks, block)
+
+    windows = Windows(make, dice)
+    for _ in range(dice.randint(1, 30)):
+        getattr(windows, dice.choice(WINDOW_STEPS))()
+        windows.check()

@@ -149,7 +149,7 @@ class _WatchingClock(lw.VirtualClock):
         self._sources = sources
         self.unread_peak = 0
 
-    def worked(self, nanoseconds: int, comparisons: int = 0) -> int:
+    def worked(self, nanoseconds: int, comparisons: int = 0, rows: int = 0) -> int:
         """Let work take time, then count what arrived meanwhile."""
         counted = super().worked(nanoseconds, comparisons)
         now = self.now()

@@ -106,7 +106,7 @@ class WatchingClock(VirtualClock):
         self._join = join
         return join
 
-    def worked(self, nanoseconds: int, comparisons: int = 0) -> int:
+    def worked(self, nanoseconds: int, comparisons: int = 0, rows: int = 0) -> int:
         """Let work take time, then note how far the join is."""
         counted = super().worked(nanoseconds, comparisons)
         assert self._join is not None

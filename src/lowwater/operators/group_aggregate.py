@@ -147,7 +147,11 @@ class GroupAggregate(Reducing):
         ]
         if not near:
             return [promise]
-        marked = pl.concat(near).join(promise.marks, on=keys, how="inner").filter(covered)
+        marked = (
+            pl.concat(near)
+            .join(promise.marks, on=keys, how="inner", nulls_equal=True)
+            .filter(covered)
+        )
         done = marked.drop(MARK)
         if not done.height:
             return [promise]
@@ -155,7 +159,9 @@ class GroupAggregate(Reducing):
         for slice_ in done.select(slice_of.unique()).to_series().to_list():
             held = self._partials.get(slice_)
             assert held is not None
-            left = held.join(promise.marks, on=keys, how="left", maintain_order="left")
+            left = held.join(
+                promise.marks, on=keys, how="left", nulls_equal=True, maintain_order="left"
+            )
             rest = left.filter(~covered).drop(MARK)
             del self._least[slice_]
             self._partials.replace(slice_, rest)

@@ -22,6 +22,7 @@ from lowwater.stream.duration import Duration, nanoseconds
 from lowwater.stream.element import SEQUENCE
 from lowwater.stream.time_domain import ROWS, TimeDomain
 from lowwater.stream.window import WindowSpec
+from lowwater.updates.options import Updates
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +166,11 @@ def window_aggregated(
     origin: str,
 ) -> Node:
     """Aggregates per window and group."""
+    by, arrival = node.updates, None
+    if by is not None:
+        _check_updates(node, by, clause, groups)
+        arrival = updating.arrival(node)
+        node = updating.without_queue(node)
     time = clause.attribute
     calls: tuple[Call, ...] = ()
     built: tuple[Aggregate, ...] = ()
@@ -222,8 +228,39 @@ def window_aggregated(
         clause.closing.flush,
         clause.closing.keep,
         clause.closing.table,
+        by=by,
+        arrival=arrival,
         origin=origin,
     )
+
+
+def _check_updates(node: Node, by: Updates, clause: Window, groups: Sequence[str]) -> None:
+    """What windows of an update stream may be."""
+    if not isinstance(clause.spec, WindowSpec) or clause.attribute == SEQUENCE:
+        raise QueryError(
+            "windows of an update stream are of a length of time and slide by one; sessions,"
+            " windows of rows and those that slide on change have no newest that could stand for"
+            " the others"
+        )
+    if clause.closing != AT_ONCE:
+        raise OptionError(
+            "flush=, keep= and table= are about windows that all close; of an update stream only"
+            " the newest of each key are worked on"
+        )
+    missing = [name for name in by.key if name not in groups]
+    if missing:
+        raise QueryError(
+            f"windows of an update stream are grouped by its key at least: add"
+            f" {', '.join(missing)} to group_by({', '.join(groups)})"
+        )
+    if by.complete_within is not None:
+        raise OptionError(
+            "complete_within= is about rows that replace each other; of windows only the newest of"
+            " each key is worked on"
+        )
+    for name in (START, END):
+        if name in node.schema:
+            raise QueryError(f"{name!r} is a column of windows; give yours another name")
 
 
 def _edges(domain: TimeDomain, spec: WindowSpec | Session | OnChange) -> dict[str, Progressing]:

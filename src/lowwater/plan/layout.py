@@ -432,8 +432,8 @@ def _wanted(operator: Operator, carried: Sequence[Mapping[str, Key]]) -> list[Ke
     if operator.name in TOGETHER:
         assert isinstance(node, nodes.MultiJoinNode)
         return [key for _, key in _keys_of_all(node, carried)]
-    columns = [name for name in operator.partition or () if all(name in each for each in carried)]
-    return [frozenset().union(*(each[name] for each in carried)) for name in columns]
+    names = [name for name in operator.partition or () if all(name in each for each in carried)]
+    return [frozenset().union(*(each[name] for each in carried)) for name in names]
 
 
 def _through(operator: Operator, carried: Sequence[Mapping[str, Key]]) -> dict[str, Key]:

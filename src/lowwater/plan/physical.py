@@ -44,6 +44,8 @@ class Operator:
     node: Node
     ordered: bool = False
     """Whether its rows leave in order."""
+    queues: bool = False
+    """Whether rows wait in it until there is time for them."""
 
     @property
     def title(self) -> str:
@@ -68,6 +70,11 @@ class PhysicalPlan:
     def result(self) -> Operator:
         """The operator whose output is the query's."""
         return self.operators[-1]
+
+    @property
+    def queues(self) -> bool:
+        """Whether rows may wait until there is time for them."""
+        return any(each.queues for each in self.operators)
 
     @property
     def sources(self) -> tuple[Operator, ...]:

@@ -5,22 +5,34 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable
 from itertools import count
+from typing import Protocol
 
 from lowwater.stream.element import END_OF_TIME
-from lowwater.updates.cells import Entry
 
 SLACK = 4
 """Heaps are made anew when they hold so many times what is alive."""
+
+
+class Waits(Protocol):
+    """What waits."""
+
+    @property
+    def ticks(self) -> tuple[int, ...]:
+        """Its times, attribute by attribute."""
+
+    @property
+    def alive(self) -> bool:
+        """Whether it waits still."""
 
 
 class Least:
     """The least ticks, attribute by attribute; entries that are gone are passed over."""
 
     def __init__(self, attributes: int):
-        self._heaps: list[list[tuple[int, int, Entry]]] = [[] for _ in range(attributes)]
+        self._heaps: list[list[tuple[int, int, Waits]]] = [[] for _ in range(attributes)]
         self._order = count()
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: Waits) -> None:
         """A row waits."""
         for heap, ticks in zip(self._heaps, entry.ticks, strict=True):
             heapq.heappush(heap, (ticks, next(self._order), entry))
@@ -37,7 +49,7 @@ class Least:
             found.append(heap[0][0] if heap else END_OF_TIME)
         return found
 
-    def refill(self, entries: Iterable[Entry]) -> None:
+    def refill(self, entries: Iterable[Waits]) -> None:
         """Begin again with these rows."""
         for heap in self._heaps:
             heap.clear()

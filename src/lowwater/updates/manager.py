@@ -29,11 +29,16 @@ from lowwater.updates.line import Line, line_of
 from lowwater.updates.memory.on_demand import OnDemandMemory
 from lowwater.updates.options import PLAIN, Key, Updates
 from lowwater.updates.pace import Pace
+from lowwater.updates.rate import Rate
 from lowwater.updates.skew import Skew
 
 Numbers = NDArray[np.int64]
 AT, TIME = "__at", "__ticks"
 PAGES = "pages"
+RECENT = 20
+"""Rates are measured over the time that it takes to work on so many rows."""
+CALM = 0.9
+"""All rows are worked on again when the work that comes is less than this much of what can be."""
 
 
 class Arrivals:
@@ -80,8 +85,7 @@ class QueueManager:
         self.waiting = 0
         self.given_up = self.outdated = self.switches = 0
         self._thrown = 0
-        self._gap = 0.0
-        self._last: int | None = None
+        self._rate = Rate()
 
     def _may_cut(self) -> bool:
         return self._by.schedule == "linecutting" or self.skew.skewed
@@ -94,6 +98,7 @@ class QueueManager:
             return
         if self.begun is None:
             self.begun = int(came.when[0])
+        self._rate.seen(came.rows.height, int(came.when[-1]), self._span)
         if self.complete:
             self._append(came)
             self._give_up_if_late()
@@ -120,10 +125,9 @@ class QueueManager:
             if self._is_outdated(cell, tick) or (cell.entries and tick < cell.entries[-1].ticks[0]):
                 self.outdated += 1
                 continue
-            self._measure(when)
             cell.seen(when, when, 1, self.begun or when)
             cell.account.arrived(when, replaced=False)
-            if self._by.schedule == "shedding" and self._shed():
+            if self._by.schedule == "shedding" and self._shed(when):
                 self.given_up += 1
                 continue
             keep.append(at)
@@ -137,7 +141,8 @@ class QueueManager:
             return []
         whole = len(rows) == came.rows.height
         owners = np.array([cell.number for cell in cells], np.int64)
-        return self.memory.add(came.rows if whole else came.rows[rows], owners).tolist()
+        places = self.memory.add(came.rows if whole else came.rows[rows], owners)
+        return [int(each) for each in places]
 
     def _wait(self, cell: Cell, entry: Entry) -> None:
         if not cell.entries:
@@ -147,16 +152,19 @@ class QueueManager:
         self._least.add(entry)
         self.waiting += 1
 
-    def _measure(self, when: int) -> None:
-        """How far apart rows come, whatever their key."""
-        if self._last is not None:
-            self._gap += (when - self._last - self._gap) * 0.05
-        self._last = when
+    @property
+    def _span(self) -> float:
+        """Over how long rates are measured."""
+        return max(RECENT * self._pace.cost, float(self._by.complete_within or 0))
 
-    def _shed(self) -> bool:
+    def load(self, now: int) -> float:
+        """How much more work comes than can be done; below one it all can."""
+        return self._rate.now(now, self._span) * self._pace.cost
+
+    def _shed(self, when: int) -> bool:
         """Whether to drop a row: so many that the others can be worked on."""
         self._thrown += 1
-        load = self._pace.cost / self._gap if self._gap > 0 else 1.0
+        load = self.load(when)
         return load > 1 and throw(self._thrown) > 1 / load
 
     def _is_outdated(self, cell: Cell, tick: int) -> bool:
@@ -192,6 +200,9 @@ class QueueManager:
 
     def _newest(self, came: Arrivals) -> Iterator[tuple[Key, int, int, int, int]]:
         """For each key: its values, its first and last row, how many, and the newest."""
+        if came.rows.height == 1:
+            yield tuple(came.rows[name][0] for name in self._by.key), 0, 0, 1, 0
+            return
         ticks = pl.Series(TIME, came.ticks[0])
         index = pl.Series(AT, np.arange(came.rows.height))
         times = pl.col(TIME)
@@ -205,7 +216,7 @@ class QueueManager:
             pl.len().alias("__count"),
             newest.alias("__newest"),
         )
-        rows = came.rows.select(self._by.key).with_columns(ticks, index)
+        rows = pl.DataFrame([*came.rows.select(self._by.key), ticks, index])
         if self._by.key:
             found = rows.group_by(self._by.key, maintain_order=True).agg(wanted)
         else:
@@ -273,10 +284,12 @@ class QueueManager:
             self.memory.remove(np.array([entry.location for entry in gone], np.int64))
         self.waiting -= len(gone)
 
-    def keep_all_if_possible(self) -> None:
+    def keep_all_if_possible(self, now: int) -> None:
         """When there is time for all rows again, let all wait."""
         bound = self._by.complete_within
-        if bound is None or self.complete or self.waiting * self._pace.cost > bound / 2:
+        if bound is None or self.complete or self.load(now) > CALM:
+            return
+        if self.waiting * self._pace.cost > bound / 2:
             return
         self.complete = True
         self.switches += 1
@@ -359,11 +372,11 @@ class QueueManager:
             "complete": self.complete,
             "begun": self.begun,
             "counts": (self.given_up, self.outdated, self.switches, self._thrown),
-            "gap": (self._gap, self._last),
+            "rate": self._rate.saved(),
             "skew": self.skew.saved(),
         }
 
-    def load(self, store: ChunkStore, saved: dict[str, Any]) -> None:
+    def restore(self, store: ChunkStore, saved: dict[str, Any]) -> None:
         """Go on from what :meth:`save` gave."""
         self.memory.load(store, PAGES, saved["memory"])
         for each in saved["cells"]:
@@ -375,7 +388,7 @@ class QueueManager:
         self._least.refill(entries.values())
         self.complete, self.begun = saved["complete"], saved["begun"]
         self.given_up, self.outdated, self.switches, self._thrown = saved["counts"]
-        self._gap, self._last = saved["gap"]
+        self._rate.restore(saved["rate"])
         self.skew.restore(saved["skew"])
 
 

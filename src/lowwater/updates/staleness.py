@@ -11,11 +11,13 @@ Invariant: the reference is the oldest of the updates that arrived and were not 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass
+from heapq import nlargest
+from typing import Any, Protocol, runtime_checkable
 
 from lowwater.stream.duration import SECOND
+from lowwater.stream.element import BEGINNING
 
 SavedReference = tuple[int | None, int, float]
 SavedAccount = tuple[SavedReference, SavedReference, tuple[int, ...], int, int]
@@ -26,18 +28,22 @@ class Reference:
 
     __slots__ = ("_area", "_since", "oldest")
 
-    def __init__(self, oldest: int | None = None, since: int = 0, area: float = 0.0):
+    def __init__(self, oldest: int | None = None, since: int = BEGINNING, area: float = 0.0):
         self.oldest = oldest
         self._since = since
         self._area = area
 
     def begin(self, arrival: int) -> None:
-        """An update came; it counts if nothing older is unreflected."""
+        """An update came; it counts if nothing older is unreflected, and from where the one before
+        stopped counting: it may have come earlier, during work."""
         if self.oldest is None:
-            self.oldest = self._since = arrival
+            self.oldest = arrival
+            self._since = max(self._since, arrival)
 
     def move(self, oldest: int | None, now: int) -> None:
         """Something became visible; the oldest that is not is now another, or none."""
+        if self.oldest is None:
+            return
         self._area = self.area(now)
         self.oldest, self._since = oldest, now
 
@@ -74,11 +80,20 @@ class Account:
 
     def arrived(self, arrival: int, count: int = 1, *, replaced: bool = True) -> None:
         """Updates came, the first at a time; ``replaced``: newer ones take their place."""
+        self.waits(arrival)
+        self.ended(arrival, count, arrival, replaced=replaced)
+
+    def waits(self, arrival: int) -> None:
+        """An update came that waits in the queue."""
+        self.queue.begin(arrival)
+
+    def ended(self, arrival: int, count: int, unseen: int | None, *, replaced: bool = True) -> None:
+        """Updates came that the application knows of, the first at a time; ``unseen``: when the
+        first came that what is worked on does not show."""
         self.updates += count
         self.application.begin(arrival)
-        self.queue.begin(arrival)
-        if not replaced or not self.behind:
-            self.behind.append(arrival)
+        if unseen is not None and (not replaced or not self.behind):
+            self.behind.append(unseen)
 
     def taken(self, now: int, until: int | None = None) -> None:
         """Updates up to an arrival (all, if none is named) left the queue to be worked on."""
@@ -93,12 +108,17 @@ class Account:
         self.delivered += 1
         self.application.move(self.behind[0] if self.behind else None, now)
 
+    def areas(self, now: int) -> tuple[float, float]:
+        """The integrals of application and queue staleness, in seconds squared."""
+        return self.application.area(now), self.queue.area(now)
+
     def told(self, begun: int, now: int) -> KeyStaleness:
         """The averages over a stretch of time."""
         length = max(now - begun, 1) / SECOND
+        application, queue = self.areas(now)
         return KeyStaleness(
-            self.application.area(now) / length,
-            self.queue.area(now) / length,
+            application / length,
+            queue / length,
             self.application.age(now) / SECOND,
             self.updates,
             self.delivered,
@@ -140,8 +160,40 @@ class Staleness:
     weighted: float
     """Application staleness with each key counting as much as its weight says."""
     keys: int
-    by_key: dict[tuple[object, ...], KeyStaleness]
+    weight: float
+    """The weights of all keys together."""
+    by_key: Mapping[tuple[object, ...], KeyStaleness]
     """The keys, the stalest first; where there are very many, only so many of them."""
+
+    @classmethod
+    def of(cls, parts: Sequence[Staleness]) -> Staleness:
+        """That of all keys, from those of some each."""
+        keys, weight = sum(each.keys for each in parts), sum(each.weight for each in parts)
+        told = {key: each for part in parts for key, each in part.by_key.items()}
+        worst = nlargest(MANY_KEYS, told, key=lambda key: told[key].application)
+        return cls(
+            sum(each.application * each.keys for each in parts) / max(keys, 1),
+            sum(each.queue * each.keys for each in parts) / max(keys, 1),
+            sum(each.weighted * each.weight for each in parts) / (weight or 1.0),
+            keys,
+            weight,
+            {key: told[key] for key in worst},
+        )
+
+    def plain(self) -> dict[str, object]:
+        """As plain values, for messages."""
+        keys = [(list(key), *astuple(each)) for key, each in self.by_key.items()]
+        return {
+            "averages": (self.application, self.queue, self.weighted, self.keys, self.weight),
+            "by_key": keys,
+        }
+
+    @classmethod
+    def plainly(cls, told: Mapping[str, Any]) -> Staleness:
+        """From what :meth:`plain` gave."""
+        by_key = {tuple(key): KeyStaleness(*numbers) for key, *numbers in told["by_key"]}
+        application, queue, weighted, keys, weight = told["averages"]
+        return cls(application, queue, weighted, keys, weight, by_key)
 
 
 @runtime_checkable
@@ -160,15 +212,17 @@ def staleness_of(
     accounts: Mapping[tuple[object, ...], tuple[Account, float]], begun: int, now: int
 ) -> Staleness:
     """The averages over all keys, from their accounts and weights."""
-    told = {key: each.told(begun, now) for key, (each, _) in accounts.items()}
-    weights = {key: weight for key, (_, weight) in accounts.items()}
-    worst = sorted(told, key=lambda key: -told[key].application)[:MANY_KEYS]
-    total = sum(weights.values())
-    count = max(len(told), 1)
+    length = max(now - begun, 1) / SECOND
+    areas = {key: each.areas(now) for key, (each, _) in accounts.items()}
+    worst = nlargest(MANY_KEYS, areas, key=lambda key: areas[key][0])
+    weight = sum(each for _, each in accounts.values())
+    weighted = sum(areas[key][0] * each for key, (_, each) in accounts.items())
+    whole = max(len(areas), 1) * length
     return Staleness(
-        sum(each.application for each in told.values()) / count,
-        sum(each.queue for each in told.values()) / count,
-        sum(each.application * weights[key] for key, each in told.items()) / (total or 1.0),
-        len(told),
-        {key: told[key] for key in worst},
+        sum(application for application, _ in areas.values()) / whole,
+        sum(queue for _, queue in areas.values()) / whole,
+        weighted / (weight or 1.0) / length,
+        len(areas),
+        weight,
+        {key: accounts[key][0].told(begun, now) for key in worst},
     )

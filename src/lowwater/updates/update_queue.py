@@ -17,10 +17,10 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
-from lowwater.operators.kernel import Kernel
+from lowwater.operators.kernel import Ask, Kernel
 from lowwater.sources.replay import clock_times
 from lowwater.state.store import ChunkStore
-from lowwater.stream.duration import spell
+from lowwater.stream.duration import SECOND, spell
 from lowwater.stream.element import BEGINNING, END_OF_TIME, Chunk, Element, End, Punctuation
 from lowwater.stream.low_water_mark import LowWaterMark
 from lowwater.stream.time_domain import TimeDomain
@@ -82,6 +82,8 @@ class UpdateQueue(Kernel):
         return []
 
     def _ticks(self, name: str, domain: TimeDomain, chunk: Chunk) -> Numbers:
+        if not chunk[name].null_count():
+            return domain.array_of(chunk[name])
         found = chunk.select(domain.to_ticks(pl.col(name)).fill_null(END_OF_TIME))
         ticks: Numbers = found.to_series().to_numpy()
         return ticks
@@ -138,7 +140,10 @@ class UpdateQueue(Kernel):
 
     def go_on(self) -> Sequence[Element]:
         """Let a portion out."""
-        rows, self._in_work = self._queue.dequeue(self._portion(), self._now())
+        now = self._now()
+        if self.in_batches and not self._served:
+            self._pace.begin(now)
+        rows, self._in_work = self._queue.dequeue(self._portion(), now)
         self._served = self.in_batches
         told = self._promises()
         ended = self._end() if self._ending and not self._queue.waiting else []
@@ -146,7 +151,9 @@ class UpdateQueue(Kernel):
 
     def _portion(self) -> int:
         if self.in_batches:
-            return self._queue.waiting if self._ending else self._pace.fitting(self._by.budget)
+            waiting = self._queue.waiting
+            budget = self._by.budget or self._pace.best(waiting)
+            return waiting if self._ending else self._pace.fitting(budget)
         return 1 if self.singly else self._pace.fitting(PORTION)
 
     def answered(self, nanoseconds: int, now: int) -> None:
@@ -155,7 +162,13 @@ class UpdateQueue(Kernel):
         for cell in self._in_work:
             cell.account.shown(now)
         self._in_work = []
-        self._queue.keep_all_if_possible()
+        self._queue.keep_all_if_possible(now)
+
+    def needs(self, attribute: str, mark: int) -> Sequence[Ask]:
+        """Every input that is behind must move."""
+        held = self._marks.get(attribute)
+        ports = [port for port in sorted(self._open) if held is None or held.of(port) < mark]
+        return [Ask(port, attribute, mark) for port in ports]
 
     # ---- what people are told --------------------------------------------------------------
 
@@ -190,9 +203,14 @@ class UpdateQueue(Kernel):
             "outdated when they came": queue.outdated,
         }
         if self._pace.cost:
-            found["cost of a row"] = spell(round(self._pace.cost))
+            found["seconds a row"] = self._pace.cost / SECOND
         if self._by.complete_within is not None:
-            found["rows worked on"] = "all" if queue.complete else "the newest of each key"
+            wait = spell(int(round(queue.waiting * self._pace.cost, -6)))
+            load = queue.load(self._now())
+            found["strategy"] = "all rows" if queue.complete else "the newest row of each key"
+            found["because"] = (
+                f"{load:.3g} times the work comes that can be done; what waits takes {wait}"
+            )
             found["switches"] = queue.switches
         return found
 
@@ -222,7 +240,7 @@ class UpdateQueue(Kernel):
     def restore(self, saved: dict[str, Any]) -> None:
         """Go on from a snapshot."""
         super().restore(saved)
-        self._queue.load(self.store, saved["queue"])
+        self._queue.restore(self.store, saved["queue"])
         self._pace.restore(saved["pace"])
         for name, state in saved["marks"].items():
             self._marks[name].restore(*state)

@@ -13,14 +13,17 @@ from pathlib import Path
 from typing import Any
 
 
-def ask(folder: str, stage: int, bucket: int, batch: int, when: int | None) -> None:
-    """Say from when on a tick is wanted; None: none is."""
+def ask(
+    folder: str, stage: int, bucket: int, batch: int, when: int | None, waits: bool = False
+) -> None:
+    """Say from when on a tick is wanted; None: none is. ``waits``: rows wait for one."""
     target = Path(folder) / f"{stage}-{bucket}.json"
     if not target.parent.is_dir():
         return  # another machine: the report of the batch brings the wish to the driver
     unfinished = target.with_name(f".{target.name}-{batch}")
     with contextlib.suppress(OSError):
-        unfinished.write_text(json.dumps({"batch": batch, "when": when}), encoding="utf-8")
+        wish = json.dumps({"batch": batch, "when": when, "waits": waits})
+        unfinished.write_text(wish, encoding="utf-8")
         unfinished.replace(target)
 
 
@@ -34,15 +37,16 @@ def pass_on(folder: str, report: Mapping[str, Any]) -> None:
         text = (Path(folder) / f"{stage}-{bucket}.json").read_text(encoding="utf-8")
         known = json.loads(text)["batch"]
     if known < batch:
-        ask(folder, stage, bucket, batch, report["when"])
+        ask(folder, stage, bucket, batch, report["when"], report["waits"])
 
 
-def asked(folder: str) -> int | None:
-    """The earliest time at which somebody wants a tick; None if nobody does."""
+def asked(folder: str, waiting: bool = False) -> int | None:
+    """The earliest time at which somebody wants a tick, or somebody with rows that wait for one;
+    None if nobody does."""
     wishes = []
     for each in Path(folder).glob("*.json"):
         with contextlib.suppress(OSError, ValueError):
-            when = json.loads(each.read_text(encoding="utf-8"))["when"]
-            if when is not None:
-                wishes.append(int(when))
+            wish = json.loads(each.read_text(encoding="utf-8"))
+            if wish["when"] is not None and (wish["waits"] or not waiting):
+                wishes.append(int(wish["when"]))
     return min(wishes, default=None)

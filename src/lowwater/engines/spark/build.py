@@ -98,7 +98,7 @@ def _built(
     late = late or late_folder(options.late_sink)
     asks = folder / "asks"
     asks.mkdir()
-    on_demand = any(
+    on_demand = plan.queues or any(
         isinstance(each.node.spec.idle, OnDemand)  # type: ignore[attr-defined]
         for each in plan.sources
     )
@@ -287,7 +287,9 @@ def _clock(
     closing = to_end and not all(source.ordered for source in program.sources)
     if not (on_demand or periods or closing):
         return None
-    targets = [(stage.number, stage.ids) for stage in program.stages if stage.sources]
+    targets = [
+        (stage.number, stage.ids) for stage in program.stages if stage.sources or plan.queues
+    ]
     spark.dataSource.register(clock_source.ClockSource)
     reader: Any = spark.readStream.format(clock_source.FORMAT)
     for name, value in {

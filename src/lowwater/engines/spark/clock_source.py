@@ -44,7 +44,7 @@ class ClockReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxRows(1)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """A run over what is there now: no time passes in it."""
+        """A run over what is there now: no time passes in it, but what waits is worked on."""
         self._bounded = True
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
@@ -54,8 +54,11 @@ class ClockReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             now = max(time.time_ns(), start["tick"] + 1)
             return start if start["end"] else {"tick": now, "end": True}
         now = time.time_ns()
-        if self._bounded or now <= start["tick"]:
+        if now <= start["tick"]:
             return start
+        if self._bounded:
+            waits = self._on_demand and asked(self._folder, waiting=True) is not None
+            return {"tick": now, "end": False} if waits else start
         return {"tick": now, "end": False} if self._due(start["tick"], now) else start
 
     def _due(self, last: int, now: int) -> bool:

@@ -73,6 +73,7 @@ class Graph:
         now: Callable[[], int],
     ):
         self.members: dict[int, Member] = {}
+        self._now = now
         self._consumers: dict[int, list[tuple[int, int]]] = {}
         self.left: dict[int, list[Element]] = {index: [] for index in exports}
         for part in parts:
@@ -105,9 +106,17 @@ class Graph:
         """Let kernels do what they leave for the end of a batch, those first that others read."""
         for member in self.members.values():
             while member.kernel.more:
+                begun = time.perf_counter_ns()
                 results = proceed(member.kernel, member.part.where)
                 _count_out(member.counts, results)
                 self.push(member.part.index, results)
+                took = time.perf_counter_ns() - begun
+                member.kernel.answered(took, self._now() + took)
+
+    @property
+    def waits(self) -> bool:
+        """Whether rows wait for a batch in which there is time for them."""
+        return any(member.kernel.waiting is not None for member in self.members.values())
 
     def asks(self) -> Iterator[tuple[int, str, int]]:
         """The progress wanted from what enters the stage: (producer, attribute, mark)."""

@@ -43,6 +43,7 @@ def make_program(
         for each in plan.sources
         if SEQUENCE in plan.demands[each.index] and not ordered[each.index]
     ]
+    hurried = live or not all(isinstance(s.node.source, Replay) for s in plan.sources)  # type: ignore[attr-defined]
     layout = lay_out(plan, counted)
     parts = _parts(plan, layout)
     ids = [bucket_ids(1 if stage.single else buckets) for stage in layout.stages]
@@ -72,6 +73,7 @@ def make_program(
             _fingerprint(plan, stage, len(ids[stage.number])),
             late_folder=late_folder,
             ask_folder=ask_folder,
+            hurried=hurried,
         )
         for stage in layout.stages
     )
@@ -156,6 +158,7 @@ def _source(
         ordered,
         tuple(deliveries),
         latent
+        or plan.queues
         or node.spec.stamp != "external"
         or isinstance(node.spec.idle, OnDemand | Heartbeat)
         or isinstance(node.spec.punctuate, Timer),

@@ -78,6 +78,8 @@ class StageProgram:
     routes: tuple[Route, ...]
     fingerprint: tuple[str, ...]
     probe: int = field(default_factory=hash_probe)
+    hurried: bool = False
+    """Whether rows come while others are worked on, so that some may have to wait."""
     late_folder: LateFolder | None = None
     ask_folder: str | None = None
 

@@ -25,6 +25,7 @@ from lowwater.progress.spec import StreamSpec
 from lowwater.sources.replay import Replay
 from lowwater.stream.element import BEGINNING
 from lowwater.stream.time_domain import ROWS
+from lowwater.updates.staleness import Staleness
 
 Report = dict[str, Any]
 COUNTS = ("rows_in", "rows_out", "promises_in", "promises_out")
@@ -142,6 +143,7 @@ class Reports:
             0.0,
             0.0,
             together([each["about"] for each in about]),
+            _staleness([each["staleness"] for each in about if "staleness" in each]),
         )
 
     def _read(self, name: str, source: object) -> int:
@@ -188,6 +190,10 @@ class Reports:
             replace(line, late_rows=sum(n for c, n in late if line.channel in (None, c)))
             for line in lines
         )
+
+
+def _staleness(told: list[dict[str, Any]]) -> Staleness | None:
+    return Staleness.of([Staleness.plainly(each) for each in told]) if told else None
 
 
 def _shown(operator: Operator, name: str, mark: int) -> datetime | int | None:

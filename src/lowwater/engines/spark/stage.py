@@ -39,6 +39,7 @@ from lowwater.progress.late import LateAccount
 from lowwater.progress.learned import Completeness
 from lowwater.state.store import ChunkKey, MemoryStore
 from lowwater.stream.element import BEGINNING, Chunk, Element, End, GroupPunctuation
+from lowwater.updates.staleness import Shows
 
 CHUNK_KEY = "slot string, name string, slice bigint, sequence bigint"
 INDEX = "about string, body binary"
@@ -147,6 +148,7 @@ class Bucket:
         self._notes: list[str] = []
         self._complete: list[tuple[str, str, Hashable, Completeness]] = []
         self._when: int | None = None
+        self._waits = False
 
     # ---- state -----------------------------------------------------------------------------
 
@@ -166,6 +168,7 @@ class Bucket:
         for member in self._graph.members.values():
             member.kernel.copies = len(program.ids)
             member.kernel.in_batches = True
+            member.kernel.unhurried = not program.hurried
         self._graph.restore(saved.get("kernels", {}))
         self._intakes: dict[int, BatchIntake] = {}
         self._accounts: dict[int, LateAccount] = {}
@@ -381,7 +384,8 @@ class Bucket:
         program = self._program
         if program.ask_folder is None:
             return
-        when: int | None = None
+        waits = self._graph.waits
+        when: int | None = self._now if waits else None
         for producer, attribute, mark in self._graph.asks():
             intake = self._intakes.get(producer)
             if intake is None:  # it comes from another stage, where the clock has to be asked
@@ -393,7 +397,8 @@ class Bucket:
             if due is not None:
                 when = due if when is None else min(when, due)
         self._when = when
-        asking.ask(program.ask_folder, program.number, self._id, task.batch, when)
+        self._waits = waits
+        asking.ask(program.ask_folder, program.number, self._id, task.batch, when, waits)
 
     # ---- what people are told --------------------------------------------------------------
 
@@ -409,6 +414,8 @@ class Bucket:
                 "bytes": store.bytes,
                 "about": member.kernel.about(),
             }
+            if isinstance(member.kernel, Shows):
+                operators[member.part.where.title]["staleness"] = member.kernel.staleness().plain()
         streams = {
             intake.spec.name: {name: intake.shown(name) for name in intake.spec.domains}
             for index, intake in self._intakes.items()
@@ -465,6 +472,10 @@ class Bucket:
         about["ended"] = [s.spec.name for s in self._program.sources if s.index in self._ended]
         about["notes"] = notes
         if self._program.ask_folder is not None:
-            about |= {"when": self._when, "asks": self._program.ask_folder}
+            about |= {
+                "when": self._when,
+                "waits": self._waits,
+                "asks": self._program.ask_folder,
+            }
         body = json.dumps(about, default=str).encode()
         return Message(self._last, self._program.ids[0], -1, Kind.REPORT, self._id, 0, body)

@@ -11,13 +11,16 @@ from lowwater.operators.window_aggregate import END, HighAggregate, WindowAggreg
 from lowwater.operators.window_state import PANE, START
 from lowwater.plan import nodes
 from lowwater.plan.compiling.compiler import Compiler, asked, second, wish_of
+from lowwater.plan.compiling.update_windows import compile_update_windows
 from lowwater.plan.physical import Demands
 from lowwater.progress.describe import Demand
 from lowwater.stream.element import SEQUENCE
 
 
 def compile_window(plan: Compiler, node: nodes.WindowAggregateNode, inputs: tuple[int, ...]) -> int:
-    """An aggregate per window, in one operator or in two levels."""
+    """An aggregate per window, in one operator or in two levels, or behind a queue of windows."""
+    if node.by is not None:
+        return compile_update_windows(plan, node, node.by, inputs)
     window, domain, attribute = node.window, node.domain, node.attribute
     groups, aggregates = node.groups, node.aggregates
     if attribute != SEQUENCE:

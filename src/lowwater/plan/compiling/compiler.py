@@ -120,6 +120,7 @@ class Compiler:
                 stateful,
                 node,
                 ordered,
+                kernel is not None and kernel.queues,
             )
         )
         return index

@@ -82,13 +82,19 @@ class FixedColumn:
 
     def __init__(self, name: str, dtype: pl.DataType):
         self.name, self._dtype = name, dtype
-        empty = pl.Series(name, [], dtype=dtype).to_physical()
+        self._temporal = PHYSICAL.get(type(dtype))
+        empty = self._physical(pl.Series(name, [], dtype=dtype))
         self.kind: np.dtype[Any] = empty.to_numpy().dtype
         self._empty_cell = False if dtype == pl.Boolean else 0
 
+    def _physical(self, values: pl.Series) -> pl.Series:
+        if self._temporal is not None:
+            return values.cast(self._temporal)
+        return values.to_physical() if isinstance(self._dtype, pl.Enum) else values
+
     def cells(self, values: pl.Series) -> Cells:
         """Values as cells."""
-        numbers = values.to_physical()
+        numbers = self._physical(values)
         if not numbers.null_count():
             return Cells(numbers.to_numpy(), None)
         return Cells(numbers.fill_null(self._empty_cell).to_numpy(), numbers.is_null().to_numpy())

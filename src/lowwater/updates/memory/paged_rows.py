@@ -86,6 +86,16 @@ class PagedRows:
             cells = [each.at(back) for each in cells]
         return self.pool.layout.rows(cells)
 
+    def numbers(self, column: int, locations: Locations) -> NDArray[Any]:
+        """What a column of fixed width has in locations that ascend, nulls aside."""
+        return np.concatenate(
+            [page.numbers(column, slots) for page, _, slots in self._parts(locations)]
+        )
+
+    def objects(self, locations: Locations) -> int:
+        """Bytes of the objects in locations that ascend."""
+        return sum(page.objects(slots) for page, _, slots in self._parts(locations))
+
     def clear(self, locations: Locations) -> None:
         """Drop what is in locations that ascend."""
         for page, _, slots in self._parts(locations):

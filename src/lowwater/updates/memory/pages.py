@@ -12,9 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from heapq import heappop, heappush
+from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from lowwater.stream.element import Chunk
 from lowwater.updates.memory.columns import Cells, Column, Index, Layout, Mask, payload
@@ -42,6 +44,8 @@ class Tally:
 
 class _Numbers:
     """The cells of a column of fixed width in a page."""
+
+    has_objects = False
 
     def __init__(self, column: Column, rows: int):
         self._values = np.zeros(rows, column.kind)
@@ -72,6 +76,8 @@ class _Numbers:
 
 class _Objects:
     """The cells of any other column in a page."""
+
+    has_objects = True
 
     def __init__(self, column: Column, rows: int):
         self._values = np.full(rows, None, column.kind)
@@ -168,6 +174,16 @@ class Page:
         """Like :meth:`read`, by column."""
         self._open()
         return [array.get(slots) for array in self._arrays]
+
+    def numbers(self, column: int, slots: Slots) -> NDArray[Any]:
+        """What a column of fixed width has in locations, nulls aside."""
+        self._open()
+        return self._arrays[column].get(slots).values
+
+    def objects(self, slots: Slots) -> int:
+        """Bytes of the objects in locations."""
+        self._open()
+        return sum(payload(each.get(slots).values) for each in self._arrays if each.has_objects)
 
     def clear(self, slots: Slots) -> None:
         """Drop what is in locations, each given once."""

@@ -1,0 +1,304 @@
+"""Window buffers in blocks of pages, taken on demand (UpStream §7.2).
+
+Pages are divided into blocks of the same size. A block belongs to one key and is filled from its
+first location on, so that rows that came one after the other are next to each other. The paper
+calls what is known of it a fixed-length contiguous zone (FLCZ). A window buffer is the list of the
+blocks of its key in the order in which they were taken. Blocks are handed out and taken back as
+locations are (see ``empty_locations``).
+
+Rows may come in any order of time; each block knows the least and greatest time in it, by which
+those that have nothing to do with a window are skipped.
+
+Invariants: every block of a buffer holds a row; all but the last are filled to their end; the rows
+of a block are those from its dequeue offset to before its enqueue offset; no row that a buffer was
+not told to drop is missing, and at most rows that came after one that is still needed, in the same
+block, are there beyond these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from lowwater.state.store import ChunkStore
+from lowwater.stream.element import Chunk
+from lowwater.updates.memory.empty_locations import EmptyLocations
+from lowwater.updates.memory.paged_rows import Locations, PagedRows
+from lowwater.updates.memory.pages import PAGE_ROWS, PagePool, Slots
+from lowwater.updates.memory.windows import TIME, Times, split, with_times
+
+BLOCK_ROWS = 16
+"""Locations of a block."""
+
+
+@dataclass(slots=True)
+class Block:
+    """What is known of a block (FLCZ)."""
+
+    page: int
+    offset: int
+    """Which block of the page it is."""
+    dequeue: int
+    """The first location that holds a row."""
+    enqueue: int
+    """The location after the last one that does."""
+    least: int
+    """The least time of its rows."""
+    greatest: int
+    """The greatest time of its rows."""
+
+    @property
+    def rows(self) -> int:
+        """Rows in it."""
+        return self.enqueue - self.dequeue
+
+    def reaches(self, start: int, end: int) -> bool:
+        """Whether it may have a row with ``start <= time < end``."""
+        return self.least < end and start <= self.greatest
+
+    def within(self, start: int, end: int) -> bool:
+        """Whether it has only rows with ``start <= time < end``."""
+        return start <= self.least and self.greatest < end
+
+
+class Place(NamedTuple):
+    """A location in a block."""
+
+    block: Block
+    offset: int
+
+
+class WindowBuffer:
+    """The rows of one key, in blocks."""
+
+    def __init__(self, memory: BlockMemory):
+        self._memory = memory
+        self.blocks: list[Block] = []
+        self._window = (0, 0)
+
+    @property
+    def rows(self) -> int:
+        """Rows held."""
+        return sum(block.rows for block in self.blocks)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of its locations and of the objects in them."""
+        return sum(map(self._memory.bytes_of, self.blocks))
+
+    @property
+    def enqueued_to(self) -> Place | None:
+        """Where the last row was put (ET)."""
+        return Place(self.blocks[-1], self.blocks[-1].enqueue - 1) if self.blocks else None
+
+    @property
+    def dequeued_from(self) -> Place | None:
+        """Where the first row is that is held (DF)."""
+        return Place(self.blocks[0], self.blocks[0].dequeue) if self.blocks else None
+
+    @property
+    def window_start(self) -> Place | None:
+        """Where the part begins that has the rows of the window last read (WS)."""
+        blocks = self._reached()
+        return Place(blocks[0], blocks[0].dequeue) if blocks else None
+
+    @property
+    def window_end(self) -> Place | None:
+        """Where the part ends that has the rows of the window last read (WE)."""
+        blocks = self._reached()
+        return Place(blocks[-1], blocks[-1].enqueue - 1) if blocks else None
+
+    def _reached(self) -> list[Block]:
+        return [block for block in self.blocks if block.reaches(*self._window)]
+
+    def append(self, rows: Chunk, times: Times) -> None:
+        """Add rows, in any order of time."""
+        self._memory.write(rows, times, [self.place(times)])
+
+    def place(self, times: Times) -> Locations:
+        """Make room for rows with these times; where to put them."""
+        if not len(times):
+            return np.empty(0, np.int64)
+        found = []
+        size = self._memory.block_rows
+        start = 0
+        if self.blocks and self.blocks[-1].enqueue < size:
+            start = min(len(times), size - self.blocks[-1].enqueue)
+            found.append(self._fill(self.blocks[-1], times[:start]))
+        parts = [times[at : at + size] for at in range(start, len(times), size)]
+        for block, part in zip(self._memory.take(len(parts)), parts, strict=True):
+            self.blocks.append(block)
+            found.append(self._fill(block, part))
+        return np.concatenate(found)
+
+    def _fill(self, block: Block, times: Times) -> Locations:
+        low, high = int(times.min()), int(times.max())
+        empty = block.enqueue == block.dequeue
+        block.least = low if empty else min(block.least, low)
+        block.greatest = high if empty else max(block.greatest, high)
+        first, block.enqueue = block.enqueue, block.enqueue + len(times)
+        return self._memory.locations(block, first, block.enqueue)
+
+    def between(self, start: int, end: int) -> Chunk:
+        """The rows with ``start <= time < end``, in the order they came."""
+        self._window = start, end
+        blocks = self._reached()
+        rows = self._memory.read(blocks)
+        if not all(block.within(start, end) for block in blocks):
+            rows = rows.filter(pl.col(TIME).is_between(start, end, closed="left"))
+        return rows.drop(TIME)
+
+    def drop_before(self, time: int) -> None:
+        """Give back blocks that have only rows below a time, and drop rows that lead others.
+
+        Rows below the time stay if they came after one of their block that is not.
+        """
+        self._memory.give_back([block for block in self.blocks if block.greatest < time])
+        self.blocks = [block for block in self.blocks if block.greatest >= time]
+        for block in self.blocks:
+            if block.least < time:
+                self._memory.drop_leading(block, time)
+
+    def snapshot(self) -> tuple[Any, ...]:
+        """Its blocks, and the window last read."""
+        return [astuple(block) for block in self.blocks], self._window
+
+    def restore(self, saved: Any) -> None:
+        """Go on from a snapshot."""
+        blocks, self._window = saved
+        self.blocks = [Block(*block) for block in blocks]
+
+
+class BlockMemory:
+    """The window buffers of all keys, in blocks of pages taken on demand."""
+
+    def __init__(self, schema: pl.Schema, page_rows: int = PAGE_ROWS, block_rows: int = BLOCK_ROWS):
+        self.block_rows = block_rows
+        self._blocks = max(1, page_rows // block_rows)
+        self._rows = PagedRows(with_times(schema), self._blocks * block_rows)
+        self._empty = EmptyLocations(self._blocks, self._rows.alloc, self._rows.free)
+        self._buffers: dict[int, WindowBuffer] = {}
+        self.used = 0
+        """Locations that hold a row."""
+
+    @property
+    def pool(self) -> PagePool:
+        """Where its pages come from."""
+        return self._rows.pool
+
+    @property
+    def allocated(self) -> int:
+        """Locations of the pages in use."""
+        return self.pages * self.pool.page_rows
+
+    @property
+    def dirty(self) -> int:
+        """Locations of blocks handed out that hold no row."""
+        return self._empty.used * self.block_rows - self.used
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the pages in use."""
+        return self.pool.bytes
+
+    @property
+    def pages(self) -> int:
+        """Pages in use."""
+        return self.pool.pages
+
+    def buffer(self, owner: int) -> WindowBuffer:
+        """The window buffer of a key, by its number."""
+        found = self._buffers.get(owner)
+        if found is None:
+            found = self._buffers[owner] = WindowBuffer(self)
+        return found
+
+    def append(
+        self, owners: Sequence[int], counts: Sequence[int], rows: Chunk, times: Times
+    ) -> None:
+        """Add rows to many buffers: as many as counted to each, one key after the other."""
+        parts = split(times, counts)
+        places = [self.buffer(owner).place(part) for owner, part in zip(owners, parts, strict=True)]
+        self.write(rows, times, places)
+
+    # ---- what buffers ask for --------------------------------------------------------------
+
+    def take(self, count: int) -> list[Block]:
+        """Blocks for a buffer."""
+        units = self._empty.take(count).tolist()
+        return [Block(unit // self._blocks, unit % self._blocks, 0, 0, 0, 0) for unit in units]
+
+    def give_back(self, blocks: Sequence[Block]) -> None:
+        """Take blocks back with all that is in them."""
+        if not blocks:
+            return
+        units = np.array([block.page * self._blocks + block.offset for block in blocks])
+        self.used -= sum(block.rows for block in blocks)
+        stay = self._empty.give_back(np.sort(units))
+        within = np.arange(self.block_rows)
+        self._rows.clear((stay[:, None] * self.block_rows + within).ravel())
+
+    def locations(self, block: Block, first: int, end: int) -> Locations:
+        """Where a part of a block is."""
+        start = (block.page * self._blocks + block.offset) * self.block_rows
+        return np.arange(start + first, start + end)
+
+    def write(self, rows: Chunk, times: Times, places: Sequence[Locations]) -> None:
+        """Put rows in places that buffers made room for."""
+        if rows.height:
+            kept = rows.with_columns(pl.Series(TIME, times))
+            self._rows.write(np.concatenate(places), kept)
+            self.used += rows.height
+
+    def read(self, blocks: Sequence[Block]) -> Chunk:
+        """The rows of blocks, with their times."""
+        places = [self.locations(block, block.dequeue, block.enqueue) for block in blocks]
+        return self._rows.read(np.concatenate([np.empty(0, np.int64), *places]))
+
+    def drop_leading(self, block: Block, time: int) -> None:
+        """Drop the first rows of a block that are below a time, but not all of them."""
+        held = self.locations(block, block.dequeue, block.enqueue)
+        times = self._rows.numbers(0, held)
+        leading = int(np.argmax(times >= time))
+        if leading:
+            self._rows.clear(held[:leading])
+            block.dequeue += leading
+            block.least = int(times[leading:].min())
+            self.used -= leading
+
+    def bytes_of(self, block: Block) -> int:
+        """Bytes of a block's locations and of the objects in them."""
+        held = self.locations(block, block.dequeue, block.enqueue)
+        return self.block_rows * self.pool.layout.row_bytes + self._rows.objects(held)
+
+    # ---- saving ----------------------------------------------------------------------------
+
+    def save(self, store: ChunkStore, name: str) -> dict[str, Any]:
+        """Write pages that changed since the last time; all else that :meth:`load` needs."""
+        held: dict[int, list[Locations]] = {}
+        buffers = {owner: each for owner, each in self._buffers.items() if each.blocks}
+        for buffer in buffers.values():
+            for block in buffer.blocks:
+                places = self.locations(block, block.dequeue, block.enqueue)
+                held.setdefault(block.page, []).append(places)
+
+        def slots(page: int) -> Slots:
+            return np.sort(np.concatenate(held[page])) - page * self.pool.page_rows
+
+        return {
+            "pages": self._rows.save(store, name, slots),
+            "empty": self._empty.snapshot(),
+            "buffers": {owner: buffer.snapshot() for owner, buffer in buffers.items()},
+        }
+
+    def load(self, store: ChunkStore, name: str, saved: dict[str, Any]) -> None:
+        """Go on from what was saved, in a new memory; pages are read when touched."""
+        self._rows.load(store, name, saved["pages"])
+        self._empty.restore(saved["empty"])
+        for owner, buffer in saved["buffers"].items():
+            self.buffer(owner).restore(buffer)
+        self.used = sum(buffer.rows for buffer in self._buffers.values())

@@ -1,0 +1,284 @@
+"""All windows of all keys, row by row: what queues of windows are measured by (UpStream §6.3).
+
+Rows leave in the order in which they came, each once for every open window it is in, so that a row
+costs more the more windows are open. Where windows are *shed*, some are dropped when they begin, at
+random, so many that there is time for the others; a window that is dropped still makes what is
+shown stale.
+
+Invariant: rows and promises leave in the order in which they came.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from lowwater.operators.kernel import Ask
+from lowwater.state.store import ChunkStore, take
+from lowwater.stream.duration import spell
+from lowwater.stream.element import Chunk, Element
+from lowwater.stream.time_domain import TimeDomain
+from lowwater.stream.window import WindowSpec
+from lowwater.updates.dice import throw
+from lowwater.updates.options import Key, Updates
+from lowwater.updates.staleness import Account
+from lowwater.updates.windows.cells import WindowCell
+from lowwater.updates.windows.due import Due
+from lowwater.updates.windows.open_windows import Run, Ticks
+from lowwater.updates.windows.progress import Progress
+from lowwater.updates.windows.spreading import by_key
+from lowwater.updates.windows.window_queue import WindowQueue
+
+WAITING = "waiting"
+LEARNING = 0.05
+"""How much the last gap between rows counts in what it is believed to be."""
+
+
+class Shown(NamedTuple):
+    """Windows of a key that are shown together: how many, and when the newest was complete."""
+
+    key: Key
+    ended: int
+    windows: int
+
+
+class _Rows(NamedTuple):
+    """Rows that wait, in a slice of the store."""
+
+    since: int
+    """When the first of them came."""
+    slice: int
+    counts: tuple[int, ...]
+    """For how many windows each row that came leaves."""
+
+
+class _Promise(NamedTuple):
+    """A promise that waits until all rows before it have left."""
+
+    since: int
+    """When it was made."""
+    start: int
+    """Where windows start at least from then on."""
+    shown: tuple[Shown, ...]
+    """What is shown then."""
+
+
+class AppendWindows(WindowQueue):
+    """Lets rows out in their order, once for each window."""
+
+    def __init__(
+        self,
+        store: ChunkStore,
+        by: Updates,
+        schema: Mapping[str, pl.DataType],
+        time: str,
+        domain: TimeDomain,
+        window: WindowSpec,
+        now: Callable[[], int],
+        arrival: str | None = None,
+    ):
+        super().__init__(store, by, schema, time, domain, window, now, arrival)
+        self._progress = Progress()
+        self._due = Due(window)
+        self._cells: dict[Key, WindowCell] = {}
+        self._items: deque[_Rows | _Promise] = deque()
+        self._slice = 0
+        self._in_work: list[Shown] = []
+        self._left = 0
+        self._first: int | None = None
+        self._last: int | None = None
+        self._gap = 0.0
+        self._fates: dict[tuple[int, int], bool] = {}
+        self._thrown = 0
+
+    # ---- rows and promises -----------------------------------------------------------------
+
+    def _enqueue(self, rows: Chunk, ticks: Ticks, when: Ticks) -> None:
+        self._progress.came(ticks, when)
+        inside = self._marking.inside(ticks)
+        if not inside.all():
+            rows, ticks, when = rows.filter(pl.Series(inside)), ticks[inside], when[inside]
+        if not rows.height:
+            return
+        if self._first is None:
+            self._first = int(when[0])
+        owners = np.zeros(rows.height, np.int64)
+        for key, own in by_key(rows, self._by.key):
+            cell = self._cell(key)
+            cell.windows.add(ticks[own])
+            self._due.watch(cell)
+            owners[own] = cell.number
+        at, starts = self._marking.spread(ticks)
+        counts = np.bincount(at, minlength=rows.height)
+        if self._by.schedule == "shedding":
+            kept = self._kept(owners[at], starts, counts, when)
+            at, starts = at[kept], starts[kept]
+            counts = np.bincount(at, minlength=rows.height)
+        if len(at):
+            self._slice += 1
+            self.store.put(WAITING, self._slice, self._marking.marked(rows[at], starts))
+            self._items.append(_Rows(int(when[0]), self._slice, tuple(counts.tolist())))
+
+    def _cell(self, key: Key) -> WindowCell:
+        cell = self._cells.get(key)
+        if cell is None:
+            cell = self._cells[key] = WindowCell(key, 1.0, len(self._cells), self._window)
+        return cell
+
+    def _kept(self, owners: Ticks, starts: Ticks, counts: Ticks, when: Ticks) -> NDArray[np.bool_]:
+        """Which rows leave, of rows with windows: those of windows that are not dropped."""
+        for came, windows in zip(when.tolist(), counts.tolist(), strict=True):
+            if self._last is not None:
+                self._gap += ((came - self._last) / windows - self._gap) * LEARNING
+            self._last = came
+        pairs = zip(owners.tolist(), starts.tolist(), strict=True)
+        return np.array([self._fate(pair) for pair in pairs], bool)
+
+    def _fate(self, window: tuple[int, int]) -> bool:
+        """Whether a window of a key is worked on; so many are that there is time for them."""
+        fate = self._fates.get(window)
+        if fate is None:
+            self._thrown += 1
+            load = self._pace.cost / self._gap if self._gap > 0 else 1.0
+            fate = self._fates[window] = load <= 1 or throw(self._thrown) < 1 / load
+        return fate
+
+    def _promised(self, mark: int) -> list[Element]:
+        now = self._now()
+        self._progress.promised(mark, now)
+        shown = [self._completed(cell, runs) for cell, runs in self._due.complete(mark)]
+        start = self._window.first_open(mark)
+        self._items.append(_Promise(now, start, tuple(each for each in shown if each.windows)))
+        return []
+
+    def _completed(self, cell: WindowCell, runs: Sequence[Run]) -> Shown:
+        """Windows are complete; those of them that will be shown."""
+        found = Shown(cell.key, 0, 0)
+        for first, last in runs:
+            for start in range(first, last + 1, self._window.slide):
+                ended = self._progress.when(start + self._window.range)
+                cell.account.arrived(ended, replaced=False)
+                if self._fates.pop((cell.number, start), True):
+                    found = Shown(cell.key, ended, found.windows + 1)
+        return found
+
+    # ---- work ------------------------------------------------------------------------------
+
+    @property
+    def _has_work(self) -> bool:
+        return bool(self._items)
+
+    @property
+    def waiting(self) -> int | None:
+        """Since when the first of what waits has."""
+        return self._items[0].since if self._items else None
+
+    def _dequeue(self, rows: int) -> list[Element]:
+        out: list[Element] = []
+        self._left, self._in_work = 0, []
+        while self._items:
+            item = self._items[0]
+            if isinstance(item, _Promise):
+                out += self._pass(item)
+                self._items.popleft()
+            elif self._left < rows:
+                out.append(self._take(item, rows - self._left))
+            else:
+                break
+        return [each for each in out if not isinstance(each, pl.DataFrame) or each.height]
+
+    def _pass(self, item: _Promise) -> list[Element]:
+        for each in item.shown:
+            self._cells[each.key].account.taken(self._now(), each.ended)
+        self._in_work += item.shown
+        return self._tell(item.start)
+
+    def _take(self, item: _Rows, wanted: int) -> Chunk:
+        """The first rows of an item, for all their windows, until there are so many."""
+        came = min(int(np.searchsorted(np.cumsum(item.counts), wanted)) + 1, len(item.counts))
+        count, rest = sum(item.counts[:came]), item.counts[came:]
+        chunk = take(self.store, WAITING, item.slice, item.slice + 1)
+        assert chunk is not None
+        self._left += count
+        self._items.popleft()
+        if sum(rest):
+            self.store.put(WAITING, item.slice, chunk[count:])
+            self._items.appendleft(_Rows(item.since, item.slice, rest))
+        return chunk[:count]
+
+    def answered(self, nanoseconds: int, now: int) -> None:
+        """Windows that were complete are shown."""
+        self._pace.learn(self._left, nanoseconds)
+        for each in self._in_work:
+            for _ in range(each.windows):
+                self._cells[each.key].account.shown(now)
+        self._in_work, self._left = [], 0
+
+    # ---- asking and telling ----------------------------------------------------------------
+
+    def asks(self) -> Sequence[Ask]:
+        """The window that ends first wants the mark at its end."""
+        due = self._due.first
+        return [] if due is None else [Ask(0, self._time, due)]
+
+    def _accounts(self) -> dict[tuple[object, ...], tuple[Account, float]]:
+        return {key: (cell.account, 1.0) for key, cell in self._cells.items()}
+
+    @property
+    def _begun(self) -> int | None:
+        return self._first
+
+    def about(self) -> dict[str, str | int | float]:
+        """The queue, in numbers."""
+        accounts = [cell.account for cell in self._cells.values()]
+        found: dict[str, str | int | float] = {
+            "schedule": self._by.schedule,
+            "keys": len(self._cells),
+            "waiting": self.store.rows,
+            "windows complete": sum(each.updates for each in accounts),
+            "windows shown": sum(each.delivered for each in accounts),
+        }
+        if self._pace.cost:
+            found["cost of a row"] = spell(round(self._pace.cost))
+        return found
+
+    # ---- state -----------------------------------------------------------------------------
+
+    def _save_rows(self) -> None:
+        """Rows are in the store."""
+
+    def snapshot(self) -> dict[str, Any]:
+        """What waits in which order, and all else."""
+        return super().snapshot() | {
+            "cells": [cell.saved() for cell in self._cells.values()],
+            "items": [(isinstance(each, _Rows), tuple(each)) for each in self._items],
+            "slice": self._slice,
+            "progress": self._progress.saved(),
+            "gap": (self._first, self._last, self._gap),
+            "fates": (dict(self._fates), self._thrown),
+        }
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on from a snapshot."""
+        super().restore(saved)
+        for each in saved["cells"]:
+            self._cell(each["key"]).restore(each)
+        self._due.refill(self._cells.values())
+        self._items = deque(_item(*each) for each in saved["items"])
+        self._slice = saved["slice"]
+        self._progress.restore(saved["progress"])
+        self._first, self._last, self._gap = saved["gap"]
+        fates, self._thrown = saved["fates"]
+        self._fates = dict(fates)
+
+
+def _item(rows: bool, saved: tuple[Any, ...]) -> _Rows | _Promise:
+    if rows:
+        return _Rows(*saved)
+    since, start, shown = saved
+    return _Promise(since, start, tuple(Shown(*each) for each in shown))

@@ -1,0 +1,396 @@
+"""The window manager of an update queue: which window of a key is its newest (UpStream §6.2, §7.2).
+
+*Lazy*: a window is an update when it is complete, and the newest complete one waits. *Eager*: it is
+one when it begins, and the newest that began waits; when it is worked on before it is complete, its
+rows leave as they come. An older window that waits is given up, and its rows are dropped unless a
+later window needs them.
+
+A key has two buffers. The enqueue buffer holds what windows to come may need; the dequeue buffer
+holds rows of the window that is worked on which came after its first ones had left. When rows leave
+they are dropped from where they are not needed again.
+
+Invariants: at most one window of a key waits and at most one is worked on, the older; windows of a
+key leave in the order of their starts; a window is closed only when it is complete and all its rows
+have left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from lowwater.state.store import ChunkStore
+from lowwater.stream.element import BEGINNING, END_OF_TIME, Chunk
+from lowwater.stream.window import WindowSpec
+from lowwater.updates.least import Least
+from lowwater.updates.line import line_of
+from lowwater.updates.memory.blocks import Block, BlockMemory, WindowBuffer
+from lowwater.updates.memory.windows import TIME
+from lowwater.updates.options import Key, Updates
+from lowwater.updates.pace import LEARNING, Pace
+from lowwater.updates.skew import Skew
+from lowwater.updates.windows.cells import Update, WindowCell
+from lowwater.updates.windows.due import Due
+from lowwater.updates.windows.open_windows import Run, Ticks, count, first_after
+from lowwater.updates.windows.progress import Progress
+from lowwater.updates.windows.scheduler import KeyScheduler
+from lowwater.updates.windows.spreading import by_key
+from lowwater.updates.windows.states import KeyState
+
+PAGES = "pages"
+
+
+class Portion(NamedTuple):
+    """What leaves: rows, where the window of each starts, and the keys whose window is closed."""
+
+    rows: Chunk
+    starts: Ticks
+    closed: list[WindowCell]
+
+
+class _Part(NamedTuple):
+    """Rows of a window that are read from a buffer, and up to when they are not needed again."""
+
+    buffer: WindowBuffer
+    start: int
+    drop: int
+
+
+class WindowManager:
+    """What waits in a queue of windows."""
+
+    def __init__(
+        self,
+        by: Updates,
+        schema: Mapping[str, pl.DataType],
+        window: WindowSpec,
+        pace: Pace,
+        now: Callable[[], int],
+    ):
+        self._by, self._window, self._pace = by, window, pace
+        self._eager = by.windows == "eager"
+        self._weights = dict(by.weights)
+        self.memory = BlockMemory(pl.Schema(schema))
+        self.cells: dict[Key, WindowCell] = {}
+        self.progress = Progress()
+        self.skew = Skew()
+        self.keys = KeyScheduler(
+            line_of(by.schedule, bool(by.weights), self._cost, now, self._may_cut)
+        )
+        self._due = Due(window)
+        self._marks: dict[tuple[str, ...], dict[Key, int]] = {}
+        self._closing: dict[WindowCell, None] = {}
+        self._least = Least(1)
+        self.begun: int | None = None
+        self.window_rows = 0.0
+        """Rows of a window, on average."""
+
+    def _cost(self) -> float:
+        return self._pace.cost * max(self.window_rows, 1.0)
+
+    def _may_cut(self) -> bool:
+        return self._by.schedule == "linecutting" or self.skew.skewed
+
+    # ---- enqueue ---------------------------------------------------------------------------
+
+    def enqueue(self, rows: Chunk, ticks: Ticks, when: Ticks) -> None:
+        """Take rows in, all of which are in windows."""
+        if self.begun is None:
+            self.begun = int(when[0])
+        parts: list[tuple[int, Ticks]] = []
+        for key, at in by_key(rows, self._by.key):
+            cell = self._cell(key)
+            cell.windows.add(ticks[at])
+            self._due.watch(cell)
+            parts += self._kept(cell, at, ticks[at], when[at])
+        parts = [part for part in parts if len(part[1])]
+        if parts:
+            order = np.concatenate([at for _, at in parts])
+            owners, counts = [owner for owner, _ in parts], [len(at) for _, at in parts]
+            self.memory.append(owners, counts, rows[order], ticks[order])
+        if self._by.schedule == "auto":
+            self.skew.look(self.cells.values(), rows.height)
+
+    def _cell(self, key: Key) -> WindowCell:
+        cell = self.cells.get(key)
+        if cell is None:
+            weight = self._weights.get(key, self._by.other_weight)
+            cell = self.cells[key] = WindowCell(key, weight, len(self.cells), self._window)
+            for names, marks in self._marks.items():
+                cell.mark = max(cell.mark, marks.get(self._part(key, names), BEGINNING))
+        return cell
+
+    def _kept(
+        self, cell: WindowCell, at: Ticks, ticks: Ticks, when: Ticks
+    ) -> Iterator[tuple[int, Ticks]]:
+        """The rows that are needed, by buffer."""
+        if not self._eager:
+            yield cell.enqueue_buffer, at
+            return
+        self._begin(cell, ticks, when)
+        if cell.waiting is not None:
+            yield cell.enqueue_buffer, at[ticks >= cell.waiting.start]
+        if cell.committed is not None:
+            start = cell.committed.start
+            inside = (ticks >= start) & (ticks < start + self._window.range)
+            yield cell.dequeue_buffer, at[inside]
+            if inside.any():
+                self._more_rows(cell, int(inside.sum()), int(when[inside][0]))
+
+    def _begin(self, cell: WindowCell, ticks: Ticks, when: Ticks) -> None:
+        """A window is an update if a row begins one that is newer than all before."""
+        starts = ticks // self._window.slide * self._window.slide
+        newer = starts > (BEGINNING if cell.begun is None else cell.begun)
+        if not newer.any():
+            return
+        cell.begun = newest = int(starts.max())
+        self.memory.buffer(cell.enqueue_buffer).drop_before(newest)
+        came = when[newer]
+        cell.account.waits(int(came[0]))
+        self._wait(cell, newest, int(came[0]), int(came[-1]), len(np.unique(starts[newer])))
+
+    def _wait(self, cell: WindowCell, start: int, first: int, last: int, updates: int) -> None:
+        """The newest window of a key waits; updates came between two times."""
+        if cell.waiting is None:
+            cell.first = first
+        else:
+            cell.waiting.alive = False
+        cell.seen(first, last, updates, first if self.begun is None else self.begun)
+        cell.waiting = Update(start)
+        self._least.add(cell.waiting)
+        self.keys.update(cell)
+
+    def _more_rows(self, cell: WindowCell, rows: int, when: int) -> None:
+        """Rows came of the window that is worked on."""
+        if not cell.fresh:
+            cell.since = when
+        cell.fresh += rows
+        if KeyState.IDLE in cell.states:
+            self.keys.promote(cell)
+
+    # ---- promises --------------------------------------------------------------------------
+
+    def promised(self, mark: int, now: int) -> None:
+        """Windows that end by a mark are complete."""
+        self.progress.promised(mark, now)
+        for cell, runs in self._due.complete(mark):
+            self._complete(cell, runs)
+
+    def promised_of(
+        self, names: tuple[str, ...], marks: Mapping[Key, int], now: int
+    ) -> list[WindowCell]:
+        """Windows of keys are complete, which are named by some of their columns; these keys."""
+        self.progress.heard(now)
+        self._marks.setdefault(names, {}).update(marks)
+        found = [
+            (cell, marks.get(self._part(cell.key, names))) for cell in self._named(names, marks)
+        ]
+        known = [(cell, mark) for cell, mark in found if mark is not None and mark > cell.mark]
+        for cell, mark in known:
+            cell.mark = mark
+            if cell.due <= mark:
+                self._complete(cell, self._due.complete_of(cell, mark))
+        return [cell for cell, _ in known]
+
+    def _named(self, names: tuple[str, ...], keys: Iterable[Key]) -> Iterable[WindowCell]:
+        """The cells that may be meant by names of keys."""
+        if names != self._by.key:
+            return self.cells.values()
+        return [self.cells[key] for key in keys if key in self.cells]
+
+    def _part(self, key: Key, names: tuple[str, ...]) -> Key:
+        return tuple(key[self._by.key.index(name)] for name in names)
+
+    @property
+    def due(self) -> int | None:
+        """When the first window ends that has rows and is not complete."""
+        return self._due.first
+
+    def _complete(self, cell: WindowCell, runs: Sequence[Run]) -> None:
+        """Windows of a key are complete that were not."""
+        ended = self._when(runs[0][0])
+        windows = count(runs, self._window.slide)
+        if not self._eager:
+            cell.account.arrived(ended, windows)
+            newest = runs[-1][1]
+            self.memory.buffer(cell.enqueue_buffer).drop_before(newest)
+            self._wait(cell, newest, ended, self._when(newest), windows)
+            return
+        cell.account.ended(ended, windows, self._unseen(cell, runs))
+        if KeyState.IDLE in cell.states and self._is_complete(cell):
+            self._closing[cell] = None
+
+    def _when(self, start: int) -> int:
+        return self.progress.when(start + self._window.range)
+
+    def _unseen(self, cell: WindowCell, runs: Sequence[Run]) -> int | None:
+        """When the first window was complete that is newer than the one that is worked on."""
+        if cell.committed is None:
+            return self._when(runs[0][0])
+        newer = first_after(runs, cell.committed.start, self._window.slide)
+        return None if newer is None else self._when(newer)
+
+    def mark_of(self, cell: WindowCell) -> int:
+        """What is promised of a key."""
+        return max(self.progress.mark, cell.mark)
+
+    def _is_complete(self, cell: WindowCell) -> bool:
+        """Whether no row of the window that is worked on can come any more."""
+        assert cell.committed is not None
+        return cell.committed.start + self._window.range <= self.mark_of(cell)
+
+    # ---- dequeue ---------------------------------------------------------------------------
+
+    @property
+    def has_work(self) -> bool:
+        """Whether something can leave now."""
+        if self._closing or self.keys.waits or len(self.keys.upq) > 1:
+            return True
+        return bool(self.keys.upq) and self._is_available(self.keys.upq[0])
+
+    def _is_available(self, cell: WindowCell) -> bool:
+        """Whether the window that is worked on has rows, or is to be closed (isAvail)."""
+        return cell.fresh > 0 or self._is_complete(cell)
+
+    def dequeue(self, wanted: int, now: int) -> Portion:
+        """Take out windows of the keys whose turn it is, until there are about so many rows.
+
+        Windows that only wait to be closed go first, by themselves: that is no work.
+        """
+        parts: list[_Part] = []
+        closed = list(self._closing)
+        for idle in closed:
+            self._close(idle)
+        rows = wanted if closed else 0
+        while rows < wanted and (cell := self._next()) is not None:
+            part = self._work(cell, now)
+            rows += max(part.buffer.rows, 1)
+            parts.append(part)
+            if self._is_complete(cell):
+                self._close(cell)
+                closed.append(cell)
+        self._closing.clear()
+        return Portion(*self._read(parts), closed)
+
+    def _next(self) -> WindowCell | None:
+        """The key that is served: one whose window is worked on, else one that waits."""
+        while self.keys.upq:
+            if self._is_available(self.keys.upq[0]):
+                return self.keys.upq[0]
+            self.keys.rest(self.keys.upq[0])
+        return self.keys.commit() if self.keys.waits else None
+
+    def _work(self, cell: WindowCell, now: int) -> _Part:
+        """All rows that are there of the window of a key that is worked on from now on, or was."""
+        if cell.committed is not None:
+            cell.fresh = 0
+            buffer = self.memory.buffer(cell.dequeue_buffer)
+            return _Part(buffer, cell.committed.start, END_OF_TIME)
+        assert cell.waiting is not None
+        cell.committed, cell.waiting = cell.waiting, None
+        cell.account.taken(now)
+        cell.since = cell.first
+        needed = END_OF_TIME if self._eager else self._window.first_open(self.mark_of(cell))
+        return _Part(self.memory.buffer(cell.enqueue_buffer), cell.committed.start, needed)
+
+    def _close(self, cell: WindowCell) -> None:
+        assert cell.committed is not None
+        cell.committed.alive = False
+        cell.newest, cell.committed = cell.committed.start, None
+        self.keys.done(cell)
+
+    def _read(self, parts: Sequence[_Part]) -> tuple[Chunk, Ticks]:
+        """The rows of several windows, and the start of the window of each; what is not needed
+        again is dropped."""
+        blocks: list[Block] = []
+        starts: list[int] = []
+        sizes: list[int] = []
+        for part in parts:
+            end = part.start + self._window.range
+            near = [each for each in part.buffer.blocks if each.reaches(part.start, end)]
+            blocks += near
+            starts += [part.start] * len(near)
+            sizes += [each.rows for each in near]
+        rows = self.memory.read(blocks)
+        times = rows[TIME].to_numpy()
+        begins = np.repeat(np.array(starts, np.int64), np.array(sizes, np.int64))
+        inside = (times >= begins) & (times < begins + self._window.range)
+        if not inside.all():
+            rows, begins = rows.filter(pl.Series(inside)), begins[inside]
+        for part in parts:
+            part.buffer.drop_before(part.drop)
+        return rows.drop(TIME), begins
+
+    def learn(self, rows: int, windows: int) -> None:
+        """So many windows were closed, and so many rows left."""
+        if windows:
+            each = rows / windows
+            self.window_rows += (each - self.window_rows) * (LEARNING if self.window_rows else 1.0)
+
+    # ---- what can still come ---------------------------------------------------------------
+
+    def least(self) -> int:
+        """The least start of a window that can still leave."""
+        mark = self.progress.mark
+        return min(self._least_open(mark), *self._least.values(self._alive))
+
+    @property
+    def _alive(self) -> int:
+        return self.keys.waiting + len(self.keys.upq) + len(self.keys.il)
+
+    def least_of(self, cell: WindowCell) -> int:
+        """The same for one key."""
+        held = [each.start for each in (cell.waiting, cell.committed) if each is not None]
+        mark = self.mark_of(cell)
+        if mark == END_OF_TIME and cell.newest is not None:
+            return cell.newest + self._window.slide
+        return min([self._least_open(mark), *held])
+
+    def _least_open(self, mark: int) -> int:
+        """The least start of windows that are no update yet."""
+        if mark == BEGINNING:
+            return BEGINNING
+        if not self._eager:
+            return self._window.first_open(mark)
+        number, rest = divmod(mark, self._window.slide)
+        return (number + (rest >= self._window.range)) * self._window.slide
+
+    # ---- state -----------------------------------------------------------------------------
+
+    def save_rows(self, store: ChunkStore) -> dict[str, Any]:
+        """Write pages that changed, and give where rows are in them."""
+        return self.memory.save(store, PAGES)
+
+    def save(self, store: ChunkStore) -> dict[str, Any]:
+        """Write rows that changed, and give what else it takes to go on."""
+        return {
+            "memory": self.save_rows(store),
+            "cells": [cell.saved() for cell in self.cells.values()],
+            "keys": self.keys.saved(),
+            "closing": [cell.key for cell in self._closing],
+            "marks": self._marks,
+            "progress": self.progress.saved(),
+            "begun": self.begun,
+            "rows": self.window_rows,
+            "skew": self.skew.saved(),
+        }
+
+    def load(self, store: ChunkStore, saved: dict[str, Any]) -> None:
+        """Go on from what :meth:`save` gave."""
+        self.memory.load(store, PAGES, saved["memory"])
+        self.progress.restore(saved["progress"])
+        for each in saved["cells"]:
+            cell = self._cell(each["key"])
+            cell.restore(each)
+            for update in (cell.waiting, cell.committed):
+                if update is not None:
+                    self._least.add(update)
+        self._due.refill(self.cells.values())
+        self.keys.restore(saved["keys"], self.cells)
+        self._closing = dict.fromkeys(self.cells[key] for key in saved["closing"])
+        self._marks = {names: dict(marks) for names, marks in saved["marks"].items()}
+        self.begun, self.window_rows = saved["begun"], saved["rows"]
+        self.skew.restore(saved["skew"])

@@ -1,0 +1,86 @@
+"""The windows of one key that have rows and are not complete yet, as runs of their starts.
+
+A window without rows does not exist. Rows that follow each other closely are in windows that do, so
+there is one run of starts where rows leave no gap longer than a window.
+
+Invariant: a start is in a run exactly if some row was added that lies in its window, and no call of
+:meth:`OpenWindows.complete` has reached it; runs ascend and are further apart than a slide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lowwater.stream.window import WindowSpec
+
+Ticks = NDArray[np.int64]
+Run = tuple[int, int]
+"""The first and the last start of windows that follow each other."""
+
+
+class OpenWindows:
+    """Starts of windows that have rows."""
+
+    __slots__ = ("_window", "runs")
+
+    def __init__(self, window: WindowSpec, runs: Iterable[Run] = ()):
+        self._window = window
+        self.runs: list[Run] = list(runs)
+
+    def add(self, ticks: Ticks) -> None:
+        """Rows came, each of which is in a window."""
+        found = self._runs_of(np.sort(ticks))
+        if self.runs:
+            found = sorted([*self.runs, *found])
+        self.runs = self._merged(found)
+
+    def _runs_of(self, ticks: Ticks) -> list[Run]:
+        slide = self._window.slide
+        firsts = ((ticks - self._window.range) // slide + 1) * slide
+        lasts = ticks // slide * slide
+        apart = np.flatnonzero(firsts[1:] > lasts[:-1] + slide) + 1
+        begins = firsts[np.concatenate([[0], apart])].tolist()
+        ends = lasts[np.concatenate([apart - 1, [-1]])].tolist()
+        return list(zip(begins, ends, strict=True))
+
+    def _merged(self, runs: list[Run]) -> list[Run]:
+        merged = runs[:1]
+        for first, last in runs[1:]:
+            begin, end = merged[-1]
+            if first <= end + self._window.slide:
+                merged[-1] = begin, max(end, last)
+            else:
+                merged.append((first, last))
+        return merged
+
+    @property
+    def earliest(self) -> int | None:
+        """The first start."""
+        return self.runs[0][0] if self.runs else None
+
+    def complete(self, until: int) -> list[Run]:
+        """Take out the starts below one that is on the grid."""
+        done: list[Run] = []
+        while self.runs and self.runs[0][0] < until:
+            first, last = self.runs.pop(0)
+            if last >= until:
+                self.runs.insert(0, (until, last))
+                last = until - self._window.slide
+            done.append((first, last))
+        return done
+
+
+def count(runs: Iterable[Run], slide: int) -> int:
+    """How many windows there are in runs."""
+    return sum((last - first) // slide + 1 for first, last in runs)
+
+
+def first_after(runs: Iterable[Run], start: int, slide: int) -> int | None:
+    """The first start in runs that is above another."""
+    for first, last in runs:
+        if last > start:
+            return max(first, start + slide)
+    return None

@@ -1,0 +1,142 @@
+"""Whose window is next: the keys that wait, that are worked on, and that are idle (UpStream §6.2).
+
+A key whose window is worked on is served before keys that wait, as long as rows of the window are
+there. A key may wait with a newer window while an older one of it is worked on; its turn, if it
+comes then, is kept until the older one is answered.
+
+Invariants: a key is in the line or has kept its turn exactly while it waits; at most one window of
+a key is worked on; keys change their state only as the graph of transitions allows.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from lowwater.updates.line import Line
+from lowwater.updates.options import Key
+from lowwater.updates.windows.cells import WindowCell
+from lowwater.updates.windows.states import TRANSITIONS, KeyState
+
+WORKED_ON = frozenset({KeyState.READY, KeyState.IDLE})
+
+
+class KeyScheduler:
+    """The queue of keys that wait (wq), of keys under processing (upq), and the idle ones (il)."""
+
+    def __init__(self, wq: Line[WindowCell]):
+        self.wq = wq
+        self.upq: deque[WindowCell] = deque()
+        self.il: dict[WindowCell, None] = {}
+        self._turns: dict[WindowCell, int] = {}
+        self._kept: list[tuple[int, WindowCell]] = []
+        self._turn = 0
+        self._free = 0
+
+    def _move(self, cell: WindowCell, before: KeyState, after: KeyState) -> None:
+        assert (before, after) in TRANSITIONS, f"a key went from {before} to {after}"
+        cell.states.discard(before)
+        if after is not KeyState.DONE:
+            cell.states.add(after)
+
+    @property
+    def waits(self) -> bool:
+        """Whether a key waits whose turn may come now."""
+        return self._free > 0
+
+    @property
+    def waiting(self) -> int:
+        """How many keys wait."""
+        return len(self.wq) + len(self._turns)
+
+    @property
+    def oldest(self) -> int | None:
+        """Since when something has waited that may be worked on now."""
+        if self.upq:
+            return self.upq[0].since
+        if not self._free:
+            return None
+        return (self._kept[0][1] if self._kept else self.wq.head()).first
+
+    def update(self, cell: WindowCell) -> None:
+        """A window of a key is an update: the key waits (isUpdate)."""
+        if KeyState.WAIT not in cell.states:
+            self._free += not cell.states & WORKED_ON
+            self._move(cell, KeyState.ENQ, KeyState.WAIT)
+        if cell not in self._turns:
+            self.wq.arrived(cell)
+
+    def commit(self) -> WindowCell:
+        """Let the key work whose turn it is."""
+        if self._kept:
+            cell = heapq.heappop(self._kept)[1]
+            del self._turns[cell]
+        else:
+            cell = self._head()
+            self.wq.leave(cell)
+        self._move(cell, KeyState.WAIT, KeyState.READY)
+        self._free -= 1
+        self.upq.append(cell)
+        return cell
+
+    def _head(self) -> WindowCell:
+        """The first in line none of whose windows is worked on; others keep their turn."""
+        while (cell := self.wq.head()).states & WORKED_ON:
+            self.wq.leave(cell)
+            self._turn += 1
+            self._turns[cell] = self._turn
+        return cell
+
+    def rest(self, cell: WindowCell) -> None:
+        """The first under processing has no rows (not isAvail)."""
+        assert self.upq.popleft() is cell
+        self._move(cell, KeyState.READY, KeyState.IDLE)
+        self.il[cell] = None
+
+    def promote(self, cell: WindowCell) -> None:
+        """An idle key has work again (doPromote)."""
+        del self.il[cell]
+        self._move(cell, KeyState.IDLE, KeyState.READY)
+        self.upq.append(cell)
+
+    def done(self, cell: WindowCell) -> None:
+        """The window of the first under processing, or of an idle key, is answered."""
+        if cell in self.il:
+            del self.il[cell]
+            self._move(cell, KeyState.IDLE, KeyState.READY)
+        else:
+            assert self.upq.popleft() is cell
+        self._move(cell, KeyState.READY, KeyState.DONE)
+        if KeyState.WAIT in cell.states:
+            self._free += 1
+        if cell in self._turns:
+            heapq.heappush(self._kept, (self._turns[cell], cell))
+
+    def __iter__(self) -> Iterator[WindowCell]:
+        yield from self.wq
+        yield from self._turns
+
+    # ---- state -----------------------------------------------------------------------------
+
+    def saved(self) -> dict[str, Any]:
+        """The keys in their order."""
+        return {
+            "wq": self.wq.saved(),
+            "upq": [cell.key for cell in self.upq],
+            "il": [cell.key for cell in self.il],
+            "turns": [(cell.key, turn) for cell, turn in self._turns.items()],
+            "turn": self._turn,
+        }
+
+    def restore(self, saved: dict[str, Any], cells: Mapping[Key, WindowCell]) -> None:
+        """Let keys stand as they stood."""
+        self.wq.restore(saved["wq"], cells)
+        self.upq = deque(cells[key] for key in saved["upq"])
+        self.il = dict.fromkeys(cells[key] for key in saved["il"])
+        self._turns = {cells[key]: turn for key, turn in saved["turns"]}
+        self._turn = saved["turn"]
+        free = [cell for cell in self if not cell.states & WORKED_ON]
+        self._free = len(free)
+        self._kept = sorted((self._turns[cell], cell) for cell in free if cell in self._turns)

@@ -1,0 +1,170 @@
+"""The queue of windows as an operator: of each key the newest window, when there is time for it.
+
+Rows leave marked with the window that is worked on, and when it is complete and all its rows have
+left, a promise for its key says so; the aggregate behind then answers it. A row may leave for
+several windows, one after the other, and for none.
+
+Invariant: windows of a key leave in the order of their starts, and only whole ones are closed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from lowwater.operators.kernel import Ask
+from lowwater.state.store import ChunkStore
+from lowwater.stream.duration import spell
+from lowwater.stream.element import MARK, Chunk, Element, GroupPunctuation
+from lowwater.stream.time_domain import TimeDomain
+from lowwater.stream.window import WindowSpec
+from lowwater.updates.options import Updates
+from lowwater.updates.staleness import Account
+from lowwater.updates.windows.cells import WindowCell
+from lowwater.updates.windows.manager import WindowManager
+from lowwater.updates.windows.open_windows import Ticks
+from lowwater.updates.windows.window_queue import WindowQueue
+
+
+class UpdateWindows(WindowQueue):
+    """Holds rows until it is the turn of their key, and lets its newest window out."""
+
+    def __init__(
+        self,
+        store: ChunkStore,
+        by: Updates,
+        schema: Mapping[str, pl.DataType],
+        time: str,
+        domain: TimeDomain,
+        window: WindowSpec,
+        now: Callable[[], int],
+        arrival: str | None = None,
+    ):
+        super().__init__(store, by, schema, time, domain, window, now, arrival)
+        self._queue = WindowManager(by, self._schema, window, self._pace, now)
+        self._in_work: list[WindowCell] = []
+        self._left = 0
+
+    # ---- rows and promises -----------------------------------------------------------------
+
+    def _enqueue(self, rows: Chunk, ticks: Ticks, when: Ticks) -> None:
+        self._queue.progress.came(ticks, when)
+        inside = self._marking.inside(ticks)
+        if not inside.all():
+            rows, ticks, when = rows.filter(pl.Series(inside)), ticks[inside], when[inside]
+        if rows.height:
+            self._queue.enqueue(rows, ticks, when)
+
+    def _promised(self, mark: int) -> list[Element]:
+        self._queue.promised(mark, self._now())
+        return self._tell(self._queue.least())
+
+    def on_group_punctuation(self, port: int, promise: GroupPunctuation) -> Sequence[Element]:
+        """Windows of single keys are complete."""
+        names = promise.keys
+        if promise.attribute != self._time or not set(names) <= set(self._by.key):
+            return []
+        if self.unhurried:
+            range_, slide = self._window.range, self._window.slide
+            first = ((pl.col(MARK) - range_) // slide + 1) * slide
+            return self._tell_keys(promise.marks.with_columns(first))
+        order = tuple(name for name in self._by.key if name in names)
+        marks = {row[:-1]: row[-1] for row in promise.marks.select(*order, MARK).iter_rows()}
+        return self._tell_of(self._queue.promised_of(order, marks, self._now()))
+
+    def _tell_of(self, cells: Sequence[WindowCell]) -> list[Element]:
+        """Promise where windows of some keys start at least, if that is more than is promised."""
+        marks: dict[tuple[object, ...], int] = {}
+        for cell in cells:
+            start = self._queue.least_of(cell)
+            if start > max(cell.told, self._told):
+                cell.told = marks[cell.key] = start
+        if not marks or not self._by.key:
+            return []
+        rows = [(*key, mark) for key, mark in marks.items()]
+        schema = {name: self._schema[name] for name in self._by.key} | {MARK: pl.Int64()}
+        return self._tell_keys(pl.DataFrame(rows, schema, orient="row"))
+
+    # ---- work ------------------------------------------------------------------------------
+
+    @property
+    def _has_work(self) -> bool:
+        return self._queue.has_work
+
+    @property
+    def waiting(self) -> int | None:
+        """Since when a window has waited that may be worked on."""
+        return self._queue.keys.oldest
+
+    def _dequeue(self, rows: int) -> list[Element]:
+        portion = self._queue.dequeue(rows, self._now())
+        self._in_work, self._left = portion.closed, portion.rows.height
+        self._queue.learn(self._left, len(portion.closed))
+        out: list[Element] = []
+        if self._left:
+            out.append(self._marking.marked(portion.rows, portion.starts))
+        told = [] if self._ending else self._tell(self._queue.least())
+        return [*out, *told, *self._tell_of(portion.closed)]
+
+    def answered(self, nanoseconds: int, now: int) -> None:
+        """Windows that were closed are shown."""
+        self._pace.learn(self._left, nanoseconds)
+        for cell in self._in_work:
+            cell.account.shown(now)
+        self._in_work, self._left = [], 0
+
+    # ---- asking and telling ----------------------------------------------------------------
+
+    def asks(self) -> Sequence[Ask]:
+        """The window that ends first wants the mark at its end."""
+        due = self._queue.due
+        return [] if due is None else [Ask(0, self._time, due)]
+
+    @property
+    def held(self) -> tuple[int, int]:
+        """What is in pages; in batches these are in the store."""
+        return (0, 0) if self.in_batches else (self._queue.memory.used, self._queue.memory.bytes)
+
+    def _accounts(self) -> dict[tuple[object, ...], tuple[Account, float]]:
+        return {key: (cell.account, cell.weight) for key, cell in self._queue.cells.items()}
+
+    @property
+    def _begun(self) -> int | None:
+        return self._queue.begun
+
+    def about(self) -> dict[str, str | int | float]:
+        """The queue, in numbers."""
+        queue = self._queue
+        accounts = [cell.account for cell in queue.cells.values()]
+        found: dict[str, str | int | float] = {
+            "schedule": self._by.schedule,
+            "windows": self._by.windows,
+            "keys": len(queue.cells),
+            "waiting": queue.keys.waiting,
+            "worked on": len(queue.keys.upq) + len(queue.keys.il),
+            "windows complete": sum(each.updates for each in accounts),
+            "windows shown": sum(each.delivered for each in accounts),
+        }
+        if self._pace.cost:
+            found["cost of a row"] = spell(round(self._pace.cost))
+        return found
+
+    # ---- state -----------------------------------------------------------------------------
+
+    def _save_rows(self) -> None:
+        self._queue.save_rows(self.store)
+
+    def settle(self) -> None:
+        """Write the rows that wait."""
+        self._save_rows()
+
+    def snapshot(self) -> dict[str, Any]:
+        """Where rows are, and all else."""
+        return super().snapshot() | {"queue": self._queue.save(self.store)}
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on from a snapshot."""
+        super().restore(saved)
+        self._queue.load(self.store, saved["queue"])
