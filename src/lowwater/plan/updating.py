@@ -174,6 +174,61 @@ def _stream_names(rows: Sequence[Node]) -> list[str]:
     return [source.spec.name for each in rows for source in sources(each)]
 
 
+# ---- joins -------------------------------------------------------------------------------------
+
+
+def both(left: Node, right: Node) -> bool:
+    """Whether two inputs are update streams, so that what they are joined to is one."""
+    return left.updates is not None and right.updates is not None
+
+
+def check_join(
+    left: Node, right: Node, pairs: Sequence[tuple[str, str]], how: str, ordered: bool
+) -> tuple[tuple[str, str], ...]:
+    """The columns of both update keys, which must be among those a join goes by."""
+    assert left.updates is not None
+    assert right.updates is not None
+    if how != "inner":
+        raise QueryError(
+            f"a {how} join of update streams would show a row for having no partner, and have"
+            " nothing to take it back with when one comes; a join of update streams is inner"
+        )
+    if ordered:
+        refuse((left, right), "the order of a join", "the results of each key leave in order")
+    one, two = left.updates.key, right.updates.key
+    found: list[tuple[str, str]] = []
+    for name in one:
+        left_over = set(two) - {each for _, each in found}
+        found += [pair for pair in pairs if pair[0] == name and pair[1] in left_over][:1]
+    if not len(found) == len(one) == len(two):
+        raise QueryError(
+            "a join of update streams has both update keys among the columns that must be equal:"
+            f" ({', '.join(one)}) of the left and ({', '.join(two)}) of the right"
+        )
+    return tuple(found)
+
+
+def stamps(node: Node) -> tuple[str, ...]:
+    """The columns by which rows of an update stream are newer than others."""
+    found = _stamps(node)
+    if not found or len({node.schema[name] for name in found}) > 1:
+        raise QueryError(
+            "a join of update streams needs the times of their rows, by which one is newer than"
+            " another, and of one type; keep them where columns are selected"
+        )
+    return found
+
+
+def _stamps(node: Node) -> tuple[str, ...]:
+    if not isinstance(node, nodes.FilterNode | nodes.ProjectNode | nodes.ApplyNode):
+        return node.stamps
+    below = _stamps(node.inputs[0])
+    if isinstance(node, nodes.ProjectNode):
+        copied = tuple(node.copied.get(name, "") for name in below)
+        return copied if all(copied) else ()
+    return below if all(name in node.schema for name in below) else ()
+
+
 # ---- what may not be ---------------------------------------------------------------------------
 
 

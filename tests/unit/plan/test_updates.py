@@ -10,6 +10,8 @@ import pytest
 
 import lowwater as lw
 from lowwater.plan import nodes, updating
+from lowwater.plan.compile import compile_plan
+from lowwater.plan.layout import lay_out
 
 COLUMNS = {"ts": [1, 2], "symbol": ["a", "b"], "price": [0.5, 1.5], "market": ["x", "x"]}
 
@@ -198,3 +200,162 @@ def test_the_arrival_of_a_union_is_that_of_all_its_streams() -> None:
 
     assert queue(replayed("A", "ts").union(replayed("B", "ts"))).arrival == "ts"
     assert queue(replayed("A", "ts").union(trades("B"))).arrival is None
+
+
+# ---- joins -------------------------------------------------------------------------------------
+
+
+def test_a_join_on_the_keys_is_of_the_newest_rows_and_an_update_stream() -> None:
+    found = trades("A").join(trades("B"), on="symbol")
+    assert isinstance(found.node, nodes.NewestJoinNode)
+    assert key_of(found) == ("symbol",)
+    assert found.time is None
+    assert found.columns == [*COLUMNS, "ts_right", "price_right", "market_right"]
+    assert found.node.stamps == ("ts", "ts_right")
+
+
+def test_other_columns_that_must_be_equal_are_no_keys() -> None:
+    node = trades("A").join(trades("B"), on=["market", "symbol"]).node
+    assert isinstance(node, nodes.NewestJoinNode)
+    assert node.on == (("symbol", "symbol"),)
+    assert node.same == (("market", "market"),)
+    assert node.updates is not None
+    assert node.updates.key == ("symbol",)
+
+
+@pytest.mark.parametrize("options", [{"within": "1 s"}, {"on": ["symbol", "ts"]}])
+def test_a_join_of_times_near_each_other_is_an_update_stream_too(options: Any) -> None:
+    found = trades("A").join(trades("B"), **{"on": "symbol"} | options)
+    assert isinstance(found.node, nodes.JoinNode)
+    assert found.node.newest
+    assert key_of(found) == ("symbol",)
+    assert found.time == "ts"
+
+
+def test_a_join_with_an_ordinary_stream_is_no_update_stream() -> None:
+    for one, two in [(trades(), plain()), (plain(), trades())]:
+        assert key_of(one.join(two, on="symbol", within="1 s")) is None
+        with pytest.raises(lw.QueryError, match="this join could never forget a row"):
+            one.join(two, on="symbol")
+
+
+@pytest.mark.parametrize("on", ["market", [("market", "symbol")], []])
+def test_a_join_needs_both_keys(on: Any) -> None:
+    for options in ({}, {"within": "1 s"}):
+        with pytest.raises(
+            lw.QueryError, match=r"\(symbol\) of the left and \(symbol\) of the right"
+        ):
+            trades("A").join(trades("B"), on=on, **options)
+
+
+def test_keys_of_different_columns_are_joined_pair_by_pair() -> None:
+    both = trades("A", update_key=["symbol", "market"])
+    turned = trades("B", update_key=["symbol", "market"])
+    node = both.join(turned, on=[("market", "symbol"), ("symbol", "market")]).node
+    assert isinstance(node, nodes.NewestJoinNode)
+    assert node.on == (("symbol", "market"), ("market", "symbol"))
+    for on in (["symbol"], [("symbol", "symbol"), ("market", "symbol")]):
+        with pytest.raises(lw.QueryError, match="both update keys"):
+            both.join(turned, on=on)
+    with pytest.raises(lw.QueryError, match="both update keys"):
+        both.join(trades("C"), on="symbol")
+
+
+@pytest.mark.parametrize("within", [None, "1 s"])
+@pytest.mark.parametrize(
+    ("options", "error", "says"),
+    [
+        ({"how": "left"}, lw.QueryError, "a left join of update streams .* is inner"),
+        ({"how": "anti"}, lw.QueryError, "a anti join of update streams .* is inner"),
+        ({"order": "adaptive"}, lw.QueryError, "the results of each key leave in order"),
+        ({"memory": "1 MB"}, lw.OptionError, "one row of each key is kept"),
+        ({"where": "price > nothing"}, lw.QueryError, "unknown column 'nothing'"),
+    ],
+)
+def test_what_a_join_of_update_streams_is_not(
+    within: Any, options: Any, error: type[Exception], says: str
+) -> None:
+    with pytest.raises(error, match=says):
+        trades("A").join(trades("B"), on="symbol", within=within, **options)
+
+
+def test_a_join_needs_the_times_of_rows() -> None:
+    bare = trades("A").select("symbol", "price")
+    for one, two in [(bare, trades("B")), (trades("B"), bare)]:
+        with pytest.raises(lw.QueryError, match="keep them where columns are selected"):
+            one.join(two, on="symbol")
+    with pytest.raises(lw.QueryError, match="keep them where columns are selected"):
+        trades("A").join(trades("B"), on="symbol").select("symbol", "ts").join(
+            trades("C"), on="symbol"
+        )
+
+
+def test_joins_of_joins_go_by_all_times() -> None:
+    def kept(chunk: pl.DataFrame) -> pl.DataFrame:
+        return chunk
+
+    both = trades("A").join(trades("B"), on="symbol").apply(kept).where("price > 0")
+    named = both.select("symbol", first="ts", second="ts_right")
+    node = named.join(trades("C"), on="symbol").node
+    assert isinstance(node, nodes.NewestJoinNode)
+    assert node.sides == (("first", "second"), ("ts",))
+    assert node.stamps == ("first", "second", "ts")
+
+
+def test_windows_and_unions_do_not_go_over_joins() -> None:
+    both = trades("A").join(trades("B"), on="symbol", within="1 s")
+    with pytest.raises(lw.QueryError, match="here they would go over answers"):
+        both.union(both)
+
+
+def test_streams_without_a_key_are_joined_by_what_is_newest_of_all() -> None:
+    node = trades("A", update_key=()).join(trades("B", update_key=())).node
+    assert isinstance(node, nodes.NewestJoinNode)
+    assert node.on == ()
+
+
+# ---- spread over machines ----------------------------------------------------------------------
+
+
+def stages(stream: lw.Stream) -> list[tuple[list[str], str]]:
+    plan = compile_plan(stream.node)
+    layout = lay_out(plan)
+    return [
+        ([plan.operators[each].name for each in stage.operators], layout.spelled(stage))
+        for stage in layout.stages
+    ]
+
+
+def test_queues_and_what_joins_them_run_together() -> None:
+    a, b, c = map(trades, "ABC")
+    joined = a.join(b.where("price > 1"), on=["symbol", "market"])
+    assert stages(joined) == [(["update", "update", "filter", "newestjoin"], "by symbol")]
+    assert stages(joined.join(c, on="symbol", suffix="_c")) == [
+        (["update", "update", "filter", "newestjoin", "update", "newestjoin"], "by symbol")
+    ]
+    near = a.join(b, on=["symbol", "market"], within="1 s")
+    assert stages(near) == [(["update", "update", "join", "newest"], "by symbol")]
+
+
+def test_a_union_is_spread_by_its_key() -> None:
+    a, b = trades("A"), trades("B").select("ts", symbol="symbol", price="price", market="market")
+    assert stages(a.union(b)) == [(["project", "update"], "by symbol")]
+
+
+def test_queues_without_a_key_run_in_one_place() -> None:
+    a, b = trades("A", update_key=()), trades("B", update_key=())
+    assert stages(a.join(b)) == [(["update", "update", "newestjoin"], "one bucket")]
+
+
+def test_queues_that_no_key_suits_stay_apart() -> None:
+    a, b = trades("A"), trades("B").apply(lambda chunk: chunk)
+    assert [spread for _, spread in stages(a.join(b, on="symbol"))] == [
+        "by symbol",
+        "by symbol",
+        "by symbol",
+    ]
+
+
+def test_an_ordinary_stream_joins_where_the_queue_is() -> None:
+    query = trades("A").join(plain(), on="symbol", within="1 s")
+    assert stages(query) == [(["update", "join"], "by symbol")]
