@@ -151,7 +151,8 @@ class UpdateQueue(Queueing):
         }
 
     def _accounts(self) -> dict[tuple[object, ...], tuple[Account, float]]:
-        return {key: (cell.account, cell.weight) for key, cell in self._queue.cells.items()}
+        cells = list(self._queue.cells.values())  # at once: another thread may be looking
+        return {cell.key: (cell.account, cell.weight) for cell in cells}
 
     @property
     def _begun(self) -> int | None:
