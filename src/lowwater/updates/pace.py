@@ -61,7 +61,7 @@ class Pace:
             self.overhead = self.overhead * known + beside * (1 - known)
         self._began, self._worked = now, 0
 
-    def best(self, waiting: int) -> int:
+    def best(self, waiting: float) -> int:
         """How long to work in a batch so that what is shown is freshest."""
         if not self.overhead:
             return MOST

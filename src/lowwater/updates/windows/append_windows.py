@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from lowwater.operators.kernel import Ask
 from lowwater.state.store import ChunkStore, take
-from lowwater.stream.duration import spell
+from lowwater.stream.duration import SECOND
 from lowwater.stream.element import Chunk, Element
 from lowwater.stream.time_domain import TimeDomain
 from lowwater.stream.window import WindowSpec
@@ -178,7 +178,11 @@ class AppendWindows(WindowQueue):
         """Since when the first of what waits has."""
         return self._items[0].since if self._items else None
 
-    def _dequeue(self, rows: int) -> list[Element]:
+    @property
+    def _backlog(self) -> float:
+        return self.store.rows
+
+    def _dequeue(self, rows: int, now: int) -> list[Element]:
         out: list[Element] = []
         self._left, self._in_work = 0, []
         while self._items:
@@ -244,13 +248,10 @@ class AppendWindows(WindowQueue):
             "windows shown": sum(each.delivered for each in accounts),
         }
         if self._pace.cost:
-            found["cost of a row"] = spell(round(self._pace.cost))
+            found["seconds a row"] = self._pace.cost / SECOND
         return found
 
     # ---- state -----------------------------------------------------------------------------
-
-    def _save_rows(self) -> None:
-        """Rows are in the store."""
 
     def snapshot(self) -> dict[str, Any]:
         """What waits in which order, and all else."""

@@ -30,7 +30,7 @@ from lowwater.updates.line import line_of
 from lowwater.updates.memory.blocks import Block, BlockMemory, WindowBuffer
 from lowwater.updates.memory.windows import TIME
 from lowwater.updates.options import Key, Updates
-from lowwater.updates.pace import LEARNING, Pace
+from lowwater.updates.pace import FORGETTING, Pace
 from lowwater.updates.skew import Skew
 from lowwater.updates.windows.cells import Update, WindowCell
 from lowwater.updates.windows.due import Due
@@ -327,8 +327,8 @@ class WindowManager:
     def learn(self, rows: int, windows: int) -> None:
         """So many windows were closed, and so many rows left."""
         if windows:
-            each = rows / windows
-            self.window_rows += (each - self.window_rows) * (LEARNING if self.window_rows else 1.0)
+            known = FORGETTING if self.window_rows else 0.0
+            self.window_rows = self.window_rows * known + rows / windows * (1 - known)
 
     # ---- what can still come ---------------------------------------------------------------
 

@@ -16,7 +16,7 @@ import polars as pl
 
 from lowwater.operators.kernel import Ask
 from lowwater.state.store import ChunkStore
-from lowwater.stream.duration import spell
+from lowwater.stream.duration import SECOND
 from lowwater.stream.element import MARK, Chunk, Element, GroupPunctuation
 from lowwater.stream.time_domain import TimeDomain
 from lowwater.stream.window import WindowSpec
@@ -98,8 +98,12 @@ class UpdateWindows(WindowQueue):
         """Since when a window has waited that may be worked on."""
         return self._queue.keys.oldest
 
-    def _dequeue(self, rows: int) -> list[Element]:
-        portion = self._queue.dequeue(rows, self._now())
+    @property
+    def _backlog(self) -> float:
+        return self._queue.keys.waiting * self._queue.window_rows
+
+    def _dequeue(self, rows: int, now: int) -> list[Element]:
+        portion = self._queue.dequeue(rows, now)
         self._in_work, self._left = portion.closed, portion.rows.height
         self._queue.learn(self._left, len(portion.closed))
         out: list[Element] = []
@@ -148,17 +152,14 @@ class UpdateWindows(WindowQueue):
             "windows shown": sum(each.delivered for each in accounts),
         }
         if self._pace.cost:
-            found["cost of a row"] = spell(round(self._pace.cost))
+            found["seconds a row"] = self._pace.cost / SECOND
         return found
 
     # ---- state -----------------------------------------------------------------------------
 
-    def _save_rows(self) -> None:
-        self._queue.save_rows(self.store)
-
     def settle(self) -> None:
         """Write the rows that wait."""
-        self._save_rows()
+        self._queue.save_rows(self.store)
 
     def snapshot(self) -> dict[str, Any]:
         """Where rows are, and all else."""
