@@ -43,7 +43,7 @@ def projected(
     texts |= computed
     if not texts:
         raise OptionError("select needs at least one column")
-    items = tuple((name, _item(name, text, node)) for name, text in texts.items())
+    items = tuple((name, computed_column(name, text, node)) for name, text in texts.items())
     copied = {source: name for name, item in items if (source := plain_column(item.text))}
     copied |= {name: name for name, item in items if plain_column(item.text) == name}
     updating.refuse_lost_key(node, copied, "select {} as it is; it may get another name")
@@ -139,7 +139,8 @@ def _main_time(
     return next(iter([*heirs, *usable]), None)
 
 
-def _item(name: str, text: str, node: Node) -> Expression:
+def computed_column(name: str, text: str, node: Node) -> Expression:
+    """A column computed from those of a node, checked by itself."""
     if name.startswith("__"):
         raise OptionError(f"column names that start with two underscores are reserved: {name!r}")
     return compile_expression(text, node.schema)

@@ -200,6 +200,8 @@ def newest(
 
 def in_order(node: J, ordering: Ordering) -> J:
     """The same join with its results in order; columns far behind their time progress no more."""
+    if node.updates is not None:
+        updating.refuse_order(node)
     if isinstance(node, nodes.MultiJoinNode) and node.oblivious is not None:
         oblivious.refuse_order(ordering, node.time or "")
     lags = node.out_lags

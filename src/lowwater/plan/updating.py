@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from dataclasses import replace
 
+import polars as pl
+
 from lowwater.errors import QueryError
 from lowwater.plan import nodes
 from lowwater.plan.nodes import Node
@@ -30,6 +32,7 @@ def updated(node: Node, by: Updates, origin: str) -> Node:
                 f"update key column {name!r} has type {dtype}, whose values are no names; cast it"
                 " to a string or an integer"
             )
+    _check_weights(node, by)
     if node.time is None:
         raise QueryError(
             "an update stream needs a time by which one row is newer than another, and these rows"
@@ -38,6 +41,25 @@ def updated(node: Node, by: Updates, origin: str) -> Node:
     return nodes.UpdateNode(
         (node,), node.schema, node.progress, node.time, by, arrival=arrival(node), origin=origin
     )
+
+
+def _check_weights(node: Node, by: Updates) -> None:
+    """Keys that are weighted must be such as there can be."""
+    for at, name in enumerate(by.key):
+        dtype = node.schema[name]
+        for key, _ in by.weights:
+            if not _is_value(key[at], dtype):
+                raise QueryError(
+                    f"weights=: {key[at]!r} is no value of update key column {name!r}, which has"
+                    f" type {dtype}"
+                )
+
+
+def _is_value(value: object, dtype: pl.DataType) -> bool:
+    try:
+        return bool(pl.Series([value], dtype=dtype, strict=True)[0] == value)
+    except (TypeError, pl.exceptions.PolarsError):
+        return False
 
 
 def arrival(node: Node) -> str | None:
@@ -194,18 +216,60 @@ def check_join(
             " nothing to take it back with when one comes; a join of update streams is inner"
         )
     if ordered:
-        refuse((left, right), "the order of a join", "the results of each key leave in order")
-    one, two = left.updates.key, right.updates.key
-    found: list[tuple[str, str]] = []
-    for name in one:
-        left_over = set(two) - {each for _, each in found}
-        found += [pair for pair in pairs if pair[0] == name and pair[1] in left_over][:1]
-    if not len(found) == len(one) == len(two):
+        refuse_order(left)
+    found = key_pairs(left, right, pairs)
+    if found is None:
+        one, two = left.updates.key, right.updates.key
         raise QueryError(
             "a join of update streams has both update keys among the columns that must be equal:"
             f" ({', '.join(one)}) of the left and ({', '.join(two)}) of the right"
         )
-    return tuple(found)
+    return found
+
+
+def refuse_order(node: Node) -> None:
+    """Refuse to put the results of a join of update streams in order."""
+    refuse([node], "the order of a join", "the results of each key leave in order")
+
+
+def key_pairs(
+    left: Node, right: Node, pairs: Sequence[tuple[str, str]]
+) -> tuple[tuple[str, str], ...] | None:
+    """The update keys of two inputs, column by column, as pairs say they are equal; None if they
+    do not."""
+    assert left.updates is not None
+    assert right.updates is not None
+    ones, twos = _same_as_key(left), _same_as_key(right)
+    meant = [(ones[one], twos[two]) for one, two in pairs if one in ones and two in twos]
+    found: list[tuple[str, str]] = []
+    for name in left.updates.key:
+        free = set(right.updates.key) - {two for _, two in found}
+        found += [pair for pair in meant if pair[0] == name and pair[1] in free][:1]
+    whole = len(found) == len(left.updates.key) == len(right.updates.key)
+    return tuple(found) if whole else None
+
+
+def _same_as_key(node: Node) -> dict[str, str]:
+    """Columns that always have the value of a column of the update key, and of which one.
+
+    Results of joins have the keys of both sides.
+    """
+    assert node.updates is not None
+    same = {name: name for name in node.updates.key}
+    if isinstance(node, nodes.FilterNode):
+        return _same_as_key(node.inputs[0])
+    if isinstance(node, nodes.ProjectNode):
+        below = _same_as_key(node.inputs[0])
+        return {out: node.copied[below[name]] for name, out in node.copied.items() if name in below}
+    if isinstance(node, nodes.JoinNode | nodes.NewestJoinNode):
+        left, right = node.inputs
+        keys = key_pairs(left, right, node.on) or ()
+        ones = {two: one for one, two in keys}
+        others = {node.right_names[name]: ones[two] for name, two in _same_as_key(right).items()}
+        return _same_as_key(left) | {
+            name: one for name, one in others.items() if name in node.schema
+        }
+    return same
 
 
 def stamps(node: Node) -> tuple[str, ...]:
