@@ -165,7 +165,7 @@ class UpdateQueue(Queueing):
             "schedule": self._scheduled(),
             "keys": len(queue.cells),
             "waiting": queue.waiting,
-            "given up for newer rows": queue.given_up,
+            "given up for newer ones": queue.given_up,
             "outdated when they came": queue.outdated,
         }
         if self._pace.cost:

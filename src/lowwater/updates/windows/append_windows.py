@@ -240,12 +240,15 @@ class AppendWindows(WindowQueue):
     def about(self) -> dict[str, str | int | float]:
         """The queue, in numbers."""
         accounts = [account for account, _ in self._accounts().values()]
+        complete = sum(each.updates for each in accounts)
+        shown = sum(each.delivered for each in accounts)
         found: dict[str, str | int | float] = {
             "schedule": self._by.schedule,
             "keys": len(self._cells),
             "waiting": self.store.rows,
-            "windows complete": sum(each.updates for each in accounts),
-            "windows shown": sum(each.delivered for each in accounts),
+            "windows complete": complete,
+            "windows shown": shown,
+            "given up for newer ones": max(0, complete - shown),
         }
         if self._pace.cost:
             found["seconds a row"] = self._pace.cost / SECOND

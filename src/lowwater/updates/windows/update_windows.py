@@ -143,14 +143,17 @@ class UpdateWindows(WindowQueue):
         """The queue, in numbers."""
         queue = self._queue
         accounts = [account for account, _ in self._accounts().values()]
+        complete = sum(each.updates for each in accounts)
+        shown = sum(each.delivered for each in accounts)
         found: dict[str, str | int | float] = {
             "schedule": self._by.schedule,
             "windows": self._by.windows,
             "keys": len(queue.cells),
             "waiting": queue.keys.waiting,
             "worked on": len(queue.keys.upq) + len(queue.keys.il),
-            "windows complete": sum(each.updates for each in accounts),
-            "windows shown": sum(each.delivered for each in accounts),
+            "windows complete": complete,
+            "windows shown": shown,
+            "given up for newer ones": max(0, complete - shown),
         }
         if self._pace.cost:
             found["seconds a row"] = self._pace.cost / SECOND
