@@ -16,6 +16,7 @@ from dataclasses import astuple, dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from lowwater.stream.duration import SECOND
+from lowwater.stream.element import BEGINNING
 
 SavedReference = tuple[int | None, int, float]
 SavedAccount = tuple[SavedReference, SavedReference, tuple[int, ...], int, int]
@@ -26,15 +27,17 @@ class Reference:
 
     __slots__ = ("_area", "_since", "oldest")
 
-    def __init__(self, oldest: int | None = None, since: int = 0, area: float = 0.0):
+    def __init__(self, oldest: int | None = None, since: int = BEGINNING, area: float = 0.0):
         self.oldest = oldest
         self._since = since
         self._area = area
 
     def begin(self, arrival: int) -> None:
-        """An update came; it counts if nothing older is unreflected."""
+        """An update came; it counts if nothing older is unreflected, and from where the one before
+        stopped counting: it may have come earlier, during work."""
         if self.oldest is None:
-            self.oldest = self._since = arrival
+            self.oldest = arrival
+            self._since = max(self._since, arrival)
 
     def move(self, oldest: int | None, now: int) -> None:
         """Something became visible; the oldest that is not is now another, or none."""
