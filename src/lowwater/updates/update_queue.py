@@ -183,7 +183,7 @@ class UpdateQueue(Kernel):
         """The queue, in numbers."""
         queue = self._queue
         found: dict[str, str | int | float] = {
-            "schedule": self._scheduled(),
+            "schedule": self._by.schedule,
             "keys": len(queue.cells),
             "waiting": queue.waiting,
             "given up for newer rows": queue.given_up,
@@ -195,13 +195,6 @@ class UpdateQueue(Kernel):
             found["rows worked on"] = "all" if queue.complete else "the newest of each key"
             found["switches"] = queue.switches
         return found
-
-    def _scheduled(self) -> str:
-        if self._by.schedule != "auto":
-            return self._by.schedule
-        skew = self._queue.skew
-        chosen = "linecutting" if skew.skewed else "in-place"
-        return f"auto: {chosen} (fast keys update {skew.ratio:.3g} times as often as slow ones)"
 
     # ---- state -----------------------------------------------------------------------------
 
