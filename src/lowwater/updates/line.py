@@ -14,6 +14,10 @@ from lowwater.updates.options import Key, Schedule
 
 PATIENCE = 4
 """A key that has stood in line for so many rounds of it is served before all line cutters."""
+SLOWER = 1.5
+"""Gaps of a slow updater are so many times those of all updates, at least."""
+MANY = 64
+"""Gaps of all updates are averaged over about so many."""
 ROUNDS = 2
 """Between two updates of a key the line counts as served so many times at most."""
 
@@ -129,18 +133,23 @@ class Fifo(InPlace[W]):
 class Linecutting(Line[W]):
     """Slow updaters go before the others; the rest keep their place.
 
-    A key is slow if all that wait could be served between two of its updates: its rate is below
-    ``1 / (cost * waiting)``. Slow keys together ask for less than all capacity, but new ones have
-    no rate yet, so a key at the front of the line that has waited very long goes before them.
+    A key is slow if all others, faster ones, could be served between two of its updates: its rate
+    is below ``1 / (cost * waiting)``, and clearly below that of others. Rates are measured, and
+    where few keys wait a fast one would often look slow by the first alone. Slow keys together may
+    ask for nearly all capacity, so a key at the front of the line that has waited very long goes
+    before them.
     """
 
     def __init__(self, cost: Callable[[], float], now: Callable[[], int]):
         self._cost, self._now = cost, now
         self._cutters: InPlace[W] = InPlace()
         self._line: InPlace[W] = InPlace()
+        self._usual = 0.0
+        self._seen = 0
 
     def arrived(self, key: W) -> None:
         """A slow updater goes to the front; another keeps its place."""
+        self._learn(key)
         if key in self._cutters:
             return
         if self._slow(key):
@@ -150,9 +159,14 @@ class Linecutting(Line[W]):
         else:
             self._line.arrived(key)
 
+    def _learn(self, key: W) -> None:
+        if key.gap is not None:
+            self._seen = min(self._seen + 1, MANY)
+            self._usual += (key.gap - self._usual) / self._seen
+
     def _slow(self, key: W) -> bool:
         others = len(self) + (key not in self._line)
-        return key.gap is not None and key.gap > self._cost() * others
+        return key.gap is not None and key.gap > max(self._cost() * others, SLOWER * self._usual)
 
     def head(self) -> W:
         """The first line cutter, unless the first in line has waited too long."""
@@ -171,14 +185,17 @@ class Linecutting(Line[W]):
         else:
             self._line.leave(key)
 
-    def saved(self) -> tuple[list[Key], list[Key]]:
-        """The line cutters, and the others."""
-        return self._cutters.saved(), self._line.saved()
+    def saved(self) -> tuple[list[Key], list[Key], float, int]:
+        """The line cutters, the others, and how often keys update."""
+        return self._cutters.saved(), self._line.saved(), self._usual, self._seen
 
-    def restore(self, saved: tuple[list[Key], list[Key]], keys: Mapping[Key, W]) -> None:
+    def restore(
+        self, saved: tuple[list[Key], list[Key], float, int], keys: Mapping[Key, W]
+    ) -> None:
         """Let keys stand as they stood."""
-        self._cutters.restore(saved[0], keys)
-        self._line.restore(saved[1], keys)
+        cutters, line, self._usual, self._seen = saved
+        self._cutters.restore(cutters, keys)
+        self._line.restore(line, keys)
 
     def __len__(self) -> int:
         return len(self._cutters) + len(self._line)
