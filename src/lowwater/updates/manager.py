@@ -142,7 +142,8 @@ class QueueManager:
     def _measure(self, when: int) -> None:
         """How far apart rows come, whatever their key."""
         if self._last is not None:
-            self._gap += (when - self._last - self._gap) * 0.05
+            apart = when - self._last
+            self._gap += (apart - self._gap) * (0.05 if self._gap else 1.0)
         self._last = when
 
     def _shed(self) -> bool:
