@@ -162,7 +162,7 @@ class UpdateQueue(Queueing):
         """The queue, in numbers."""
         queue = self._queue
         found: dict[str, str | int | float] = {
-            "schedule": self._scheduled(),
+            "schedule": self._by.schedule,
             "keys": len(queue.cells),
             "waiting": queue.waiting,
             "given up for newer ones": queue.given_up,
@@ -179,13 +179,6 @@ class UpdateQueue(Queueing):
             )
             found["switches"] = queue.switches
         return found
-
-    def _scheduled(self) -> str:
-        if self._by.schedule != "auto":
-            return self._by.schedule
-        skew = self._queue.skew
-        chosen = "linecutting" if skew.skewed else "in-place"
-        return f"auto: {chosen} (fast keys update {skew.ratio:.3g} times as often as slow ones)"
 
     # ---- state -----------------------------------------------------------------------------
 
