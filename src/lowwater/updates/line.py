@@ -302,6 +302,7 @@ class Worth(Line[W]):
     def restore(self, saved: dict[tuple[float, int], list[Key]], keys: Mapping[Key, W]) -> None:
         """Let keys stand as they stood."""
         for where, line in saved.items():
+            self._lines[where] = InPlace()  # also of those nobody stands in: the first counts
             for each in line:
                 self._stand(keys[each], where)
 
