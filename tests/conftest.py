@@ -49,6 +49,7 @@ ONLY_IN_FULL = (
     "test_connect.py",
     "test_pipeline.py",
     "test_killed_and_started_again_rows_go_on_in_order",
+    "test_killed_and_started_again_what_waits_goes_on_waiting",
     "test_every_result_is_found_as_in_one_process[plain]",
     "test_every_result_is_found_as_in_one_process[msf]",
     "test_every_result_is_found_as_in_one_process[dbf]",

@@ -136,11 +136,18 @@ class Stream:
 
     # ---- many streams ----------------------------------------------------------------------
 
-    def union(self, *others: Stream) -> Stream:
-        """All rows of this stream and others with the same columns."""
+    def union(self, *others: Stream, prefer: Stream | str | None = None) -> Stream:
+        """All rows of this stream and others with the same columns.
+
+        Of update streams, which must have one key and the same options, the newest row of each key
+        whichever stream it comes from, and one of each key and time. Where two differ, the one that
+        is there first counts, and of those that wait together that of ``prefer``: one of the
+        streams, or the name of its source.
+        """
         streams = [self, *(_stream(other, "union") for other in others)]
-        node = builders.united([each._node for each in streams], _origin())
-        return self._next(node)
+        chosen = prefer if prefer is None or isinstance(prefer, str) else _stream(prefer, "prefer=")
+        wanted = chosen._node if isinstance(chosen, Stream) else chosen
+        return self._next(builders.united([each._node for each in streams], _origin(), wanted))
 
     def join(
         self,

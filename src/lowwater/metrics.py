@@ -179,8 +179,8 @@ class RunMetrics:
         raise OptionError(unknown_name("stream", name, (each.name for each in self.streams)))
 
 
-SHARES = frozenset({"accuracy", "expected accuracy"})
-"""Numbers that are shares of a whole."""
+SHARES = frozenset({"accuracy", "expected accuracy", "seconds a row"})
+"""Numbers that are shares of a whole, or averages: about the same of all."""
 GREATEST = frozenset({"multiplicity"})
 """Numbers of which the greatest is that of the whole."""
 

@@ -43,6 +43,18 @@ def test_killed_and_started_again_each_result_is_there_once(tmp_path: Path, seed
     assert answered.height > 20 * 3
 
 
+def test_killed_and_started_again_what_waits_goes_on_waiting(tmp_path: Path):
+    make_data(tmp_path, files=8, rows=1_000, seed=2)
+    survive(tmp_path, [kill_driver, kill_worker], 2, "updates")
+    shown = committed(tmp_path / "results")
+    rows = judged(tmp_path / "data")[0]["left"]
+    newest = rows.group_by("k").agg(pl.col("ts").max())
+    assert shown.group_by("k").agg(pl.col("ts").max()).sort("k").equals(newest.sort("k"))
+    assert shown.select("k", "ts").is_duplicated().sum() == 0
+    assert shown.join(rows, on=["k", "ts", "v"], how="anti").is_empty()
+    assert shown.height < rows.height / 10
+
+
 def test_killed_and_started_again_rows_go_on_in_order(tmp_path: Path):
     make_data(tmp_path, files=8, rows=1_000, seed=1)
     survive(tmp_path, [kill_driver], 1, "in-order")

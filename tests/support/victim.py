@@ -1,13 +1,17 @@
 """A run on Spark in a process of its own, to be killed and started again.
 
 Reads Parquet files one a batch, joins two streams, counts per minute and key (or puts the pairs in
-order), and ends when it has read all. Started again, it goes on from its checkpoint.
+order, or shows the newest row of each key), and ends when it has read all. Started again, it goes
+on from its checkpoint.
 """
 
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
+
+import polars as pl
 
 import lowwater as lw
 from lowwater.engines.spark.session import spark_session
@@ -35,10 +39,32 @@ def query(spark, data: Path, in_order: bool = False) -> lw.Stream:
     return pairs.window("1 minute").group_by("k").agg(n="count(*)", top="max(v)")
 
 
-def main(folder: Path, in_order: bool) -> None:
+def slowly(rows: pl.DataFrame) -> pl.DataFrame:
+    """Work that takes its time."""
+    time.sleep(0.002 * rows.height)
+    return rows
+
+
+def newest(spark, data: Path) -> lw.Stream:
+    """The newest row of each key, as far as there is time."""
+    frame = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
+    updates = lw.stream(
+        frame.parquet(str(data / "left")),
+        name="left",
+        time="ts",
+        progress=lw.within("5 seconds"),
+        update_key="k",
+        budget="6 milliseconds",
+    )
+    return updates.apply(slowly)
+
+
+def main(folder: Path, how: list[str]) -> None:
     """Run to the end of what is there."""
     spark = spark_session("local[2]", **{"spark.sql.shuffle.partitions": 2})
-    run = query(spark, folder / "data", in_order).run(
+    data = folder / "data"
+    asked = newest(spark, data) if "updates" in how else query(spark, data, "in-order" in how)
+    run = asked.run(
         engine="spark",
         sink=folder / "results",
         late_sink=folder / "late",
@@ -50,4 +76,4 @@ def main(folder: Path, in_order: bool) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), "in-order" in sys.argv[2:])
+    main(Path(sys.argv[1]), sys.argv[2:])

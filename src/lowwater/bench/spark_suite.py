@@ -17,6 +17,7 @@ from lowwater.bench.spark_live import run_w4
 from lowwater.bench.spark_oblivious import run_oblivious
 from lowwater.bench.spark_ordered import run_ordered
 from lowwater.bench.spark_small import run_small
+from lowwater.bench.spark_updates import run_updates
 
 PARTS: Mapping[str, Callable[[], Iterator[Row]]] = {
     "W1": run_w1,
@@ -28,6 +29,7 @@ PARTS: Mapping[str, Callable[[], Iterator[Row]]] = {
     "groups": run_groups,
     "ordered": run_ordered,
     "oblivious": run_oblivious,
+    "updates": run_updates,
     "growth": run_growth,
 }
 """Parts that can be run by themselves, by name."""

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lowwater.claims import ets, oblivious, oop, ordered
+from lowwater.claims import ets, oblivious, oop, ordered, update_memory
 from lowwater.claims.claim import Claim
 from lowwater.errors import OptionError, unknown_name
 
-CLAIMS: tuple[Claim, ...] = (*oop.CLAIMS, *ets.CLAIMS, *ordered.CLAIMS, *oblivious.CLAIMS)
+CLAIMS: tuple[Claim, ...] = (
+    *oop.CLAIMS,
+    *ets.CLAIMS,
+    *ordered.CLAIMS,
+    *oblivious.CLAIMS,
+    update_memory.F16,
+)
 """Every claim that is run."""
 
 

@@ -14,7 +14,12 @@ from rich.text import Text
 from lowwater.cli.rows import json_line
 from lowwater.cli.screen import Screen
 from lowwater.metrics import CompletenessMetrics
-from lowwater.pipeline.progress import PipelineProgress, QueryProgress, StreamProgress
+from lowwater.pipeline.progress import (
+    PipelineProgress,
+    QueryProgress,
+    StreamProgress,
+    UpdateProgress,
+)
 
 DRAW_SECONDS = 0.25
 SAY_SECONDS = 5.0
@@ -151,7 +156,15 @@ def picture(progress: PipelineProgress, title: str, rate: float) -> RenderableTy
                 *([_share(each.completeness)] if learned else []),
                 style=style,
             )
+        for fresh in query.updates:
+            waits = f"{fresh.waiting:,} wait"
+            table.add_row(f"  {fresh.title}", waits, "", _stale(fresh), "", "", style=style)
     return table
+
+
+def _stale(updates: UpdateProgress) -> str:
+    """How stale what an update stream shows is; it stands where lags do."""
+    return f"stale {updates.staleness_seconds:.3g} s"
 
 
 def _share(found: CompletenessMetrics | None) -> str:
@@ -174,7 +187,8 @@ def plain_line(progress: PipelineProgress, rate: float) -> str:
         f"{progress.refused_rows:,} late",
         f"state {state:,} rows ({size(held)})",
     ]
-    return escape("; ".join([", ".join(words), *marks]))
+    stale = [f"{u.title} {_stale(u)}" for query in progress.queries for u in query.updates]
+    return escape("; ".join([", ".join(words), *marks, *stale]))
 
 
 def _marked(stream: StreamProgress) -> str:
@@ -206,6 +220,7 @@ def summary(progress: PipelineProgress, how: str) -> list[str]:
         ]
         lines += [escape(f"  {each}") for each in query.choices]
         lines += [escape(f"  {each.words}") for each in query.joins]
+        lines += [escape(f"  {each.words}") for each in query.updates]
     return lines
 
 

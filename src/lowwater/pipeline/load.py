@@ -11,6 +11,7 @@ from typing import Any
 from lowwater.engines.run import ENGINES, spark_session
 from lowwater.errors import ExpressionError, OptionError, unknown_name
 from lowwater.pipeline.streams import make_stream
+from lowwater.plan import updating
 from lowwater.plan.compile import compile_plan
 from lowwater.plan.nodes import Node, SourceNode
 from lowwater.plan.physical import PhysicalPlan
@@ -99,8 +100,8 @@ def load_text(
 
     def declare(declared: Declared) -> Node:
         node = make_stream(declared, engine, session).node
-        assert isinstance(node, SourceNode)
-        streams[declared.name] = DeclaredStream(declared, node)
+        (source,) = updating.sources(node)
+        streams[declared.name] = DeclaredStream(declared, source)
         return node
 
     try:

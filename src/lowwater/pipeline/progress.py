@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from lowwater.metrics import CompletenessMetrics, RunMetrics, StreamMetrics
+from lowwater.metrics import CompletenessMetrics, OperatorMetrics, RunMetrics, StreamMetrics
 from lowwater.pipeline.load import PlannedQuery
 
 NEAR_SECONDS = 86_400
@@ -58,6 +58,52 @@ class JoinProgress:
 
 
 @dataclass(frozen=True)
+class UpdateProgress:
+    """The queue of an update stream: how fresh what it shows is, and what that took."""
+
+    title: str
+    keys: int
+    staleness_seconds: float
+    """How long what is shown of a key has been out of date, on average over keys and time."""
+    stalest_key: tuple[object, ...]
+    stalest_seconds: float
+    """The same of the key of which it is most."""
+    waiting: int
+    given_up: int
+    """Rows, or windows, that newer ones took the place of."""
+    of_windows: bool
+
+    @classmethod
+    def of(cls, operator: OperatorMetrics) -> UpdateProgress | None:
+        """That of an operator, if it is such a queue."""
+        told = operator.staleness
+        if told is None:
+            return None
+        key, worst = next(iter(told.by_key.items()), ((), None))
+        return cls(
+            operator.title,
+            told.keys,
+            told.application,
+            key,
+            0.0 if worst is None else worst.application,
+            int(operator.about["waiting"]),
+            int(operator.about["given up for newer ones"]),
+            "windows shown" in operator.about,
+        )
+
+    @property
+    def words(self) -> str:
+        """In words."""
+        worst = ", ".join(map(str, self.stalest_key))
+        stale = f"{self.staleness_seconds:.3g} s out of date on average"
+        if self.keys > 1:
+            stale += f" (most: {worst}, {self.stalest_seconds:.3g} s)"
+        things = "windows" if self.of_windows else "rows"
+        gone = f"{self.given_up:,} {things} given up for newer ones"
+        return f"{self.title}: {self.keys:,} keys, {stale}; {gone}, {self.waiting:,} wait"
+
+
+@dataclass(frozen=True)
 class QueryProgress:
     """A query."""
 
@@ -74,6 +120,8 @@ class QueryProgress:
     """Which strategies operators chose, and why."""
     joins: tuple[JoinProgress, ...] = ()
     """What joins without a window found."""
+    updates: tuple[UpdateProgress, ...] = ()
+    """How fresh what update streams show is."""
 
 
 @dataclass(frozen=True)
@@ -132,6 +180,7 @@ def _query_json(query: QueryProgress) -> dict[str, Any]:
             for each in query.streams
         ],
         **({"joins": [asdict(each) for each in query.joins]} if query.joins else {}),
+        **({"updates": [asdict(each) for each in query.updates]} if query.updates else {}),
     }
 
 
@@ -176,6 +225,7 @@ def query_progress(
             for each in metrics.operators
             if "accuracy" in each.about
         ),
+        tuple(found for each in metrics.operators if (found := UpdateProgress.of(each))),
     )
 
 

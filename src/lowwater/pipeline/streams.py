@@ -11,6 +11,7 @@ from lowwater.engines.run import external_columns
 from lowwater.errors import OptionError, QueryError, unknown_name
 from lowwater.pipeline.generating import generated
 from lowwater.pipeline.location import Location, host_and_port, read_location
+from lowwater.plan import updating
 from lowwater.plan.sql.script import Declared
 from lowwater.plan.sql.values import Span
 from lowwater.progress.contract import (
@@ -37,12 +38,10 @@ KNOWN = (*FORMATS, "generate", "socket")
 
 def make_stream(declared: Declared, engine: str, session: Callable[[], Any]) -> api.Stream:
     """The stream that a pipeline file declares; ``session`` makes a Spark session if need be."""
-    if declared.update_key:
-        raise QueryError("UPDATE KEY: update streams are not there yet; leave the clause out")
     source = _source(declared, read_location(declared.location), engine, session)
     if len(declared.channel) > 1:
         raise QueryError("PER CHANNEL names one column; PER GROUP may name several")
-    return api.stream(
+    found = api.stream(
         source,
         name=declared.name,
         time=declared.time,
@@ -52,6 +51,9 @@ def make_stream(declared: Declared, engine: str, session: Callable[[], Any]) -> 
         groups=declared.groups,
         idle=_idle(declared),
     )
+    if declared.updates is None:
+        return found
+    return api.Stream(updating.updated(found.node, declared.updates, found.node.origin))
 
 
 def _contract(declared: Declared) -> Contract:

@@ -280,6 +280,11 @@ def group_aggregated(
     origin: str,
 ) -> Node:
     """Aggregates per group, where one group column progresses."""
+    updating.refuse(
+        [node],
+        "an aggregate without a window",
+        "put window(...) before it, or select what is newest of each key as it is",
+    )
     for name in groups:
         node.need(name)
     keys = {name: node.progress[name].domain for name in groups if name in node.progress}

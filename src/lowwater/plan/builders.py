@@ -9,7 +9,7 @@ import polars as pl
 
 from lowwater.errors import OptionError, QueryError
 from lowwater.operators.rowwise import Derivation
-from lowwater.plan import nodes
+from lowwater.plan import nodes, updating
 from lowwater.plan.expressions import (
     Expression,
     compile_expression,
@@ -43,8 +43,10 @@ def projected(
     texts |= computed
     if not texts:
         raise OptionError("select needs at least one column")
-    items = tuple((name, _item(name, text, node)) for name, text in texts.items())
+    items = tuple((name, computed_column(name, text, node)) for name, text in texts.items())
     copied = {source: name for name, item in items if (source := plain_column(item.text))}
+    copied |= {name: name for name, item in items if plain_column(item.text) == name}
+    updating.refuse_lost_key(node, copied, "select {} as it is; it may get another name")
     domains = {name: attribute.domain for name, attribute in node.progress.items()}
     derived = {
         name: found for name, item in items if (found := derivation(item.text, domains)) is not None
@@ -137,7 +139,8 @@ def _main_time(
     return next(iter([*heirs, *usable]), None)
 
 
-def _item(name: str, text: str, node: Node) -> Expression:
+def computed_column(name: str, text: str, node: Node) -> Expression:
+    """A column computed from those of a node, checked by itself."""
     if name.startswith("__"):
         raise OptionError(f"column names that start with two underscores are reserved: {name!r}")
     return compile_expression(text, node.schema)
@@ -189,22 +192,45 @@ def applied(
     if not callable(function):
         raise OptionError(f"apply takes a function, not {type(function).__name__}")
     columns = dict(node.schema) if schema is None else dict(pl.Schema(schema))
+    same = {name for name, dtype in node.schema.items() if columns.get(name) == dtype}
+    updating.refuse_lost_key(node, same, "let the function give {} back as it is")
     kept = {n: p for n, p in node.progress.items() if columns.get(n) == node.schema[n]}
     time = node.time if node.time in kept else None
     return nodes.ApplyNode((node,), columns, kept, time, function, origin=origin)
 
 
-def united(inputs: Sequence[Node], origin: str) -> Node:
-    """All rows of several inputs."""
-    first = inputs[0]
+def united(inputs: Sequence[Node], origin: str, prefer: Node | str | None = None) -> Node:
+    """All rows of several inputs; of update streams, the newest of each key.
+
+    ``prefer``: of update streams, the one to believe where two say different things of a moment.
+    """
     if len(inputs) < 2:
         raise OptionError("union needs at least two streams")
+    if all(each.updates is None for each in inputs):
+        if prefer is not None:
+            raise OptionError("prefer= is for unions of update streams; here all rows come out")
+        return _united(inputs, origin)
+    _refuse_unlike(inputs)
+    parts = updating.parts_of_union(inputs)
+    by = inputs[0].updates
+    assert by is not None
+    rows = _united([each for own in parts for each in own], origin)
+    return updating.united(rows, by, updating.preferred(inputs, parts, prefer))
+
+
+def _refuse_unlike(inputs: Sequence[Node]) -> None:
+    first = inputs[0]
     for other in inputs[1:]:
         if dict(other.schema) != dict(first.schema) or list(other.schema) != list(first.schema):
             raise QueryError(
                 "union needs streams with the same columns:"
                 f" {_spell(first.schema)} against {_spell(other.schema)}"
             )
+
+
+def _united(inputs: Sequence[Node], origin: str) -> nodes.UnionNode:
+    first = inputs[0]
+    _refuse_unlike(inputs)
     progress = {
         name: Progressing(each.domain, any(n.progress[name].nullable for n in inputs))
         for name, each in first.progress.items()
@@ -233,6 +259,11 @@ def _spell(schema: Mapping[str, pl.DataType]) -> str:
 
 def deduplicated(node: Node, columns: Sequence[str], origin: str) -> Node:
     """One row per key; the key must progress so that it can be forgotten."""
+    updating.refuse(
+        [node],
+        "distinct",
+        "its rows replace each other already, and of a key and time there is one",
+    )
     key = tuple(columns) or tuple(node.schema)
     for name in key:
         node.need(name)
@@ -254,6 +285,11 @@ def deduplicated(node: Node, columns: Sequence[str], origin: str) -> Node:
 
 def ordered_by(node: Node, column: str | None, origin: str) -> Node:
     """Rows in order of a progressing attribute."""
+    updating.refuse(
+        [node],
+        "order_by",
+        "the rows of each key leave in order; let what reads them sort across keys",
+    )
     attribute = column or node.time
     if attribute is None:
         raise QueryError("order_by needs a progressing attribute, and this stream has none")

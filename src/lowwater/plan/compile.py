@@ -30,7 +30,7 @@ from lowwater.plan.compiling.rows import (
     compile_stamp,
     compile_union,
 )
-from lowwater.plan.compiling.updates import compile_update
+from lowwater.plan.compiling.updates import compile_newest_join, compile_update
 from lowwater.plan.nodes import Node
 from lowwater.plan.physical import PhysicalPlan, PlanShape
 from lowwater.stream.element import SEQUENCE
@@ -43,7 +43,7 @@ def compile_plan(root: Node, shape: PlanShape = "out-of-order") -> PhysicalPlan:
     _refuse_same_names(root)
     compiler = Compiler(_COMPILERS, shape == "in-order", _numbered_nodes(root))
     last = compiler.compile(root)
-    unordered = isinstance(root, nodes.AnyJoin) and root.ordering is None
+    unordered = isinstance(root, nodes.AnyJoin) and root.ordering is None and root.updates is None
     if compiler.in_order and unordered and root.time is not None:
         compiler.sort(root, last, root.time)
     plan = PhysicalPlan(tuple(compiler.operators), dict(root.schema), compiler.in_order)
@@ -95,6 +95,7 @@ _COMPILERS: Mapping[type[Node], Compile] = {
     nodes.SlidingNode: compile_sliding,
     nodes.GroupAggregateNode: compile_groups,
     nodes.JoinNode: compile_join,
+    nodes.NewestJoinNode: compile_newest_join,
     nodes.MultiJoinNode: compile_multi_join,
     nodes.DistinctNode: compile_distinct,
     nodes.OrderNode: compile_order,

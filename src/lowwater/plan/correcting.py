@@ -105,6 +105,9 @@ def _refuse(part: str, why: str, advice: str = _ADVICE) -> QueryError:
 
 def _check_rows(node: Node, above: bool = False) -> None:
     """Refuse what late rows alone cannot be asked; ``above``: below something that aggregates."""
+    if node.updates is not None:
+        why = "and a row that is late is older than what its key shows"
+        raise _refuse("it is over update streams", why, "there is nothing to correct")
     if isinstance(node, nodes.JoinNode | nodes.MultiJoinNode):
         raise _refuse("it joins", "and a late row may match rows that are gone")
     if isinstance(node, nodes.DistinctNode):

@@ -13,7 +13,7 @@ from lowwater.joins.oblivious.options import Oblivious
 from lowwater.joins.ordered.strategy import ORDERS, Order, Ordering
 from lowwater.joins.reach import Band, Reach, SameBucket
 from lowwater.joins.shape import HOWS, Carried, How
-from lowwater.plan import nodes, oblivious
+from lowwater.plan import nodes, oblivious, updating
 from lowwater.plan.expressions import compile_predicate
 from lowwater.plan.nodes import Node, Progressing
 from lowwater.stream.duration import Duration, nanoseconds
@@ -74,6 +74,12 @@ def joined(
     if how not in HOWS:
         raise OptionError(f"how= is one of {', '.join(map(repr, HOWS))}, not {how!r}")
     pairs = _pairs(left, right, on)
+    if updating.both(left, right):
+        oblivious.refuse_beside(options, "leave these out: one row of each key is kept")
+        equal = oblivious.best_times((left, right), pairs)
+        if within is None and times is None and equal is None:
+            updating.check_join(left, right, pairs, how, ordering is not None)
+            return newest(left, right, pairs, where, suffix, origin)
     left_time, right_time = _join_times(left, right, pairs, within, times)
     domain = left.progressing(left_time, "a join")
     other = right.progressing(right_time, "a join")
@@ -106,10 +112,13 @@ class Match:
 def paired(left: Node, right: Node, match: Match, suffix: str, origin: str) -> Node:
     """The node of a join whose parts are known."""
     (left_time, right_time), how = match.times, match.how
+    updates = updating.both(left, right)
+    if updates:
+        updating.check_join(left, right, match.on, how, match.ordering is not None)
     names, merged, schema = _join_columns(left, right, match.on, suffix)
     time_right = next((o for o, i in merged.items() if i == names[right_time]), names[right_time])
     times = (left_time, time_right)
-    if how == "inner" and match.reach == Band(0, 0):
+    if how == "inner" and match.reach == Band(0, 0) and not updates:
         measure = oblivious.measured((left, right), match.times, match.options)
         if measure is not None:
             oblivious.refuse_order(match.ordering, left_time)
@@ -154,13 +163,45 @@ def paired(left: Node, right: Node, match: Match, suffix: str, origin: str) -> N
         how,
         carried=carried,
         ordering=match.ordering,
+        newest=updates,
         origin=origin,
     )
     return node if match.ordering is None else in_order(node, match.ordering)
 
 
+def newest(
+    left: Node,
+    right: Node,
+    on: Sequence[tuple[str, str]],
+    where: str | None,
+    suffix: str,
+    origin: str,
+) -> Node:
+    """The newest rows of two update streams by key, whatever their times.
+
+    Columns beside the keys that must be equal are a condition on both rows.
+    """
+    keys = updating.check_join(left, right, on, "inner", False)
+    names, merged, schema = _join_columns(left, right, on, suffix)
+    return nodes.NewestJoinNode(
+        (left, right),
+        schema,
+        {},
+        None,
+        keys,
+        tuple(pair for pair in on if pair not in keys),
+        (updating.stamps(left), updating.stamps(right)),
+        names,
+        merged,
+        compile_predicate(where, _inside(left, right, names)) if where else None,
+        origin=origin,
+    )
+
+
 def in_order(node: J, ordering: Ordering) -> J:
     """The same join with its results in order; columns far behind their time progress no more."""
+    if node.updates is not None:
+        updating.refuse_order(node)
     if isinstance(node, nodes.MultiJoinNode) and node.oblivious is not None:
         oblivious.refuse_order(ordering, node.time or "")
     lags = node.out_lags

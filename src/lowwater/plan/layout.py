@@ -5,6 +5,10 @@ by the values of some columns, its *key*; all operators of the stage must be con
 they have to bring together must have equal keys. So the key's columns, followed from where rows
 enter the stage to an operator's input, must be among the columns the operator partitions by.
 
+A queue of updates begins a stage. What brings several update streams together, a join of their
+newest rows, is fused with all their queues if one key suits them, so that rows which are given up
+go nowhere.
+
 Where no key suits an aggregate, two things can be done. If only row-wise operators follow it, every
 bucket aggregates what it has and the partial answers, which close everywhere at the same promise,
 are put together afterwards without state (*combined*). That they do close at the same promise needs
@@ -142,14 +146,47 @@ class _Planner:
             self._stage.append(stage)
             self._carried.append(_through(operator, self._inside(operator, stage)))
             return
-        stage = max(known) if len(known) == 1 else self._new()
-        if not self._fuse(operator, stage):
+        fused = self._with_queues(operator, known) if len(known) > 1 else None
+        stage = fused if fused is not None else max(known) if len(known) == 1 else self._new()
+        if fused is None and not self._fuse(operator, stage):
             stage = self._new() if known and len(known) == 1 else stage
             if not self._fuse(operator, stage):
                 self._stages[stage].single = True
         self._stages[stage].stateful.append(operator.index)
         self._stage.append(stage)
         self._carried.append(_through(operator, self._inside(operator, stage)))
+
+    def _with_queues(self, operator: Operator, known: set[int]) -> int | None:
+        """The stages of queues in front of an operator made one with it, if a key suits all."""
+        stages = [self._stages[each] for each in sorted(known)]
+        if not all(map(self._queues, stages)) or len({each.single for each in stages}) > 1:
+            return None
+        before = list(self._stages), list(self._stage)
+        first, *others = sorted(known)
+        self._stages[first] = _Open(
+            stages[0].single,
+            [group for each in stages for group in each.groups],
+            [index for each in stages for index in each.stateful],
+        )
+        for number in reversed(others):
+            del self._stages[number]
+        numbers: dict[int | None, int | None] = {
+            number: first if number in known else number - sum(each < number for each in others)
+            for number in range(len(before[0]))
+        }
+        self._stage = [numbers.get(number) for number in self._stage]
+        if self._fuse(operator, first):
+            return first
+        self._stages, self._stage = before
+        return None
+
+    def _queues(self, stage: _Open) -> bool:
+        """Whether a stage holds update streams alone, right behind their sources."""
+        entries = {each for members, _ in stage.groups for each in members}
+        operators = self._plan.operators
+        return all(operators[each].node.updates is not None for each in stage.stateful) and not any(
+            operators[each].build for each in entries
+        )
 
     def _new(self) -> int:
         self._stages.append(_Open())
@@ -343,6 +380,7 @@ class _Planner:
 
 
 JOINS = ("join", "multijoin")
+PAIRED = ("join", "newestjoin")
 TOGETHER = ("multijoin", "obliviousjoin")
 """Joins of many inputs. What one that measures its inputs tells depends on rows."""
 TELL_ALIKE = frozenset(
@@ -387,8 +425,8 @@ def _covers(key: Key, feeds: frozenset[int]) -> bool:
 def _wanted(operator: Operator, carried: Sequence[Mapping[str, Key]]) -> list[Key]:
     """The keys that bring together what an operator has to."""
     node = operator.node
-    if operator.name == "join":
-        assert isinstance(node, nodes.JoinNode)
+    if operator.name in PAIRED:
+        assert isinstance(node, nodes.JoinNode | nodes.NewestJoinNode)
         pairs = [(carried[0].get(a), carried[1].get(b)) for a, b in node.on]
         return [left | right for left, right in pairs if left and right]
     if operator.name in TOGETHER:
@@ -410,7 +448,7 @@ def _through(operator: Operator, carried: Sequence[Mapping[str, Key]]) -> dict[s
     if operator.name in ("window", "session", "sliding", "group"):
         groups = operator.partition or ()
         return {name: carried[0][name] for name in groups if name in carried[0]}
-    if operator.name == "join":
+    if operator.name in PAIRED:
         return _joined(operator, carried)
     if operator.name in TOGETHER:
         return _joined_together(operator, carried)
@@ -425,7 +463,8 @@ def _joined(operator: Operator, carried: Sequence[Mapping[str, Key]]) -> dict[st
     they are.
     """
     node = operator.node
-    assert isinstance(node, nodes.JoinNode)
+    assert isinstance(node, nodes.JoinNode | nodes.NewestJoinNode)
+    alone = isinstance(node, nodes.JoinNode) and node.how in ("left", "right", "full")
     found: dict[str, Key] = {}
     for left, right in node.on:
         pair = carried[0].get(left), carried[1].get(right)
@@ -433,7 +472,6 @@ def _joined(operator: Operator, carried: Sequence[Mapping[str, Key]]) -> dict[st
             continue
         both = pair[0] | pair[1]
         for name in (left, node.right_names[right]):
-            alone = node.how in ("left", "right", "full")
             if name in node.schema and (not alone or name in node.merged):
                 found[name] = both
     return found

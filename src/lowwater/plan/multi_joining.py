@@ -12,7 +12,7 @@ from lowwater.errors import OptionError, QueryError
 from lowwater.joins.oblivious.options import Oblivious
 from lowwater.joins.ordered.strategy import Ordering
 from lowwater.joins.shape import Carried
-from lowwater.plan import nodes, oblivious
+from lowwater.plan import nodes, oblivious, updating
 from lowwater.plan.expressions import compile_predicate
 from lowwater.plan.joining import carried_columns, in_order
 from lowwater.plan.nodes import Node, Progressing
@@ -42,6 +42,8 @@ def joined_together(
     """
     if len(inputs) < 2:
         raise OptionError(f"a join takes a list of two streams or more, not of {len(inputs)}")
+    if sum(each.updates is not None for each in inputs) > 1:
+        updating.refuse(inputs, "a join of many", "join update streams two at a time, a.join(b)")
     keys = _keys(inputs, on)
     chosen = _times(inputs, keys, within, times)
     domain = _domain(inputs, chosen)

@@ -402,6 +402,13 @@ class JoinNode(AnyJoin):
     merged: Mapping[str, str]
     residual: Expression | None
     how: How
+    newest: bool = field(kw_only=True, default=False)
+    """Whether both inputs are update streams: results replace each other, too."""
+
+    @property
+    def updates(self) -> Updates | None:
+        """The key of both inputs."""
+        return self.inputs[0].updates if self.newest else None
 
     def behind(self, port: int) -> int:
         """The end of the reach that is ahead of a row."""
@@ -418,6 +425,34 @@ class JoinNode(AnyJoin):
     def shown(self) -> tuple[int, ...]:
         """Semi and anti joins give rows of the left."""
         return (0,) if self.how in ("semi", "anti") else (0, 1)
+
+
+@dataclass(frozen=True, eq=False)
+class NewestJoinNode(Node):
+    """The newest row of each key of an update stream with that of another."""
+
+    on: tuple[tuple[str, str], ...]
+    """The columns of both update keys."""
+    same: tuple[tuple[str, str], ...]
+    """Other columns that must be equal in both rows."""
+    sides: tuple[tuple[str, ...], tuple[str, ...]]
+    """The times of each input's rows."""
+    right_names: Mapping[str, str]
+    merged: Mapping[str, str]
+    residual: Expression | None
+
+    @property
+    def updates(self) -> Updates | None:
+        """The key of both inputs."""
+        return self.inputs[0].updates
+
+    @property
+    def stamps(self) -> tuple[str, ...]:
+        """The times of both rows."""
+        outside = {inside: out for out, inside in self.merged.items()}
+        inside = [self.right_names[name] for name in self.sides[1]]
+        right = (outside.get(name, name) for name in inside)
+        return tuple(dict.fromkeys((*self.sides[0], *right)))
 
 
 @dataclass(frozen=True, eq=False)

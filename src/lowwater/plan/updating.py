@@ -8,8 +8,10 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import replace
+
+import polars as pl
 
 from lowwater.errors import QueryError
 from lowwater.plan import nodes
@@ -30,6 +32,7 @@ def updated(node: Node, by: Updates, origin: str) -> Node:
                 f"update key column {name!r} has type {dtype}, whose values are no names; cast it"
                 " to a string or an integer"
             )
+    _check_weights(node, by)
     if node.time is None:
         raise QueryError(
             "an update stream needs a time by which one row is newer than another, and these rows"
@@ -38,6 +41,25 @@ def updated(node: Node, by: Updates, origin: str) -> Node:
     return nodes.UpdateNode(
         (node,), node.schema, node.progress, node.time, by, arrival=arrival(node), origin=origin
     )
+
+
+def _check_weights(node: Node, by: Updates) -> None:
+    """Keys that are weighted must be such as there can be."""
+    for at, name in enumerate(by.key):
+        dtype = node.schema[name]
+        for key, _ in by.weights:
+            if not _is_value(key[at], dtype):
+                raise QueryError(
+                    f"weights=: {key[at]!r} is no value of update key column {name!r}, which has"
+                    f" type {dtype}"
+                )
+
+
+def _is_value(value: object, dtype: pl.DataType) -> bool:
+    try:
+        return bool(pl.Series([value], dtype=dtype, strict=True)[0] == value)
+    except (TypeError, pl.exceptions.PolarsError):
+        return False
 
 
 def arrival(node: Node) -> str | None:
@@ -56,20 +78,233 @@ def sources(node: Node) -> list[nodes.SourceNode]:
     return [source for each in node.inputs for source in sources(each)]
 
 
-def without_queue(node: Node) -> Node:
-    """The rows of an update stream before its queue: what comes to a queue that stands later."""
+def before_queue(node: Node) -> list[Node]:
+    """The rows of an update stream before its queue, of each input that comes to it."""
     if isinstance(node, nodes.UpdateNode):
-        if len(node.inputs) == 1:
-            return node.inputs[0]
-        return nodes.UnionNode(
-            node.inputs, node.schema, node.progress, node.time, origin=node.origin
-        )
+        return list(node.inputs)
     if isinstance(node, nodes.FilterNode | nodes.ProjectNode | nodes.ApplyNode):
-        return replace(node, inputs=(without_queue(node.inputs[0]),))
+        return [replace(node, inputs=(each,)) for each in before_queue(node.inputs[0])]
     raise QueryError(
         "windows and unions of update streams go over their rows, filtered and computed; here"
         " they would go over answers"
     )
+
+
+def without_queue(node: Node) -> Node:
+    """The rows of an update stream before its queue: what comes to a queue that stands later.
+
+    Of several inputs, the first row of a key and time is the one that counts.
+    """
+    found = before_queue(node)
+    if len(found) == 1:
+        return found[0]
+    by, time = node.updates, node.time
+    assert by is not None
+    united = nodes.UnionNode(tuple(found), node.schema, node.progress, time, origin=node.origin)
+    if time is None:
+        return united
+    return nodes.DistinctNode(
+        (united,), node.schema, node.progress, time, (*by.key, time), time, origin=node.origin
+    )
+
+
+# ---- unions ------------------------------------------------------------------------------------
+
+
+def parts_of_union(inputs: Sequence[Node]) -> list[list[Node]]:
+    """The rows that come to the one queue of a union, for each of the streams that are united."""
+    by = inputs[0].updates
+    for each in inputs:
+        if each.updates is None or by is None:
+            raise QueryError(
+                "union: some of these are update streams and some are not; say of the others by"
+                " which key their rows are updates, updates('k') for example"
+            )
+        if each.updates != by:
+            raise QueryError(
+                "union needs update streams with one key and the same options:"
+                f" {_spelled(by)} against {_spelled(each.updates)}"
+            )
+    return [before_queue(each) for each in inputs]
+
+
+def _spelled(by: Updates) -> str:
+    return f"({', '.join(by.key)}), {by.describe()}"
+
+
+def united(rows: Node, by: Updates, prefer: int | None) -> Node:
+    """The queue of several inputs, from the union of their rows."""
+    if rows.time is None:
+        raise QueryError(
+            "a union of update streams needs the time by which one row is newer than another; keep"
+            " it where columns are selected"
+        )
+    arrivals = {arrival(each) for each in rows.inputs}
+    return nodes.UpdateNode(
+        rows.inputs,
+        rows.schema,
+        rows.progress,
+        rows.time,
+        by,
+        prefer=prefer,
+        arrival=arrivals.pop() if len(arrivals) == 1 else None,
+        origin=rows.origin,
+    )
+
+
+def preferred(
+    inputs: Sequence[Node], parts: Sequence[Sequence[Node]], prefer: Node | str | None
+) -> int | None:
+    """The input of a union's queue to believe, by its stream, or by the name of its source."""
+    rows = [each for own in parts for each in own]
+    before = _preferred_before(inputs, parts)
+    if prefer is None:
+        return before
+    if before is not None:
+        raise QueryError("union: prefer= is said already of streams united before; say it once")
+    if isinstance(prefer, str):
+        found = [at for at, each in enumerate(rows) if prefer in _stream_names([each])]
+    else:
+        owners = [node for node, own in zip(inputs, parts, strict=True) for _ in own]
+        found = [at for at, owner in enumerate(owners) if owner is prefer]
+    if len(found) == 1:
+        return found[0]
+    known = ", ".join(dict.fromkeys(_stream_names(rows)))
+    raise QueryError(f"union: prefer= is one of the streams that are united ({known})")
+
+
+def _preferred_before(inputs: Sequence[Node], parts: Sequence[Sequence[Node]]) -> int | None:
+    """What a stream that is a union itself prefers, as an input of the whole union."""
+    found, first = [], 0
+    for node, own in zip(inputs, parts, strict=True):
+        prefer = _queue(node).prefer
+        found += [first + prefer] if prefer is not None else []
+        first += len(own)
+    if len(found) > 1:
+        raise QueryError("union: several of these streams prefer one already; say prefer= once")
+    return found[0] if found else None
+
+
+def _queue(node: Node) -> nodes.UpdateNode:
+    """The queue whose rows a node filters and computes from."""
+    while not isinstance(node, nodes.UpdateNode):
+        (node,) = node.inputs
+    return node
+
+
+def _stream_names(rows: Sequence[Node]) -> list[str]:
+    return [source.spec.name for each in rows for source in sources(each)]
+
+
+# ---- joins -------------------------------------------------------------------------------------
+
+
+def both(left: Node, right: Node) -> bool:
+    """Whether two inputs are update streams, so that what they are joined to is one."""
+    return left.updates is not None and right.updates is not None
+
+
+def check_join(
+    left: Node, right: Node, pairs: Sequence[tuple[str, str]], how: str, ordered: bool
+) -> tuple[tuple[str, str], ...]:
+    """The columns of both update keys, which must be among those a join goes by."""
+    assert left.updates is not None
+    assert right.updates is not None
+    if how != "inner":
+        raise QueryError(
+            f"a {how} join of update streams would show a row for having no partner, and have"
+            " nothing to take it back with when one comes; a join of update streams is inner"
+        )
+    if ordered:
+        refuse_order(left)
+    found = key_pairs(left, right, pairs)
+    if found is None:
+        one, two = left.updates.key, right.updates.key
+        raise QueryError(
+            "a join of update streams has both update keys among the columns that must be equal:"
+            f" ({', '.join(one)}) of the left and ({', '.join(two)}) of the right"
+        )
+    return found
+
+
+def refuse_order(node: Node) -> None:
+    """Refuse to put the results of a join of update streams in order."""
+    refuse([node], "the order of a join", "the results of each key leave in order")
+
+
+def key_pairs(
+    left: Node, right: Node, pairs: Sequence[tuple[str, str]]
+) -> tuple[tuple[str, str], ...] | None:
+    """The update keys of two inputs, column by column, as pairs say they are equal; None if they
+    do not."""
+    assert left.updates is not None
+    assert right.updates is not None
+    ones, twos = _same_as_key(left), _same_as_key(right)
+    meant = [(ones[one], twos[two]) for one, two in pairs if one in ones and two in twos]
+    found: list[tuple[str, str]] = []
+    for name in left.updates.key:
+        free = set(right.updates.key) - {two for _, two in found}
+        found += [pair for pair in meant if pair[0] == name and pair[1] in free][:1]
+    whole = len(found) == len(left.updates.key) == len(right.updates.key)
+    return tuple(found) if whole else None
+
+
+def _same_as_key(node: Node) -> dict[str, str]:
+    """Columns that always have the value of a column of the update key, and of which one.
+
+    Results of joins have the keys of both sides.
+    """
+    assert node.updates is not None
+    same = {name: name for name in node.updates.key}
+    if isinstance(node, nodes.FilterNode):
+        return _same_as_key(node.inputs[0])
+    if isinstance(node, nodes.ProjectNode):
+        below = _same_as_key(node.inputs[0])
+        return {out: node.copied[below[name]] for name, out in node.copied.items() if name in below}
+    if isinstance(node, nodes.JoinNode | nodes.NewestJoinNode):
+        left, right = node.inputs
+        keys = key_pairs(left, right, node.on) or ()
+        ones = {two: one for one, two in keys}
+        others = {node.right_names[name]: ones[two] for name, two in _same_as_key(right).items()}
+        return _same_as_key(left) | {
+            name: one for name, one in others.items() if name in node.schema
+        }
+    return same
+
+
+def stamps(node: Node) -> tuple[str, ...]:
+    """The columns by which rows of an update stream are newer than others."""
+    found = _stamps(node)
+    if not found or len({node.schema[name] for name in found}) > 1:
+        raise QueryError(
+            "a join of update streams needs the times of their rows, by which one is newer than"
+            " another, and of one type; keep them where columns are selected"
+        )
+    return found
+
+
+def _stamps(node: Node) -> tuple[str, ...]:
+    if not isinstance(node, nodes.FilterNode | nodes.ProjectNode | nodes.ApplyNode):
+        return node.stamps
+    below = _stamps(node.inputs[0])
+    if isinstance(node, nodes.ProjectNode):
+        copied = tuple(node.copied.get(name, "") for name in below)
+        return copied if all(copied) else ()
+    return below if all(name in node.schema for name in below) else ()
+
+
+# ---- what may not be ---------------------------------------------------------------------------
+
+
+def refuse_lost_key(node: Node, kept: Container[str], how: str) -> None:
+    """Refuse to leave out columns of an update key, or to compute them anew."""
+    key = node.updates.key if node.updates is not None else ()
+    lost = [name for name in key if name not in kept]
+    if lost:
+        raise QueryError(
+            f"the update key ({', '.join(key)}) stays with its rows, or nobody knows which one a"
+            f" row replaces; {how.format(lost[0])}"
+        )
 
 
 def refuse(inputs: Sequence[Node], what: str, instead: str) -> None:

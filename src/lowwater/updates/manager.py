@@ -29,11 +29,15 @@ from lowwater.updates.line import Line, line_of
 from lowwater.updates.memory.on_demand import OnDemandMemory
 from lowwater.updates.options import PLAIN, Key, Updates
 from lowwater.updates.pace import Pace
-from lowwater.updates.skew import Skew
+from lowwater.updates.rate import Rate
 
 Numbers = NDArray[np.int64]
 AT, TIME = "__at", "__ticks"
 PAGES = "pages"
+RECENT = 20
+"""Rates are measured over the time that it takes to work on so many rows."""
+CALM = 0.9
+"""All rows are worked on again when the work that comes is less than this much of what can be."""
 
 
 class Arrivals:
@@ -68,10 +72,7 @@ class QueueManager:
         self._weights = dict(by.weights)
         self.memory = OnDemandMemory(pl.Schema(schema))
         self.cells: dict[Key, Cell] = {}
-        self.skew = Skew()
-        self._line: Line[Cell] = line_of(
-            by.schedule, bool(by.weights), lambda: pace.cost, now, self._may_cut
-        )
+        self._line: Line[Cell] = line_of(by.schedule, bool(by.weights), lambda: pace.cost, now)
         self._all: deque[Entry] = deque()
         self._least = Least(attributes)
         self.complete = by.schedule in PLAIN or by.complete_within is not None
@@ -80,11 +81,7 @@ class QueueManager:
         self.waiting = 0
         self.given_up = self.outdated = self.switches = 0
         self._thrown = 0
-        self._gap = 0.0
-        self._last: int | None = None
-
-    def _may_cut(self) -> bool:
-        return self._by.schedule == "linecutting" or self.skew.skewed
+        self._rate = Rate()
 
     # ---- enqueue ---------------------------------------------------------------------------
 
@@ -94,13 +91,12 @@ class QueueManager:
             return
         if self.begun is None:
             self.begun = int(came.when[0])
+        self._rate.seen(came.rows.height, int(came.when[-1]), self._span)
         if self.complete:
             self._append(came)
             self._give_up_if_late()
         else:
             self._replace(came)
-        if self._by.schedule == "auto":
-            self.skew.look(self.cells.values(), came.rows.height)
 
     def _cell(self, key: Key) -> Cell:
         cell = self.cells.get(key)
@@ -120,10 +116,9 @@ class QueueManager:
             if self._is_outdated(cell, tick) or (cell.entries and tick < cell.entries[-1].ticks[0]):
                 self.outdated += 1
                 continue
-            self._measure(when)
             cell.seen(when, when, 1, self.begun or when)
             cell.account.arrived(when, replaced=False)
-            if self._by.schedule == "shedding" and self._shed():
+            if self._by.schedule == "shedding" and self._shed(when):
                 self.given_up += 1
                 continue
             keep.append(at)
@@ -148,16 +143,19 @@ class QueueManager:
         self._least.add(entry)
         self.waiting += 1
 
-    def _measure(self, when: int) -> None:
-        """How far apart rows come, whatever their key."""
-        if self._last is not None:
-            self._gap += (when - self._last - self._gap) * 0.05
-        self._last = when
+    @property
+    def _span(self) -> float:
+        """Over how long rates are measured."""
+        return max(RECENT * self._pace.cost, float(self._by.complete_within or 0))
 
-    def _shed(self) -> bool:
+    def load(self, now: int) -> float:
+        """How much more work comes than can be done; below one it all can."""
+        return self._rate.now(now, self._span) * self._pace.cost
+
+    def _shed(self, when: int) -> bool:
         """Whether to drop a row: so many that the others can be worked on."""
         self._thrown += 1
-        load = self._pace.cost / self._gap if self._gap > 0 else 1.0
+        load = self.load(when)
         return load > 1 and throw(self._thrown) > 1 / load
 
     def _is_outdated(self, cell: Cell, tick: int) -> bool:
@@ -193,6 +191,9 @@ class QueueManager:
 
     def _newest(self, came: Arrivals) -> Iterator[tuple[Key, int, int, int, int]]:
         """For each key: its values, its first and last row, how many, and the newest."""
+        if came.rows.height == 1:
+            yield tuple(came.rows[name][0] for name in self._by.key), 0, 0, 1, 0
+            return
         ticks = pl.Series(TIME, came.ticks[0])
         index = pl.Series(AT, np.arange(came.rows.height))
         times = pl.col(TIME)
@@ -206,7 +207,7 @@ class QueueManager:
             pl.len().alias("__count"),
             newest.alias("__newest"),
         )
-        rows = came.rows.select(self._by.key).with_columns(ticks, index)
+        rows = pl.DataFrame([*came.rows.select(self._by.key), ticks, index])
         if self._by.key:
             found = rows.group_by(self._by.key, maintain_order=True).agg(wanted)
         else:
@@ -274,10 +275,12 @@ class QueueManager:
             self.memory.remove(np.array([entry.location for entry in gone], np.int64))
         self.waiting -= len(gone)
 
-    def keep_all_if_possible(self) -> None:
+    def keep_all_if_possible(self, now: int) -> None:
         """When there is time for all rows again, let all wait."""
         bound = self._by.complete_within
-        if bound is None or self.complete or self.waiting * self._pace.cost > bound / 2:
+        if bound is None or self.complete or self.load(now) > CALM:
+            return
+        if self.waiting * self._pace.cost > bound / 2:
             return
         self.complete = True
         self.switches += 1
@@ -360,11 +363,10 @@ class QueueManager:
             "complete": self.complete,
             "begun": self.begun,
             "counts": (self.given_up, self.outdated, self.switches, self._thrown),
-            "gap": (self._gap, self._last),
-            "skew": self.skew.saved(),
+            "rate": self._rate.saved(),
         }
 
-    def load(self, store: ChunkStore, saved: dict[str, Any]) -> None:
+    def restore(self, store: ChunkStore, saved: dict[str, Any]) -> None:
         """Go on from what :meth:`save` gave."""
         self.memory.load(store, PAGES, saved["memory"])
         for each in saved["cells"]:
@@ -376,8 +378,7 @@ class QueueManager:
         self._least.refill(entries.values())
         self.complete, self.begun = saved["complete"], saved["begun"]
         self.given_up, self.outdated, self.switches, self._thrown = saved["counts"]
-        self._gap, self._last = saved["gap"]
-        self.skew.restore(saved["skew"])
+        self._rate.restore(saved["rate"])
 
 
 def _places(entries: list[Entry]) -> Numbers:

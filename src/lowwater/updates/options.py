@@ -20,8 +20,6 @@ PLAIN: tuple[Schedule, ...] = ("append", "shedding")
 """Queues of rows and not of keys: what update queues are measured by."""
 Windows = Literal["lazy", "eager"]
 WINDOWS: tuple[Windows, ...] = ("lazy", "eager")
-BUDGET = SECOND
-"""Nanoseconds of work a batch of Spark may hold, unless the user says otherwise."""
 Key = tuple[Hashable, ...]
 
 
@@ -33,15 +31,15 @@ class Updates:
     """The columns whose values say which row a row replaces; none: each replaces the last."""
     schedule: Schedule = "in-place"
     """Which key is next: the one that waits longest (in-place), the one whose newest row waits
-    longest (fifo), slow updaters before others (linecutting), one of these by how rates differ
+    longest (fifo), slow updaters before others (linecutting), the one whose service is worth most
     (auto). All rows in their order (append), and these with a share dropped at random (shedding),
     are what the others are measured by."""
     weights: tuple[tuple[Key, float], ...] = ()
     """How much the staleness of single keys counts."""
     other_weight: float = 1.0
     """How much that of all other keys counts."""
-    budget: int = BUDGET
-    """Nanoseconds of work that a batch on Spark may hold."""
+    budget: int | None = None
+    """Nanoseconds of work that a batch on Spark may hold; None: what keeps answers freshest."""
     complete_within: int | None = None
     """As long as no row has to wait longer, all are worked on and none is given up."""
     windows: Windows = "lazy"
@@ -92,7 +90,7 @@ def updates_of(
         chosen,
         counted,
         others,
-        BUDGET if budget is None else _positive(budget, "budget="),
+        None if budget is None else _positive(budget, "budget="),
         None if complete_within is None else _positive(complete_within, "complete_within="),
         windows or "lazy",
     )

@@ -13,9 +13,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
+from heapq import nlargest
 from typing import Any, Protocol, runtime_checkable
 
 from lowwater.stream.duration import SECOND
+from lowwater.stream.element import BEGINNING
 
 SavedReference = tuple[int | None, int, float]
 SavedAccount = tuple[SavedReference, SavedReference, tuple[int, ...], int, int]
@@ -26,18 +28,22 @@ class Reference:
 
     __slots__ = ("_area", "_since", "oldest")
 
-    def __init__(self, oldest: int | None = None, since: int = 0, area: float = 0.0):
+    def __init__(self, oldest: int | None = None, since: int = BEGINNING, area: float = 0.0):
         self.oldest = oldest
         self._since = since
         self._area = area
 
     def begin(self, arrival: int) -> None:
-        """An update came; it counts if nothing older is unreflected."""
-        if self.oldest is None:  # it may have come before what became visible last
-            self.oldest, self._since = arrival, max(arrival, self._since)
+        """An update came; it counts if nothing older is unreflected, and from where the one before
+        stopped counting: it may have come earlier, during work."""
+        if self.oldest is None:
+            self.oldest = arrival
+            self._since = max(self._since, arrival)
 
     def move(self, oldest: int | None, now: int) -> None:
         """Something became visible; the oldest that is not is now another, or none."""
+        if self.oldest is None:
+            return
         self._area = self.area(now)
         self.oldest, self._since = oldest, now
 
@@ -102,12 +108,17 @@ class Account:
         self.delivered += 1
         self.application.move(self.behind[0] if self.behind else None, now)
 
+    def areas(self, now: int) -> tuple[float, float]:
+        """The integrals of application and queue staleness, in seconds squared."""
+        return self.application.area(now), self.queue.area(now)
+
     def told(self, begun: int, now: int) -> KeyStaleness:
         """The averages over a stretch of time."""
         length = max(now - begun, 1) / SECOND
+        application, queue = self.areas(now)
         return KeyStaleness(
-            self.application.area(now) / length,
-            self.queue.area(now) / length,
+            application / length,
+            queue / length,
             self.application.age(now) / SECOND,
             self.updates,
             self.delivered,
@@ -159,7 +170,7 @@ class Staleness:
         """That of all keys, from those of some each."""
         keys, weight = sum(each.keys for each in parts), sum(each.weight for each in parts)
         told = {key: each for part in parts for key, each in part.by_key.items()}
-        worst = sorted(told, key=lambda key: -told[key].application)[:MANY_KEYS]
+        worst = nlargest(MANY_KEYS, told, key=lambda key: told[key].application)
         return cls(
             sum(each.application * each.keys for each in parts) / max(keys, 1),
             sum(each.queue * each.keys for each in parts) / max(keys, 1),
@@ -201,10 +212,17 @@ def staleness_of(
     accounts: Mapping[tuple[object, ...], tuple[Account, float]], begun: int, now: int
 ) -> Staleness:
     """The averages over all keys, from their accounts and weights."""
-    told = {key: each.told(begun, now) for key, (each, _) in accounts.items()}
-    weights = {key: weight for key, (_, weight) in accounts.items()}
-    ones = [
-        Staleness(each.application, each.queue, each.application, 1, weights[key], {key: each})
-        for key, each in told.items()
-    ]
-    return Staleness.of(ones)
+    length = max(now - begun, 1) / SECOND
+    areas = {key: each.areas(now) for key, (each, _) in accounts.items()}
+    worst = nlargest(MANY_KEYS, areas, key=lambda key: areas[key][0])
+    weight = sum(each for _, each in accounts.values())
+    weighted = sum(areas[key][0] * each for key, (_, each) in accounts.items())
+    whole = max(len(areas), 1) * length
+    return Staleness(
+        sum(application for application, _ in areas.values()) / whole,
+        sum(queue for _, queue in areas.values()) / whole,
+        weighted / (weight or 1.0) / length,
+        len(areas),
+        weight,
+        {key: accounts[key][0].told(begun, now) for key in worst},
+    )

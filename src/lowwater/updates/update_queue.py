@@ -1,12 +1,10 @@
 """The update queue as an operator: rows wait until there is time for them, the newest of each key.
 
 The engine lets rows in whenever some are there and asks for a portion whenever none are, so what
-leaves under load is the newest there is. A portion is one update, or as many as take about as long
-as a person does not notice; in batches it is what the budget of the batch has time for, by what
-rows cost in the batches before: a batch that is run again picks the same rows.
+leaves under load is the newest there is.
 
 Invariant: a promise leaves when no waiting row is below it; rows of a key leave in the order of
-their times; after the last input has ended all that waits leaves, and then the end.
+their times.
 """
 
 from __future__ import annotations
@@ -14,31 +12,25 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
-import numpy as np
 import polars as pl
 
-from lowwater.operators.kernel import Kernel
-from lowwater.sources.replay import clock_times
+from lowwater.operators.kernel import Ask
 from lowwater.state.store import ChunkStore
-from lowwater.stream.duration import spell
-from lowwater.stream.element import BEGINNING, END_OF_TIME, Chunk, Element, End, Punctuation
+from lowwater.stream.duration import SECOND, spell
+from lowwater.stream.element import BEGINNING, END_OF_TIME, Chunk, Element, Punctuation
 from lowwater.stream.low_water_mark import LowWaterMark
 from lowwater.stream.time_domain import TimeDomain
 from lowwater.updates.cells import Cell
-from lowwater.updates.manager import Arrivals, Numbers, QueueManager
+from lowwater.updates.manager import Arrivals, QueueManager
 from lowwater.updates.options import Updates
-from lowwater.updates.pace import Pace
-from lowwater.updates.staleness import Staleness, staleness_of
-
-PORTION = 20_000_000
-"""Nanoseconds of work taken on at once where rows can be read at any moment."""
+from lowwater.updates.queueing import Numbers, Queueing
+from lowwater.updates.staleness import Account
 
 
-class UpdateQueue(Kernel):
+class UpdateQueue(Queueing):
     """Holds the newest row of each key until there is time to work on it."""
 
     rule: ClassVar[str] = "the least of the inputs' marks and the times that wait"
-    queues: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -52,9 +44,8 @@ class UpdateQueue(Kernel):
         prefer: int | None = None,
         arrival: str | None = None,
     ):
-        super().__init__(store, ports)
-        self._by, self._domains, self._now, self._arrival = by, dict(domains), now, arrival
-        self._pace = Pace()
+        super().__init__(store, by, now, arrival, ports)
+        self._domains = dict(domains)
         self._queue = QueueManager(
             by,
             dict(schema),
@@ -67,8 +58,6 @@ class UpdateQueue(Kernel):
         self._marks = {name: LowWaterMark(range(ports)) for name in self._domains}
         self._told = dict.fromkeys(self._domains, BEGINNING)
         self._in_work: list[Cell] = []
-        self._served = False
-        self._ending = False
 
     # ---- rows and promises -----------------------------------------------------------------
 
@@ -82,14 +71,11 @@ class UpdateQueue(Kernel):
         return []
 
     def _ticks(self, name: str, domain: TimeDomain, chunk: Chunk) -> Numbers:
+        if not chunk[name].null_count():
+            return domain.array_of(chunk[name])
         found = chunk.select(domain.to_ticks(pl.col(name)).fill_null(END_OF_TIME))
         ticks: Numbers = found.to_series().to_numpy()
         return ticks
-
-    def _arrivals(self, chunk: Chunk) -> Numbers:
-        if self._arrival is None:
-            return np.full(chunk.height, self._now(), np.int64)
-        return clock_times(chunk[self._arrival]) + self.shift
 
     def on_punctuation(self, port: int, promise: Punctuation) -> Sequence[Element]:
         """Pass a promise on as far as no waiting row is below it."""
@@ -114,40 +100,26 @@ class UpdateQueue(Kernel):
         self._open.discard(port)
         for mark in self._marks.values():
             mark.close(port)
-        if self._open:
-            return self._promises()
-        self._ending = True
-        return [] if self._queue.waiting else self._end()
-
-    def _end(self) -> list[Element]:
-        self._ending = False
-        self._queue.save_rows(self.store)  # that nothing is left of them
-        return [End()]
+        return self._promises() if self._open else self._close()
 
     # ---- work ------------------------------------------------------------------------------
 
     @property
-    def more(self) -> bool:
-        """Whether a portion may leave now."""
-        return bool(self._queue.waiting) and (not self._served or self._ending)
+    def _has_work(self) -> bool:
+        return bool(self._queue.waiting)
+
+    @property
+    def _backlog(self) -> float:
+        return self._queue.waiting
 
     @property
     def waiting(self) -> int | None:
         """Since when the row that waits longest has."""
         return self._queue.oldest
 
-    def go_on(self) -> Sequence[Element]:
-        """Let a portion out."""
-        rows, self._in_work = self._queue.dequeue(self._portion(), self._now())
-        self._served = self.in_batches
-        told = self._promises()
-        ended = self._end() if self._ending and not self._queue.waiting else []
-        return [rows, *told, *ended]
-
-    def _portion(self) -> int:
-        if self.in_batches:
-            return self._queue.waiting if self._ending else self._pace.fitting(self._by.budget)
-        return 1 if self.singly else self._pace.fitting(PORTION)
+    def _dequeue(self, rows: int, now: int) -> list[Element]:
+        left, self._in_work = self._queue.dequeue(rows, now)
+        return [left, *self._promises()]
 
     def answered(self, nanoseconds: int, now: int) -> None:
         """What left is shown."""
@@ -155,7 +127,13 @@ class UpdateQueue(Kernel):
         for cell in self._in_work:
             cell.account.shown(now)
         self._in_work = []
-        self._queue.keep_all_if_possible()
+        self._queue.keep_all_if_possible(now)
+
+    def needs(self, attribute: str, mark: int) -> Sequence[Ask]:
+        """Every input that is behind must move."""
+        held = self._marks.get(attribute)
+        ports = [port for port in sorted(self._open) if held is None or held.of(port) < mark]
+        return [Ask(port, attribute, mark) for port in ports]
 
     # ---- what people are told --------------------------------------------------------------
 
@@ -172,36 +150,35 @@ class UpdateQueue(Kernel):
             for port, value in mark.marks().items()
         }
 
-    def staleness(self) -> Staleness:
-        """How stale what is shown was, and is."""
-        queue = self._queue
-        accounts = {key: (cell.account, cell.weight) for key, cell in queue.cells.items()}
-        now = self._now()
-        return staleness_of(accounts, now if queue.begun is None else queue.begun, now)
+    def _accounts(self) -> dict[tuple[object, ...], tuple[Account, float]]:
+        cells = list(self._queue.cells.values())  # at once: another thread may be looking
+        return {cell.key: (cell.account, cell.weight) for cell in cells}
+
+    @property
+    def _begun(self) -> int | None:
+        return self._queue.begun
 
     def about(self) -> dict[str, str | int | float]:
         """The queue, in numbers."""
         queue = self._queue
         found: dict[str, str | int | float] = {
-            "schedule": self._scheduled(),
+            "schedule": self._by.schedule,
             "keys": len(queue.cells),
             "waiting": queue.waiting,
-            "given up for newer rows": queue.given_up,
+            "given up for newer ones": queue.given_up,
             "outdated when they came": queue.outdated,
         }
         if self._pace.cost:
-            found["cost of a row"] = spell(round(self._pace.cost))
+            found["seconds a row"] = self._pace.cost / SECOND
         if self._by.complete_within is not None:
-            found["rows worked on"] = "all" if queue.complete else "the newest of each key"
+            wait = spell(int(round(queue.waiting * self._pace.cost, -6)))
+            load = queue.load(self._now())
+            found["strategy"] = "all rows" if queue.complete else "the newest row of each key"
+            found["because"] = (
+                f"{load:.3g} times the work comes that can be done; what waits takes {wait}"
+            )
             found["switches"] = queue.switches
         return found
-
-    def _scheduled(self) -> str:
-        if self._by.schedule != "auto":
-            return self._by.schedule
-        skew = self._queue.skew
-        chosen = "linecutting" if skew.skewed else "in-place"
-        return f"auto: {chosen} (fast keys update {skew.ratio:.3g} times as often as slow ones)"
 
     # ---- state -----------------------------------------------------------------------------
 
@@ -213,17 +190,14 @@ class UpdateQueue(Kernel):
         """Where rows are, and all else."""
         return super().snapshot() | {
             "queue": self._queue.save(self.store),
-            "pace": self._pace.saved(),
             "marks": {name: (each.marks(), each.value) for name, each in self._marks.items()},
             "told": self._told,
-            "ending": self._ending,
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Go on from a snapshot."""
         super().restore(saved)
-        self._queue.load(self.store, saved["queue"])
-        self._pace.restore(saved["pace"])
+        self._queue.restore(self.store, saved["queue"])
         for name, state in saved["marks"].items():
             self._marks[name].restore(*state)
-        self._told, self._ending = dict(saved["told"]), saved["ending"]
+        self._told = dict(saved["told"])

@@ -34,6 +34,10 @@ REFUSED_LIMIT = 1_000_000
 they are only counted."""
 
 
+READ_AT_ONCE = 20_000_000
+"""Nanoseconds for which sources that always have more are read before queues are worked on."""
+
+
 @dataclass(frozen=True)
 class Pace:
     """How rows are handed over: at most ``chunk_rows`` at once, and in steps of ``tick``."""
@@ -59,6 +63,7 @@ class EmbeddedEngine:
         self._refused: dict[str, list[Chunk]] = {}
         self._refused_rows: dict[str, int] = {}
         self._read_at = 0
+        self._reads = self._reading_since = 0
         self._shift = 0  # what a replay's arrival times are moved by on a real clock
         self._columns = list(plan.schema)
         self._arrival = self._arrival_column()
@@ -122,7 +127,7 @@ class EmbeddedEngine:
 
     def _turn(self, feeds: list[Feed]) -> None:
         while not self._stopped:
-            busy = self._fire(feeds) | self._serve(feeds)
+            busy = self._fire(feeds) | (self._may_read(feeds) and self._serve(feeds))
             wake = self._enable()
             if busy or wake == 0 or self._work_on_queues():
                 continue
@@ -167,8 +172,19 @@ class EmbeddedEngine:
         self._depth_first(feed)
         return True
 
+    def _may_read(self, feeds: list[Feed]) -> bool:
+        """Whether to read on. Sources that always have more must not keep queues from being worked
+        on; on a virtual clock nothing arrives while others are read."""
+        if not self._clock.real or not self._queues:
+            return True
+        self._reads += 1
+        if self._reads == 1:
+            self._reading_since = stopwatch()
+        return self._reads <= len(feeds) or stopwatch() - self._reading_since < READ_AT_ONCE
+
     def _work_on_queues(self) -> bool:
         """Nothing is there to be read: work on what has waited longest in a queue."""
+        self._reads = 0
         ready = [stage for stage in self._queues if stage.kernel.more]
         if not ready:
             return False

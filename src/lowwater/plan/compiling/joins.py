@@ -11,6 +11,7 @@ from lowwater.joins.shape import JoinShape
 from lowwater.plan import nodes
 from lowwater.plan.compiling.compiler import SLICES_PER_SPAN, Compiler, second
 from lowwater.plan.compiling.ordering import numbers_of, put_in_order
+from lowwater.plan.compiling.updates import add_newest
 from lowwater.plan.physical import Build, Demands
 from lowwater.progress.describe import Demand
 
@@ -95,7 +96,7 @@ def compile_join(plan: Compiler, node: nodes.JoinNode, inputs: tuple[int, ...]) 
         plan.grouped[index] = dict.fromkeys(
             [left] if node.how in ("semi", "anti") else [left, right], by
         )
-    return index
+    return add_newest(plan, node, index) if node.newest else index
 
 
 def _kernel(node: nodes.JoinNode) -> type[BandJoin]:

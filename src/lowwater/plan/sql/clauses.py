@@ -17,6 +17,7 @@ E = TypeVar("E", bound=exp.Expr)
 PARTS = ("RANGE", "SLIDE", "WA", "SESSION", "FLUSH", "KEEP", "TABLE")
 """How the parts of a window clause begin."""
 FLUSH_PARTS = ("EVERY", "WITHIN")
+WINDOWS_WORDS = ("LAZY", "EAGER")
 """How the parts of a flush policy begin."""
 JOIN_PARTS = ("MEMORY", "STRATEGY", "ACCURACY", "LATENCY")
 """How the parts of a clause of joins begin."""
@@ -74,6 +75,12 @@ class JoinClause(exp.Expression):
     arg_types: ClassVar = {part.lower(): False for part in JOIN_PARTS}
 
 
+class Weight(exp.Expression):
+    """``'GOOG' = 60``: how much a key counts, or how often it is looked at."""
+
+    arg_types: ClassVar = {"this": True, "expression": True}
+
+
 STREAM_CLAUSES = {
     "PROGRESS": "nothing",
     "ORDERED BY": "columns",
@@ -93,7 +100,12 @@ STREAM_CLAUSES = {
     "HEARTBEAT EVERY": "length",
     "IDLE HEARTBEAT EVERY": "length",
     "LATE TO": "text",
-    "UPDATE KEY": "columns",
+    "UPDATE KEY": "key",
+    "SCHEDULE": "words",
+    "WEIGHTS": "weights",
+    "BUDGET": "length",
+    "COMPLETE WITHIN": "length",
+    "WINDOWS": "words",
     "FOLLOW": "nothing",
     "OPTIONS": "pairs",
 }
@@ -215,16 +227,24 @@ class ClauseParser(SqlParser):
             self.raise_error("a length is missing, for example 5 minutes", token)
             number = exp.Literal.number(0)
         unit = None
-        if (
-            self._curr
-            and self._curr.token_type in (TokenType.VAR, TokenType.ROWS, TokenType.WINDOW)
-            and self._curr.text.upper() not in (*CLAUSE_BEGINS, *FLUSH_PARTS)
-        ):
+        if self._at_unit(number):
             self._advance()
             unit = exp.var(self._prev.text)
         length = placed(self.expression(Length(this=number, unit=unit)), token)
         length.meta["end"] = self._prev.end
         return length
+
+    def _at_unit(self, number: exp.Expr) -> bool:
+        """Whether a word comes that is the unit of a number; a text has its own."""
+        token = self._curr
+        if not token or token.token_type not in (TokenType.VAR, TokenType.ROWS, TokenType.WINDOW):
+            return False
+        if isinstance(number, exp.Literal) and number.is_string:
+            return False
+        word, following = token.text.upper(), self._next.text.upper() if self._next else ""
+        if word == "WINDOWS":
+            return following not in WINDOWS_WORDS
+        return word not in (*CLAUSE_BEGINS, *FLUSH_PARTS)
 
     def _parse_trailing_window(self) -> tuple[str, Any]:
         numbers = (TokenType.NUMBER, TokenType.INTERVAL, TokenType.PLACEHOLDER, TokenType.COLON)
@@ -243,7 +263,12 @@ class ClauseParser(SqlParser):
 
     def _parse_strategy(self) -> exp.Expr:
         """A name of one or two words with a dash between them, and ALPHA with a number."""
-        known = "SYNC-FILTER, FILTER-ORDER or ADAPTIVE"
+        name = self._parse_dashed("SYNC-FILTER, FILTER-ORDER or ADAPTIVE")
+        alpha = self._parse_unary() if self._match_text_seq("ALPHA") else None
+        return self.expression(OrderStrategy(this=name, alpha=alpha))
+
+    def _parse_dashed(self, known: str) -> exp.Expr:
+        """A name of words with dashes between them."""
         first = word = self._parse_word(known)
         words = [word.name]
         while self._match(TokenType.DASH):
@@ -251,8 +276,29 @@ class ClauseParser(SqlParser):
             words.append(word.name)
         name = exp.var("-".join(words).lower())
         name.meta.update(first.meta, end=word.meta.get("end", 0))
-        alpha = self._parse_unary() if self._match_text_seq("ALPHA") else None
-        return self.expression(OrderStrategy(this=name, alpha=alpha))
+        return name
+
+    # ---- updates ---------------------------------------------------------------------------
+
+    def _parse_update_key(self) -> list[exp.Expr]:
+        """Columns, in parentheses or not; in parentheses there may be none."""
+        if not self._match(TokenType.L_PAREN):
+            return self._parse_csv(self._parse_id_var)
+        if self._match(TokenType.R_PAREN):
+            return []
+        columns = self._parse_csv(self._parse_id_var)
+        self._match_r_paren()
+        return columns
+
+    def _parse_weight(self) -> exp.Expr:
+        """``'GOOG' = 60``, ``('GOOG', 'NYSE') = 1 minute``."""
+        token = self._curr
+        key = self._parse_unary()
+        if key is None or not self._match(TokenType.EQ):
+            self.raise_error("a weight is a key and a number, for example 'GOOG' = 60", token)
+            return exp.null()
+        weight = self.expression(Weight(this=key, expression=self._parse_length()))
+        return placed(weight, token)
 
     # ---- joins -----------------------------------------------------------------------------
 

@@ -256,25 +256,32 @@ class Parser(ClauseParser):
             self.raise_error(f"unknown clause of a stream.{hint} Known: {known}", token)
         kind = STREAM_CLAUSES[words]
         clause = StreamClause(this=words)
-        if kind == "columns":
-            clause.set("expressions", self._parse_csv(self._parse_id_var))
-        elif kind == "length":
+        if kind == "length":
             clause.set("length", self._parse_length())
         elif kind == "share":
             clause.set("share", self._parse_share())
-        elif kind == "text":
-            text = self._parse_string()
-            if text is None:
-                self.raise_error(f"{words} takes a text such as 'folder/'")
-            clause.set("expressions", [text])
-        elif kind == "word":
-            word = self._parse_var(any_token=True)
-            if word is None:
-                self.raise_error(f"{words} takes a word such as MILLISECONDS")
-            clause.set("expressions", [word])
-        elif kind == "pairs":
-            clause.set("expressions", self._parse_wrapped_csv(self._parse_option))
+        elif kind != "nothing":
+            clause.set("expressions", self._parse_listed(words, kind))
         return placed(self.expression(clause), token)
+
+    def _parse_listed(self, words: str, kind: str) -> list[exp.Expr]:
+        """What a clause lists: columns, a text, a word, or pairs."""
+        if kind == "columns":
+            return self._parse_csv(self._parse_id_var)
+        if kind == "key":
+            return self._parse_update_key()
+        if kind == "pairs":
+            return self._parse_wrapped_csv(self._parse_option)
+        if kind == "weights":
+            return self._parse_wrapped_csv(self._parse_weight)
+        if kind == "words":
+            return [self._parse_dashed(WORDS_OF[words])]
+        text = kind == "text"
+        found = self._parse_string() if text else self._parse_var(any_token=True)
+        if found is None:
+            example = "a text such as 'folder/'" if text else "a word such as MILLISECONDS"
+            self.raise_error(f"{words} takes {example}")
+        return [found] if found is not None else []
 
     def _parse_option(self) -> exp.Expr:
         """``name 'value'``; a name may have dots in it, and be quoted."""
@@ -304,6 +311,10 @@ class Parser(ClauseParser):
         return None
 
 
+WORDS_OF = {
+    "SCHEDULE": "IN-PLACE, FIFO, LINECUTTING or AUTO",
+    "WINDOWS": "LAZY or EAGER",
+}
 TABLE_FUNCTIONS = {"TUMBLE": ["range"], "HOP": ["slide", "range"], "SESSION": ["session"]}
 
 _AFTER_OPTION = (TokenType.STRING, TokenType.EQ, TokenType.COMMA, TokenType.R_PAREN)

@@ -10,7 +10,7 @@ from sqlglot import exp
 from lowwater.errors import QueryError, unknown_name
 from lowwater.operators.window_aggregate import END
 from lowwater.operators.window_state import START
-from lowwater.plan import aggregating, builders
+from lowwater.plan import aggregating, builders, updating
 from lowwater.plan.expressions import (
     AGGREGATES,
     FUNCTIONS,
@@ -140,6 +140,12 @@ class Grouping:
         wishes = {name: call for name, (call, _) in answer.calls.items()}
         if clause is None:
             with at(self._text, tree.args.get("group"), tree):
+                updating.refuse(
+                    [scope.node],
+                    "an aggregate without a window",
+                    "put one after the source, [RANGE 1 minute, SLIDE 1 minute, WA ts], or select"
+                    " what is newest of each key as it is",
+                )
                 if not groups:
                     raise QueryError(
                         "this aggregate could never answer: it has no window. Put one after the"
@@ -153,6 +159,8 @@ class Grouping:
         with at(self._text, clause.tree, tree):
             over = window(scope, clause)
         self._check(scope.node, answer, over, over.attribute)
+        with at(self._text, tree.args.get("group"), tree):
+            self._need_key(scope.node, groups)
         with at(self._text, clause.tree, tree):
             return aggregating.window_aggregated(scope.node, over, groups, wishes, self._origin)
 
@@ -160,6 +168,16 @@ class Grouping:
         for name, (call, place) in answer.calls.items():
             with at(self._text, place):
                 aggregating.check(node, name, call, over, on)
+
+    def _need_key(self, node: Node, groups: list[str]) -> None:
+        """Windows of an update stream are updates of its key."""
+        key = node.updates.key if node.updates is not None else ()
+        missing = [name for name in key if name not in groups]
+        if missing:
+            raise QueryError(
+                f"windows of an update stream are grouped by its key at least, ({', '.join(key)}):"
+                f" GROUP BY {', '.join([*groups, *missing])}"
+            )
 
     def _need_progress(self, node: Node, groups: list[str]) -> str:
         """The group that progresses."""

@@ -77,12 +77,13 @@ def listed(
     for (item, tree), name in zip(wanted, _names(wanted, columns, text), strict=True):
         with at(text, item.tree):
             columns[name] = tree.sql(identify=True)
-            builders.projected(node, (), {name: columns[name]}, False, origin)
+            builders.computed_column(name, columns[name], node)
     if columns == {name: flat(name).sql(identify=True) for name in columns} and list(
         columns
     ) == list(node.schema):
         return node
-    return builders.projected(node, (), columns, False, origin)
+    with at(text, *(item.tree for item, _ in wanted)):
+        return builders.projected(node, (), columns, False, origin)
 
 
 def _starred(scope: Scope, tree: exp.Expr) -> Iterator[exp.Expr]:

@@ -11,9 +11,9 @@ from sqlglot import exp
 
 from lowwater.errors import QueryError
 from lowwater.joins.shape import How
-from lowwater.plan import aggregating, builders
+from lowwater.plan import aggregating, builders, updating
 from lowwater.plan.expressions import compile_expression
-from lowwater.plan.joining import Match, paired
+from lowwater.plan.joining import Match, newest, paired
 from lowwater.plan.nodes import Node
 from lowwater.plan.oblivious import unpromised
 from lowwater.plan.sql.bands import Bands, together
@@ -142,12 +142,18 @@ class Pairs:
         return attribute, clause.range.nanoseconds / SECOND
 
     def bounded(self, left: Side, right: Side, conditions: Iterable[exp.Expr]) -> bool:
-        """Whether these conditions, and the windows, bound how far apart in time partners are."""
+        """Whether these conditions, and the windows, bound how far apart in time partners are.
+
+        Newest rows of update streams are bounded by their keys.
+        """
         bands = Bands(self._text, left.node, right.node)
-        for each in (*conditions, *_within(left, right)):
-            if self.owners(each) <= left.owners | right.owners:
-                bands.read(each)
-        return bands.choose() is not None
+        known = [each for each in conditions if self.owners(each) <= left.owners | right.owners]
+        for each in (*known, *_within(left, right)):
+            bands.read(each)
+        if bands.choose() is not None or not updating.both(left.node, right.node):
+            return bands.choose() is not None
+        pairs = [_columns(each, left, right) for each in known]
+        return updating.key_pairs(left.node, right.node, list(filter(None, pairs))) is not None
 
     def join(
         self,
@@ -175,9 +181,9 @@ class Pairs:
         for each in left_over:
             bands.read(each)
         chosen = bands.choose()
-        if chosen is None:
+        if chosen is None and not updating.both(left.node, right.node):
             raise self._unbounded(left, right, bands, how, source, after)
-        times, reach, said = chosen
+        said = chosen[2] if chosen is not None else ()
         pairs: list[tuple[str, str]] = []
         rest: list[exp.Expr] = []
         for each in left_over:
@@ -195,7 +201,13 @@ class Pairs:
                 later[0],
             )
         rest = [each for each in rest if not any(each is one for one in later)]
-        match = Match(tuple(pairs), times, reach, self._residual(rest, [left, right]), how)
+        residual = self._residual(rest, [left, right])
+        if chosen is None:
+            with at(self._text, source):
+                updating.check_join(left.node, right.node, pairs, how, False)
+            with at(self._text, *rest, source):
+                return newest(left.node, right.node, pairs, residual, "", self._origin), later
+        match = Match(tuple(pairs), chosen[0], chosen[1], residual, how)
         with at(self._text, *rest, source):
             return paired(left.node, right.node, match, "", self._origin), later
 
@@ -298,6 +310,17 @@ class Pairs:
         )
         hint = f"{bound}, or make them equal" if how in HALVES else bound + windows
         return wrong(f"{never}: {why}. {hint}", self._text, source)
+
+
+def _columns(condition: exp.Expr, left: Side, right: Side) -> tuple[str, str] | None:
+    """The columns of both sides that a condition says are equal."""
+    while isinstance(condition, exp.Paren):
+        condition = condition.this
+    if not isinstance(condition, exp.EQ):
+        return None
+    one, two = condition.this.name, condition.expression.name
+    one, two = (one, two) if one in left.node.schema else (two, one)
+    return (one, two) if one in left.node.schema and two in right.node.schema else None
 
 
 def _time_of(side: Side) -> str:

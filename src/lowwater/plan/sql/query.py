@@ -83,7 +83,7 @@ class Queries:
         first, second = (self.query(each, known) for each in (tree.this, tree.expression))
         with at(self._text, tree):
             node = builders.united([first, self._alike(second, first)], self._origin)
-            if tree.args.get("distinct"):
+            if tree.args.get("distinct") and node.updates is None:  # else no row comes twice
                 node = builders.deduplicated(node, (), self._origin)
         return self._order(tree).of_rows(node)
 

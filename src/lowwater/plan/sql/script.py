@@ -15,8 +15,10 @@ from lowwater.plan.sql import dialect
 from lowwater.plan.sql.query import Queries
 from lowwater.plan.sql.reading import place, statements, wrong
 from lowwater.plan.sql.scope import found
+from lowwater.plan.sql.updates import KEY, UPDATES, read_updates
 from lowwater.plan.sql.values import Span, Values, rate, share, span, whole
 from lowwater.progress.contract import Learned, Unpromised
+from lowwater.updates.options import Updates
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class Declared:
     skew: Span | None = None
     heartbeat: Span | None = None
     late_to: str | None = None
-    update_key: tuple[str, ...] = ()
+    updates: Updates | None = None
     follow: bool = False
     options: Mapping[str, str] = field(default_factory=dict)
     line: int = 1
@@ -70,7 +72,8 @@ def read_script(
                 known[declared.name] = declare(declared)
             except LowwaterError as error:
                 said = getattr(error, "message", str(error))
-                about = (each for each in tree.args["clauses"] if said.startswith(each.this))
+                clauses = tree.args["clauses"]
+                about = (each for each in clauses if said.upper().startswith(f"{each.this} "))
                 raise wrong(said, text, *about, tree.args["location"], tree) from None
         elif isinstance(tree, exp.Create) and tree.kind == "VIEW":
             _refuse_again(tree.this.name, known, tree, text)
@@ -126,11 +129,16 @@ def _declared(tree: dialect.CreateStream, values: Values, text: str) -> Declared
         if name in _UNPROMISED:
             _unpromised(clause, made, values, text)
             continue
+        if name in UPDATES:
+            continue
         listed = _listed(clause, columns, text)
         length = clause.args.get("length")
         given = span(length, values, text, name) if length is not None else None
         idle = _clause(name, listed, given, idle, made, clause, text)
     made |= _known(made, tree.args["clauses"], text)
+    said = {name: [each for each in tree.args["clauses"] if each.this == name] for name in UPDATES}
+    key = [name for each in said[KEY] for name in _listed(each, columns, text)]
+    made["updates"] = read_updates(said, key, values, text)
     time = made.pop("time", None) or _only_time(columns, made.get("punctuated"))
     if time is None:
         raise wrong(
@@ -208,7 +216,6 @@ def _clause(
         "IDLE ON DEMAND": ("on_demand", True),
         "HEARTBEAT EVERY": ("heartbeat", given),
         "LATE TO": ("late_to", listed[0] if listed else None),
-        "UPDATE KEY": ("update_key", listed),
         "FOLLOW": ("follow", True),
     }
     key, value = keys[name]

@@ -65,7 +65,7 @@ def at_once(
     source: exp.Expr,
 ) -> Side | None:
     """The inner join of all inputs under all conditions; None if it is made two at a time."""
-    if any(side.windows for side in sides):
+    if any(side.windows for side in sides) or sum(bool(each.node.updates) for each in sides) > 1:
         return None
     keys = _keys(pairs, sides, pool)
     inputs = [side.node for side in sides]

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from lowwater.operators.kernel import Ask
 from lowwater.state.store import ChunkStore, take
-from lowwater.stream.duration import spell
+from lowwater.stream.duration import SECOND
 from lowwater.stream.element import END_OF_TIME, Chunk, Element
 from lowwater.stream.time_domain import TimeDomain
 from lowwater.stream.window import WindowSpec
@@ -178,7 +178,11 @@ class AppendWindows(WindowQueue):
         """Since when the first of what waits has."""
         return self._items[0].since if self._items else None
 
-    def _dequeue(self, rows: int) -> list[Element]:
+    @property
+    def _backlog(self) -> float:
+        return self.store.rows
+
+    def _dequeue(self, rows: int, now: int) -> list[Element]:
         out: list[Element] = []
         self._left, self._in_work = 0, []
         while self._items:
@@ -227,7 +231,7 @@ class AppendWindows(WindowQueue):
         return [] if due is None else [Ask(0, self._time, due)]
 
     def _accounts(self) -> dict[tuple[object, ...], tuple[Account, float]]:
-        return {key: (cell.account, 1.0) for key, cell in self._cells.items()}
+        return {cell.key: (cell.account, 1.0) for cell in list(self._cells.values())}
 
     @property
     def _begun(self) -> int | None:
@@ -235,22 +239,22 @@ class AppendWindows(WindowQueue):
 
     def about(self) -> dict[str, str | int | float]:
         """The queue, in numbers."""
-        accounts = [cell.account for cell in self._cells.values()]
+        accounts = [account for account, _ in self._accounts().values()]
+        complete = sum(each.updates for each in accounts)
+        shown = sum(each.delivered for each in accounts)
         found: dict[str, str | int | float] = {
             "schedule": self._by.schedule,
             "keys": len(self._cells),
             "waiting": self.store.rows,
-            "windows complete": sum(each.updates for each in accounts),
-            "windows shown": sum(each.delivered for each in accounts),
+            "windows complete": complete,
+            "windows shown": shown,
+            "given up for newer ones": max(0, complete - shown),
         }
         if self._pace.cost:
-            found["cost of a row"] = spell(round(self._pace.cost))
+            found["seconds a row"] = self._pace.cost / SECOND
         return found
 
     # ---- state -----------------------------------------------------------------------------
-
-    def _save_rows(self) -> None:
-        """Rows are in the store."""
 
     def snapshot(self) -> dict[str, Any]:
         """What waits in which order, and all else."""

@@ -16,7 +16,7 @@ import polars as pl
 
 from lowwater.operators.kernel import Ask
 from lowwater.state.store import ChunkStore
-from lowwater.stream.duration import spell
+from lowwater.stream.duration import SECOND
 from lowwater.stream.element import MARK, Chunk, Element, GroupPunctuation
 from lowwater.stream.time_domain import TimeDomain
 from lowwater.stream.window import WindowSpec
@@ -98,8 +98,12 @@ class UpdateWindows(WindowQueue):
         """Since when a window has waited that may be worked on."""
         return self._queue.keys.oldest
 
-    def _dequeue(self, rows: int) -> list[Element]:
-        portion = self._queue.dequeue(rows, self._now())
+    @property
+    def _backlog(self) -> float:
+        return self._queue.keys.waiting * self._queue.window_rows
+
+    def _dequeue(self, rows: int, now: int) -> list[Element]:
+        portion = self._queue.dequeue(rows, now)
         self._in_work, self._left = portion.closed, portion.rows.height
         self._queue.learn(self._left, len(portion.closed))
         out: list[Element] = []
@@ -127,7 +131,8 @@ class UpdateWindows(WindowQueue):
         return (0, 0) if self.in_batches else (self._queue.memory.used, self._queue.memory.bytes)
 
     def _accounts(self) -> dict[tuple[object, ...], tuple[Account, float]]:
-        return {key: (cell.account, cell.weight) for key, cell in self._queue.cells.items()}
+        cells = list(self._queue.cells.values())  # at once: another thread may be looking
+        return {cell.key: (cell.account, cell.weight) for cell in cells}
 
     @property
     def _begun(self) -> int | None:
@@ -136,28 +141,28 @@ class UpdateWindows(WindowQueue):
     def about(self) -> dict[str, str | int | float]:
         """The queue, in numbers."""
         queue = self._queue
-        accounts = [cell.account for cell in queue.cells.values()]
+        accounts = [account for account, _ in self._accounts().values()]
+        complete = sum(each.updates for each in accounts)
+        shown = sum(each.delivered for each in accounts)
         found: dict[str, str | int | float] = {
             "schedule": self._by.schedule,
             "windows": self._by.windows,
             "keys": len(queue.cells),
             "waiting": queue.keys.waiting,
             "worked on": len(queue.keys.upq) + len(queue.keys.il),
-            "windows complete": sum(each.updates for each in accounts),
-            "windows shown": sum(each.delivered for each in accounts),
+            "windows complete": complete,
+            "windows shown": shown,
+            "given up for newer ones": max(0, complete - shown),
         }
         if self._pace.cost:
-            found["cost of a row"] = spell(round(self._pace.cost))
+            found["seconds a row"] = self._pace.cost / SECOND
         return found
 
     # ---- state -----------------------------------------------------------------------------
 
-    def _save_rows(self) -> None:
-        self._queue.save_rows(self.store)
-
     def settle(self) -> None:
         """Write the rows that wait."""
-        self._save_rows()
+        self._queue.save_rows(self.store)
 
     def snapshot(self) -> dict[str, Any]:
         """Where rows are, and all else."""

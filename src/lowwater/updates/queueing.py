@@ -1,0 +1,127 @@
+"""What all queues of update streams do: let portions out when there is time, and wait for the end.
+
+A portion is one update, or as many as take about as long as a person does not notice. In batches it
+is what the budget of the batch has time for, by what rows cost in the batches before: a batch that
+is run again picks the same rows.
+
+Invariant: after the last input has ended all that waits leaves, and then the end.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lowwater.operators.kernel import Kernel
+from lowwater.sources.replay import clock_times
+from lowwater.state.store import ChunkStore
+from lowwater.stream.element import END_OF_TIME, Chunk, Element, End
+from lowwater.updates.options import Updates
+from lowwater.updates.pace import Pace
+from lowwater.updates.staleness import Account, Staleness, staleness_of
+
+Numbers = NDArray[np.int64]
+PORTION = 20_000_000
+"""Nanoseconds of work taken on at once where rows can be read at any moment."""
+
+
+class Queueing(Kernel):
+    """Holds updates until there is time to work on them."""
+
+    queues: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        store: ChunkStore,
+        by: Updates,
+        now: Callable[[], int],
+        arrival: str | None,
+        ports: int = 1,
+    ):
+        super().__init__(store, ports)
+        self._by, self._now, self._arrival = by, now, arrival
+        self._pace = Pace()
+        self._served = False
+        self._ending = False
+
+    def _arrivals(self, chunk: Chunk) -> Numbers:
+        """When rows came, by the clock."""
+        if self._arrival is None:
+            return np.full(chunk.height, self._now(), np.int64)
+        return clock_times(chunk[self._arrival]) + self.shift
+
+    # ---- work ------------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def _has_work(self) -> bool:
+        """Whether something can leave now."""
+
+    @property
+    @abstractmethod
+    def _backlog(self) -> float:
+        """About how many rows can."""
+
+    @abstractmethod
+    def _dequeue(self, rows: int, now: int) -> list[Element]:
+        """Take out about so many."""
+
+    @property
+    def more(self) -> bool:
+        """Whether a portion may leave now: one a batch, until all inputs have ended."""
+        return self._has_work and (not self._served or self._ending)
+
+    def go_on(self) -> Sequence[Element]:
+        """Let a portion out."""
+        now = self._now()
+        if self.in_batches and not self._served:
+            self._pace.begin(now)
+        self._served = self.in_batches
+        elements = self._dequeue(self._portion(), now)
+        return [*elements, *(self._end() if self._ending and not self._has_work else [])]
+
+    def _portion(self) -> int:
+        if self.in_batches:
+            budget = self._by.budget or self._pace.best(self._backlog)
+            return END_OF_TIME if self._ending else self._pace.fitting(budget)
+        return 1 if self.singly else self._pace.fitting(PORTION)
+
+    def _close(self) -> list[Element]:
+        """All inputs have ended: the end, once nothing waits."""
+        self._ending = True
+        return [] if self._has_work else self._end()
+
+    def _end(self) -> list[Element]:
+        self._ending = False
+        self.settle()  # that nothing is left of what waited
+        return [End()]
+
+    # ---- what people are told --------------------------------------------------------------
+
+    @abstractmethod
+    def _accounts(self) -> dict[tuple[object, ...], tuple[Account, float]]:
+        """The account of each key, and its weight."""
+
+    @property
+    @abstractmethod
+    def _begun(self) -> int | None:
+        """When the first row came."""
+
+    def staleness(self) -> Staleness:
+        """How stale what is shown was, and is."""
+        now = self._now()
+        return staleness_of(self._accounts(), now if self._begun is None else self._begun, now)
+
+    def snapshot(self) -> dict[str, Any]:
+        """What a row costs, and whether all inputs have ended."""
+        return super().snapshot() | {"pace": self._pace.saved(), "ending": self._ending}
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on from a snapshot."""
+        super().restore(saved)
+        self._pace.restore(saved["pace"])
+        self._ending = saved["ending"]
