@@ -51,7 +51,7 @@ def test_what_waits_goes_on_from_the_checkpoint_and_is_replaced_by_newer_rows(sp
     about = started.metrics().operator("update").about
     assert about["keys"] == KEYS
     assert 0 < about["waiting"] < KEYS
-    assert about["given up for newer rows"] == 4 * KEYS
+    assert about["given up for newer ones"] == 4 * KEYS
 
     second: list[pl.DataFrame] = []
     write(folder, "b", 5 * KEYS, range(0, KEYS, 2), 1)

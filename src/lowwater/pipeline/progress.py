@@ -69,7 +69,9 @@ class UpdateProgress:
     stalest_seconds: float
     """The same of the key of which it is most."""
     waiting: int
-    given_up_rows: int
+    given_up: int
+    """Rows, or windows, that newer ones took the place of."""
+    of_windows: bool
 
     @classmethod
     def of(cls, operator: OperatorMetrics) -> UpdateProgress | None:
@@ -85,7 +87,8 @@ class UpdateProgress:
             key,
             0.0 if worst is None else worst.application,
             int(operator.about["waiting"]),
-            int(operator.about["given up for newer rows"]),
+            int(operator.about["given up for newer ones"]),
+            "windows shown" in operator.about,
         )
 
     @property
@@ -95,7 +98,8 @@ class UpdateProgress:
         stale = f"{self.staleness_seconds:.3g} s out of date on average"
         if self.keys > 1:
             stale += f" (most: {worst}, {self.stalest_seconds:.3g} s)"
-        gone = f"{self.given_up_rows:,} rows given up for newer ones"
+        things = "windows" if self.of_windows else "rows"
+        gone = f"{self.given_up:,} {things} given up for newer ones"
         return f"{self.title}: {self.keys:,} keys, {stale}; {gone}, {self.waiting:,} wait"
 
 

@@ -14,6 +14,12 @@ from lowwater.updates.options import Key, Schedule
 
 PATIENCE = 4
 """A key that has stood in line for so many rounds of it is served before all line cutters."""
+SLOWER = 1.5
+"""Gaps of a slow updater are so many times those of all updates, at least."""
+MANY = 64
+"""Gaps of all updates are averaged over about so many."""
+ROUNDS = 2
+"""Between two updates of a key the line counts as served so many times at most."""
 
 
 class Waiting(Protocol):
@@ -127,32 +133,40 @@ class Fifo(InPlace[W]):
 class Linecutting(Line[W]):
     """Slow updaters go before the others; the rest keep their place.
 
-    A key is slow if all that wait could be served between two of its updates: its rate is below
-    ``1 / (cost * waiting)``. Slow keys together ask for less than all capacity, but new ones have
-    no rate yet, so a key at the front of the line that has waited very long goes before them.
+    A key is slow if all others, faster ones, could be served between two of its updates: its rate
+    is below ``1 / (cost * waiting)``, and clearly below that of others. Rates are measured, and
+    where few keys wait a fast one would often look slow by the first alone. Slow keys together may
+    ask for nearly all capacity, so a key at the front of the line that has waited very long goes
+    before them.
     """
 
-    def __init__(
-        self, cost: Callable[[], float], now: Callable[[], int], may_cut: Callable[[], bool]
-    ):
-        self._cost, self._now, self._may_cut = cost, now, may_cut
+    def __init__(self, cost: Callable[[], float], now: Callable[[], int]):
+        self._cost, self._now = cost, now
         self._cutters: InPlace[W] = InPlace()
         self._line: InPlace[W] = InPlace()
+        self._usual = 0.0
+        self._seen = 0
 
     def arrived(self, key: W) -> None:
         """A slow updater goes to the front; another keeps its place."""
+        self._learn(key)
         if key in self._cutters:
             return
-        if self._may_cut() and self._slow(key):
+        if self._slow(key):
             if key in self._line:
                 self._line.leave(key)
             self._cutters.arrived(key)
         else:
             self._line.arrived(key)
 
+    def _learn(self, key: W) -> None:
+        if key.gap is not None:
+            self._seen = min(self._seen + 1, MANY)
+            self._usual += (key.gap - self._usual) / self._seen
+
     def _slow(self, key: W) -> bool:
         others = len(self) + (key not in self._line)
-        return key.gap is not None and key.gap > self._cost() * others
+        return key.gap is not None and key.gap > max(self._cost() * others, SLOWER * self._usual)
 
     def head(self) -> W:
         """The first line cutter, unless the first in line has waited too long."""
@@ -171,14 +185,17 @@ class Linecutting(Line[W]):
         else:
             self._line.leave(key)
 
-    def saved(self) -> tuple[list[Key], list[Key]]:
-        """The line cutters, and the others."""
-        return self._cutters.saved(), self._line.saved()
+    def saved(self) -> tuple[list[Key], list[Key], float, int]:
+        """The line cutters, the others, and how often keys update."""
+        return self._cutters.saved(), self._line.saved(), self._usual, self._seen
 
-    def restore(self, saved: tuple[list[Key], list[Key]], keys: Mapping[Key, W]) -> None:
+    def restore(
+        self, saved: tuple[list[Key], list[Key], float, int], keys: Mapping[Key, W]
+    ) -> None:
         """Let keys stand as they stood."""
-        self._cutters.restore(saved[0], keys)
-        self._line.restore(saved[1], keys)
+        cutters, line, self._usual, self._seen = saved
+        self._cutters.restore(cutters, keys)
+        self._line.restore(line, keys)
 
     def __len__(self) -> int:
         return len(self._cutters) + len(self._line)
@@ -233,20 +250,80 @@ class Weighted(Line[W]):
             yield from line
 
 
+class Worth(Line[W]):
+    """Next is the key whose service is worth most.
+
+    A service takes the staleness of a key away until its next update. If a service had a price,
+    a key whose updates come at random, a gap apart on average, were best served at the age at which
+    ``(age² / 2 + price) / (age + gap)`` is least, which is where the price is
+    ``age² / 2 + age * gap``: so much is a service worth. Keys that update equally often leave in
+    the order of in-place; slow ones go before others, but only by as much as it pays; and no key
+    waits for ever.
+
+    A gap counts as a few rounds of the line at most: how long the others really are is not known
+    well. Keys that update about equally often stand in one line, of which only the head is looked
+    at: there is a line for each doubling of the gap.
+    """
+
+    def __init__(self, cost: Callable[[], float], now: Callable[[], int]):
+        self._cost, self._now = cost, now
+        self._lines: dict[tuple[float, int], InPlace[W]] = {}
+        self._where: dict[W, tuple[float, int]] = {}
+
+    def arrived(self, key: W) -> None:
+        """A new key stands at the end of the line of its rate; one that waits stays where it is."""
+        if key not in self._where:
+            self._stand(key, (key.weight, int(key.gap or 0).bit_length()))
+
+    def _stand(self, key: W, where: tuple[float, int]) -> None:
+        if where not in self._lines:
+            self._lines[where] = InPlace()
+        self._lines[where].arrived(key)
+        self._where[key] = where
+
+    def head(self) -> W:
+        """The head that is worth most."""
+        now, most = self._now(), ROUNDS * self._cost() * len(self)
+
+        def worth(key: W) -> float:
+            age = now - key.first
+            return key.weight * age * (age / 2 + min(key.gap or 0.0, most))
+
+        return max((line.head() for line in self._lines.values() if line), key=worth)
+
+    def leave(self, key: W) -> None:
+        """Take a key out of its line."""
+        self._lines[self._where.pop(key)].leave(key)
+
+    def saved(self) -> dict[tuple[float, int], list[Key]]:
+        """Each line."""
+        return {where: line.saved() for where, line in self._lines.items()}
+
+    def restore(self, saved: dict[tuple[float, int], list[Key]], keys: Mapping[Key, W]) -> None:
+        """Let keys stand as they stood."""
+        for where, line in saved.items():
+            self._lines[where] = InPlace()  # also of those nobody stands in: the first counts
+            for each in line:
+                self._stand(keys[each], where)
+
+    def __len__(self) -> int:
+        return len(self._where)
+
+    def __iter__(self) -> Iterator[W]:
+        for line in self._lines.values():
+            yield from line
+
+
 def line_of(
-    schedule: Schedule,
-    weighted: bool,
-    cost: Callable[[], float],
-    now: Callable[[], int],
-    may_cut: Callable[[], bool] = lambda: True,
+    schedule: Schedule, weighted: bool, cost: Callable[[], float], now: Callable[[], int]
 ) -> Line[W]:
-    """The line of a schedule; of "auto" one in which keys cut only while they may."""
+    """The line of a schedule."""
+    if schedule == "auto":
+        return Worth(cost, now)
 
     def make() -> Line[W]:
         if schedule == "fifo":
             return Fifo()
-        if schedule in ("linecutting", "auto"):
-            return Linecutting(cost, now, may_cut)
-        return InPlace()
+        return Linecutting(cost, now) if schedule == "linecutting" else InPlace()
 
     return Weighted(make, now) if weighted else make()

@@ -30,7 +30,6 @@ from lowwater.updates.memory.on_demand import OnDemandMemory
 from lowwater.updates.options import PLAIN, Key, Updates
 from lowwater.updates.pace import Pace
 from lowwater.updates.rate import Rate
-from lowwater.updates.skew import Skew
 
 Numbers = NDArray[np.int64]
 AT, TIME = "__at", "__ticks"
@@ -73,10 +72,7 @@ class QueueManager:
         self._weights = dict(by.weights)
         self.memory = OnDemandMemory(pl.Schema(schema))
         self.cells: dict[Key, Cell] = {}
-        self.skew = Skew()
-        self._line: Line[Cell] = line_of(
-            by.schedule, bool(by.weights), lambda: pace.cost, now, self._may_cut
-        )
+        self._line: Line[Cell] = line_of(by.schedule, bool(by.weights), lambda: pace.cost, now)
         self._all: deque[Entry] = deque()
         self._least = Least(attributes)
         self.complete = by.schedule in PLAIN or by.complete_within is not None
@@ -86,9 +82,6 @@ class QueueManager:
         self.given_up = self.outdated = self.switches = 0
         self._thrown = 0
         self._rate = Rate()
-
-    def _may_cut(self) -> bool:
-        return self._by.schedule == "linecutting" or self.skew.skewed
 
     # ---- enqueue ---------------------------------------------------------------------------
 
@@ -104,8 +97,6 @@ class QueueManager:
             self._give_up_if_late()
         else:
             self._replace(came)
-        if self._by.schedule == "auto":
-            self.skew.look(self.cells.values(), came.rows.height)
 
     def _cell(self, key: Key) -> Cell:
         cell = self.cells.get(key)
@@ -373,7 +364,6 @@ class QueueManager:
             "begun": self.begun,
             "counts": (self.given_up, self.outdated, self.switches, self._thrown),
             "rate": self._rate.saved(),
-            "skew": self.skew.saved(),
         }
 
     def restore(self, store: ChunkStore, saved: dict[str, Any]) -> None:
@@ -389,7 +379,6 @@ class QueueManager:
         self.complete, self.begun = saved["complete"], saved["begun"]
         self.given_up, self.outdated, self.switches, self._thrown = saved["counts"]
         self._rate.restore(saved["rate"])
-        self.skew.restore(saved["skew"])
 
 
 def _places(entries: list[Entry]) -> Numbers:

@@ -31,7 +31,7 @@ class Updates:
     """The columns whose values say which row a row replaces; none: each replaces the last."""
     schedule: Schedule = "in-place"
     """Which key is next: the one that waits longest (in-place), the one whose newest row waits
-    longest (fifo), slow updaters before others (linecutting), one of these by how rates differ
+    longest (fifo), slow updaters before others (linecutting), the one whose service is worth most
     (auto). All rows in their order (append), and these with a share dropped at random (shedding),
     are what the others are measured by."""
     weights: tuple[tuple[Key, float], ...] = ()

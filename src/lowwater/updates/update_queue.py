@@ -151,7 +151,8 @@ class UpdateQueue(Queueing):
         }
 
     def _accounts(self) -> dict[tuple[object, ...], tuple[Account, float]]:
-        return {key: (cell.account, cell.weight) for key, cell in self._queue.cells.items()}
+        cells = list(self._queue.cells.values())  # at once: another thread may be looking
+        return {cell.key: (cell.account, cell.weight) for cell in cells}
 
     @property
     def _begun(self) -> int | None:
@@ -161,10 +162,10 @@ class UpdateQueue(Queueing):
         """The queue, in numbers."""
         queue = self._queue
         found: dict[str, str | int | float] = {
-            "schedule": self._scheduled(),
+            "schedule": self._by.schedule,
             "keys": len(queue.cells),
             "waiting": queue.waiting,
-            "given up for newer rows": queue.given_up,
+            "given up for newer ones": queue.given_up,
             "outdated when they came": queue.outdated,
         }
         if self._pace.cost:
@@ -178,13 +179,6 @@ class UpdateQueue(Queueing):
             )
             found["switches"] = queue.switches
         return found
-
-    def _scheduled(self) -> str:
-        if self._by.schedule != "auto":
-            return self._by.schedule
-        skew = self._queue.skew
-        chosen = "linecutting" if skew.skewed else "in-place"
-        return f"auto: {chosen} (fast keys update {skew.ratio:.3g} times as often as slow ones)"
 
     # ---- state -----------------------------------------------------------------------------
 

@@ -298,7 +298,7 @@ def test_a_slide_of_rows_must_be_above_zero_and_goes_with_rows() -> None:
 
 
 def test_an_unknown_charge_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(lw.OptionError, match="charge= is 'nothing', 'measured' or nanoseconds"):
+    with pytest.raises(lw.OptionError, match="charge= is 'nothing', 'measured', nano"):
         stream().run(charge="a lot")  # type: ignore[arg-type]
 
 

@@ -231,7 +231,7 @@ class AppendWindows(WindowQueue):
         return [] if due is None else [Ask(0, self._time, due)]
 
     def _accounts(self) -> dict[tuple[object, ...], tuple[Account, float]]:
-        return {key: (cell.account, 1.0) for key, cell in self._cells.items()}
+        return {cell.key: (cell.account, 1.0) for cell in list(self._cells.values())}
 
     @property
     def _begun(self) -> int | None:
@@ -239,13 +239,16 @@ class AppendWindows(WindowQueue):
 
     def about(self) -> dict[str, str | int | float]:
         """The queue, in numbers."""
-        accounts = [cell.account for cell in self._cells.values()]
+        accounts = [account for account, _ in self._accounts().values()]
+        complete = sum(each.updates for each in accounts)
+        shown = sum(each.delivered for each in accounts)
         found: dict[str, str | int | float] = {
             "schedule": self._by.schedule,
             "keys": len(self._cells),
             "waiting": self.store.rows,
-            "windows complete": sum(each.updates for each in accounts),
-            "windows shown": sum(each.delivered for each in accounts),
+            "windows complete": complete,
+            "windows shown": shown,
+            "given up for newer ones": max(0, complete - shown),
         }
         if self._pace.cost:
             found["seconds a row"] = self._pace.cost / SECOND

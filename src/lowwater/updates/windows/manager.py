@@ -31,7 +31,6 @@ from lowwater.updates.memory.blocks import Block, BlockMemory, WindowBuffer
 from lowwater.updates.memory.windows import TIME
 from lowwater.updates.options import Key, Updates
 from lowwater.updates.pace import FORGETTING, Pace
-from lowwater.updates.skew import Skew
 from lowwater.updates.windows.cells import Update, WindowCell
 from lowwater.updates.windows.due import Due
 from lowwater.updates.windows.open_windows import Run, Ticks, count, first_after
@@ -76,10 +75,7 @@ class WindowManager:
         self.memory = BlockMemory(pl.Schema(schema))
         self.cells: dict[Key, WindowCell] = {}
         self.progress = Progress()
-        self.skew = Skew()
-        self.keys = KeyScheduler(
-            line_of(by.schedule, bool(by.weights), self._cost, now, self._may_cut)
-        )
+        self.keys = KeyScheduler(line_of(by.schedule, bool(by.weights), self._cost, now))
         self._due = Due(window)
         self._marks: dict[tuple[str, ...], dict[Key, int]] = {}
         self._closing: dict[WindowCell, None] = {}
@@ -90,9 +86,6 @@ class WindowManager:
 
     def _cost(self) -> float:
         return self._pace.cost * max(self.window_rows, 1.0)
-
-    def _may_cut(self) -> bool:
-        return self._by.schedule == "linecutting" or self.skew.skewed
 
     # ---- enqueue ---------------------------------------------------------------------------
 
@@ -111,8 +104,6 @@ class WindowManager:
             order = np.concatenate([at for _, at in parts])
             owners, counts = [owner for owner, _ in parts], [len(at) for _, at in parts]
             self.memory.append(owners, counts, rows[order], ticks[order])
-        if self._by.schedule == "auto":
-            self.skew.look(self.cells.values(), rows.height)
 
     def _cell(self, key: Key) -> WindowCell:
         cell = self.cells.get(key)
@@ -375,7 +366,6 @@ class WindowManager:
             "progress": self.progress.saved(),
             "begun": self.begun,
             "rows": self.window_rows,
-            "skew": self.skew.saved(),
         }
 
     def load(self, store: ChunkStore, saved: dict[str, Any]) -> None:
@@ -393,4 +383,3 @@ class WindowManager:
         self._closing = dict.fromkeys(self.cells[key] for key in saved["closing"])
         self._marks = {names: dict(marks) for names, marks in saved["marks"].items()}
         self.begun, self.window_rows = saved["begun"], saved["rows"]
-        self.skew.restore(saved["skew"])

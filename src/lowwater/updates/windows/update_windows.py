@@ -132,7 +132,8 @@ class UpdateWindows(WindowQueue):
         return (0, 0) if self.in_batches else (self._queue.memory.used, self._queue.memory.bytes)
 
     def _accounts(self) -> dict[tuple[object, ...], tuple[Account, float]]:
-        return {key: (cell.account, cell.weight) for key, cell in self._queue.cells.items()}
+        cells = list(self._queue.cells.values())  # at once: another thread may be looking
+        return {cell.key: (cell.account, cell.weight) for cell in cells}
 
     @property
     def _begun(self) -> int | None:
@@ -141,15 +142,18 @@ class UpdateWindows(WindowQueue):
     def about(self) -> dict[str, str | int | float]:
         """The queue, in numbers."""
         queue = self._queue
-        accounts = [cell.account for cell in queue.cells.values()]
+        accounts = [account for account, _ in self._accounts().values()]
+        complete = sum(each.updates for each in accounts)
+        shown = sum(each.delivered for each in accounts)
         found: dict[str, str | int | float] = {
             "schedule": self._by.schedule,
             "windows": self._by.windows,
             "keys": len(queue.cells),
             "waiting": queue.keys.waiting,
             "worked on": len(queue.keys.upq) + len(queue.keys.il),
-            "windows complete": sum(each.updates for each in accounts),
-            "windows shown": sum(each.delivered for each in accounts),
+            "windows complete": complete,
+            "windows shown": shown,
+            "given up for newer ones": max(0, complete - shown),
         }
         if self._pace.cost:
             found["seconds a row"] = self._pace.cost / SECOND

@@ -1,0 +1,183 @@
+"""Update streams on a virtual clock, and how stale what they show is.
+
+A run has imposed costs: each row that leaves the queue takes as long. Staleness (UpStream §3.3) is
+worked out here from two lists alone, what came when and what was shown when, so the queue's own
+accounts are judged and not trusted: an update is reflected from the moment at which it or a newer
+one of its key is shown, and what is shown of a key is as stale as the oldest update that is not
+reflected. Where a service begins is known, too, as it takes a fixed time; that gives the staleness
+of the queue (§5.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+import lowwater as lw
+from lowwater.claims.measure import Collected
+from lowwater.engines.embedded.clock import PerRow, VirtualClock
+from lowwater.engines.embedded.engine import EmbeddedEngine, Pace
+from lowwater.plan.compile import compile_plan
+from lowwater.stream.duration import SECOND
+from lowwater.updates.options import Schedule
+from lowwater.updates.staleness import Staleness
+
+Seconds = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+
+NAMES: dict[Schedule, str] = {
+    "append": "append queue",
+    "shedding": "append, random shedding",
+    "fifo": "FIFO update queue",
+    "in-place": "IN-PLACE",
+    "linecutting": "LINECUTTING",
+    "auto": "auto",
+}
+COLOURS: dict[Schedule, str] = {
+    "append": "#888888",
+    "shedding": "#c9a227",
+    "fifo": "#b5482a",
+    "in-place": "#1f6f8b",
+    "linecutting": "#7a4f9a",
+    "auto": "#4f8a4c",
+}
+
+
+# ---- arrivals ------------------------------------------------------------------------------
+
+
+def updates(at: Seconds, keys: Numbers) -> pl.DataFrame:
+    """Updates in the order of their arrival."""
+    return pl.DataFrame({"arrived": at, "n": np.arange(len(at)), "key": keys})
+
+
+def at_random(rates: Sequence[float], seconds: float, seed: int) -> pl.DataFrame:
+    """Updates at equal distances, each of a key drawn by how often keys update (§5.2)."""
+    total = sum(rates)
+    count = round(total * seconds)
+    keys = np.random.default_rng(seed).choice(len(rates), count, p=np.array(rates) / total)
+    return updates(np.arange(count) / total, keys)
+
+
+# ---- runs ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Unreflected:
+    """The oldest updates of a key that were not reflected, one after the other."""
+
+    came: Seconds
+    """When each of them came,"""
+    begin: Seconds
+    """from when it was the oldest,"""
+    end: Seconds
+    """and until when."""
+
+    @classmethod
+    def of(cls, came: Seconds, reflected: Numbers, at: Seconds, end: float) -> Unreflected:
+        """From when the updates of a key came, and how many of them were reflected from when on."""
+        next_one = np.concatenate([[0], reflected])
+        begin, until = np.concatenate([came[:1], at]), np.concatenate([at, [end]])
+        late = next_one < len(came)
+        oldest = came[next_one[late]]
+        begin, until = np.maximum(begin[late], oldest), np.minimum(until[late], end)
+        lasts = until > begin
+        return cls(oldest[lasts], begin[lasts], until[lasts])
+
+    @property
+    def area(self) -> float:
+        """The integral of staleness, in seconds squared."""
+        last, first = self.end - self.came, self.begin - self.came
+        return float((last * last - first * first).sum() / 2)
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A run: what came, and what was shown when."""
+
+    came: pl.DataFrame
+    shown: pl.DataFrame
+    """The updates shown, each with ``_out_at``, in seconds."""
+    cost: float
+    """Seconds a row."""
+    told: Staleness
+    """What the run tells of itself, at its end."""
+
+    @property
+    def ended(self) -> float:
+        """When the last update was shown."""
+        return float(self.shown["_out_at"][-1])
+
+    def application(self, end: float | None = None) -> list[Unreflected]:
+        """What the application did not see, key by key."""
+        return self._unreflected(0.0, end)
+
+    def queue(self, end: float | None = None) -> list[Unreflected]:
+        """What waited in the queue, key by key."""
+        return self._unreflected(self.cost, end)
+
+    def averages(self, end: float | None = None) -> tuple[float, float]:
+        """Application and queue staleness, the mean over time and keys, in seconds."""
+        length = (self.ended if end is None else end) - float(self.came["arrived"][0])
+        each = self.application(end), self.queue(end)
+        application, queue = (sum(key.area for key in keys) / length / len(keys) for keys in each)
+        return application, queue
+
+    def _unreflected(self, before: float, end: float | None) -> list[Unreflected]:
+        found = []
+        by_key = self.shown.partition_by("key", as_dict=True)
+        nothing = self.shown.head(0)
+        for key, own in self.came.group_by("key", maintain_order=True):
+            shown = by_key.get(key, nothing)
+            reflected = np.searchsorted(own["n"].to_numpy(), shown["n"].to_numpy(), "right")
+            at = shown["_out_at"].to_numpy() - before
+            came = own["arrived"].to_numpy()
+            found.append(Unreflected.of(came, reflected, at, self.ended if end is None else end))
+        return found
+
+
+class UntilThen(Collected):
+    """A sink that keeps the results and ends the run when a time has come."""
+
+    engine: EmbeddedEngine
+
+    def __init__(self, clock: VirtualClock, end: float | None):
+        super().__init__(clock)
+        self._end = None if end is None else round(end * SECOND)
+
+    def write(self, rows: pl.DataFrame) -> None:
+        """Keep rows."""
+        super().write(rows)
+        if self._end is not None and self._clock.now() >= self._end:
+            self.engine.stop()
+
+
+def watched(
+    came: pl.DataFrame, schedule: Schedule, cost: float, end: float | None = None
+) -> Watched:
+    """Run updates through a queue, to their end or until a time; a row costs so many seconds."""
+    engine, sink = engine_of(came, schedule, VirtualClock(charge=PerRow(cost * SECOND)), end)
+    engine.run()
+    told = engine.metrics().operator("update").staleness
+    assert told is not None
+    return Watched(came, sink.table(), cost, told)
+
+
+def engine_of(
+    came: pl.DataFrame, schedule: Schedule, clock: VirtualClock, end: float | None = None
+) -> tuple[EmbeddedEngine, UntilThen]:
+    """An engine that hands over each update when it came, and its sink."""
+    stream = lw.stream(
+        lw.replay(came, arrival="arrived"),
+        name="updates",
+        time="n",
+        update_key="key",
+        schedule=schedule,
+    )
+    sink = UntilThen(clock, end)
+    sink.engine = EmbeddedEngine(compile_plan(stream._node), sink, clock, Pace(tick=0), None)
+    return sink.engine, sink
