@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lowwater.claims import ets, oblivious, oop, ordered
+from lowwater.claims import ets, oblivious, oop, ordered, updates
 from lowwater.claims.claim import Claim
 from lowwater.errors import OptionError, unknown_name
 
-CLAIMS: tuple[Claim, ...] = (*oop.CLAIMS, *ets.CLAIMS, *ordered.CLAIMS, *oblivious.CLAIMS)
+CLAIMS: tuple[Claim, ...] = (
+    *oop.CLAIMS,
+    *ets.CLAIMS,
+    *ordered.CLAIMS,
+    *oblivious.CLAIMS,
+    *updates.CLAIMS,
+)
 """Every claim that is run."""
 
 
