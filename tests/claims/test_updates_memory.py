@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from lowwater.claims import registry
+from lowwater.claims import registry, updates_memory
 from lowwater.claims.updates_memory import KEYS, Queue, judge, prepared, run_one, updates
 from lowwater.updates.memory.on_demand import OnDemandMemory
 
