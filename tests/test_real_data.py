@@ -319,7 +319,7 @@ def test_update_queues_are_less_stale_than_append_queues_and_auto_is_near_the_be
         pytest.skip("LOWWATER_DATA does not name a folder with trades and feeds")
     found = staleness(feed)
     with pl.Config(tbl_cols=-1, tbl_width_chars=140, float_precision=2):
-        print(f"\nstaleness on average, in times the cost of a row\n{found}")
+        print(f"\nstaleness on average, in times the cost of a row\n{found}")  # noqa: T201
     loaded = found.filter(pl.col("load") > 1)
     for queue in ("fifo", "in-place", "linecutting", "auto"):
         assert (loaded[queue] < loaded["append"]).all()
