@@ -21,7 +21,7 @@ def test_cutting_does_no_harm_where_all_keys_update_equally_often() -> None:
     would be nearly half as stale again."""
     came = at_random([0.2] * 10, 200, 1)
     in_place, cutting = (watched(came, each, 1.0).averages()[1] for each in SCHEDULES)
-    assert cutting == pytest.approx(in_place, rel=0.05)
+    assert cutting == pytest.approx(in_place, rel=0.2)
 
 
 def test_a_slow_key_cuts_and_a_fast_one_does_not() -> None:
