@@ -13,7 +13,7 @@ drawn keys is that line cutting pays for all x between.
 
 Line cutters are slow by the paper's inequality and also clearly slower than others. By the
 inequality alone a fast key that meets one other looks slow half of the time, because its rate is
-measured: with drawn keys LINECUTTING is then 4 % worse than IN-PLACE at 7 slow keys and 15 % at 8.
+measured: with drawn keys LINECUTTING is then 4 % worse than IN-PLACE at 7 slow keys and 13 % at 8.
 
 The other reading is drawn, too: with the load kept, slow keys together ask for up to 95 % of the
 time, those that cut leave the others next to nothing, and LINECUTTING is worse than IN-PLACE. What
