@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from lowwater.operators.kernel import Ask
 from lowwater.state.store import ChunkStore, take
 from lowwater.stream.duration import SECOND
-from lowwater.stream.element import Chunk, Element
+from lowwater.stream.element import END_OF_TIME, Chunk, Element
 from lowwater.stream.time_domain import TimeDomain
 from lowwater.stream.window import WindowSpec
 from lowwater.updates.dice import throw
@@ -152,7 +152,7 @@ class AppendWindows(WindowQueue):
         now = self._now()
         self._progress.promised(mark, now)
         shown = [self._completed(cell, runs) for cell, runs in self._due.complete(mark)]
-        start = self._window.first_open(mark)
+        start = mark if mark == END_OF_TIME else self._window.first_open(mark)
         self._items.append(_Promise(now, start, tuple(each for each in shown if each.windows)))
         return []
 

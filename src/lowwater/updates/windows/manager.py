@@ -342,8 +342,8 @@ class WindowManager:
 
     def _least_open(self, mark: int) -> int:
         """The least start of windows that are no update yet."""
-        if mark == BEGINNING:
-            return BEGINNING
+        if mark in (BEGINNING, END_OF_TIME):
+            return mark
         if not self._eager:
             return self._window.first_open(mark)
         number, rest = divmod(mark, self._window.slide)

@@ -109,8 +109,7 @@ class UpdateWindows(WindowQueue):
         out: list[Element] = []
         if self._left:
             out.append(self._marking.marked(portion.rows, portion.starts))
-        told = [] if self._ending else self._tell(self._queue.least())
-        return [*out, *told, *self._tell_of(portion.closed)]
+        return [*out, *self._tell(self._queue.least()), *self._tell_of(portion.closed)]
 
     def answered(self, nanoseconds: int, now: int) -> None:
         """Windows that were closed are shown."""
