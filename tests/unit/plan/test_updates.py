@@ -302,6 +302,18 @@ def test_joins_of_joins_go_by_all_times() -> None:
     assert node.stamps == ("first", "second", "ts")
 
 
+def test_a_key_may_be_named_by_any_column_that_equals_it() -> None:
+    named = trades("B").select("ts", name="symbol")
+    both = trades("A").join(named, on=[("symbol", "name")]).where("price > 0")
+    renamed = both.select("symbol", "ts", "ts_right", again="name")
+    for left, column in ((both, "name"), (renamed, "again"), (renamed, "symbol")):
+        node = left.join(trades("C"), on=[(column, "symbol")], suffix="_c").node
+        assert isinstance(node, nodes.NewestJoinNode)
+        assert node.on == (("symbol", "symbol"),)
+    near = trades("A").join(named, on=[("symbol", "name")], within="1 s")
+    assert key_of(near.join(trades("C"), on=[("name", "symbol")], suffix="_c")) == ("symbol",)
+
+
 def test_windows_and_unions_do_not_go_over_joins() -> None:
     both = trades("A").join(trades("B"), on="symbol", within="1 s")
     with pytest.raises(lw.QueryError, match="here they would go over answers"):
