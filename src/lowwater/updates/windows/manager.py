@@ -176,15 +176,15 @@ class WindowManager:
         """Windows of keys are complete, which are named by some of their columns; these keys."""
         self.progress.heard(now)
         self._marks.setdefault(names, {}).update(marks)
-        found = [
-            (cell, marks.get(self._part(cell.key, names))) for cell in self._named(names, marks)
-        ]
-        known = [(cell, mark) for cell, mark in found if mark is not None and mark > cell.mark]
-        for cell, mark in known:
-            cell.mark = mark
-            if cell.due <= mark:
-                self._complete(cell, self._due.complete_of(cell, mark))
-        return [cell for cell, _ in known]
+        moved = []
+        for cell in self._named(names, marks):
+            mark = marks.get(self._part(cell.key, names), BEGINNING)
+            if mark > cell.mark:
+                cell.mark = mark
+                moved.append(cell)
+                if cell.due <= mark:
+                    self._complete(cell, self._due.complete_of(cell, mark))
+        return moved
 
     def _named(self, names: tuple[str, ...], keys: Iterable[Key]) -> Iterable[WindowCell]:
         """The cells that may be meant by names of keys."""
@@ -307,13 +307,14 @@ class WindowManager:
             sizes += [each.rows for each in near]
         rows = self.memory.read(blocks)
         times = rows[TIME].to_numpy()
+        rows = pl.DataFrame(rows.get_columns()[1:])  # times come first
         begins = np.repeat(np.array(starts, np.int64), np.array(sizes, np.int64))
         inside = (times >= begins) & (times < begins + self._window.range)
         if not inside.all():
             rows, begins = rows.filter(pl.Series(inside)), begins[inside]
         for part in parts:
             part.buffer.drop_before(part.drop)
-        return rows.drop(TIME), begins
+        return rows, begins
 
     def learn(self, rows: int, windows: int) -> None:
         """So many windows were closed, and so many rows left."""

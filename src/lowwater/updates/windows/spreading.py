@@ -28,6 +28,9 @@ def by_key(rows: Chunk, key: Sequence[str]) -> Iterator[tuple[Key, Ticks]]:
     if not key:
         yield (), np.arange(rows.height)
         return
+    if rows.height == 1:
+        yield tuple(rows[name][0] for name in key), np.zeros(1, np.int64)
+        return
     numbered = rows.select(key).with_row_index(AT)
     for *values, at in numbered.group_by(key, maintain_order=True).agg(AT).iter_rows():
         yield tuple(values), np.array(at, np.int64)
@@ -46,13 +49,11 @@ class Marks:
 
     def marked(self, rows: Chunk, starts: Ticks) -> Chunk:
         """Rows with the edges of windows that start so."""
-        edges = [(START, starts), (END, starts + self.window.range)]
-        columns = [pl.Series(name, ticks, pl.Int64) for name, ticks in edges]
-        return (
-            pl.DataFrame(columns)
-            .select(self._domain.from_ticks(pl.col(START, END)))
-            .hstack(rows.drop(START, END, strict=False))
-        )
+        edges = [
+            pl.Series(name, ticks).cast(self._domain.dtype)
+            for name, ticks in ((START, starts), (END, starts + self.window.range))
+        ]
+        return pl.DataFrame([*edges, *rows.get_columns()])
 
     def spread(self, ticks: Ticks) -> tuple[Ticks, Ticks]:
         """For each row and window it is in, the number of the row and the start of the window."""
