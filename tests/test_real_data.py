@@ -2,7 +2,8 @@
 
 Set LOWWATER_DATA to a folder that holds honeypot_marx/honeypot_marx.parquet. Learned progress is
 also tried on ooo_umts/ooo_umts.parquet and binance_feed/binance_feed.parquet, if they are there;
-joins without a window on the latter and on nab/nab_real.parquet.
+joins without a window on the latter and on nab/nab_real.parquet; queues of updates on trades in
+lean_taq and on the feeds and the order book in binance_feed.
 """
 
 from __future__ import annotations
@@ -21,11 +22,13 @@ import lowwater as lw
 from lowwater.claims import learned
 from lowwater.claims.learned_streams import real
 from lowwater.claims.measure import Collected
+from lowwater.claims.updates_runs import updates, watched
 from lowwater.engines.embedded.clock import VirtualClock
 from lowwater.engines.embedded.engine import EmbeddedEngine, Pace
 from lowwater.plan.compile import compile_plan
 from lowwater.sources.replay import Replay
 from lowwater.stream.duration import SECOND
+from lowwater.updates.options import SCHEDULES
 from tests.support.oracle import answer, table_rows
 
 FOLDER = Path(os.environ.get("LOWWATER_DATA", "no-data"))
@@ -237,3 +240,88 @@ def test_a_join_without_a_window_finds_nearly_all_and_keeps_half_of_a_fixed_one(
     assert abs(float(clock.stage.kernel.about()["accuracy"]) - accuracy) <= 0.02
     window = int(reached(logs, case.tick)[found.total() - 1])
     assert np.mean(clock.held) <= window * len(logs) / 2
+
+
+# ---- queues of updates ---------------------------------------------------------------------
+
+LOADS = (1, 2, 5, 10)
+SERVICES = 500
+"""A run has about so many; at ten times the capacity ten times as many rows."""
+
+
+@dataclass(frozen=True)
+class Feed:
+    """Rows of a file that update what is shown of their keys."""
+
+    name: str
+    file: str
+    keys: tuple[str, ...]
+    when: str
+    seconds: float
+    """The unit of the column that says when rows came."""
+    first: int = 0
+    """Rows before this time are not used."""
+
+    def came(self, rows: int) -> pl.DataFrame:
+        table = pl.read_parquet(FOLDER / self.file).filter(pl.col(self.when) >= self.first)
+        table = table.head(rows)
+        at = (table[self.when] - table[self.when][0]).cum_max().to_numpy() * self.seconds
+        keys = table.select(pl.struct(self.keys).rank("dense")).to_series().to_numpy()
+        return updates(at, keys.astype(np.int64))
+
+
+TEN = 36_000_000
+"""Ten o'clock in milliseconds: trade is under way."""
+FEEDS = [
+    Feed("trades", "lean_taq/trades_20131008.parquet", ("symbol", "ex"), "ms", 1e-3, TEN),
+    Feed("options", "lean_taq/aapl_option_trades_201406.parquet", ("contract",), "ms", 1e-3, TEN),
+    Feed(
+        "order book",
+        "binance_feed/coinm_btc_depth_diff.parquet",
+        ("side", "price"),
+        "local_ns",
+        1e-9,
+    ),
+    Feed(
+        "market feeds",
+        "binance_feed/binance_feed.parquet",
+        ("venue", "symbol", "kind"),
+        "local_ns",
+        1e-9,
+    ),
+]
+
+
+def staleness(feed: Feed) -> pl.DataFrame:
+    """Average application staleness of every queue, at 1 to 10 times the capacity."""
+    rows = []
+    for load in LOADS:
+        came = feed.came(SERVICES * load)
+        end = float(came["arrived"][-1])
+        cost = load * end / came.height
+        row: dict[str, object] = {
+            "feed": feed.name,
+            "rows": came.height,
+            "keys": came["key"].n_unique(),
+            "load": load,
+        }
+        for schedule in SCHEDULES:
+            row[schedule] = watched(came, schedule, cost, end).averages(end)[0] / cost
+        rows.append(row)
+    return pl.DataFrame(rows)
+
+
+@pytest.mark.parametrize("feed", FEEDS, ids=[feed.name for feed in FEEDS])
+def test_update_queues_are_less_stale_than_append_queues_and_auto_is_near_the_best(
+    feed: Feed,
+) -> None:
+    if not (FOLDER / "lean_taq").exists() or not (FOLDER / "binance_feed").exists():
+        pytest.skip("LOWWATER_DATA does not name a folder with trades and feeds")
+    found = staleness(feed)
+    with pl.Config(tbl_cols=-1, tbl_width_chars=140, float_precision=2):
+        print(f"\nstaleness on average, in times the cost of a row\n{found}")  # noqa: T201
+    loaded = found.filter(pl.col("load") > 1)
+    for queue in ("fifo", "in-place", "linecutting", "auto"):
+        assert (loaded[queue] < loaded["append"]).all()
+    better = found.select(pl.min_horizontal("in-place", "linecutting")).to_series()
+    assert (found["auto"] <= 1.05 * better).all()

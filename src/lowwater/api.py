@@ -173,6 +173,10 @@ class Stream:
         10 seconds. Without ``within``, the time column must be among the ``on`` columns. Columns of
         the other side whose names are taken get ``suffix``.
 
+        Two update streams are joined on their keys, at least: the newest row of each side, or, with
+        ``within`` or equal times, the newest that is near enough. What comes out is an update
+        stream, too.
+
         ``order``: results leave in the order of their times, the later of the two each.
         "sync-filter" lets rows wait until they are in order and joins them then; "filter-order"
         joins rows as they come and lets results wait; "adaptive" takes the second where joining is

@@ -1005,3 +1005,34 @@ def windows_over_a_join_of_streams_that_promise_nothing(w: World) -> lw.Stream:
 @case("SELECT epoch, count(*) FROM sensor2 GROUP BY epoch", BOTH)
 def groups_of_a_stream_that_promises_nothing(w: World) -> lw.Stream:
     return w.sensors[1].group_by("epoch").agg(n="count(*)")
+
+
+# ---- update streams, where work takes no time --------------------------------------------------
+
+
+@case("SELECT ts, g, v, v * 2, k FROM ticks WHERE v > 1", BOTH, 3)
+def updates_filtered_and_computed(w: World) -> lw.Stream:
+    return w.ticks.updates("g").where("v > 1").select("ts", "g", "v", twice="v * 2", k="k")
+
+
+@case(
+    f"SELECT ws, we, k, g, count(*), max(v) FROM {windows('ticks', 10, 5)} GROUP BY ALL",
+    BOTH,
+    3,
+)
+def windows_of_updates(w: World) -> lw.Stream:
+    stream = w.ticks.updates("k", windows="eager")
+    return stream.window(10, slide=5).group_by("k", "g").agg(n="count(*)", most="max(v)")
+
+
+@case(
+    """SELECT a.ts, a.k, a.v, b.ts + 1 FROM ticks a JOIN millis b ON a.k = b.k
+       WHERE a.ts = 9 AND b.ts BETWEEN 2500 AND 3000""",
+    BOTH,
+    chunk_rows=20,
+)
+def newest_updates_of_two_streams(w: World) -> lw.Stream:
+    ticks = w.ticks.updates("k").where("ts = 9")
+    millis = w.millis.select("ts", k="CAST(k AS BIGINT)", v="ts + 1").updates("k")
+    pairs = ticks.join(millis.where("ts BETWEEN 2500 AND 3000"), on="k")
+    return pairs.select("ts", "k", "v", "v_right")

@@ -137,6 +137,21 @@ def _ticks() -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
+def _updates(name: str, symbols: str) -> pl.DataFrame:
+    """Prices in order of time, one of a symbol and time, numbered symbol by symbol."""
+    chance = random.Random(f"updates {name}")
+    rows: list[tuple[Any, ...]] = []
+    numbers = dict.fromkeys(symbols.split(), 0)
+    for second in range(240):
+        for symbol in numbers:
+            if chance.random() < 0.3:
+                numbers[symbol] += 1
+                at = START + timedelta(seconds=second)
+                rows.append((symbol, chance.randrange(100, 300) / 4, numbers[symbol], at))
+    schema = {"symbol": pl.String, "price": pl.Float64, "n": pl.Int64, "ts": pl.Datetime("us")}
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
 def _rooms() -> pl.DataFrame:
     chance = random.Random("rooms")
     rows = []
@@ -197,6 +212,14 @@ def traces() -> Traces:
         "Ticks": {"progress": lw.within("3 seconds")},
         "Rooms": {"progress": lw.within("1 minute")},
     }
+    for name, symbols in (
+        ("Trades", "IBM SAP Q"),
+        ("Quotes", "IBM SAP GM"),
+        ("Futures", "OIL TIN"),
+    ):
+        tables[name], told[name] = _updates(name, symbols), {"update_key": "symbol"}
+    tables["Temps"] = tables["Rooms"].sort("ts")
+    told["Temps"] = {"update_key": "room"}
     streams = {
         name: lw.stream(table, **{"name": name, "time": "ts"} | told.get(name, {}))
         for name, table in tables.items()

@@ -250,7 +250,9 @@ PIPELINES = [
        INSERT INTO 'parquet:out/' SELECT count(*) FROM big [RANGE 1 minute];""",
     """CREATE STREAM M FROM 'csv:m.csv' PROGRESS ON ts WITHIN 5 SECONDS FOLLOW; -- grows
        CREATE STREAM T (symbol STRING, price DECIMAL(10, 2), ts TIMESTAMP, mark TIMESTAMP)
-       FROM 'json:t' PUNCTUATED BY mark ON ts HEARTBEAT EVERY 1 SECOND UPDATE KEY symbol;
+       FROM 'json:t' PUNCTUATED BY mark ON ts HEARTBEAT EVERY 1 SECOND UPDATE KEY (symbol)
+       SCHEDULE in-place BUDGET '1 second' COMPLETE WITHIN 2 seconds WINDOWS eager
+       WEIGHTS ('GOOG' = 60, 'GM' = 1);
        SELECT * FROM M; SELECT srcIP FROM M""",
 ]
 QUERIES = [

@@ -19,7 +19,9 @@ from lowwater.plan.compile import compile_plan
 from lowwater.plan.physical import Operator
 from lowwater.state.store import MemoryStore
 from tests.support.checked_run import CheckedRun
+from tests.support.local_spark import LocalSpark
 from tests.support.oracle import multiset
+from tests.unit.running import finished
 
 SCHEMA = {"ts": pl.Int64, "k": pl.String, "v": pl.Int64}
 SEEDS = st.integers(0, 9_999)
@@ -174,6 +176,25 @@ def test_a_join_within_a_band_shows_pairs_in_it_and_the_newest_at_last(
         assert {key: newness(rows[-1]) for key, rows in shown.items()} == newest
 
 
+@given(SEEDS, st.integers(1, 4))
+def test_spread_over_buckets_the_newest_of_each_key_still_meet(seed: int, buckets: int) -> None:
+    chance = random.Random(seed)
+    a, b, c = table(chance), table(chance), table(chance)
+    options = schedules(chance) | chance.choice([{}, {"budget": "1 ms"}])
+    one, two, three = (
+        stream(rows, name, **options) for rows, name in ((a, "a"), (b, "b"), (c, "c"))
+    )
+    united = one.union(three)
+    query = (united if chance.random() < 0.5 else one).join(two, on="k")
+    lefts = pl.concat([a, c]) if query.node.inputs[0] is united.node else a
+    found = LocalSpark(query, seed, buckets).results().rows()
+    assert set(found) <= set(pairs(lefts, b))
+    shown = by_key(found, 1)
+    for key, rows in by_key(pairs(lefts, b), 1).items():
+        newest = max(row[0] for row in rows), max(row[3] for row in rows)
+        assert newest in {(row[0], row[3]) for row in shown[key]}
+
+
 @given(SEEDS, st.booleans())
 def test_rows_read_as_they_arrive_meet_what_came_before_them(seed: int, banded: bool) -> None:
     """Each row of either side with the newest of the other side before it: an as-of join."""
@@ -195,6 +216,39 @@ def test_rows_read_as_they_arrive_meet_what_came_before_them(seed: int, banded: 
     query = one.select("ts", "k", "v").join(two.select("ts", "k", "v"), on="k", within=within)
     found = pl.DataFrame(query.collect(chunk_rows=1, tick=0))
     assert multiset(found.rows()) == multiset(as_of(a, b, within).rows())
+
+
+@given(SEEDS)
+def test_under_load_what_is_shown_last_is_what_is_newest(seed: int) -> None:
+    chance = random.Random(seed)
+    a, b = table(chance), table(chance)
+    one, two = (
+        stream(lw.replay(each.with_columns(at=pl.col("ts").cast(pl.Float64)), arrival="at"), name)
+        for each, name in ((a, "a"), (b, "b"))
+    )
+    one, two = one.select("ts", "k", "v"), two.select("ts", "k", "v")
+    options: Any = {"tick": 0, "charge": lw.per_row(f"{chance.choice([0.1, 3, 40])} seconds")}
+    came = [*a.rows(), *b.rows()]
+    shown = by_key(pl.DataFrame(finished(one.union(two), **options).results()).rows(), 1)
+    newest = {key: max(row[0] for row in rows) for key, rows in by_key(came, 1).items()}
+    assert {key: rows[-1][0] for key, rows in shown.items()} == newest
+    assert all(rows == sorted(rows) for rows in shown.values())
+    shown = by_key(pl.DataFrame(finished(one.join(two, on="k"), **options).results()).rows(), 1)
+    both = by_key(pairs(a, b), 1)
+    assert shown.keys() == both.keys()
+    for key, rows in both.items():
+        assert shown[key][-1] == max(rows, key=lambda row: (row[0], row[3]))
+
+
+def test_a_window_over_a_union_counts_a_row_of_a_key_and_time_once() -> None:
+    a = pl.DataFrame([(1, "a", 1), (2, "a", 2), (3, "b", 3)], schema=SCHEMA, orient="row")
+    b = pl.DataFrame([(1, "a", 1), (2, "b", 5), (3, "b", 3)], schema=SCHEMA, orient="row")
+    both = stream(a, "a").union(stream(b, "b"))
+    answers = both.window(10).group_by("k").agg(n="count(*)", total="sum(v)")
+    assert sorted(pl.DataFrame(answers.collect()).rows()) == [
+        (0, 10, "a", 2, 3),
+        (0, 10, "b", 2, 8),
+    ]
 
 
 def as_of(a: pl.DataFrame, b: pl.DataFrame, within: int | None) -> pl.DataFrame:

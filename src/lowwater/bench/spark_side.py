@@ -22,6 +22,7 @@ ROCKSDB = f"{_STATES}.RocksDBStateStoreProvider"
 HDFS = f"{_STATES}.HDFSBackedStateStoreProvider"
 SETTINGS = {
     "spark.driver.memory": "4g",
+    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -Xss8m",  # a query stopped amid its work
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.streaming.numRecentProgressUpdates": "10000",

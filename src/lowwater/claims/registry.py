@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lowwater.claims import ets, oblivious, oop, ordered, update_memory
+from lowwater.claims import ets, oblivious, oop, ordered, updates
 from lowwater.claims.claim import Claim
 from lowwater.errors import OptionError, unknown_name
 
@@ -13,7 +13,7 @@ CLAIMS: tuple[Claim, ...] = (
     *ets.CLAIMS,
     *ordered.CLAIMS,
     *oblivious.CLAIMS,
-    update_memory.F16,
+    *updates.CLAIMS,
 )
 """Every claim that is run."""
 

@@ -96,14 +96,16 @@ def faults_at(load: float, keys: int, stale: dict[str, float]) -> list[str]:
 def judge(points: pl.DataFrame) -> Outcome:
     """The order of the queues at every load above 1."""
     faults, told = [], []
+    most = float(points["load"].max())  # type: ignore[arg-type]
     loaded = points.filter(pl.col("load") > 1)
-    for (load, keys), own in loaded.group_by("load", "keys", maintain_order=True):
+    for load, keys in loaded.select("load", "keys").unique(maintain_order=True).iter_rows():
+        own = loaded.filter(pl.col("load") == load, pl.col("keys") == keys)
         stale = dict(own.select("queue", "application_updates").iter_rows())
         faults += faults_at(load, keys, stale)
-        if load == points["load"].max():
+        if load == most:
             values = ", ".join(f"{NAMES[queue]} {stale[queue]:,.0f}" for queue in QUEUES)
             told.append(f"{keys} key{'s' if keys > 1 else ''}: {values}")
-    ours = f"at load {points['load'].max():g}, staleness in updates, {'; '.join(told)}"
+    ours = f"at load {most:g}, staleness in updates, {'; '.join(told)}"
     ours += f" DOES NOT HOLD: {'; '.join(faults)}" if faults else ""
 
     def plot(figure: Figure) -> None:

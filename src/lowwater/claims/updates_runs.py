@@ -63,6 +63,16 @@ def at_random(rates: Sequence[float], seconds: float, seed: int) -> pl.DataFrame
     return updates(np.arange(count) / total, keys)
 
 
+def in_turn(slow: int, fast: int, slower: int, rate: float, seconds: float) -> pl.DataFrame:
+    """Updates at equal distances, in rounds of all fast keys; a slow key, which updates so many
+    times less often, is in one of so many rounds, the next one in the next round."""
+    quick, rare = range(slow, slow + fast), range(slow)
+    cycle = [key for turn in range(slower) for key in (*quick, *rare[turn::slower])]
+    total = rate * (fast + slow / slower)
+    count = round(total * seconds)
+    return updates(np.arange(count) / total, np.resize(cycle, count))
+
+
 # ---- runs ----------------------------------------------------------------------------------
 
 

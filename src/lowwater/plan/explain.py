@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lowwater.plan.expecting import Rates, expected
+from lowwater.plan.explaining_updates import under_load
 from lowwater.plan.layout import lay_out
 from lowwater.plan.nodes import (
     DistinctNode,
@@ -77,7 +78,7 @@ def _walk(
     elif operator.stateful:
         spread = ", ".join(operator.partition) if operator.partition else "none (one partition)"
         lines.append(f"{inner}partitioned by: {spread}")
-    lines += [f"{inner}{line}" for line in _jointly(plan, operator)]
+    lines += [f"{inner}{line}" for line in (*_jointly(plan, operator), *under_load(operator))]
     if operator.name == "obliviousjoin":
         lines += [f"{inner}{line}" for line in predicted(operator.node, rates)]
     else:

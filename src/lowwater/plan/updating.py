@@ -212,8 +212,8 @@ def check_join(
     assert right.updates is not None
     if how != "inner":
         raise QueryError(
-            f"a {how} join of update streams would show a row for having no partner, and have"
-            " nothing to take it back with when one comes; a join of update streams is inner"
+            f"a {how} join of update streams would go by whether a row has a partner, which the"
+            " next update may change, and nothing takes back what was shown; join them inner"
         )
     if ordered:
         refuse_order(left)

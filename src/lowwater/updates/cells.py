@@ -29,7 +29,10 @@ class Entry:
 class Cell:
     """One key."""
 
-    __slots__ = ("account", "entries", "first", "gap", "key", "last", "newest", "number", "weight")
+    __slots__ = (
+        *("account", "entries", "first", "gap", "gaps"),
+        *("key", "last", "newest", "number", "weight"),
+    )
 
     def __init__(self, key: Key, weight: float, number: int):
         self.key, self.weight = key, weight
@@ -39,25 +42,25 @@ class Cell:
         self.first = 0
         self.last: int | None = None
         self.gap: float | None = None
+        self.gaps = 0
+        """Gaps that were averaged, as far as they count."""
         self.newest: int | None = None
         """The time of the newest row that was taken out of the queue."""
         self.account = Account()
 
     def seen(self, first: int, last: int, count: int, begun: int) -> None:
-        """Updates came between two times: measure how far apart they are."""
-        apart = first - (self.last if self.last is not None else begun)
-        if self.last is not None or apart > 0:
-            self._average(apart, 1)
-        if count > 1:
-            self._average((last - first) / (count - 1), count - 1)
+        """Updates came between two times: measure how far apart they are, the first from the one
+        before or, if there is none, from where the stream began."""
+        since = begun if self.last is None else self.last
+        gaps = count if self.last is not None or first > since else count - 1
+        if gaps:
+            self._average((last - since) / gaps, gaps)
         self.last = last
 
-    def _average(self, gap: float, count: int) -> None:
-        if self.gap is None:
-            self.gap = float(gap)
-            return
-        seen = min(self.account.updates + 1, RECENT)
-        self.gap += (gap - self.gap) * min(1.0, count / seen)
+    def _average(self, gap: float, gaps: int) -> None:
+        self.gaps = min(self.gaps + gaps, RECENT)
+        before = 0.0 if self.gap is None else self.gap
+        self.gap = before + (gap - before) * min(1.0, gaps / self.gaps)
 
     def saved(self) -> dict[str, Any]:
         """What it takes to go on."""
@@ -65,7 +68,7 @@ class Cell:
             "key": self.key,
             "first": self.first,
             "last": self.last,
-            "gap": self.gap,
+            "gap": (self.gap, self.gaps),
             "newest": self.newest,
             "account": self.account.saved(),
             "entries": [(e.location, e.arrival, e.ticks, e.port) for e in self.entries],
@@ -74,6 +77,6 @@ class Cell:
     def restore(self, saved: dict[str, Any]) -> None:
         """Go on from what :meth:`saved` gave."""
         self.first, self.last = saved["first"], saved["last"]
-        self.gap, self.newest = saved["gap"], saved["newest"]
+        (self.gap, self.gaps), self.newest = saved["gap"], saved["newest"]
         self.account = Account.restored(saved["account"])
         self.entries = deque(Entry(self, *each) for each in saved["entries"])

@@ -109,6 +109,7 @@ class QueueManager:
         """Every row waits in its order; some are shed where that is asked for."""
         keep: list[int] = []
         cells: list[Cell] = []
+        since = int(came.when[0]) if self.begun is None else self.begun
         keys = came.rows.select(self._by.key).rows() if self._by.key else None
         for at, when in enumerate(came.when.tolist()):
             cell = self._cell(keys[at] if keys is not None else ())
@@ -116,7 +117,7 @@ class QueueManager:
             if self._is_outdated(cell, tick) or (cell.entries and tick < cell.entries[-1].ticks[0]):
                 self.outdated += 1
                 continue
-            cell.seen(when, when, 1, self.begun or when)
+            cell.seen(when, when, 1, since)
             cell.account.arrived(when, replaced=False)
             if self._by.schedule == "shedding" and self._shed(when):
                 self.given_up += 1
@@ -168,6 +169,7 @@ class QueueManager:
         """The newest row of each key waits."""
         added: list[tuple[Cell, int, int]] = []
         changed: list[tuple[Entry, int]] = []
+        since = int(came.when[0]) if self.begun is None else self.begun
         for key, first, last, count, at in self._newest(came):
             cell = self._cell(key)
             tick = int(came.ticks[0][at])
@@ -175,7 +177,7 @@ class QueueManager:
                 self.outdated += count
                 continue
             begun, ended = int(came.when[first]), int(came.when[last])
-            cell.seen(begun, ended, count, self.begun or begun)
+            cell.seen(begun, ended, count, since)
             cell.account.arrived(begun, count)
             self.given_up += count - 1
             if cell.entries:

@@ -172,7 +172,7 @@ class Newest(Kernel):
     """Lets results out that are newer than what left of their key, one of each time.
 
     The time of a result is the greatest of the times in it; of several with the same one, that
-    with the newest partner is let out.
+    with the newest partner is let out. What left last is remembered, of each key.
     """
 
     rule: ClassVar[str] = "promises pass through"

@@ -6,6 +6,7 @@ import pytest
 
 import lowwater as lw
 from lowwater.pipeline.load import load_text
+from lowwater.updates.options import updates_of
 from tests.unit.pipeline.playing import SCHEMA, spec
 
 
@@ -96,9 +97,73 @@ def test_how_complete_a_learned_promise_is_may_be_a_parameter():
 
 
 @pytest.mark.parametrize(
+    ("clauses", "expected"),
+    [
+        ("UPDATE KEY k", {"key": "k"}),
+        ("UPDATE KEY (k)", {"key": "k"}),
+        ("UPDATE KEY (K, v) SCHEDULE fifo", {"key": ("k", "v"), "schedule": "fifo"}),
+        ("UPDATE KEY ()", {"key": ()}),
+        ("SCHEDULE IN-PLACE UPDATE KEY k", {"key": "k"}),
+        (
+            "UPDATE KEY k BUDGET '1 second' COMPLETE WITHIN '2 seconds' WINDOWS eager"
+            " SCHEDULE linecutting WEIGHTS ('GOOG' = 60, 'GM' = 1)",
+            {
+                "key": "k",
+                "budget": "1 s",
+                "complete_within": "2 s",
+                "windows": "eager",
+                "schedule": "linecutting",
+                "weights": {"GOOG": 60, "GM": 1},
+            },
+        ),
+        (
+            "UPDATE KEY k COMPLETE WITHIN 2 WINDOWS lazy BUDGET 500 ms FOLLOW",
+            {"key": "k", "complete_within": "2 s", "budget": "500 ms"},
+        ),
+        (
+            "UPDATE KEY k"
+            " WEIGHTS ('GOOG' = 1 minute, 'GM' = '1 hour', 'O''Hara' = INTERVAL '2' DAY)",
+            {"key": "k", "weights": {"GOOG": "1 min", "GM": "1 h", "O'Hara": "2 days"}},
+        ),
+        (
+            "UPDATE KEY (k, v) WEIGHTS (('GOOG', -1) = 2.5)",
+            {"key": ("k", "v"), "weights": {("GOOG", -1): 2.5}},
+        ),
+    ],
+)
+def test_a_stream_may_be_one_of_updates(clauses, expected):
+    text = f"CREATE STREAM S {SCHEMA} FROM 'csv:x' PROGRESS ORDERED BY ts {clauses};SELECT * FROM S"
+    pipeline = load_text(text)
+    made = pipeline.streams["S"]
+    assert made.declared.updates == updates_of(**expected)
+    assert made.node.spec.promise == "ts ordered"
+    assert pipeline.queries[0].plan.result.node.updates == made.declared.updates
+
+
+def test_how_updates_are_worked_on_may_be_parameters():
+    text = f"""
+        CREATE STREAM S {SCHEMA} FROM 'csv:x' PROGRESS ORDERED BY ts
+        UPDATE KEY k BUDGET :b COMPLETE WITHIN :c SECONDS WEIGHTS (:k = :w, 'b' = 1);
+        SELECT * FROM S
+    """
+    made = load_text(text, values={"b": "2 seconds", "c": 3, "k": "a", "w": 4}).streams["S"]
+    weights = {"a": 4, "b": 1}
+    assert made.declared.updates == updates_of(
+        "k", budget="2 s", complete_within="3 s", weights=weights
+    )
+
+
+def test_windows_are_a_unit_as_well_as_a_clause():
+    text = f"""
+        CREATE STREAM S {SCHEMA} FROM 'csv:x' PROGRESS ORDERED BY ts;
+        SELECT count(*) FROM S [RANGE 1 minute, FLUSH LAZY WITHIN 2 WINDOWS]
+    """
+    assert "within 2 windows" in load_text(text).queries[0].plan.result.detail
+
+
+@pytest.mark.parametrize(
     ("clauses", "message"),
     [
-        ("PROGRESS ORDERED BY ts UPDATE KEY k", "update streams are not there yet"),
         ("PROGRESS ORDERED BY ts PER CHANNEL k, v", "PER CHANNEL names one column"),
         ("PROGRESS ORDERED BY ts PER CHANNEL k PER GROUP v", "per channel or per group"),
         ("ORDERED BY ts IDLE ON DEMAND HEARTBEAT EVERY 1 SECOND", "or has a HEARTBEAT, not both"),
@@ -133,6 +198,32 @@ def test_how_complete_a_learned_promise_is_may_be_a_parameter():
         ("ORDERED BY ts LATE TO late", "LATE TO takes a text"),
         ("ORDERED BY ts UNIT fortnights", "unknown unit 'fortnights'"),
         ("ORDERED BY k", "a time is a TIMESTAMP"),
+        ("ORDERED BY ts UPDATE KEY (kk)", "unknown column 'kk'. Did you mean 'k'"),
+        ("ORDERED BY ts UPDATE KEY (k, k)", "UPDATE KEY names a column twice: k, k"),
+        ("ORDERED BY ts UPDATE KEY k UPDATE KEY v", "UPDATE KEY is given twice"),
+        ("ORDERED BY ts UPDATE KEY (k", "cannot read this"),
+        ("ORDERED BY ts SCHEDULE fifo", r"SCHEDULE is about updates: say by which UPDATE KEY \("),
+        ("ORDERED BY ts BUDGET 1 SECOND", "BUDGET is about updates"),
+        ("ORDERED BY ts UPDATE KEY k SCHEDULE linecuting", "Did you mean 'LINECUTTING'"),
+        ("ORDERED BY ts UPDATE KEY k SCHEDULE 5", "a word is missing: IN-PLACE, FIFO,"),
+        ("ORDERED BY ts UPDATE KEY k WINDOWS busy", "unknown WINDOWS 'BUSY'. Known: EAGER, LAZY"),
+        ("ORDERED BY ts UPDATE KEY k BUDGET 5 ROWS", "BUDGET takes a length of time"),
+        ("ORDERED BY ts UPDATE KEY k BUDGET 'soon'", "BUDGET"),
+        ("ORDERED BY ts UPDATE KEY k COMPLETE WITHIN 0", "COMPLETE WITHIN is a length of time"),
+        (
+            "ORDERED BY ts UPDATE KEY k COMPLETE WITHIN 1 SCHEDULE append",
+            "COMPLETE WITHIN says when rows are given up for newer ones, and SCHEDULE append never",
+        ),
+        ("ORDERED BY ts UPDATE KEY k WEIGHTS ('a')", "a weight is a key and a number"),
+        ("ORDERED BY ts UPDATE KEY k WEIGHTS ('a' = 1, 'a' = 2)", "WEIGHTS names a key twice"),
+        ("ORDERED BY ts UPDATE KEY k WEIGHTS ('a' = 0)", "weights are above zero"),
+        ("ORDERED BY ts UPDATE KEY k WEIGHTS ('a' = 1, 'b' = 1 hour)", "WEIGHTS are all numbers"),
+        ("ORDERED BY ts UPDATE KEY k WEIGHTS (('a', 'b') = 1)", "names no key of 1 column"),
+        (
+            "ORDERED BY ts UPDATE KEY k WEIGHTS (k = 1)",
+            "a key in WEIGHTS is a text, a whole number",
+        ),
+        ("ORDERED BY ts UPDATE KEY k WEIGHTS (7 = 1)", "WEIGHTS: 7 is no value of update key"),
     ],
 )
 def test_a_clause_that_cannot_be_is_refused_at_its_place(clauses, message):
@@ -158,7 +249,9 @@ def test_options_may_have_dots_and_quotes_and_equal_signs():
 @pytest.mark.parametrize(
     ("clauses", "underlined"),
     [
-        ("PROGRESS ORDERED BY ts UPDATE KEY k", "UPDATE KEY k"),
+        ("PROGRESS ORDERED BY ts UPDATE KEY k SCHEDULE in-line", "in-line"),
+        ("PROGRESS ORDERED BY ts UPDATE KEY k WEIGHTS (7 = 1)", "WEIGHTS (7 = 1)"),
+        ("PROGRESS ORDERED BY ts WINDOWS eager", "WINDOWS eager"),
         ("PROGRESS ORDERED BY ts PER CHANNEL k, v", "PER CHANNEL k, v"),
         ("PROGRESS ORDERED BY tss", "tss"),
         ("PROGRESS ORDERED BY ts RATE 5", "RATE 5"),

@@ -265,8 +265,8 @@ def test_keys_of_different_columns_are_joined_pair_by_pair() -> None:
 @pytest.mark.parametrize(
     ("options", "error", "says"),
     [
-        ({"how": "left"}, lw.QueryError, "a left join of update streams .* is inner"),
-        ({"how": "anti"}, lw.QueryError, "a anti join of update streams .* is inner"),
+        ({"how": "left"}, lw.QueryError, "a left join of update streams .* join them inner"),
+        ({"how": "anti"}, lw.QueryError, "a anti join of update streams .* join them inner"),
         ({"order": "adaptive"}, lw.QueryError, "the results of each key leave in order"),
         ({"memory": "1 MB"}, lw.OptionError, "one row of each key is kept"),
         ({"where": "price > nothing"}, lw.QueryError, "unknown column 'nothing'"),
@@ -300,6 +300,18 @@ def test_joins_of_joins_go_by_all_times() -> None:
     assert isinstance(node, nodes.NewestJoinNode)
     assert node.sides == (("first", "second"), ("ts",))
     assert node.stamps == ("first", "second", "ts")
+
+
+def test_a_key_may_be_named_by_any_column_that_equals_it() -> None:
+    named = trades("B").select("ts", name="symbol")
+    both = trades("A").join(named, on=[("symbol", "name")]).where("price > 0")
+    renamed = both.select("symbol", "ts", "ts_right", again="name")
+    for left, column in ((both, "name"), (renamed, "again"), (renamed, "symbol")):
+        node = left.join(trades("C"), on=[(column, "symbol")], suffix="_c").node
+        assert isinstance(node, nodes.NewestJoinNode)
+        assert node.on == (("symbol", "symbol"),)
+    near = trades("A").join(named, on=[("symbol", "name")], within="1 s")
+    assert key_of(near.join(trades("C"), on=[("name", "symbol")], suffix="_c")) == ("symbol",)
 
 
 def test_windows_and_unions_do_not_go_over_joins() -> None:
@@ -359,3 +371,61 @@ def test_queues_that_no_key_suits_stay_apart() -> None:
 def test_an_ordinary_stream_joins_where_the_queue_is() -> None:
     query = trades("A").join(plain(), on="symbol", within="1 s")
     assert stages(query) == [(["update", "join"], "by symbol")]
+
+
+# ---- in words ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({}, "the newest row of each symbol waits, older ones are given up"),
+        ({}, "next is the key that has waited longest"),
+        ({}, "a batch on Spark: as much as keeps answers freshest"),
+        ({"budget": "1 s"}, "a batch on Spark: 1 s of work"),
+        ({"schedule": "fifo"}, "next is the key whose newest update has waited longest"),
+        ({"schedule": "linecutting"}, "next is a key that is rarely updated, or else"),
+        ({"schedule": "auto"}, "next is the key whose service is worth most"),
+        ({"weights": {"a": 2}}, "next is the one whose waiting, times its weight, is greatest"),
+        ({"complete_within": "2 s"}, "given up, but none as long as none has to wait 2 s"),
+        ({"schedule": "append"}, "under load: everything waits its turn"),
+        ({"schedule": "shedding"}, "under load: a share is dropped at random"),
+        ({"update_key": ()}, "under load: the newest row of all waits"),
+        ({"update_key": ["symbol", "market"]}, "the newest row of each symbol and market waits"),
+    ],
+)
+def test_explain_says_what_a_queue_does_under_load(options: Any, says: str) -> None:
+    assert says in trades(**options).explain()
+
+
+def test_explain_says_where_a_queue_stands() -> None:
+    text = trades().where("price > 1").explain()
+    assert text.index("filter#2") < text.index("update#1") < text.index("source#0")
+    text = trades("A").where("price > 1").union(trades("B")).explain()
+    assert text.index("update#3  by symbol, in-place") < text.index("filter#1")
+    assert "stage 0: filter#1, update#3" in text
+    assert "rows go to buckets: by symbol" in text
+
+
+def test_explain_says_whom_a_union_believes() -> None:
+    a, b = trades("A"), trades("B")
+    assert "of a key and ts one row is shown, the first" in a.union(b).explain()
+    text = a.union(b, prefer=b).explain()
+    assert "the first, or that of B if it comes while the other waits" in text
+
+
+def test_explain_says_what_a_join_keeps() -> None:
+    text = trades("A").join(trades("B"), on=["symbol", "market"], where="price > 3").explain()
+    assert "newestjoin#4  the newest of each symbol, market, price > 3" in text
+    assert "keeps: the newest row of each symbol of both inputs" in text
+    text = trades("A").join(trades("B"), on="symbol", within="5 s").explain()
+    assert text.index("newest#5  of each symbol") < text.index("join#4  inner, ts from 5 s before")
+
+
+@pytest.mark.parametrize(
+    ("windows", "kind"), [("lazy", "complete window"), ("eager", "window that began")]
+)
+def test_explain_says_which_window_waits(windows: Any, kind: str) -> None:
+    stream = trades(windows=windows)
+    text = stream.window("5 s").group_by("symbol").agg(mean="avg(price)").explain()
+    assert f"under load: the newest {kind} of each symbol waits" in text

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import polars as pl
 import pytest
 
+from lowwater.state import by_key
 from lowwater.state.store import MemoryStore
 from lowwater.stream.element import End, GroupPunctuation, Punctuation
 from lowwater.updates.newest import Newest, NewestJoin, NewestShape
@@ -154,6 +156,35 @@ def test_promises_pass_and_what_was_shown_is_forgotten_at_the_end() -> None:
     assert kernel.on_group_punctuation(0, group) == [group]
     assert kernel.on_end(0) == [End()]
     assert kernel.store.rows == 0
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_of_many_keys_each_meets_its_own(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Step by step beside two dictionaries, whatever the slices keys are in."""
+    monkeypatch.setattr(by_key, "ROWS_PER_SLICE", 3)
+    chance = random.Random(seed)
+    kernel = join()
+    newest: list[dict[str, Row]] = [{}, {}]
+    for step in range(60):
+        port = chance.randint(0, 1)
+        times = [step - chance.randint(0, 3) for _ in range(chance.randint(1, 8))]
+        rows = [(time, f"k{chance.randint(0, 40)}", at) for at, time in enumerate(sorted(times))]
+        expected = []
+        for row in rows:
+            time, key, value = row
+            if key in newest[port] and newest[port][key][0] > time:
+                continue
+            newest[port][key] = row
+            if key in newest[1 - port]:
+                other, _, met_value = newest[1 - port][key]
+                pair = (key, time, other, value, met_value)
+                expected.append(pair if port == 0 else (key, other, time, met_value, value))
+        if chance.random() < 0.2:
+            again = NewestJoin(kernel.store, KEYED)
+            again.restore(kernel.snapshot())
+            kernel = again
+        assert met(kernel, port, *rows) == expected
+    assert kernel.store.rows == sum(map(len, newest))
 
 
 JOIN = (NewestJoin, KEYED), [(0, (1, "a", 1)), (1, (3, "a", 2)), (0, (2, "a", 5)), (1, (2, "a", 9))]

@@ -262,7 +262,9 @@ class Parser(ClauseParser):
             clause.set("share", self._parse_share())
         elif kind != "nothing":
             clause.set("expressions", self._parse_listed(words, kind))
-        return placed(self.expression(clause), token)
+        clause = placed(self.expression(clause), token)
+        clause.meta["end"] = self._prev.end
+        return clause
 
     def _parse_listed(self, words: str, kind: str) -> list[exp.Expr]:
         """What a clause lists: columns, a text, a word, or pairs."""

@@ -15,7 +15,7 @@ from lowwater.plan.sql import dialect
 from lowwater.plan.sql.query import Queries
 from lowwater.plan.sql.reading import place, statements, wrong
 from lowwater.plan.sql.scope import found
-from lowwater.plan.sql.updates import KEY, UPDATES, read_updates
+from lowwater.plan.sql.updates import KEY, UPDATES, in_clauses, read_updates
 from lowwater.plan.sql.values import Span, Values, rate, share, span, whole
 from lowwater.progress.contract import Learned, Unpromised
 from lowwater.updates.options import Updates
@@ -71,9 +71,8 @@ def read_script(
             try:
                 known[declared.name] = declare(declared)
             except LowwaterError as error:
-                said = getattr(error, "message", str(error))
-                clauses = tree.args["clauses"]
-                about = (each for each in clauses if said.upper().startswith(f"{each.this} "))
+                said = in_clauses(getattr(error, "message", str(error)))
+                about = (each for each in tree.args["clauses"] if _is_about(said, each.this))
                 raise wrong(said, text, *about, tree.args["location"], tree) from None
         elif isinstance(tree, exp.Create) and tree.kind == "VIEW":
             _refuse_again(tree.this.name, known, tree, text)
@@ -94,6 +93,10 @@ def read_script(
     if not planned:
         raise wrong("this pipeline has no query: it would do nothing", text)
     return planned
+
+
+def _is_about(said: str, clause: str) -> bool:
+    return said.upper().startswith((f"{clause} ", f"{clause}:"))
 
 
 def _refuse_again(name: str, known: Mapping[str, Node], tree: exp.Expr, text: str) -> None:

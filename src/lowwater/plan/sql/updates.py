@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
@@ -24,7 +25,7 @@ _OPTIONS = {
     "complete_within=": "COMPLETE WITHIN",
     "windows=": "WINDOWS",
 }
-"""How errors about them begin where they are no clauses."""
+"""What they are called where they are no clauses."""
 
 
 def read_updates(
@@ -49,15 +50,17 @@ def read_updates(
     try:
         return updates_of(tuple(key), **options)
     except OptionError as error:
-        message = str(error)
-        about = [given.get(name) for begin, name in _OPTIONS.items() if message.startswith(begin)]
-        raise wrong(_as_clauses(message), text, *about, given[KEY]) from None
+        message = in_clauses(str(error))
+        about = [clause for name, clause in given.items() if message.startswith(name)]
+        raise wrong(message, text, *about, given[KEY]) from None
 
 
-def _as_clauses(message: str) -> str:
+def in_clauses(message: str) -> str:
+    """What is said of the options of update streams, said of the clauses for them."""
     for option, name in _OPTIONS.items():
-        message = message.replace(option, f"{name} " if message.startswith(option) else name)
-    return message.replace("  ", " ")
+        message = re.sub(rf"\b{option}'([\w-]+)'", rf"{name} \1", message)
+        message = re.sub(rf"\b{option}", name, message)
+    return message
 
 
 def _word(clause: exp.Expr | None, known: Sequence[str], text: str) -> str | None:

@@ -1,4 +1,4 @@
--- Without a window the latest price is an update stream, which is not there yet
+-- An aggregate never ends without a window; the latest price is a row of an update stream
 -- given: Ticks
 
 SELECT symbol, last(price) FROM Ticks GROUP BY symbol

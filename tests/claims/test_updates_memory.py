@@ -6,20 +6,20 @@ import numpy as np
 import polars as pl
 import pytest
 
-from lowwater.claims import registry, update_memory
-from lowwater.claims.update_memory import KEYS, Queue, judge, prepared, run_one, updates
+from lowwater.claims import registry, updates_memory
+from lowwater.claims.updates_memory import KEYS, Queue, judge, prepared, run_one, updates
 from lowwater.updates.memory.on_demand import OnDemandMemory
 
 
 @pytest.fixture(scope="module")
 def table() -> pl.DataFrame:
-    outcome = update_memory.run(True)
+    outcome = updates_memory.run(True)
     assert outcome.holds, outcome.ours
     return outcome.table
 
 
 def test_the_claim_is_listed() -> None:
-    assert registry.find(["up-f16"]) == (update_memory.F16,)
+    assert registry.find(["up-f16"]) == (updates_memory.F16,)
 
 
 def test_rates_of_keys_are_as_skewed_as_asked() -> None:
@@ -29,7 +29,7 @@ def test_rates_of_keys_are_as_skewed_as_asked() -> None:
     assert skewed[0] / skewed[9] == pytest.approx(10**0.9, rel=0.1)
 
 
-@pytest.mark.parametrize("name", update_memory.MANAGERS)
+@pytest.mark.parametrize("name", updates_memory.MANAGERS)
 def test_a_key_that_waits_keeps_its_place_and_leaves_with_its_newest_row(name: str) -> None:
     queue = prepared(name)
     _, rows = updates(5, 0.0, 10)
@@ -63,12 +63,12 @@ def test_a_manager_that_keeps_locations_does_not_hold(monkeypatch: pytest.Monkey
             if int(locations[0]) % 2:
                 super().remove(locations)
 
-    monkeypatch.setitem(update_memory.MANAGERS, "paging", Leaking)
+    monkeypatch.setitem(updates_memory.MANAGERS, "paging", Leaking)
     runs = [
         run_one(name, theta, rate, 20)
         for theta in (0.0, 0.9)
         for rate in (20, 200)
-        for name in update_memory.MANAGERS
+        for name in updates_memory.MANAGERS
     ]
     outcome = judge(pl.DataFrame(runs))
     assert not outcome.holds
@@ -98,4 +98,4 @@ def test_it_is_drawn(table: pl.DataFrame) -> None:
 
 
 def test_an_empty_queue_gives_nothing() -> None:
-    assert Queue(OnDemandMemory(update_memory.SCHEMA)).dequeue() is None
+    assert Queue(OnDemandMemory(updates_memory.SCHEMA)).dequeue() is None

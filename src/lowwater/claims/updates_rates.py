@@ -1,0 +1,212 @@
+"""LINECUTTING against IN-PLACE where some keys update ten times less often (UpStream §5.3, Fig. 9).
+
+Ten keys, x of them slow. The paper does not say how updates come nor what stays the same while x
+grows. Here a fast key updates equally often whatever x is, and the load is 5 with ten fast keys.
+This reading is the one under which the paper's own words are true: with nearly all keys slow, all
+of them are slow enough to cut the line, and the line is one again. (If the load is kept at 5
+instead, ten slow keys update as often as ten fast ones would, and none of them cuts.) Each update
+is of a key drawn by the rates (§5.2 has it so), or the keys come in turn.
+
+Drawn keys make short runs differ: with eight slow keys the load is 1.4, and near 1 lines grow and
+shrink for long. Where the best x is can only be seen where keys come in turn; what is asked of
+drawn keys is that line cutting pays for all x between.
+
+Line cutters are slow by the paper's inequality and also clearly slower than others. By the
+inequality alone a fast key that meets one other looks slow half of the time, because its rate is
+measured: with drawn keys LINECUTTING is then 4 % worse than IN-PLACE at 7 slow keys and 13 % at 8.
+
+The other reading is drawn, too: with the load kept, slow keys together ask for up to 95 % of the
+time, those that cut leave the others next to nothing, and LINECUTTING is worse than IN-PLACE. What
+``auto`` does instead, serving the key that is worth most, is shown beside it in both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from lowwater.claims.claim import Claim, Outcome
+from lowwater.claims.drawing import note
+from lowwater.claims.updates_runs import COLOURS, NAMES, at_random, in_turn, watched
+from lowwater.updates.options import Schedule
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+KEYS, SLOWER, LOAD, COST = 10, 10, 5.0, 1.0
+QUEUES: tuple[Schedule, ...] = ("in-place", "linecutting", "auto")
+EQUAL = 0.01
+"""Ratios this near to 1 are 1."""
+NONE = 1e-9
+"""Seconds that come from rounding."""
+BEST = range(7, 10)
+"""Numbers of slow keys at which LINECUTTING should be best, where keys come in turn."""
+LAST = 8
+"""With more slow keys the load is below 1."""
+IN_TURN, DRAWN, KEPT = "in turn", "drawn", "drawn, load kept"
+
+
+RATE = LOAD / KEYS / COST
+"""Updates of a fast key a second."""
+
+
+def kept(slow: int) -> float:
+    """The same if the load is kept."""
+    return LOAD / COST / (KEYS - slow + slow / SLOWER)
+
+
+def drawn(slow: int, rate: float, seconds: float, seed: int) -> pl.DataFrame:
+    """Updates of keys drawn at random."""
+    rates = [rate / SLOWER] * slow + [rate] * (KEYS - slow)
+    return at_random(rates, seconds, seed)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A pattern of arrivals and the numbers of slow keys it is run with."""
+
+    pattern: str
+    slow: Sequence[int]
+    services: int
+    """Seconds a run takes, and so the most services it has."""
+    seeds: Sequence[int] = (1,)
+
+    def came(self, slow: int, seed: int) -> pl.DataFrame:
+        """The updates of a run."""
+        rate = kept(slow) if self.pattern == KEPT else RATE
+        seconds = self.services * COST
+        if self.pattern == IN_TURN:
+            return in_turn(slow, KEYS - slow, SLOWER, rate, seconds)
+        return drawn(slow, rate, seconds, seed)
+
+
+FULL = (
+    Part(IN_TURN, range(11), 400),
+    Part(DRAWN, (0, 2, 4, 6, 7, 8, 9, 10), 800, (1, 2)),
+    Part(KEPT, (0, 2, 4, 5, 6, 7, 8, 10), 300),
+)
+QUICK = (Part(IN_TURN, (0, 4, 8, 10), 120),)
+
+
+def measured(parts: Sequence[Part]) -> pl.DataFrame:
+    """All queues, the mean of several runs where keys are drawn."""
+    rows = []
+    for part in parts:
+        for slow in part.slow:
+            for seed in part.seeds:
+                came = part.came(slow, seed)
+                for queue in QUEUES:
+                    run = watched(came, queue, COST)
+                    application, waiting = run.averages()
+                    rows.append(
+                        {
+                            "arrivals": part.pattern,
+                            "slow": slow,
+                            "load": came.height * COST / part.services,
+                            "queue": queue,
+                            "queue_seconds": waiting,
+                            "application_seconds": application,
+                        }
+                    )
+    found = pl.DataFrame(rows)
+    return found.group_by("arrivals", "slow", "load", "queue", maintain_order=True).mean()
+
+
+Ratios = dict[int, float]
+
+
+def ratios(points: pl.DataFrame, pattern: str, queue: Schedule) -> Ratios:
+    """Queue staleness by the number of slow keys, in times IN-PLACE's; 1 if that has none."""
+    own = points.filter(pl.col("arrivals") == pattern)
+    wide = own.pivot("queue", index="slow", values="queue_seconds").sort("slow")
+    return {
+        slow: other / in_place if in_place > NONE else 1.0 + other
+        for slow, other, in_place in wide.select("slow", queue, "in-place").iter_rows()
+    }
+
+
+def faults_of(pattern: str, found: Ratios) -> list[str]:
+    """What is not as it should be."""
+    between = {slow: ratio for slow, ratio in found.items() if 0 < slow <= LAST}
+    least = min(found, key=lambda slow: found[slow])
+    checks: tuple[tuple[bool, Callable[[], str]], ...] = (
+        (abs(found[0] - 1) > EQUAL, lambda: f"{found[0]:.2f} with no slow keys"),
+        (abs(found[KEYS] - 1) > EQUAL, lambda: f"{found[KEYS]:.2f} with only slow keys"),
+        (max(between.values()) >= 1, lambda: f"up to {max(between.values()):.2f} between"),
+        (pattern == IN_TURN and least not in BEST, lambda: f"best with {least} slow keys"),
+    )
+    return [f"{text()} ({pattern})" for failed, text in checks if failed]
+
+
+def judge(points: pl.DataFrame) -> Outcome:
+    """The curve of the ratio, for both patterns of arrivals."""
+    patterns = points["arrivals"].unique(maintain_order=True).to_list()
+    curves = {pattern: ratios(points, pattern, "linecutting") for pattern in patterns}
+    autos = {pattern: ratios(points, pattern, "auto") for pattern in patterns}
+    faults, told = [], []
+    for pattern, found in curves.items():
+        if pattern != KEPT:
+            faults += faults_of(pattern, found)
+        told.append(f"{pattern}: {_spelled(found)}; auto {_spelled(autos[pattern])}")
+    ours = "; ".join(told)
+    ours += f" DOES NOT HOLD: {'; '.join(faults)}" if faults else ""
+
+    def plot(figure: Figure) -> None:
+        sides = figure.subplots(1, len(patterns), sharey=True, squeeze=False)[0]
+        for axes, pattern in zip(sides, patterns, strict=True):
+            _curve(axes, curves[pattern], autos[pattern])
+            axes.set_title(f"keys {pattern}", fontsize=10)
+        sides[0].set_ylabel("queue staleness, in times IN-PLACE's")
+        sides[0].legend(fontsize=9, loc="lower left")
+        worst = max(max(each.values()) for each in (*curves.values(), *autos.values()))
+        sides[0].set_ylim(0.4, worst + 0.1)
+        best = curves[IN_TURN]
+        least = min(best, key=lambda slow: best[slow])
+        figure.suptitle(
+            f"Letting slow keys cut the line takes off up to {1 - best[least]:.0%}"
+            + ("; not if they ask for all the time" if KEPT in curves else ""),
+            x=0.01,
+            ha="left",
+            fontsize=11,
+        )
+        note(sides[0], "Paper: 1 at x = 0 and x = 10, better between, best near x = 8 (load 5)")
+
+    return Outcome(ours, not faults, points, plot)
+
+
+def _spelled(found: Ratios) -> str:
+    least, most = (pick(found, key=lambda slow: found[slow]) for pick in (min, max))
+    worst = f", greatest {found[most]:.2f} at {most}" if found[most] > 1 + EQUAL else ""
+    return f"least {found[least]:.2f} at {least}{worst}"
+
+
+def _curve(axes: Axes, linecutting: Ratios, auto: Ratios) -> None:
+    sides: tuple[tuple[Schedule, Ratios], ...] = (("linecutting", linecutting), ("auto", auto))
+    for queue, found in sides:
+        style = "o-" if queue == "linecutting" else "s--"
+        axes.plot(
+            list(found), list(found.values()), style, color=COLOURS[queue], label=NAMES[queue]
+        )
+    axes.axhline(1, color=COLOURS["in-place"], lw=1)
+    axes.set_xlabel("slow keys of 10")
+    axes.grid(alpha=0.3)
+
+
+def run(quick: bool) -> Outcome:
+    """Both patterns; the quick variant has only keys that come in turn."""
+    return judge(measured(QUICK if quick else FULL))
+
+
+F9 = Claim(
+    "UP-F9",
+    "line cutting, the number of slow keys varied",
+    "LINECUTTING / IN-PLACE, 10 keys, x of them 10 × slower, load 5: 1 at x = 0 and x = 10, better"
+    " between, best near x = 8",
+    f"that, in queue staleness: within {EQUAL:.0%} of 1 at both ends, below 1 for all x up to"
+    f" {LAST}, keys in turn and drawn; best at {BEST[0]} … {BEST[-1]} where they come in turn",
+    run,
+)

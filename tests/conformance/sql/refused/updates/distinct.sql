@@ -1,0 +1,7 @@
+-- Of a key and time there is one row anyhow
+-- given: Trades
+
+SELECT DISTINCT symbol, ts FROM Trades
+
+--- error at 1:8
+distinct over an update stream ... of a key and time there is one
