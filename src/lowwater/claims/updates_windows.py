@@ -23,7 +23,7 @@ import polars as pl
 
 from lowwater.claims.claim import Claim, Outcome
 from lowwater.claims.drawing import note
-from lowwater.claims.update_windows_runs import COLOURS, NAMES, Rows, Way, seen
+from lowwater.claims.updates_windows_runs import COLOURS, NAMES, Rows, Way, seen
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

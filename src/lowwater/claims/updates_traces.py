@@ -25,7 +25,7 @@ import polars as pl
 
 from lowwater.claims.claim import Claim, Outcome
 from lowwater.claims.drawing import note
-from lowwater.claims.update_windows_runs import COLOURS, NAMES, Rows, Way, engine_of
+from lowwater.claims.updates_windows_runs import COLOURS, NAMES, Rows, Way, engine_of
 from lowwater.engines.embedded.clock import PerRow, VirtualClock
 from lowwater.operators.kernel import Kernel
 from lowwater.operators.window_state import START
