@@ -268,6 +268,8 @@ def _trace(axes: Axes, way: Way, own: pl.DataFrame) -> None:
     axes.plot(times, values, color=COLOURS[way], lw=2)
     axes.set_ylabel(f"{NAMES[way]}: staleness")
     axes.set_ylim(-3.5, 12)
+    axes.set_xticks(range(1, 25, COST))
+    axes.set_yticks(range(0, 13, 3))
     axes.grid(alpha=0.3)
 
 

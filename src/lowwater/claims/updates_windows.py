@@ -121,6 +121,7 @@ def _plot_size(figure: Figure, points: pl.DataFrame) -> None:
         axes.legend(fontsize=9)
     sides[0].set_ylabel("application staleness [s]")
     sides[1].set_yscale("log")
+    sides[1].set_ylim(bottom=0.2)
     figure.suptitle(
         "One key: windows worked on as they come are freshest; all windows fall behind",
         x=0.01,
@@ -195,10 +196,10 @@ def judge_orders(points: pl.DataFrame) -> Outcome:
         if wrong:
             faults.append(f"{order}: EAGER is {'worse' if better else 'better'} at sizes {wrong}")
         told.append(f"{order} {min(found.values()):.2f}–{max(found.values()):.2f}")
-    together = points.filter(pl.col("over_by") == ALL)["ratio"]
+    together = points.filter(pl.col("over_by") == ALL)["ratio"].to_list()
     ours = (
         f"EAGER / LAZY, windows over by a key's own rows: {', '.join(told)}; by all rows:"
-        f" {together.min():.2f}–{together.max():.2f} in all orders"
+        f" {min(together):.2f}–{max(together):.2f} in all orders"
     )
     ours += f" DOES NOT HOLD: {'; '.join(faults)}" if faults else ""
     return Outcome(ours, not faults, points, lambda figure: _plot_orders(figure, points))

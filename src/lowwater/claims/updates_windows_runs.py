@@ -58,7 +58,7 @@ class Rows:
     @property
     def arrived(self) -> Seconds:
         """When rows come, one a second."""
-        return 1.0 + np.arange(len(self.ticks))
+        return np.arange(1, len(self.ticks) + 1, dtype=np.float64)
 
     def stream(self, way: Way) -> lw.Stream:
         """The update stream of these rows."""
