@@ -8,6 +8,8 @@ from lowwater.claims import (
     updates_queues,
     updates_rates,
     updates_staleness,
+    updates_traces,
+    updates_windows,
 )
 from lowwater.claims.claim import Claim
 
@@ -16,6 +18,9 @@ CLAIMS: tuple[Claim, ...] = (
     updates_staleness.F5,
     updates_queues.F7,
     updates_rates.F9,
+    updates_traces.F12,
+    updates_windows.F13,
+    updates_windows.F14,
     updates_memory.F16,
 )
 """In the order of the paper."""

@@ -25,7 +25,9 @@ from lowwater.stream.element import END_OF_TIME, Chunk, Element
 from lowwater.stream.time_domain import TimeDomain
 from lowwater.stream.window import WindowSpec
 from lowwater.updates.dice import throw
+from lowwater.updates.manager import RECENT
 from lowwater.updates.options import Key, Updates
+from lowwater.updates.rate import Rate
 from lowwater.updates.staleness import Account
 from lowwater.updates.windows.cells import WindowCell
 from lowwater.updates.windows.due import Due
@@ -35,8 +37,6 @@ from lowwater.updates.windows.spreading import by_key
 from lowwater.updates.windows.window_queue import WindowQueue
 
 WAITING = "waiting"
-LEARNING = 0.05
-"""How much the last gap between rows counts in what it is believed to be."""
 
 
 class Shown(NamedTuple):
@@ -91,8 +91,7 @@ class AppendWindows(WindowQueue):
         self._in_work: list[Shown] = []
         self._left = 0
         self._first: int | None = None
-        self._last: int | None = None
-        self._gap = 0.0
+        self._rate = Rate()
         self._fates: dict[tuple[int, int], bool] = {}
         self._thrown = 0
 
@@ -116,7 +115,8 @@ class AppendWindows(WindowQueue):
         at, starts = self._marking.spread(ticks)
         counts = np.bincount(at, minlength=rows.height)
         if self._by.schedule == "shedding":
-            kept = self._kept(owners[at], starts, counts, when)
+            self._rate.seen(len(at), int(when[-1]), self._span)
+            kept = self._kept(owners[at], starts, int(when[-1]))
             at, starts = at[kept], starts[kept]
             counts = np.bincount(at, minlength=rows.height)
         if len(at):
@@ -130,23 +130,31 @@ class AppendWindows(WindowQueue):
             cell = self._cells[key] = WindowCell(key, 1.0, len(self._cells), self._window)
         return cell
 
-    def _kept(self, owners: Ticks, starts: Ticks, counts: Ticks, when: Ticks) -> NDArray[np.bool_]:
+    def _kept(self, owners: Ticks, starts: Ticks, now: int) -> NDArray[np.bool_]:
         """Which rows leave, of rows with windows: those of windows that are not dropped."""
-        for came, windows in zip(when.tolist(), counts.tolist(), strict=True):
-            if self._last is not None:
-                self._gap += ((came - self._last) / windows - self._gap) * LEARNING
-            self._last = came
         pairs = zip(owners.tolist(), starts.tolist(), strict=True)
-        return np.array([self._fate(pair) for pair in pairs], bool)
+        return np.array([self._fate(pair, now) for pair in pairs], bool)
 
-    def _fate(self, window: tuple[int, int]) -> bool:
+    def _fate(self, window: tuple[int, int], now: int) -> bool:
         """Whether a window of a key is worked on; so many are that there is time for them."""
         fate = self._fates.get(window)
         if fate is None:
             self._thrown += 1
-            load = self._pace.cost / self._gap if self._gap > 0 else 1.0
+            load = self._load(now)
             fate = self._fates[window] = load <= 1 or throw(self._thrown) < 1 / load
         return fate
+
+    @property
+    def _span(self) -> float:
+        """Over how long rates are measured."""
+        return RECENT * self._window.overlap * self._pace.cost
+
+    def _load(self, now: int) -> float:
+        """How much more work comes than can be done; as if there were time for one window of each
+        row while nobody knows what a row costs."""
+        if not self._pace.cost:
+            return self._window.overlap
+        return self._rate.now(now, self._span) * self._pace.cost
 
     def _promised(self, mark: int) -> list[Element]:
         now = self._now()
@@ -263,7 +271,7 @@ class AppendWindows(WindowQueue):
             "items": [(isinstance(each, _Rows), tuple(each)) for each in self._items],
             "slice": self._slice,
             "progress": self._progress.saved(),
-            "gap": (self._first, self._last, self._gap),
+            "rate": (self._first, self._rate.saved()),
             "fates": (dict(self._fates), self._thrown),
         }
 
@@ -276,7 +284,8 @@ class AppendWindows(WindowQueue):
         self._items = deque(_item(*each) for each in saved["items"])
         self._slice = saved["slice"]
         self._progress.restore(saved["progress"])
-        self._first, self._last, self._gap = saved["gap"]
+        self._first, rate = saved["rate"]
+        self._rate.restore(rate)
         fates, self._thrown = saved["fates"]
         self._fates = dict(fates)
 

@@ -1,0 +1,60 @@
+"""When a mark was reached: worked out from the rows a promise follows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lowwater.stream.element import BEGINNING, END_OF_TIME
+from lowwater.updates.windows.progress import Progress
+
+
+def came(progress: Progress, *rows: tuple[int, int]) -> None:
+    ticks, when = (np.array(each) for each in zip(*rows, strict=True))
+    progress.came(ticks, when)
+
+
+def test_a_mark_is_reached_with_the_row_that_reaches_it() -> None:
+    progress = Progress()
+    came(progress, (3, 10), (5, 20), (4, 25), (9, 30))
+    progress.promised(9, 99)
+    assert [progress.when(mark) for mark in (1, 3, 4, 5, 6, 9)] == [10, 10, 20, 20, 30, 30]
+
+
+def test_the_same_within_a_bound_and_where_rows_say_what_follows() -> None:
+    for ahead in (-3, 1):
+        progress = Progress()
+        came(progress, (3, 10), (5, 20))
+        came(progress, (9, 30))
+        progress.promised(9 + ahead, 99)
+        assert [progress.when(mark + ahead) for mark in (3, 4, 9)] == [10, 20, 30]
+
+
+def test_a_promise_without_rows_is_reached_when_it_is_made() -> None:
+    progress = Progress()
+    assert progress.mark == BEGINNING
+    came(progress, (3, 10))
+    progress.promised(3, 11)
+    progress.promised(8, 50)
+    assert (progress.mark, progress.when(8)) == (8, 50)
+    came(progress, (9, 60))
+    progress.promised(END_OF_TIME, 70)
+    assert progress.when(10) == 70, "the end completes what no row did"
+
+
+def test_what_is_promised_of_keys_is_reached_with_the_last_row() -> None:
+    progress = Progress()
+    came(progress, (3, 10), (5, 20))
+    progress.heard(99)
+    assert progress.when(4) == 20
+    progress.heard(99)
+    assert progress.when(4) == 99
+
+
+def test_it_goes_on_from_what_was_saved() -> None:
+    progress, again = Progress(), Progress()
+    came(progress, (3, 10), (5, 20))
+    again.restore(progress.saved())
+    for each in (progress, again):
+        came(each, (4, 25), (9, 30))
+        each.promised(8, 99)
+    assert [progress.when(mark) for mark in (2, 4, 8)] == [again.when(mark) for mark in (2, 4, 8)]
