@@ -10,7 +10,15 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from lowwater.bench import BENCHMARKS, PARTS, run, spark_closes, spark_oblivious, spark_ordered
+from lowwater.bench import (
+    BENCHMARKS,
+    PARTS,
+    run,
+    spark_closes,
+    spark_oblivious,
+    spark_ordered,
+    spark_updates,
+)
 from lowwater.bench.many_groups import QUERIES, millis
 from lowwater.bench.spark_compare import agreement
 from lowwater.bench.spark_data import BEGIN, Flow, write_files
@@ -120,7 +128,7 @@ def test_descendants_of_a_process_and_what_they_used():
 
 def test_parts_can_be_named_and_others_are_refused():
     large = {"W1", "W2", "W3", "W4", "growth"}
-    assert large | {"closes", "small", "groups", "ordered", "oblivious"} == set(PARTS)
+    assert large | {"closes", "small", "groups", "ordered", "oblivious", "updates"} == set(PARTS)
     assert not set(PARTS) & set(BENCHMARKS)
     with pytest.raises(OptionError, match="W9"):
         run(["W9"])
@@ -258,3 +266,15 @@ def test_what_is_kept_is_read_off_in_the_end_and_half_way():
     assert spark_oblivious.kept_rows(ran, 1.0) == 400
     assert spark_oblivious.kept_rows(ran, 0.5) == 100
     assert spark_oblivious.kept_bytes(ran) == 32
+
+
+def test_staleness_of_what_was_handed_over_is_the_age_of_the_oldest_update_not_seen():
+    """Key 0 is updated at 0 and 2, and shown at 4 and 6 seconds; key 1 at 1, and never shown."""
+    came = [(0.0, 0), (1.0, 1), (2.0, 0)]
+    shown = [(4.0, 0, 0), (6.0, 0, 2)]
+    one = 4 * 4 / 2 + (4 * 4 - 2 * 2) / 2
+    two = 7 * 7 / 2
+    found = spark_updates.staleness(came, shown, 0.0, 8.0)
+    assert found == pytest.approx((one + two) / spark_updates.KEYS / 8)
+    late = spark_updates.staleness(came, shown, 6.0, 8.0)
+    assert late == pytest.approx((7 * 7 - 5 * 5) / 2 / spark_updates.KEYS / 2)

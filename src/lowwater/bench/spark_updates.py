@@ -113,21 +113,20 @@ def staleness(
     events = [(at, 0, key, number) for number, (at, key) in enumerate(came)]
     events += [(at, 1, key, number) for at, key, number in shown]
     accounts = {key: Account() for key in range(KEYS)}
-    areas = dict.fromkeys(accounts, 0.0)
-    measuring = False
-    for at, kind, key, number in sorted(events):
+    before: dict[int, float] | None = None
+    for at, kind, key, number in [*sorted(events), (float("inf"), 0, 0, 0)]:
+        if before is None and at > begun:
+            before = {k: each.application.area(_ns(begun)) for k, each in accounts.items()}
         if at > end:
             break
-        if at > begun and not measuring:
-            measuring = True
-            areas = {k: each.application.area(_ns(begun)) for k, each in accounts.items()}
         account = accounts[key]
         if kind == 0:
             account.arrived(_ns(at), replaced=False)
         else:
             account.taken(_ns(at), _ns(came[number][0]))
             account.shown(_ns(at))
-    grown = [accounts[key].application.area(_ns(end)) - before for key, before in areas.items()]
+    assert before is not None
+    grown = [accounts[key].application.area(_ns(end)) - area for key, area in before.items()]
     return sum(grown) / KEYS / (end - begun)
 
 
