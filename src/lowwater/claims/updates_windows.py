@@ -8,10 +8,10 @@ With ten keys it depends on who says that a window is over (Fig. 14). In the pap
 do: a row at or after the end. A tick is then the time in which ten rows come, one of each key if
 they come in turn. Drawn at random, keys leave gaps: EAGER has to wait for the row that ends the
 window it has begun to work on, and finds newer ones over with it, while LAZY takes the newest of
-these. The longer windows are the less gaps matter, in the paper as well; here the two are as good at
-about six ticks, because a window that only waits to be closed is closed at once. Where time goes on
-for all keys together, as it does here unless a stream is declared with ``groups=``, gaps hold nobody
-up, and EAGER is better in any order; that is measured beside it.
+these. The longer windows are, the less gaps matter, in the paper as well; here the two are about as
+good from six ticks on. Where time goes on for all keys together, as it does here unless a stream is
+declared with ``groups=``, gaps hold nobody up, and EAGER is better in any order; that is measured
+beside it.
 """
 
 from __future__ import annotations
