@@ -92,8 +92,7 @@ class LoadedRun:
         self._now = times[0] if times else 0
         ended = False
         while True:
-            if self._restarts and self._fate.random() < 0.3:
-                self._restart()
+            self._maybe_restart()
             due = sum(each <= self._now for each in times)
             while at < due:
                 size = min(self._cuts.randint(1, 5), due - at)
@@ -102,6 +101,7 @@ class LoadedRun:
             if at == table.height and not ended:
                 ended, self.ended_at = True, self.now
                 self._emit(self._source, End())
+            self._maybe_restart()
             if not self._work() and at == table.height:
                 break
             if not self.queue.more and at < table.height:
@@ -130,6 +130,10 @@ class LoadedRun:
         if self._mode == "batches":
             self._restart()
         return True
+
+    def _maybe_restart(self) -> None:
+        if self._restarts and self._fate.random() < 0.3:
+            self._restart()
 
     def _restart(self) -> None:
         for operator in self.plan.operators:

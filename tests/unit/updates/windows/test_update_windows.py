@@ -133,6 +133,14 @@ def test_at_the_end_the_newest_windows_leave_and_nothing_is_left() -> None:
     assert (run.kernel.held, run.store.rows) == ((0, 0), 0)
 
 
+def test_a_row_may_make_an_earlier_window_the_first_to_end() -> None:
+    run = Driven(2, 2)
+    run.rows((5, "a"))
+    run.rows((2, "a"))
+    run.promise(4)
+    assert run.work()[0] == (2, "a", 2)
+
+
 def test_rows_between_windows_are_in_none() -> None:
     run = Driven(2, 5)
     run.rows((3, "a"), (4, "a"))
@@ -160,8 +168,9 @@ def test_rows_leave_as_they_come_and_a_window_closes_when_it_is_complete() -> No
 
 def test_a_window_that_begins_takes_the_place_of_one_that_waits() -> None:
     run = Driven(3, 1, windows="eager")
-    run.rows((0, "a"), (1, "a"))
-    run.rows((2, "a"))
+    run.rows((0, "a"))
+    run.rows((0, "a"), (1, "a"), (2, "a"))
+    assert run.kernel.held[0] == 1, "only rows of the newest window are kept"
     assert run.work() == [(2, "a", 2)]
     run.rows((3, "a"), (4, "a"), (5, "a"))
     assert run.work() == [(2, "a", 3), (2, "a", 4)], "the window that was begun is finished first"
@@ -209,10 +218,12 @@ def test_windows_that_only_wait_to_be_closed_are_closed_together() -> None:
     assert [run.work()[0][1] for _ in range(3)] == ["a", "b", "c"]
     assert not run.kernel.more
     run.promise(2)
+    run.rows((2, "d"))
     elements = run.kernel.go_on()
     assert (left(elements), told_by(elements)) == ([], {"window_start": 2, "window_end": 4})
     run.kernel.answered(0, 0)
-    assert run.kernel.about()["windows shown"] == 2
+    assert run.kernel.about()["windows shown"] == 2, "and d has not been waited for"
+    assert run.work() == [(2, "d", 2)]
 
 
 # ---- all of them ---------------------------------------------------------------------------
@@ -257,6 +268,24 @@ def test_what_is_promised_of_a_key_completes_its_windows_alone() -> None:
         0, GroupPunctuation("ts", pl.DataFrame({"k": ["a"], MARK: [7]}))
     )
     assert left(later) == [("over", "a", 6)]
+    again = GroupPunctuation("ts", pl.DataFrame({"k": ["a"], MARK: [7]}))
+    assert run.kernel.on_group_punctuation(0, again) == [], "nothing is promised twice"
+
+
+def test_windows_of_a_key_are_complete_when_its_own_row_came() -> None:
+    run = Driven(2, 2)
+    run.rows((0, "a"))
+    run.kernel.on_group_punctuation(
+        0, GroupPunctuation("ts", pl.DataFrame({"k": ["a"], MARK: [0]}))
+    )
+    for run.now, tick in ((1, 0), (5, 2), (7, 3)):
+        run.rows((tick, "b"))
+    run.now = 9
+    run.kernel.on_group_punctuation(
+        0, GroupPunctuation("ts", pl.DataFrame({"k": ["b"], MARK: [3]}))
+    )
+    told = run.kernel.staleness().by_key
+    assert (told["b",].now, told["a",].now) == (9 - 5, 0)
 
 
 def test_it_asks_for_the_end_of_the_first_window() -> None:
@@ -291,7 +320,9 @@ def test_windows_are_shed_so_that_there_is_time_for_the_others() -> None:
     for cost, share in ((0.1, 1.0), (0.5, 0.5), (1.0, 0.25)):
         run = query.run(tick=0, clock="virtual", charge=lw.per_row(f"{cost} seconds"))
         run.await_termination()
-        assert run.metrics().rows_out / 600 == pytest.approx(share, rel=0.15)
+        metrics = run.metrics()
+        assert metrics.rows_out / 600 == pytest.approx(share, rel=0.15)
+        assert metrics.operator("update windows").about["windows shown"] == metrics.rows_out
 
 
 # ---- in a query ----------------------------------------------------------------------------
