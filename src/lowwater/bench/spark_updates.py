@@ -215,7 +215,8 @@ def _latest(writer: Any, shown: Shown) -> Any:
 
     def latest(rows: Any, _: int) -> None:
         newest = F.max_by(F.struct("ts", "key", "number"), "number").alias("newest")
-        kept = rows.groupBy("key").agg(newest).select("newest.*")
+        spread = rows.repartition(2, "key")  # a task for each core, however little there is to do
+        kept = spread.groupBy("key").agg(newest).select("newest.*")
         shown.take(kept.mapInArrow(_worked, SCHEMA))
 
     return writer.foreachBatch(latest)
