@@ -106,6 +106,7 @@ PROMISES: dict[str, dict[str, Any]] = {
     "strict": {"progress": lw.punctuated("done")},
     "groups": {"progress": lw.within(4), "groups": "k"},
     "none": {"progress": lw.unpromised()},
+    "alone": {"progress": lw.ordered(), "groups": "k"},
 }
 
 
@@ -113,7 +114,7 @@ def _table(chance: random.Random, promise: str) -> pl.DataFrame:
     """Rows in the order and with the disorder that is promised."""
     count, step = chance.randint(1, 60), chance.choice([0.4, 1.0, 2.5])
     keys: list[str | None] = ["a", "b", "c", "d"][: chance.randint(1, 4)]
-    if promise != "groups" and chance.random() < 0.3:
+    if promise not in ("groups", "alone") and chance.random() < 0.3:
         keys.append(None)
     rows = []
     behind = dict.fromkeys(keys, 0)
@@ -267,9 +268,11 @@ def areas(case: Case, run: LoadedRun) -> dict[tuple[Any, ...], float]:
     """The integral of staleness of each key, by its definition: how long ago the first window was
     complete that is newer than the newest that is shown."""
     complete: dict[tuple[Any, ...], dict[int, float]] = defaultdict(dict)
-    arrivals = list(zip(case.table["ts"], case.table["arrived"], strict=True))
+    strict, alone = case.promise is PROMISES["strict"], case.promise is PROMISES["alone"]
+    arrivals = list(case.table.select("ts", "arrived", "k").iter_rows())
     for row in case.batch():
-        ended = next((at for ts, at in arrivals if ts + 1 >= row[1]), run.ended_at)
+        own = [(ts, at) for ts, at, k in arrivals if not alone or (k,) == key_of(case, row)]
+        ended = next((at for ts, at in own if ts + strict >= row[1]), run.ended_at)
         complete[key_of(case, row)][row[0]] = ended
     return {key: area(case, run, key, windows) for key, windows in complete.items()}
 
@@ -293,7 +296,11 @@ def _is_of(case: Case, row: dict[str, Any], key: tuple[Any, ...]) -> bool:
 @given(SEEDS, st.sampled_from(SCHEDULES))
 def test_staleness_is_what_its_definition_says(seed: int, schedule: str) -> None:
     case = Case.drawn(seed, schedule=schedule)
-    case.table, case.promise = _table(random.Random(seed), "strict"), PROMISES["strict"]
+    alone = seed % 2 and schedule not in PLAIN
+    promise = "alone" if alone else "strict"
+    case.table, case.promise = _table(random.Random(seed), promise), PROMISES[promise]
+    if alone:
+        case.key = case.groups = ("k",)
     if schedule in PLAIN:  # what comes at the same time is then taken to be shown together
         apart = pl.col("arrived") + 0.001 * pl.int_range(pl.len())
         case.table = case.table.with_columns(apart)

@@ -9,6 +9,7 @@ from lowwater.stream.window import WindowSpec
 from lowwater.updates.cells import Cell
 from lowwater.updates.options import Key
 from lowwater.updates.windows.open_windows import OpenWindows
+from lowwater.updates.windows.progress import Progress
 from lowwater.updates.windows.states import KeyState
 
 
@@ -31,8 +32,8 @@ class WindowCell(Cell):
     """One key."""
 
     __slots__ = (
-        *("begun", "committed", "due", "fresh", "mark", "since", "states", "told", "waiting"),
-        "windows",
+        *("begun", "committed", "due", "fresh", "mark", "progress", "since", "states", "told"),
+        *("waiting", "windows"),
     )
 
     def __init__(self, key: Key, weight: float, number: int, window: WindowSpec):
@@ -42,6 +43,8 @@ class WindowCell(Cell):
         """When the first of these ends."""
         self.mark = BEGINNING
         """What is promised of this key alone."""
+        self.progress: Progress | None = None
+        """How far its own rows have come, where keys are promised each by itself."""
         self.begun: int | None = None
         """The newest start of which a row came; of one that works on windows as they begin."""
         self.waiting: Update | None = None
@@ -71,6 +74,7 @@ class WindowCell(Cell):
             "runs": tuple(self.windows.runs),
             "due": self.due,
             "mark": self.mark,
+            "progress": self.progress and self.progress.saved(),
             "begun": self.begun,
             "waiting": self.waiting and self.waiting.start,
             "committed": self.committed and self.committed.start,
@@ -83,6 +87,9 @@ class WindowCell(Cell):
         super().restore(saved)
         self.windows.runs = list(saved["runs"])
         self.due, self.mark, self.begun = saved["due"], saved["mark"], saved["begun"]
+        if saved["progress"] is not None:
+            self.progress = Progress()
+            self.progress.restore(saved["progress"])
         waiting, committed = saved["waiting"], saved["committed"]
         self.waiting = None if waiting is None else Update(waiting)
         self.committed = None if committed is None else Update(committed)

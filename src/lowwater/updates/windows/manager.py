@@ -90,15 +90,19 @@ class WindowManager:
     # ---- enqueue ---------------------------------------------------------------------------
 
     def enqueue(self, rows: Chunk, ticks: Ticks, when: Ticks) -> None:
-        """Take rows in, all of which are in windows."""
+        """Take rows in; those between windows only show how far the stream has come."""
+        self.progress.came(ticks, when)
         if self.begun is None:
             self.begun = int(when[0])
+        inside = ticks % self._window.slide < self._window.range
         parts: list[tuple[int, Ticks]] = []
         for key, at in by_key(rows, self._by.key):
-            cell = self._cell(key)
-            cell.windows.add(ticks[at])
-            self._due.watch(cell)
-            parts += self._kept(cell, at, ticks[at], when[at])
+            own = at[inside[at]]
+            if len(own) or key in self.cells:
+                cell = self._cell(key)
+                if cell.progress is not None:
+                    cell.progress.came(ticks[at], when[at])
+                parts += self._needed(cell, own, ticks[own], when[own])
         parts = [part for part in parts if len(part[1])]
         if parts:
             order = np.concatenate([at for _, at in parts])
@@ -110,14 +114,19 @@ class WindowManager:
         if cell is None:
             weight = self._weights.get(key, self._by.other_weight)
             cell = self.cells[key] = WindowCell(key, weight, len(self.cells), self._window)
+            cell.progress = Progress() if self._marks else None
             for names, marks in self._marks.items():
                 cell.mark = max(cell.mark, marks.get(self._part(key, names), BEGINNING))
         return cell
 
-    def _kept(
+    def _needed(
         self, cell: WindowCell, at: Ticks, ticks: Ticks, when: Ticks
     ) -> Iterator[tuple[int, Ticks]]:
-        """The rows that are needed, by buffer."""
+        """The rows that windows need, by buffer; what else follows from them is noted."""
+        if not len(at):
+            return
+        cell.windows.add(ticks)
+        self._due.watch(cell)
         if not self._eager:
             yield cell.enqueue_buffer, at
             return
@@ -168,13 +177,13 @@ class WindowManager:
         """Windows that end by a mark are complete."""
         self.progress.promised(mark, now)
         for cell, runs in self._due.complete(mark):
-            self._complete(cell, runs)
+            self._complete(cell, runs, self.progress)
 
     def promised_of(
         self, names: tuple[str, ...], marks: Mapping[Key, int], now: int
     ) -> list[WindowCell]:
         """Windows of keys are complete, which are named by some of their columns; these keys."""
-        self.progress.heard(now)
+        came = self.progress.heard(now)
         self._marks.setdefault(names, {}).update(marks)
         moved = []
         for cell in self._named(names, marks):
@@ -182,8 +191,10 @@ class WindowManager:
             if mark > cell.mark:
                 cell.mark = mark
                 moved.append(cell)
+                cell.progress = cell.progress or Progress()
+                cell.progress.promised(mark, came)
                 if cell.due <= mark:
-                    self._complete(cell, self._due.complete_of(cell, mark))
+                    self._complete(cell, self._due.complete_of(cell, mark), cell.progress)
         return moved
 
     def _named(self, names: tuple[str, ...], keys: Iterable[Key]) -> Iterable[WindowCell]:
@@ -200,29 +211,22 @@ class WindowManager:
         """When the first window ends that has rows and is not complete."""
         return self._due.first
 
-    def _complete(self, cell: WindowCell, runs: Sequence[Run]) -> None:
-        """Windows of a key are complete that were not."""
-        ended = self._when(runs[0][0])
-        windows = count(runs, self._window.slide)
+    def _complete(self, cell: WindowCell, runs: Sequence[Run], progress: Progress) -> None:
+        """Windows of a key are complete that were not, by some progress."""
+        range_, slide = self._window.range, self._window.slide
+        ended, windows = progress.when(runs[0][0] + range_), count(runs, slide)
         if not self._eager:
             cell.account.arrived(ended, windows)
             newest = runs[-1][1]
             self.memory.buffer(cell.enqueue_buffer).drop_before(newest)
-            self._wait(cell, newest, ended, self._when(newest), windows)
+            self._wait(cell, newest, ended, progress.when(newest + range_), windows)
             return
-        cell.account.ended(ended, windows, self._unseen(cell, runs))
+        worked_on = BEGINNING if cell.committed is None else cell.committed.start
+        newer = first_after(runs, worked_on, slide)
+        unseen = None if newer is None else progress.when(newer + range_)
+        cell.account.ended(ended, windows, unseen)
         if KeyState.IDLE in cell.states and self._is_complete(cell):
             self._closing[cell] = None
-
-    def _when(self, start: int) -> int:
-        return self.progress.when(start + self._window.range)
-
-    def _unseen(self, cell: WindowCell, runs: Sequence[Run]) -> int | None:
-        """When the first window was complete that is newer than the one that is worked on."""
-        if cell.committed is None:
-            return self._when(runs[0][0])
-        newer = first_after(runs, cell.committed.start, self._window.slide)
-        return None if newer is None else self._when(newer)
 
     def mark_of(self, cell: WindowCell) -> int:
         """What is promised of a key."""

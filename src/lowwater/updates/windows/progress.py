@@ -46,11 +46,12 @@ class Progress:
         self._moved = np.array(self._tops, np.int64), np.array(self._when, np.int64)
         self._tops, self._when = [], []
 
-    def heard(self, now: int) -> None:
-        """Something is promised of some keys: the last row that came was what let it be."""
-        self._now = self._last if self._tops else now
-        self._moved = np.empty(0, np.int64), np.empty(0, np.int64)
+    def heard(self, now: int) -> int:
+        """Something is promised of some keys: when the last row came, if one did since the promise
+        before."""
+        came = self._last if self._tops else now
         self._tops, self._when = [], []
+        return came
 
     def when(self, mark: int) -> int:
         """When a mark was reached that the last promise reached first."""

@@ -50,12 +50,7 @@ class UpdateWindows(WindowQueue):
     # ---- rows and promises -----------------------------------------------------------------
 
     def _enqueue(self, rows: Chunk, ticks: Ticks, when: Ticks) -> None:
-        self._queue.progress.came(ticks, when)
-        inside = self._marking.inside(ticks)
-        if not inside.all():
-            rows, ticks, when = rows.filter(pl.Series(inside)), ticks[inside], when[inside]
-        if rows.height:
-            self._queue.enqueue(rows, ticks, when)
+        self._queue.enqueue(rows, ticks, when)
 
     def _promised(self, mark: int) -> list[Element]:
         self._queue.promised(mark, self._now())

@@ -44,10 +44,8 @@ def test_a_promise_without_rows_is_reached_when_it_is_made() -> None:
 def test_what_is_promised_of_keys_is_reached_with_the_last_row() -> None:
     progress = Progress()
     came(progress, (3, 10), (5, 20))
-    progress.heard(99)
-    assert progress.when(4) == 20
-    progress.heard(99)
-    assert progress.when(4) == 99
+    assert progress.heard(99) == 20
+    assert progress.heard(99) == 99
 
 
 def test_it_goes_on_from_what_was_saved() -> None:
