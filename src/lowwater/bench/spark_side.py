@@ -199,10 +199,10 @@ def results_in(folder: Path) -> pl.DataFrame:
     return pl.concat(held) if held else pl.DataFrame()
 
 
-def committed(log: Path) -> list[Path]:
+def committed(log: Path, batch: str = "[0-9]*") -> list[Path]:
     """The files that a sink's log names; there may be others, of a batch that was cut off."""
     found = set()
-    for file in log.glob("[0-9]*"):
+    for file in log.glob(batch):
         for line in file.read_text(encoding="utf-8").splitlines():
             if line.startswith("{"):
                 found.add(Path(unquote(urlparse(json.loads(line)["path"]).path)))

@@ -1,9 +1,10 @@
 """Update streams on Spark: 100 keys, 1,000 updates a second, work that takes 10 ms a row.
 
-A thread drops a file every tenth of a second. Three sides work on it: ours, plain Spark, which
-works on every row, and plain Spark that keeps the latest row of each key in every batch. All hand
-their rows to the same function as batches end. What counts is how stale that is: the age
-of the oldest update of a key that no row handed over reflects, averaged over keys and time.
+A thread drops a file every tenth of a second. Four sides work on it: ours; plain Spark, which works
+on every row; plain Spark that keeps the latest row of each key in every batch, as one writes that,
+which Spark then does in one task, since it cannot know what a row will cost; and the same spread
+over all cores by hand. All write Parquet files. What counts is how stale what they wrote is: the
+age of the oldest update of a key that no row there reflects, averaged over keys and time.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from itertools import count, pairwise
 from pathlib import Path
 from random import Random
@@ -20,7 +23,15 @@ import polars as pl
 
 from lowwater.bench.spark_compare import Row, figure, say, scale, workspace
 from lowwater.bench.spark_data import write_file
-from lowwater.bench.spark_side import HDFS, ROCKSDB, Side, read_files, session, started
+from lowwater.bench.spark_side import (
+    HDFS,
+    ROCKSDB,
+    Side,
+    committed,
+    read_files,
+    session,
+    started,
+)
 from lowwater.stream.duration import SECOND
 from lowwater.updates.staleness import Account
 
@@ -32,9 +43,12 @@ ROWS = 100
 COST = 0.010
 """Seconds of work a row."""
 SECONDS = 60.0
-LAST = 10.0
+LAST = 10
 """Seconds over which staleness is told, at the end and before."""
-WARM = 15.0
+WARM = 30.0
+"""Seconds for which each is run before it counts: Spark and its workers take long to get going."""
+CORES = 2
+LATEST, SPREAD = "spark, latest of a batch", "spark, the same spread by hand"
 SCHEMA = "ts timestamp, key int, number bigint"
 FILES = 1_000_000
 """Files a batch may have: as many as there are."""
@@ -93,17 +107,31 @@ class Feeder:
         self.came += [(now, key) for key in keys]
 
 
-class Shown:
-    """What a side handed over: which update of which key, and when."""
+Shown = list[tuple[float, int, int]]
+"""What a side wrote: when it was there to be read, the key, and the number of the update."""
 
-    def __init__(self) -> None:
-        self.rows: list[tuple[float, int, int]] = []
 
-    def take(self, batch: Any) -> None:
-        """Take the rows of a batch."""
-        rows = batch.select("key", "number").collect()
-        now = time.time()
-        self.rows += [(now, row["key"], row["number"]) for row in rows]
+def in_log(folder: Path) -> Shown:
+    """What a streaming query wrote; it is there once the sink's log names it."""
+    found: Shown = []
+    for log in (folder / "_spark_metadata").glob("[0-9]*"):
+        for file in committed(log.parent, log.name):
+            found += _rows_of(log.stat().st_mtime, file)
+    return found
+
+
+def in_folders(folder: Path) -> Shown:
+    """What was written batch by batch, each to a folder; it is there once that is complete."""
+    found: Shown = []
+    for done in folder.glob("*/_SUCCESS"):
+        for file in done.parent.glob("*.parquet"):
+            found += _rows_of(done.stat().st_mtime, file)
+    return found
+
+
+def _rows_of(when: float, file: Path) -> Shown:
+    rows = pl.read_parquet(file, columns=["key", "number"])
+    return [(when, key, number) for key, number in rows.iter_rows()]
 
 
 def staleness(
@@ -134,48 +162,53 @@ def _ns(seconds: float) -> int:
     return round(seconds * SECOND)
 
 
+@dataclass(frozen=True)
+class Way:
+    """A way to keep up: what to run, and how its results are written and read."""
+
+    side: Side
+    write: Callable[[Any, Path], Any]
+    read: Callable[[Path], Shown]
+
+
 def run_updates() -> Iterator[Row]:
     """How stale what is shown gets under ten times more updates than can be worked on."""
     seconds = max(20.0, SECONDS * min(1.0, scale()))
-    found = {}
-    sides: dict[str, tuple[Side, Callable[[Any, Shown], Any]]] = {
-        "ours": (Side("ours", ROCKSDB, _ours), _handed),
-        "spark, all rows": (Side("spark, all rows", HDFS, _all_rows), _handed),
-        "spark, latest of a batch": (Side("spark, latest of a batch", HDFS, _as_is), _latest),
-    }
-    for side, hand in sides.values():
-        _run(side, hand, WARM)  # what starting costs is not what is asked for
-    for name, (side, hand) in sides.items():
-        found[name] = _run(side, hand, seconds)
-        spelled = ", ".join(f"{each:.2f}" for each in found[name])
-        say(f"  {name}: staleness {spelled} s")
+    ways = (
+        Way(Side("ours", ROCKSDB, _ours), _to_files, in_log),
+        Way(Side("spark, all rows", HDFS, _all_rows), _to_files, in_log),
+        Way(Side(LATEST, HDFS, _as_is), partial(_latest_to_files, None), in_folders),
+        Way(Side(SPREAD, HDFS, _as_is), partial(_latest_to_files, CORES), in_folders),
+    )
+    for way in ways:
+        _run(way, WARM)  # what starting costs is not what is asked for
+    found = {way.side.name: _run(way, seconds) for way in ways}
     ours = found.pop("ours")
     what = f"{KEYS} keys, {ROWS / EVERY:,.0f} updates/s, {COST * 1e3:.0f} ms a row: staleness"
     for name, theirs in found.items():
-        for part, at in (("at the end", -1), ("in the middle", len(theirs) // 2)):
+        for part, at in (("in the middle", len(theirs) // 2), ("at the end", -1)):
             yield figure(
                 f"updates, {part}", what, "s", ours[at], name, theirs[at], round(seconds)
             ) | {"over_time": [ours, theirs]}
 
 
-def _run(side: Side, hand: Callable[[Any, Shown], Any], seconds: float) -> list[float]:
+def _run(way: Way, seconds: float) -> list[float]:
     spark = session()
-    shown = Shown()
     with workspace() as folder, Feeder(folder) as feeder:
         source = read_files(spark, feeder.folder, SCHEMA, FILES)
-        writer = hand(side.query([source]).writeStream, shown)
+        writer = way.write(way.side.query([source]).writeStream, folder / "out")
         writer = writer.option("checkpointLocation", str(folder / "checkpoint"))
         begun = time.time()
-        query = started(spark, side, writer)
+        query = started(spark, way.side, writer)
         time.sleep(seconds)
-        end = time.time()
         query.stop()
         if query.exception() is not None:
             raise query.exception()
-    parts = max(2, round(seconds / LAST))
-    edges = [begun + (end - begun) * part / parts for part in range(parts + 1)]
-    told = [staleness(feeder.came, shown.rows, low, high) for low, high in pairwise(edges)]
-    say(f"  {side.name}: {len(shown.rows):,} of {len(feeder.came):,} rows in {seconds:.0f} s")
+        shown = way.read(folder / "out")
+    edges = [begun + at for at in range(0, round(seconds) + 1, LAST)]
+    told = [staleness(feeder.came, shown, low, high) for low, high in pairwise(edges)]
+    spelled = ", ".join(f"{each:.2f}" for each in told)
+    say(f"  {way.side.name}: staleness {spelled} s; {len(shown):,} of {len(feeder.came):,} rows")
     return told
 
 
@@ -206,16 +239,17 @@ def _worked(batches: Any) -> Any:
         yield batch
 
 
-def _handed(writer: Any, shown: Shown) -> Any:
-    return writer.foreachBatch(lambda rows, _: shown.take(rows))
+def _to_files(writer: Any, folder: Path) -> Any:
+    return writer.format("parquet").option("path", str(folder))
 
 
-def _latest(writer: Any, shown: Shown) -> Any:
+def _latest_to_files(tasks: int | None, writer: Any, folder: Path) -> Any:
     from pyspark.sql import functions as F  # noqa: PLC0415
 
-    def latest(rows: Any, _: int) -> None:
+    def latest(rows: Any, batch: int) -> None:
         newest = F.max_by(F.struct("ts", "key", "number"), "number").alias("newest")
-        kept = rows.groupBy("key").agg(newest).select("newest.*")
-        shown.take(kept.mapInArrow(_worked, SCHEMA))
+        spread = rows if tasks is None else rows.repartition(tasks, "key")
+        kept = spread.groupBy("key").agg(newest).select("newest.*")
+        kept.mapInArrow(_worked, SCHEMA).write.parquet(str(folder / str(batch)))
 
     return writer.foreachBatch(latest)

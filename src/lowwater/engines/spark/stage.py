@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import time
 import warnings
 from collections.abc import Hashable, Iterable, Iterator
 from typing import Any
@@ -89,6 +90,9 @@ class StageProcessor(StatefulProcessor):
         """Nothing to give back."""
 
 
+FOR_NEW_ROWS = 200_000_000
+"""Nanoseconds for which rows that wait do so for a batch of new ones, before they ask for a tick,
+which takes a task of its own."""
 AT_ONCE = 1_000_000
 """Rows given to an operator together at most; each call costs the same for few as for many."""
 
@@ -385,7 +389,7 @@ class Bucket:
         if program.ask_folder is None:
             return
         waits = self._graph.waits
-        when: int | None = self._now if waits else None
+        when: int | None = time.time_ns() + FOR_NEW_ROWS if waits else None
         for producer, attribute, mark in self._graph.asks():
             intake = self._intakes.get(producer)
             if intake is None:  # it comes from another stage, where the clock has to be asked

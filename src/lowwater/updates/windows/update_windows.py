@@ -91,7 +91,7 @@ class UpdateWindows(WindowQueue):
     @property
     def waiting(self) -> int | None:
         """Since when a window has waited that may be worked on."""
-        return self._queue.keys.oldest
+        return self._queue.keys.oldest if self._has_work else None
 
     @property
     def _backlog(self) -> float:
