@@ -165,8 +165,8 @@ def over_orders(scale: Scale) -> pl.DataFrame:
     """EAGER and LAZY at every size, in every order of keys."""
     found = []
     for name, skew in ORDERS.items():
-        for seed in scale.seeds if skew is not None else scale.seeds[:1]:
-            for told in (OWN, ALL):
+        for told, seeds in ((OWN, scale.seeds), (ALL, scale.seeds[:1])):
+            for seed in seeds if skew is not None else seeds[:1]:
                 rows = drawn(skew, scale.rounds, seed, told == OWN)
                 for size in scale.rounds_sizes:
                     eager, lazy = (seen(rows, way, size, 1, COST) for way in ("eager", "lazy"))
@@ -240,6 +240,7 @@ def _curves(axes: Axes, points: pl.DataFrame, told: str) -> None:
     for order, colour in zip(ORDERS, colours, strict=True):
         line = ratios(points, order, told)
         axes.plot(list(line), list(line.values()), "o-", color=colour, label=order)
+        axes.set_xticks(list(line))
     axes.axhline(1, color="#555555", lw=1)
     axes.set_xlabel("window size [ticks]")
     axes.grid(alpha=0.3)
