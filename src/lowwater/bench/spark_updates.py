@@ -113,11 +113,11 @@ Shown = list[tuple[float, int, int]]
 
 def in_log(folder: Path) -> Shown:
     """What a streaming query wrote; it is there once the sink's log names it."""
-    found: Shown = []
+    first: dict[Path, float] = {}  # later logs name the files of earlier ones again
     for log in (folder / "_spark_metadata").glob("[0-9]*"):
         for file in committed(log.parent, log.name):
-            found += _rows_of(log.stat().st_mtime, file)
-    return found
+            first[file] = min(log.stat().st_mtime, first.get(file, float("inf")))
+    return [row for file, when in first.items() for row in _rows_of(when, file)]
 
 
 def in_folders(folder: Path) -> Shown:
