@@ -75,9 +75,9 @@ class UpdateProgress:
 
     @classmethod
     def of(cls, operator: OperatorMetrics) -> UpdateProgress | None:
-        """That of an operator, if it is such a queue."""
+        """That of an operator, if it is such a queue and something waited in it."""
         told = operator.staleness
-        if told is None:
+        if told is None or not told.keys:
             return None
         key, worst = next(iter(told.by_key.items()), ((), None))
         return cls(
