@@ -14,8 +14,6 @@ SCHEDULES: tuple[Schedule, ...] = (
     *("in-place", "fifo", "linecutting", "auto"),
     *("append", "shedding"),
 )
-LOSSLESS: tuple[Schedule, ...] = ("append",)
-"""Queues that give nothing up."""
 PLAIN: tuple[Schedule, ...] = ("append", "shedding")
 """Queues of rows and not of keys: what update queues are measured by."""
 Windows = Literal["lazy", "eager"]

@@ -24,7 +24,8 @@ class Rate:
         self._last = max(now, self._last)
 
     def _left(self, now: int, span: float) -> float:
-        return self._rows * exp(min(0.0, (self._last or now) - now) / max(span, 1.0))
+        since = now if self._last is None else self._last
+        return self._rows * exp(min(0.0, since - now) / max(span, 1.0))
 
     def now(self, now: int, span: float) -> float:
         """The rate."""
