@@ -23,7 +23,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@echo "== setup: installing into $(VENV)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check \
-		-c constraints.txt -e '.[spark,claims,dev]'
+		-c constraints.txt -e '.[spark,claims,dashboard,docs,dev]'
 	@touch $(STAMP)
 
 test: setup ## Check style, types and layers, then run all tests and documentation examples
