@@ -14,12 +14,8 @@ from rich.text import Text
 from lowwater.cli.rows import json_line
 from lowwater.cli.screen import Screen
 from lowwater.metrics import CompletenessMetrics
-from lowwater.pipeline.progress import (
-    PipelineProgress,
-    QueryProgress,
-    StreamProgress,
-    UpdateProgress,
-)
+from lowwater.metrics.telling import UpdateProgress
+from lowwater.pipeline.progress import PipelineProgress, QueryProgress, StreamProgress
 
 DRAW_SECONDS = 0.25
 SAY_SECONDS = 5.0

@@ -44,6 +44,12 @@ class Run(Protocol):
     def results(self) -> pa.Table:
         """The results so far, if they were kept (no ``sink=`` was given)."""
 
+    def last_rows(self) -> pl.DataFrame:
+        """The last answers, the newest last: as many as the run was asked to keep."""
+
+    def last_late_rows(self, stream: str) -> pl.DataFrame:
+        """The same of the rows of a stream that were not let in."""
+
     def late_rows(self, stream: str | None = None) -> pa.Table:
         """The side output: rows of a stream that were not let in, and why.
 
@@ -70,6 +76,8 @@ class RunOptions:
     session: Any = None
     to_end: bool = False
     """Treat what is there now as everything there will be."""
+    keep_last: int = 0
+    """So many of the last answers, and late rows, are kept for looking at."""
 
     def __post_init__(self) -> None:
         for option in ("chunk_rows", "buckets"):
