@@ -18,8 +18,21 @@ from lowwater.stream.duration import Duration, nanoseconds
 ENGINES = ("embedded", "spark")
 
 
+class Shown(Protocol):
+    """The page of a run."""
+
+    url: str
+    """Where it is."""
+
+    def close(self) -> None:
+        """Take the page down; the run goes on."""
+
+
 class Run(Protocol):
     """A query that is running, or has run."""
+
+    dashboard: Shown | None
+    """The page that shows it, if there is one."""
 
     def start(self) -> Run:
         """Run in the background."""

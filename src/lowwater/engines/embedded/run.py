@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from lowwater.engines.embedded.clock import Charge, Clock, VirtualClock, WallClock
 from lowwater.engines.embedded.engine import EmbeddedEngine, Pace
-from lowwater.engines.run import RunOptions
+from lowwater.engines.run import RunOptions, Shown
 from lowwater.errors import OptionError, StreamError, unknown_name
 from lowwater.metrics import RunMetrics
 from lowwater.plan.physical import PhysicalPlan
@@ -22,6 +22,8 @@ CHUNK_ROWS = 65_536
 
 class EmbeddedRun:
     """A query that is running, or has run."""
+
+    dashboard: Shown | None = None
 
     def __init__(self, engine: EmbeddedEngine, sink: object):
         self._engine, self._sink = engine, sink

@@ -16,7 +16,7 @@ import polars as pl
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from lowwater.engines.run import RunOptions
+from lowwater.engines.run import RunOptions, Shown
 from lowwater.engines.spark import cache, hints
 from lowwater.engines.spark.build import Built, build
 from lowwater.engines.spark.late import folder_of, last_refused, late_folder, read_refused
@@ -54,6 +54,8 @@ def prepare_spark(plan: PhysicalPlan, options: RunOptions) -> SparkRun:
 
 class SparkRun:
     """A query on Spark that is running, or has run."""
+
+    dashboard: Shown | None = None
 
     def __init__(self, plan: PhysicalPlan, options: RunOptions):
         if options.charge != "nothing":
