@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lowwater.api import Stream, join, stream
+    from lowwater.dashboard.options import dashboard
     from lowwater.engines.embedded.clock import VirtualClock, WallClock, per_row
     from lowwater.engines.run import Run
     from lowwater.errors import (
@@ -70,6 +71,7 @@ _HOMES = {
     "WallClock": ("lowwater.engines.embedded.clock", "WallClock"),
     "Workload": ("lowwater.sources.generate", "Workload"),
     "aggregate": ("lowwater.operators.aggregates", "UserAggregate"),
+    "dashboard": ("lowwater.dashboard.options", "dashboard"),
     "every": ("lowwater.progress.contract", "every"),
     "heartbeat": ("lowwater.progress.contract", "heartbeat"),
     "join": ("lowwater.api", "join"),
@@ -108,7 +110,8 @@ def __dir__() -> list[str]:
 
 
 class _Package(ModuleType):
-    """Keeps ``lw.stream`` the function: loading the package of that name must not hide it."""
+    """Keeps ``lw.stream`` and ``lw.dashboard`` functions: loading packages of these names must not
+    hide them."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not (name in _HOMES and isinstance(value, ModuleType)):
@@ -137,6 +140,7 @@ __all__ = [
     "WallClock",
     "Workload",
     "aggregate",
+    "dashboard",
     "every",
     "heartbeat",
     "join",

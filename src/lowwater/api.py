@@ -15,6 +15,8 @@ from typing import Any, Literal
 import polars as pl
 import pyarrow as pa
 
+from lowwater.dashboard.options import LAST, Dashboard, dashboard_of
+from lowwater.dashboard.page import started
 from lowwater.declaring import declared
 from lowwater.engines.embedded.clock import Charge, Clock
 from lowwater.engines.run import Run, RunOptions, prepare, streaming_dataframe
@@ -325,6 +327,7 @@ class Stream:
         charge: Charge = "nothing",
         buckets: int | None = None,
         session: Any = None,
+        dashboard: bool | Dashboard = False,
     ) -> Run:
         """Run in the background and give a handle.
 
@@ -338,7 +341,11 @@ class Stream:
         ``trigger``, how often a batch is made ("1 second"), or "available-now" to stop after what
         is there; ``buckets``, into how many parts state is spread; ``session``, if not the active
         one.
+
+        ``dashboard=True``: a page that shows the run, at ``run.dashboard.url``; for more, give
+        ``lw.dashboard(...)``.
         """
+        page = dashboard_of(dashboard)
         options = RunOptions(
             sink=sink,
             late_sink=late_sink,
@@ -350,8 +357,11 @@ class Stream:
             trigger=trigger,
             buckets=buckets,
             session=session,
+            keep_last=LAST if page is not None and page.show_rows else 0,
         )
-        return prepare(compile_plan(self._node, plan), engine, options).start()
+        planned = compile_plan(self._node, plan)
+        run = prepare(planned, engine, options).start()
+        return run if page is None else started(run, planned, engine, options, page)
 
     # ---- late rows, afterwards -------------------------------------------------------------
 

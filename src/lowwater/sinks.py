@@ -46,6 +46,24 @@ class MemorySink:
         return pl.concat(self._chunks).to_arrow()
 
 
+class LastRows:
+    """Keeps the last rows that passed, for looking at; none if the limit is zero."""
+
+    def __init__(self, limit: int):
+        self._limit = limit
+        self._rows = pl.DataFrame()
+
+    def add(self, chunk: Chunk) -> None:
+        """Take note of rows."""
+        if self._limit and chunk.height:
+            tail = chunk.tail(self._limit)
+            self._rows = pl.concat([self._rows, tail], how="diagonal_relaxed").tail(self._limit)
+
+    def table(self) -> Chunk:
+        """The last rows, the newest last."""
+        return self._rows
+
+
 class FunctionSink:
     """Hands each chunk of results to a function, as a pyarrow table."""
 

@@ -15,6 +15,7 @@ COMMANDS = (
     pipelines.run,
     pipelines.check,
     pipelines.explain,
+    pipelines.dashboard,
     measuring.claims,
     measuring.bench,
     measuring.checkpoint,

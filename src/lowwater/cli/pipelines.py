@@ -26,6 +26,7 @@ from lowwater.errors import (
 if TYPE_CHECKING:
     from lowwater.cli.progress import Teller
     from lowwater.cli.screen import Screen
+    from lowwater.dashboard.options import Dashboard
     from lowwater.pipeline.load import Pipeline, PlannedQuery
     from lowwater.pipeline.running import Options, Running
     from lowwater.plan.expecting import Rates
@@ -45,6 +46,14 @@ Params = Annotated[
 ]
 Master = Annotated[
     str | None, typer.Option("--master", metavar="URL", help="Spark's master, as local[4].")
+]
+Port = Annotated[
+    int | None,
+    typer.Option("--dashboard-port", metavar="N", help="The first free one from 4848, if none."),
+]
+Host = Annotated[
+    str | None,
+    typer.Option("--dashboard-host", metavar="ADDRESS", help="127.0.0.1, if none."),
 ]
 Output = Annotated[
     Path | None,
@@ -82,6 +91,20 @@ def run(
     json: Annotated[
         bool, typer.Option("--json", help="Rows, and progress each second, as lines of JSON.")
     ] = False,
+    dashboard: Annotated[
+        bool, typer.Option("--dashboard", help="Show the run on a page, to this machine alone.")
+    ] = False,
+    dashboard_port: Port = None,
+    dashboard_host: Host = None,
+    show_rows: Annotated[
+        bool, typer.Option("--show-rows", help="With --dashboard: also the last rows.")
+    ] = False,
+    save_metrics: Annotated[
+        Path | None,
+        typer.Option(
+            "--save-metrics", metavar="DIR", help="For `lowwater dashboard DIR` after the run."
+        ),
+    ] = None,
 ) -> None:
     """Run the queries of a pipeline file, all at the same time.
 
@@ -91,9 +114,10 @@ def run(
     from lowwater.pipeline.running import Options  # noqa: PLC0415
 
     screen = Screen()
-    options = Options(checkpoint, output, trigger, real_time)
     with _Stopping() as stopping:
         try:
+            page = _page(dashboard, dashboard_port, dashboard_host, show_rows)
+            options = Options(checkpoint, output, trigger, real_time, page, save_metrics)
             loaded = _load(pipeline, engine, param, master)
             if engine == "spark" and screen.err.is_terminal and not quiet and not json:
                 screen.draw("starting Spark")
@@ -108,6 +132,10 @@ def run(
         finally:
             screen.close()
             stopping.listen()
+        if running.url is not None and not json:
+            screen.say(f"dashboard: {running.url}")
+            if page is not None and not page.local:
+                screen.say("[yellow]warning:[/yellow] other machines can read it; no password")
         _watch(running, screen, _teller(screen, loaded, quiet, json), stopping.wanted)
 
 
@@ -158,7 +186,45 @@ def explain(
         raise _wrong_pipeline(pipeline, error) from error
 
 
+def dashboard(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="What --save-metrics, or a checkpoint, kept.")
+    ],
+    port: Annotated[
+        int | None, typer.Option("--port", metavar="N", help="The first free one from 4848.")
+    ] = None,
+    host: Annotated[
+        str | None, typer.Option("--host", metavar="ADDRESS", help="127.0.0.1, if none.")
+    ] = None,
+) -> None:
+    """Show a run that has ended on a page, from the metrics it saved; Ctrl-C ends it."""
+    from lowwater.dashboard.page import SavedPage  # noqa: PLC0415
+
+    with _Stopping() as stopping:
+        try:
+            options = _page(True, port, host, False)
+            assert options is not None
+            page = SavedPage(folder, options)
+        except LowwaterError as error:
+            raise wrong_use(error) from error
+        out().print(f"dashboard: {page.url}")
+        stopping.wanted.wait()
+        page.close()
+
+
 # ---- reading the command -----------------------------------------------------------------------
+
+
+def _page(wanted: bool, port: int | None, host: str | None, rows: bool) -> Dashboard | None:
+    """The page that was asked for; what is said of one goes with ``--dashboard``."""
+    from lowwater.dashboard.options import LOOPBACK, dashboard  # noqa: PLC0415
+
+    if not wanted:
+        given = {"--dashboard-port": port, "--dashboard-host": host, "--show-rows": rows or None}
+        for name in (name for name, value in given.items() if value is not None):
+            raise OptionError(f"{name} goes with --dashboard")
+        return None
+    return dashboard(port=port, host=host or LOOPBACK, show_rows=rows)
 
 
 def _load(path: Path, engine: str, param: list[str] | None, master: str | None) -> Pipeline:
@@ -307,12 +373,17 @@ def _watch(running: Running, screen: Screen, teller: Teller, stopped: threading.
             trouble = error
         unfinished = running.active
         running.stop()
+    running.settle(unfinished)
     said = _failure(running, trouble)
     how = "failed" if said is not None else "stopped" if unfinished else "done"
     teller.end(running.progress(), how, said)
     _let_go_of_output(screen)
-    if said is not None:
-        raise failure(said)
+    ended = None if said is None else failure(said)
+    if running.url is not None and screen.err.is_terminal and not to_stop():
+        screen.say(f"the page stays at {running.url} until Ctrl-C")
+        stopped.wait()
+    if ended is not None:
+        raise ended
 
 
 def _failure(running: Running, trouble: BaseException | None) -> str | None:

@@ -18,8 +18,21 @@ from lowwater.stream.duration import Duration, nanoseconds
 ENGINES = ("embedded", "spark")
 
 
+class Shown(Protocol):
+    """The page of a run."""
+
+    url: str
+    """Where it is."""
+
+    def close(self) -> None:
+        """Take the page down; the run goes on."""
+
+
 class Run(Protocol):
     """A query that is running, or has run."""
+
+    dashboard: Shown | None
+    """The page that shows it, if there is one."""
 
     def start(self) -> Run:
         """Run in the background."""
@@ -43,6 +56,12 @@ class Run(Protocol):
 
     def results(self) -> pa.Table:
         """The results so far, if they were kept (no ``sink=`` was given)."""
+
+    def last_rows(self) -> pl.DataFrame:
+        """The last answers, the newest last: as many as the run was asked to keep."""
+
+    def last_late_rows(self, stream: str) -> pl.DataFrame:
+        """The same of the rows of a stream that were not let in."""
 
     def late_rows(self, stream: str | None = None) -> pa.Table:
         """The side output: rows of a stream that were not let in, and why.
@@ -70,6 +89,8 @@ class RunOptions:
     session: Any = None
     to_end: bool = False
     """Treat what is there now as everything there will be."""
+    keep_last: int = 0
+    """So many of the last answers, and late rows, are kept for looking at."""
 
     def __post_init__(self) -> None:
         for option in ("chunk_rows", "buckets"):

@@ -5,11 +5,16 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
 from lowwater import sinks
+from lowwater.dashboard.options import LAST, Dashboard
+from lowwater.dashboard.page import Page
+from lowwater.dashboard.saving import METRICS
+from lowwater.dashboard.watched import Watched
+from lowwater.dashboard.watcher import Watcher
 from lowwater.engines.run import Run, RunOptions, prepare
 from lowwater.errors import OptionError, SinkError
 from lowwater.pipeline.load import Pipeline, PlannedQuery
@@ -32,6 +37,9 @@ class Options:
     trigger: str | None = None
     real_time: bool = False
     """Play generated streams as their rows arrive, and not as fast as they can be read."""
+    dashboard: Dashboard | None = None
+    """The page to show it on."""
+    save_metrics: Path | None = None
 
 
 Console = Callable[[PlannedQuery], Sink]
@@ -70,12 +78,53 @@ class Running:
             )
             self._started.append(_Started(query, goal, kept, run, (sink, side)))
         self._begun = self._flushed = time.monotonic()
+        self._watching: Page | Watcher | None = None
         try:
             for each in self._started:
                 each.run.start()
+            self._watching = self._watch()
         except BaseException:
             self.stop()
             raise
+
+    def _watch(self) -> Page | Watcher | None:
+        """The page, or metrics being saved, if asked for; in a checkpoint both go together."""
+        options, page = self._options, self._options.dashboard
+        save = options.save_metrics
+        if save is None and page is not None and options.checkpoint is not None:
+            save = options.checkpoint / METRICS
+        if page is None and save is None:
+            return None
+        many = len(self._started) > 1
+        watched = [
+            Watched(
+                str(each.query.number),
+                f"query {each.query.number}, line {each.query.line}" if many else "query",
+                str(each.target),
+                each.query.plan,
+                each.run,
+                self._live,
+            )
+            for each in self._started
+        ]
+        about = self.pipeline.name, self.pipeline.engine, watched
+        if page is None:
+            return Watcher(*about, save=save)
+        return Page(*about, replace(page, save=save))
+
+    @property
+    def url(self) -> str | None:
+        """Where the page is, if there is one."""
+        return self._watching.url if isinstance(self._watching, Page) else None
+
+    @property
+    def _live(self) -> bool:
+        return self._options.real_time or any(each.query.live for each in self._started)
+
+    def settle(self, stopped: bool) -> None:
+        """Take a last look, which a page goes on showing."""
+        if self._watching is not None:
+            self._watching.settle(stopped)
 
     def _run_options(
         self, query: PlannedQuery, sink: object, side: object, session: object
@@ -83,8 +132,9 @@ class Running:
         options, spark = self._options, self.pipeline.engine == "spark"
         timed = options.real_time and (query.generated or not spark)
         clock: Literal["wall"] | None = "wall" if timed else None
+        keep = LAST if options.dashboard is not None and options.dashboard.show_rows else 0
         if not spark:
-            return RunOptions(sink=sink, late_sink=side, clock=clock)
+            return RunOptions(sink=sink, late_sink=side, clock=clock, keep_last=keep)
         finite = not query.live
         checkpoint = self._checkpoint(query)
         trigger = options.trigger
@@ -98,6 +148,7 @@ class Running:
             trigger=trigger,
             session=session,
             to_end=finite and checkpoint is None and clock is None,
+            keep_last=keep,
         )
 
     def _checkpoint(self, query: PlannedQuery) -> Path | None:
@@ -165,7 +216,7 @@ class Running:
             )
         return PipelineProgress(
             time.monotonic() - self._begun,
-            lags(queries, self._options.real_time or any(q.query.live for q in self._started)),
+            lags(queries, self._live),
         )
 
 

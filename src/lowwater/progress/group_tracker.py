@@ -25,7 +25,7 @@ from lowwater.progress.channel import MeasuredChannel, Ticks
 from lowwater.progress.describe import Demand
 from lowwater.progress.runs import Runs
 from lowwater.progress.silence import Silence
-from lowwater.progress.standing import FrameStanding
+from lowwater.progress.standing import Channels, FrameStanding
 from lowwater.progress.tracker import Judgement
 from lowwater.state.group_table import GroupTable, Numbers
 from lowwater.state.store import ChunkStore
@@ -99,6 +99,12 @@ class GroupTracker:
         return (
             self._table.name(int(self._table.column(HELD).argmin())) if len(self._table) else None
         )
+
+    def furthest_behind(self, limit: int) -> Channels:
+        """How far all groups are, and those that are furthest behind."""
+        count, least = self._table.least_of(HELD, SEEN, limit)
+        behind = tuple((name, mark, None if at == BEGINNING else at) for name, mark, at in least)
+        return Channels(count, max(self._highest, self._floor), behind)
 
     def _behind(self, tops: Ticks) -> Ticks:
         """The marks that follow from newest times."""

@@ -27,6 +27,7 @@ from lowwater.progress.refusal import Mask, Refusals
 from lowwater.progress.runs import Runs
 from lowwater.progress.silence import Silence
 from lowwater.progress.spec import StreamSpec
+from lowwater.progress.standing import Channels
 from lowwater.progress.tracker import Judgement, Tracker, channel_maker
 from lowwater.state.store import ChunkStore
 from lowwater.stream.duration import SECOND, nanoseconds
@@ -268,6 +269,11 @@ class Intake:
         """The channel that holds the mark of an attribute back; None where nothing is promised."""
         tracker = self._trackers.get(attribute)
         return tracker.slowest if tracker else None
+
+    def channels(self, attribute: str, limit: int) -> Channels | None:
+        """How far the channels of an attribute are; None where there is but one, or no promise."""
+        tracker = self._trackers.get(attribute)
+        return tracker.furthest_behind(limit) if tracker and self.spec.key_columns else None
 
     def completeness(self) -> list[tuple[str, Hashable, Completeness]]:
         """How complete attributes are whose promise is learned: the stream, then its channels."""

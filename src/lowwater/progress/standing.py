@@ -14,6 +14,18 @@ from lowwater.progress.spec import channel_name
 from lowwater.stream.element import MARK, Chunk
 
 
+@dataclass(frozen=True, slots=True)
+class Channels:
+    """How far the channels of an attribute have come."""
+
+    count: int
+    ahead: int
+    """The highest mark of all."""
+    behind: tuple[tuple[Hashable, int, int | None], ...]
+    """Those with the least marks, the least first: name, mark, and the clock when a row last
+    came."""
+
+
 class Standing(Protocol):
     """Marks per channel, and for channels nobody knows yet."""
 

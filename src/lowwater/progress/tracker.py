@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from heapq import heappush, heapreplace
+from heapq import heappush, heapreplace, nsmallest
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,7 @@ from lowwater.progress.describe import Demand
 from lowwater.progress.learned import LearnedChannel
 from lowwater.progress.runs import Runs
 from lowwater.progress.silence import Silence
-from lowwater.progress.standing import NamedStanding
+from lowwater.progress.standing import Channels, NamedStanding
 from lowwater.stream.element import BEGINNING, END_OF_TIME, MARK, Chunk
 from lowwater.stream.low_water_mark import LowWaterMark
 from lowwater.stream.time_domain import TimeDomain
@@ -107,6 +107,16 @@ class Tracker:
     def slowest(self) -> Hashable:
         """The channel that holds the mark back."""
         return self._marks.slowest if self._channels else None
+
+    def furthest_behind(self, limit: int) -> Channels:
+        """How far all channels are, and those that are furthest behind."""
+        marks = [(channel.mark, name) for name, channel in list(self._channels.items())]
+        least = nsmallest(limit, marks, key=lambda each: each[0])
+        return Channels(
+            len(marks),
+            max((mark for mark, _ in marks), default=BEGINNING),
+            tuple((name, mark, self._seen.get(name)) for mark, name in least),
+        )
 
     # ---- rows ------------------------------------------------------------------------------
 

@@ -123,9 +123,26 @@ class GroupTable:
         whole = self.whole(name)
         return None if whole is None else int(whole[name].min())  # type: ignore[arg-type]
 
-    def whole(self, name: str) -> Chunk | None:
-        """The keys and one number of all groups, without bringing them in; None without any."""
-        columns = [*self._keys, name]
+    def least_of(self, name: str, beside: str, limit: int) -> tuple[int, list[Any]]:
+        """How many groups there are; of those with the least numbers the key, the number and
+        another one. May be called while another thread changes the table."""
+        if self._store is not None:
+            whole = self.whole(name, beside)
+            if whole is None:
+                return 0, []
+            least = whole.bottom_k(limit, by=name).sort(name)
+            names = _names(least.select(list(self._keys)))
+            return whole.height, list(zip(names, least[name], least[beside], strict=True))
+        names, held, also = self._names, self._values[name], self._values[beside]
+        count = min(len(names), len(held), len(also))
+        held = held[:count]
+        places = np.argpartition(held, limit)[:limit] if count > limit else np.arange(count)
+        ordered = places[np.argsort(held[places], kind="stable")].tolist()
+        return count, [(names[at], int(held[at]), int(also[at])) for at in ordered]
+
+    def whole(self, *numbers: str) -> Chunk | None:
+        """The keys and some numbers of all groups, without bringing them in; None without any."""
+        columns = [*self._keys, *numbers]
         parts = []
         if self._store is not None:
             parts = [self._store.get(each) for each in self._store.scan(self._name)]

@@ -24,7 +24,7 @@ from lowwater.errors import LowwaterError, SinkError, StreamWarning
 from lowwater.metrics import Histogram, RunMetrics
 from lowwater.operators.kernel import Ask, Kernel
 from lowwater.plan.physical import PhysicalPlan
-from lowwater.sinks import Sink, complete
+from lowwater.sinks import LastRows, Sink, complete
 from lowwater.sources.replay import clock_times
 from lowwater.stream.duration import SECOND
 from lowwater.stream.element import Chunk, Element
@@ -52,10 +52,18 @@ class EmbeddedEngine:
     """Runs a physical plan to its end, or until stopped."""
 
     def __init__(
-        self, plan: PhysicalPlan, sink: Sink, clock: Clock, pace: Pace, late_sink: Sink | None
+        self,
+        plan: PhysicalPlan,
+        sink: Sink,
+        clock: Clock,
+        pace: Pace,
+        late_sink: Sink | None,
+        keep_last: int = 0,
     ):
         self._plan, self._sink, self._clock, self._pace = plan, sink, clock, pace
         self._late_sink = late_sink
+        self._keep_last, self.last = keep_last, LastRows(keep_last)
+        self._last_refused: dict[str, LastRows] = {}
         self._totals = Totals()
         self._latency = Histogram()
         self._rows_out = 0
@@ -305,9 +313,16 @@ class EmbeddedEngine:
             self._latency.add(now - self._read_at, rows.height)
         else:
             self._latency.add_all(now - self._shift - clock_times(rows[self._arrival]))
+        self.last.add(rows)
         _write(self._sink, rows)
 
+    def last_refused(self, stream: str) -> Chunk:
+        """The last rows of a stream that were not let in, if some are kept."""
+        kept = self._last_refused.get(stream)
+        return pl.DataFrame() if kept is None else kept.table()
+
     def _take_refused(self, stream: str, rows: Chunk) -> None:
+        self._last_refused.setdefault(stream, LastRows(self._keep_last)).add(rows)
         if self._late_sink is not None:
             _write(self._late_sink, rows.with_columns(pl.lit(stream).alias("_stream")))
             return
@@ -341,13 +356,14 @@ class EmbeddedEngine:
 
     def metrics(self) -> RunMetrics:
         """What happened so far."""
-        elapsed = (self._ended_at or self._clock.now()) - self._begun
+        now = self._ended_at or self._clock.now()
+        elapsed = now - self._begun
         totals = self._totals
         return RunMetrics(
             self._rows_out,
             elapsed / SECOND,
             tuple(stage.metrics(elapsed) for stage in self._stages.values()),
-            tuple(feed.metrics() for feed in self._feeds.values()),
+            tuple(feed.metrics(now) for feed in self._feeds.values()),
             totals.rows.now,
             totals.rows.peak,
             totals.bytes.now,

@@ -10,14 +10,22 @@ import polars as pl
 
 from lowwater.engines.embedded.graph import Arc
 from lowwater.errors import OptionError
-from lowwater.metrics import StreamMetrics, completeness_metrics
+from lowwater.metrics import (
+    CHANNELS,
+    ChannelMetrics,
+    StreamMetrics,
+    channel_metrics,
+    completeness_metrics,
+)
 from lowwater.plan.nodes import SourceNode
 from lowwater.plan.physical import Operator
 from lowwater.progress.contract import Heartbeat, OnDemand, Timer
 from lowwater.progress.describe import Demand
 from lowwater.progress.intake import Intake
+from lowwater.progress.standing import Channels
 from lowwater.stream.duration import nanoseconds
 from lowwater.stream.element import BEGINNING, Chunk, Element, End
+from lowwater.stream.time_domain import TimeDomain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -135,13 +143,15 @@ class Feed:
             if self.deliver is not None:
                 self.deliver(element)
 
-    def metrics(self) -> StreamMetrics:
-        """What this source did."""
+    def metrics(self, now: int) -> StreamMetrics:
+        """What this source did; ``now`` is the clock."""
         account = self.intake.account
         marks = {
             name: domain.show(self.intake.mark(name)) for name, domain in self.spec.domains.items()
         }
         latent = self.spec.stamp == "latent"
+        domain = self.spec.domains.get(self.spec.time)
+        channels = None if latent else self.intake.channels(self.spec.time, CHANNELS)
         return StreamMetrics(
             self.spec.name,
             self.rows,
@@ -157,7 +167,16 @@ class Feed:
                 self.intake.completeness(),
                 {name: domain.ticks_per_second for name, domain in self.spec.domains.items()},
             ),
+            *(_told(channels, domain, now) if channels and domain else ((), 0, None)),
+            self.ended,
         )
+
+
+def _told(
+    channels: Channels, domain: TimeDomain, now: int
+) -> tuple[tuple[ChannelMetrics, ...], int, datetime | int | None]:
+    told = channel_metrics(channels.behind, domain, now)
+    return told, channels.count, domain.show(channels.ahead)
 
 
 def _finite(value: object) -> TypeGuard[float]:

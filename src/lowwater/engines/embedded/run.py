@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 
+import polars as pl
 import pyarrow as pa
 
 from lowwater.engines.embedded.clock import Charge, Clock, VirtualClock, WallClock
 from lowwater.engines.embedded.engine import EmbeddedEngine, Pace
-from lowwater.engines.run import RunOptions
+from lowwater.engines.run import RunOptions, Shown
 from lowwater.errors import OptionError, StreamError, unknown_name
 from lowwater.metrics import RunMetrics
 from lowwater.plan.physical import PhysicalPlan
@@ -21,6 +22,8 @@ CHUNK_ROWS = 65_536
 
 class EmbeddedRun:
     """A query that is running, or has run."""
+
+    dashboard: Shown | None = None
 
     def __init__(self, engine: EmbeddedEngine, sink: object):
         self._engine, self._sink = engine, sink
@@ -81,6 +84,14 @@ class EmbeddedRun:
             )
         return self._sink.table()
 
+    def last_rows(self) -> pl.DataFrame:
+        """The last answers, the newest last: as many as the run was asked to keep."""
+        return self._engine.last.table()
+
+    def last_late_rows(self, stream: str) -> pl.DataFrame:
+        """The same of the rows of a stream that were not let in."""
+        return self._engine.last_refused(stream)
+
     def late_rows(self, stream: str | None = None) -> pa.Table:
         """The side output: rows of a stream that were not let in, and why.
 
@@ -114,7 +125,8 @@ def prepare_embedded(plan: PhysicalPlan, options: RunOptions) -> EmbeddedRun:
         options.chunk_rows or CHUNK_ROWS,
         0 if exact else None if tick is None else nanoseconds(tick, "tick"),
     )
-    return EmbeddedRun(EmbeddedEngine(plan, target, timer, pace, late), target)
+    engine = EmbeddedEngine(plan, target, timer, pace, late, options.keep_last)
+    return EmbeddedRun(engine, target)
 
 
 def _clock(plan: PhysicalPlan, clock: Clock | str | None, charge: Charge) -> Clock:

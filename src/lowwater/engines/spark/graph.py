@@ -118,6 +118,11 @@ class Graph:
         """Whether rows wait for a batch in which there is time for them."""
         return any(member.kernel.waiting is not None for member in self.members.values())
 
+    def holding(self) -> list[str]:
+        """The operators that hold something back for which they need progress."""
+        members = self.members.values()
+        return [each.part.where.title for each in members if each.kernel.asks()]
+
     def asks(self) -> Iterator[tuple[int, str, int]]:
         """The progress wanted from what enters the stage: (producer, attribute, mark)."""
         for member in reversed(self.members.values()):

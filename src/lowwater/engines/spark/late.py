@@ -6,15 +6,16 @@ A batch that is run again writes the same files again, so the folder holds each 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import polars as pl
 import polars.selectors as cs
 
+from lowwater.engines.spark.written import LAST_FILES
 from lowwater.errors import OptionError, SinkError
 from lowwater.progress.spec import STREAM
-from lowwater.sinks import Folder
+from lowwater.sinks import Folder, LastRows
 from lowwater.stream.element import Chunk
 
 COMPUTED = "__computed"
@@ -83,8 +84,21 @@ def _keep(folder: str, name: str, refused: dict[str, list[Chunk]]) -> None:
 
 def read_refused(folder: str, stream: str) -> Chunk | None:
     """The rows of a stream that were refused so far; None if there are none."""
-    files = sorted(Path(folder).glob("batch-*.parquet"))
-    frames = [pl.read_parquet(each) for each in files]
-    mine = [frame.filter(pl.col(STREAM) == stream).drop(STREAM) for frame in frames]
-    some = [frame for frame in mine if frame.height]
+    some = list(_refused(sorted(Path(folder).glob("batch-*.parquet")), stream))
     return pl.concat(some, how="diagonal_relaxed") if some else None
+
+
+def last_refused(folder: str, stream: str, limit: int) -> Chunk:
+    """The last of them, for looking at, from the files that were written last."""
+    last = LastRows(limit)
+    for rows in _refused(sorted(Path(folder).glob("batch-*.parquet"))[-LAST_FILES:], stream):
+        last.add(rows)
+    return last.table()
+
+
+def _refused(files: Iterable[Path], stream: str) -> Iterator[Chunk]:
+    for each in files:
+        rows = pl.read_parquet(each)
+        rows = rows.filter(pl.col(STREAM) == stream).drop(STREAM)
+        if rows.height:
+            yield rows

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,14 @@ from pyspark.sql.streaming.listener import (
 )
 
 from lowwater.engines.spark import asking
+from lowwater.metrics import BatchMetrics
 
 METRICS = "lowwater"
 """The name under which batches report to listeners."""
 
 
+WHOLE = "triggerExecution"
+"""Spark's name for all of a batch."""
 ANSWERS = "lowwater_answers"
 """The name under which answers are counted that are put together of parts."""
 
@@ -40,6 +44,14 @@ def reports_in(progress: Any) -> list[dict[str, Any]]:
     # Connect tells the values of a row without their names.
     told = metrics["reports"] if "reports" in metrics else metrics["values"][0]
     return [json.loads(each) for each in told]
+
+
+def batch_of(progress: Any, rows: int) -> BatchMetrics:
+    """A batch as Spark tells of it; its rows are counted by us, for Spark counts messages."""
+    parts = {name: length / 1_000 for name, length in dict(progress.durationMs).items()}
+    seconds = parts.pop(WHOLE, sum(parts.values()))
+    started = datetime.fromisoformat(progress.timestamp.replace("Z", "+00:00"))
+    return BatchMetrics(int(progress.batchId), started, seconds, rows, parts)
 
 
 class WishListener(StreamingQueryListener):

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import io
 import pickle
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, Literal, NamedTuple, cast
 
@@ -16,6 +17,9 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from lowwater.progress.late import LateRows
+from lowwater.progress.learned import Completeness
+from lowwater.progress.standing import Channels
 from lowwater.stream.element import Chunk
 
 
@@ -40,6 +44,20 @@ class Kind(IntEnum):
     """Rows of the result."""
     REPORT = 8
     """What a bucket has to say about itself, as JSON."""
+
+
+@dataclass(frozen=True)
+class Account:
+    """What a reader of a source tells beside its rows; goes with those it refused."""
+
+    late: Sequence[LateRows] = ()
+    notes: Sequence[str] = ()
+    complete: Sequence[tuple[str, str, Hashable, Completeness]] = ()
+    rows: int = 0
+    """Rows read, where nobody else counts them."""
+    marks: Mapping[str, int] = field(default_factory=dict)
+    """The marks of the stream by attribute, where nobody else knows them."""
+    channels: Channels | None = None
 
 
 class Message(NamedTuple):
@@ -78,14 +96,14 @@ def as_batch(messages: Iterable[Message]) -> pa.RecordBatch:
     """Messages as Spark takes them (made from arrays: lists would load pandas in every worker)."""
     sent = list(messages)
     arrays = []
-    for at, field in enumerate(SCHEMA):
-        if field.name == "body":
+    for at, column in enumerate(SCHEMA):
+        if column.name == "body":
             arrays.append(_bodies([message.body for message in sent]))
         else:
-            width = np.int64 if field.type == pa.int64() else np.int32
+            width = np.int64 if column.type == pa.int64() else np.int32
             numbers = np.fromiter((each[at] for each in sent), width, len(sent))
             buffers = [None, pa.py_buffer(numbers.tobytes())]
-            arrays.append(pa.Array.from_buffers(field.type, len(sent), buffers))
+            arrays.append(pa.Array.from_buffers(column.type, len(sent), buffers))
     return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
 
 

@@ -29,6 +29,7 @@ from pyspark.sql.streaming.datasource import (
 
 from lowwater.engines.spark.message import (
     DDL,
+    Account,
     Kind,
     Message,
     as_batch,
@@ -43,6 +44,7 @@ from lowwater.engines.spark.source_stage import NOW, Reading
 from lowwater.engines.spark.task import begin_task, end_quietly
 from lowwater.engines.spark.trouble import carrying
 from lowwater.errors import StreamWarning
+from lowwater.metrics import CHANNELS
 from lowwater.progress.intake import Intake
 from lowwater.stream.element import Element, End
 
@@ -172,12 +174,12 @@ class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         cuts = [cut for cut in self._log.cuts if self._at < cut < start["row"]]
         for cut in (*cuts, start["row"]):  # what an earlier run has handed out
             self._take(cut)
-        rows, refused, lines, elements = self._take(end["row"])
+        rows, refused, account, elements = self._take(end["row"])
         if end["ended"]:
             elements.append(End())
         count = max(1, -(-rows.height // ROWS_A_TASK))
         size = -(-rows.height // count) if rows.height else 0
-        aside = pickled((lines, refused)) if lines else b""
+        aside = pickled((account, refused))
         return [
             Share(
                 number,
@@ -190,9 +192,10 @@ class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             for number in range(count)
         ]
 
-    def _take(self, until: int) -> tuple[pl.DataFrame, bytes, list[Any], list[Element]]:
+    def _take(self, until: int) -> tuple[pl.DataFrame, bytes, Account, list[Element]]:
         """Let the next rows in: those that stay, those that do not, and what follows."""
         assert self._intake is not None
+        count = until - self._at
         before = {(x.channel, x.reason): x for x in self._intake.account.lines()}
         with warnings.catch_warnings(record=True) as noticed:
             warnings.simplefilter("always")
@@ -207,9 +210,11 @@ class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         grown = [_grown(line, before.get((line.channel, line.reason))) for line in lines]
         refused = packed(taken.refused) if taken.refused is not None else b""
         told: list[Element] = list(taken.promises)
-        known = [(self._source.spec.name, *each) for each in self._intake.completeness()]
-        said = [grown, notes, known] if grown or notes or known else []
-        return taken.rows, refused, said, told
+        spec = self._source.spec
+        known = [(spec.name, *each) for each in self._intake.completeness()]
+        channels = self._intake.channels(spec.time, CHANNELS)
+        marks = {name: self._intake.shown(name) for name in spec.domains}
+        return taken.rows, refused, Account(grown, notes, known, count, marks, channels), told
 
     # ---- reading ---------------------------------------------------------------------------
 

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable, Mapping
+from collections import deque
+from collections.abc import Hashable
 from dataclasses import replace
 from datetime import datetime
+from heapq import nsmallest
 from typing import Any
 
+from lowwater.engines.spark.listening import answers_in, batch_of, reports_in
 from lowwater.engines.spark.program import Program
 from lowwater.metrics import (
+    CHANNELS,
+    BatchMetrics,
+    ChannelMetrics,
     CompletenessMetrics,
     Histogram,
     OperatorMetrics,
     RunMetrics,
     StreamMetrics,
+    channel_metrics,
     completeness_metrics,
     together,
 )
 from lowwater.plan.physical import Operator, PhysicalPlan
+from lowwater.progress.contract import Heartbeat
 from lowwater.progress.late import LATE, LateAccount
 from lowwater.progress.learned import Completeness
 from lowwater.progress.spec import StreamSpec
@@ -28,6 +36,8 @@ from lowwater.stream.time_domain import ROWS
 from lowwater.updates.staleness import Staleness
 
 Report = dict[str, Any]
+BATCHES = 100
+"""So many batches are kept, as Spark keeps its own."""
 COUNTS = ("rows_in", "rows_out", "promises_in", "promises_out")
 
 
@@ -45,6 +55,12 @@ class Reports:
         self._accounts = {s.spec.name: LateAccount(s.spec.name) for s in program.sources}
         self._complete: dict[str, dict[tuple[str, Hashable], Completeness]] = {}
         self._ended: set[str] = set()
+        self._marks: dict[str, dict[str, int]] = {}
+        self._spoken: dict[str, int] = {}
+        self._channels: dict[str, dict[tuple[int, int], Report]] = {}
+        self._batches: deque[BatchMetrics] = deque(maxlen=BATCHES)
+        self._holding: set[str] = set()
+        self._idle: dict[str, float] = {}
         self._rows_out = 0
         self._peak_rows = self._peak_bytes = 0
         self.notes: list[str] = []
@@ -64,11 +80,27 @@ class Reports:
         """Another query goes on where the last one stopped."""
         self._start += 1
 
-    def take(self, batch: int, reports: list[Report], answers: int | None = None) -> None:
+    def take(self, progress: Any) -> None:
         """Take the reports of a batch, unless they were taken before."""
-        if (self._start, batch) in self._seen:
+        batch = (self._start, int(progress.batchId))
+        if batch in self._seen:
             return
-        self._seen.add((self._start, batch))
+        self._seen.add(batch)
+        reports = reports_in(progress)
+        self._count(reports, answers_in(progress))
+        self._time(batch_of(progress, sum(sum(each["rows"].values()) for each in reports)), reports)
+
+    def _time(self, batch: BatchMetrics, reports: list[Report]) -> None:
+        """Keep when a batch was; between batches, operators that hold something back wait."""
+        if self._batches:
+            before = self._batches[-1]
+            gap = (batch.started - before.started).total_seconds() - before.seconds
+            for title in self._holding:
+                self._idle[title] = self._idle.get(title, 0.0) + max(0.0, gap)
+        self._holding = {title for report in reports for title in report["holding"]}
+        self._batches.append(batch)
+
+    def _count(self, reports: list[Report], answers: int | None) -> None:
         last = self._plan.result.title
         self._rows_out += answers or 0
         for report in reports:
@@ -87,8 +119,15 @@ class Reports:
                 known = self._complete.setdefault(stream, {})
                 known[attribute, channel] = Completeness(*values)
             for stream, channel, reason, rows, longest, mean in report["late"]:
-                named = tuple(channel) if isinstance(channel, list) else channel
-                self._accounts[stream].add(named, reason, rows, longest, rows * mean)
+                self._accounts[stream].add(_named(channel), reason, rows, longest, rows * mean)
+            for stream, marks in report["streams"].items():
+                held = self._marks.setdefault(stream, {})
+                for name, mark in marks.items():
+                    held[name] = max(mark, held.get(name, mark))
+            for name, count in report["spoken"].items():
+                self._spoken[name] = self._spoken.get(name, 0) + count
+            for name, told in report["channels"].items():
+                self._channels.setdefault(name, {})[report["stage"], report["bucket"]] = told
         rows, size = self._held()
         self._peak_rows = max(self._peak_rows, rows)
         self._peak_bytes = max(self._peak_bytes, size)
@@ -100,10 +139,15 @@ class Reports:
     def metrics(self) -> RunMetrics:
         """The metrics so far."""
         rows, size = self._held()
+        elapsed = time.monotonic() - self._begun
         return RunMetrics(
             self._rows_out,
-            time.monotonic() - self._begun,
-            tuple(self._operator(each) for each in self._plan.operators if each.build is not None),
+            elapsed,
+            tuple(
+                self._operator(each, elapsed)
+                for each in self._plan.operators
+                if each.build is not None
+            ),
             tuple(self._stream(each) for each in self._plan.sources),
             rows,
             self._peak_rows,
@@ -112,9 +156,10 @@ class Reports:
             self._peak_bytes,
             0,
             Histogram(),
+            tuple(self._batches),
         )
 
-    def _operator(self, operator: Operator) -> OperatorMetrics:
+    def _operator(self, operator: Operator, elapsed: float) -> OperatorMetrics:
         counts = self._counts.get(operator.title, dict.fromkeys(COUNTS, 0))
         about = [
             report["operators"][operator.title]
@@ -141,7 +186,7 @@ class Reports:
             0,
             0,
             0.0,
-            0.0,
+            min(1.0, self._idle.get(operator.title, 0.0) / elapsed),
             together([each["about"] for each in about]),
             _staleness([each["staleness"] for each in about if "staleness" in each]),
         )
@@ -155,24 +200,50 @@ class Reports:
     def _stream(self, operator: Operator) -> StreamMetrics:
         spec = operator.node.spec  # type: ignore[attr-defined]
         account = self._accounts[spec.name]
-        held = [r["streams"].get(spec.name, {}) for r in self._latest.values()]
-        marks: Mapping[str, Any] = {
-            name: domain.show(max((each.get(name, BEGINNING) for each in held), default=BEGINNING))
-            for name, domain in spec.domains.items()
-        }
+        channels, count, ahead = self._behind(spec)
+        spoken, beating = self._spoken.get(spec.name, 0), isinstance(spec.idle, Heartbeat)
+        held = self._marks.get(spec.name, {})
+        marks = {n: domain.show(held.get(n, BEGINNING)) for n, domain in spec.domains.items()}
         return StreamMetrics(
             spec.name,
             self._read(spec.name, operator.node.source),  # type: ignore[attr-defined]
             account.rows,
             tuple(account.lines()),
             marks,
-            None,
-            0,
-            0,
+            channels[0].channel if channels else None,
+            0 if beating else spoken,
+            spoken if beating else 0,
             0,
             0,
             self._completeness(spec, account),
+            channels,
+            count,
+            ahead,
+            spec.name in self._ended,
         )
+
+    def _behind(
+        self, spec: StreamSpec
+    ) -> tuple[tuple[ChannelMetrics, ...], int, datetime | int | None]:
+        """The channels furthest behind, how many there are, and the mark furthest ahead; where
+        buckets have groups of their own, over all buckets."""
+        told = list(self._channels.get(spec.name, {}).values())
+        domain = spec.domains.get(spec.time)
+        if not told or domain is None:
+            return (), 0, None
+        found = [
+            (mark, _named(name), seen, each["now"])
+            for each in told
+            for name, mark, seen in each["behind"]
+        ]
+        least = nsmallest(CHANNELS, found, key=lambda each: each[0])
+        channels = tuple(
+            channel
+            for mark, name, seen, now in least
+            for channel in channel_metrics([(name, mark, seen)], domain, now or None)
+        )
+        ahead = max(int(each["ahead"]) for each in told)
+        return channels, sum(each["count"] for each in told), domain.show(ahead)
 
     def _completeness(
         self, spec: StreamSpec, account: LateAccount
@@ -190,6 +261,11 @@ class Reports:
             replace(line, late_rows=sum(n for c, n in late if line.channel in (None, c)))
             for line in lines
         )
+
+
+def _named(channel: Any) -> Hashable:
+    """The name of a channel, which JSON makes a list if it has several parts."""
+    return tuple(channel) if isinstance(channel, list) else channel
 
 
 def _staleness(told: list[dict[str, Any]]) -> Staleness | None:

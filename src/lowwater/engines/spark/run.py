@@ -16,21 +16,20 @@ import polars as pl
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from lowwater.engines.run import RunOptions
+from lowwater.engines.run import RunOptions, Shown
 from lowwater.engines.spark import cache, hints
 from lowwater.engines.spark.build import Built, build
-from lowwater.engines.spark.late import folder_of, late_folder, read_refused
-from lowwater.engines.spark.listening import answers_in, reports_in
+from lowwater.engines.spark.late import folder_of, last_refused, late_folder, read_refused
 from lowwater.engines.spark.reports import Reports
 from lowwater.engines.spark.trouble import translate
 from lowwater.engines.spark.types import taken_back
-from lowwater.engines.spark.written import has_log, read_in_order, read_written
+from lowwater.engines.spark.written import has_log, last_written, read_in_order, read_written
 from lowwater.errors import OptionError, StreamError, StreamWarning, unknown_name
 from lowwater.metrics import RunMetrics
 from lowwater.plan.physical import PhysicalPlan
 from lowwater.progress.late import LateAccount
 from lowwater.progress.refusal import Refusals
-from lowwater.sinks import Folder
+from lowwater.sinks import Folder, LastRows
 from lowwater.stream.duration import nanoseconds
 
 POLL = 0.05
@@ -56,6 +55,8 @@ def prepare_spark(plan: PhysicalPlan, options: RunOptions) -> SparkRun:
 class SparkRun:
     """A query on Spark that is running, or has run."""
 
+    dashboard: Shown | None = None
+
     def __init__(self, plan: PhysicalPlan, options: RunOptions):
         if options.charge != "nothing":
             raise OptionError("charge= is for the virtual clock of the embedded engine")
@@ -69,6 +70,7 @@ class SparkRun:
         self._built = build(plan, options, self._late)
         self._reports = Reports(plan, self._built.program)
         self._trigger = self._chosen_trigger()
+        self._last = LastRows(options.keep_last)
         self._query: Any = None
         self._error: BaseException | None = None
         self._stopping = False
@@ -139,6 +141,7 @@ class SparkRun:
                     raise RuntimeError(STOPPED) from None
                 raise
             if table.num_rows:
+                self._last.add(pl.DataFrame(table))
                 if callable(sink):
                     sink(table)
                 else:
@@ -180,7 +183,7 @@ class SparkRun:
         """Take the reports of the batches since the last look."""
         with self._gathering:
             for progress in self._query.recentProgress:
-                self._reports.take(progress.batchId, reports_in(progress), answers_in(progress))
+                self._reports.take(progress)
 
     def run_here(self) -> SparkRun:
         """Run until the end."""
@@ -244,6 +247,24 @@ class SparkRun:
             return pl.DataFrame(schema=schema).to_arrow()
         read = read_written if self._plan.order is None else read_in_order
         return taken_back(read(self._built.session, self._results), schema).to_arrow()
+
+    def last_rows(self) -> pl.DataFrame:
+        """The last answers, the newest last: as many as the run was asked to keep."""
+        sink = self._options.sink
+        if isinstance(sink, str | Path):
+            sink = Folder(Path(sink))
+        if sink is None:
+            sink = Folder(self._results)
+        if isinstance(sink, Folder):
+            return last_written(sink, self._options.keep_last)
+        return self._last.table()
+
+    def last_late_rows(self, stream: str) -> pl.DataFrame:
+        """The same of the rows of a stream that were not let in."""
+        folder = folder_of(self._late, stream)
+        if folder is None:
+            return pl.DataFrame()
+        return last_refused(folder, stream, self._options.keep_last)
 
     def late_rows(self, stream: str | None = None) -> pa.Table:
         """The side output: rows of a stream that were not let in, and why."""

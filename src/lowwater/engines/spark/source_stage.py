@@ -14,7 +14,7 @@ import polars as pl
 import pyarrow as pa
 
 from lowwater.engines.spark import hints
-from lowwater.engines.spark.message import Kind, Message, as_batch, packed, pickled
+from lowwater.engines.spark.message import Account, Kind, Message, as_batch, packed, pickled
 from lowwater.engines.spark.outgoing import deliver, deliver_raw, tell_digest
 from lowwater.engines.spark.program import SourceProgram
 from lowwater.engines.spark.task import current_task
@@ -111,7 +111,7 @@ class Reading:
         if account.rows:
             first = source.deliveries[0]
             rows = packed(pl.concat(self._refused, how="diagonal")) if self._refused else b""
-            body = pickled(([account.lines(), [], []], rows))
+            body = pickled((Account(account.lines()), rows))
             yield Message(first.stage, first.ids[0], source.index, Kind.REFUSED, -1, self._at, body)
 
 

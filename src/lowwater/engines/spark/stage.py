@@ -24,13 +24,14 @@ from lowwater.engines.spark import asking, hints
 from lowwater.engines.spark.cache import ChunkCache
 from lowwater.engines.spark.graph import Graph
 from lowwater.engines.spark.late import keep_refused
-from lowwater.engines.spark.message import Kind, Message, pickled, unpacked, unpickled
+from lowwater.engines.spark.message import Account, Kind, Message, pickled, unpacked, unpickled
 from lowwater.engines.spark.outgoing import send
 from lowwater.engines.spark.program import SourceProgram, StageProgram
 from lowwater.engines.spark.store import Shelf, SparkStore
 from lowwater.engines.spark.task import Task, current_task, end_quietly
 from lowwater.engines.spark.trouble import carrying
 from lowwater.errors import CheckpointError, StreamWarning
+from lowwater.metrics import CHANNELS
 from lowwater.operators.kernel import Reducing
 from lowwater.operators.stamp import Stamp
 from lowwater.operators.union import Union
@@ -151,6 +152,8 @@ class Bucket:
         self._now = 0
         self._notes: list[str] = []
         self._complete: list[tuple[str, str, Hashable, Completeness]] = []
+        self._told: dict[int, Account] = {}
+        self._spoken: dict[int, int] = {}
         self._when: int | None = None
         self._waits = False
 
@@ -293,11 +296,12 @@ class Bucket:
                 refused.setdefault(intake.spec.name, []).append(aside)
             self._graph.push(port, [intake.seal(rows)])
         for message in by_kind.get(Kind.REFUSED, []):
-            (lines, notes, known), body = unpickled(message.body)
-            self._notes += notes
-            self._complete += known
+            told, body = unpickled(message.body)
+            self._notes += told.notes
+            self._complete += told.complete
+            self._told[message.port] = told
             account = self._accounts[message.port]
-            for line in lines:
+            for line in told.late:
                 total = line.mean_seconds * line.rows
                 account.add(line.channel, line.reason, line.rows, line.longest_seconds, total)
             if body:
@@ -381,7 +385,9 @@ class Bucket:
             quiet = silent or source.spec.stamp == "internal"
             if isinstance(source.spec.idle, OnDemand | Heartbeat) and quiet:
                 for attribute in source.spec.contracts:
-                    self._graph.push(source.index, intake.enable(attribute, BEGINNING, now))
+                    promises = intake.enable(attribute, BEGINNING, now)
+                    self._spoken[source.index] = self._spoken.get(source.index, 0) + bool(promises)
+                    self._graph.push(source.index, promises)
 
     def _ask(self, task: Task) -> None:
         """Tell the clock what is waited for."""
@@ -441,6 +447,23 @@ class Bucket:
             "streams_shown": shown,
         }
 
+    def _channels(self, first: bool) -> dict[str, Any]:
+        """How far the channels of streams are, as plain values; each is told of by one bucket."""
+        found: dict[str, Any] = {}
+        for source in self._program.sources:
+            if source.index not in self._accountable:
+                continue
+            if source.ordered:
+                told = self._told.get(source.index)
+                channels = told.channels if told else None
+            else:
+                alone = source.deliveries[0].owned
+                intake = self._intakes[source.index]
+                channels = intake.channels(source.spec.time, CHANNELS) if first or alone else None
+            if channels is not None:
+                found[source.spec.name] = dataclasses.asdict(channels) | {"now": self._now}
+        return found
+
     def _completeness(self) -> list[tuple[Any, ...]]:
         """How complete the streams are whose promise is learned, as plain values."""
         own = [
@@ -460,9 +483,19 @@ class Bucket:
             about["operators"][member.part.where.title] |= vars(member.counts)
         first = self._id == self._program.ids[0]
         about["rows"] = {
-            intake.spec.name: self._rows[index] if first and index in self._accountable else 0
+            intake.spec.name: self._rows[index] + read
+            if first and index in self._accountable
+            else 0
             for index, intake in self._intakes.items()
+            for read in [self._told[index].rows if index in self._told else 0]
         }
+        for index, told in self._told.items():
+            about["streams"][self._intakes[index].spec.name] |= told.marks
+        about["spoken"] = {
+            self._intakes[index].spec.name: count for index, count in self._spoken.items() if first
+        }
+        about["channels"] = self._channels(first)
+        about["holding"] = self._graph.holding()
         lines = []
         for index, intake in self._intakes.items():
             own = intake.account.lines() if index in self._accountable else []

@@ -9,16 +9,20 @@ Invariant: rows that left in one partition a batch change places with no other.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
+from lowwater.sinks import Folder, LastRows
 from lowwater.stream.element import Chunk
 
 LOG = "_spark_metadata"
 WHOLE = ".compact"
 """How a part of the log is named that repeats all parts before it."""
+LAST_FILES = 8
+"""In so many files the last rows are looked for."""
 AT, FILE, ROW = "__at", "__file", "__row"
 
 
@@ -55,6 +59,23 @@ def logged(folder: Path) -> list[str]:
             paths = [json.loads(line)["path"] for line in lines if line.startswith("{")]
             names.update(dict.fromkeys(Path(path).name for path in paths))
     return list(names)
+
+
+READERS: dict[str, Callable[[Path], Chunk]] = {
+    "parquet": pl.read_parquet,
+    "csv": pl.read_csv,
+    "json": pl.read_ndjson,
+}
+
+
+def last_written(folder: Folder, limit: int) -> Chunk:
+    """The last rows of a folder, for looking at: those of the files that were written last."""
+    if not limit or not has_log(folder.path):
+        return pl.DataFrame()
+    last = LastRows(limit)
+    for name in logged(folder.path)[-LAST_FILES:]:
+        last.add(READERS[folder.format](folder.path / name))
+    return last.table()
 
 
 def _taken(table: Any) -> Chunk:

@@ -7,69 +7,13 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-import numpy as np
-from numpy.typing import NDArray
-
 from lowwater.errors import OptionError, unknown_name
+from lowwater.metrics.histogram import Histogram
 from lowwater.progress.late import LateRows
 from lowwater.progress.learned import Completeness
+from lowwater.stream.duration import SECOND
+from lowwater.stream.time_domain import TimeDomain
 from lowwater.updates.staleness import Staleness
-
-_SUB = 8
-
-
-class Histogram:
-    """Durations in logarithmic buckets: eight to a doubling, so within an eighth everywhere."""
-
-    def __init__(self) -> None:
-        self._buckets: dict[int, int] = {}
-        self.count = 0
-        self.total = 0
-        self.longest = 0
-
-    def add(self, nanoseconds: int, count: int = 1) -> None:
-        """Count durations."""
-        length = max(0, nanoseconds)
-        bucket = length if length < _SUB else _bucket(length)
-        self._buckets[bucket] = self._buckets.get(bucket, 0) + count
-        self.count += count
-        self.total += length * count
-        self.longest = max(self.longest, length)
-
-    def add_all(self, nanoseconds: NDArray[np.int64]) -> None:
-        """Count many durations at once; equal ones are counted together."""
-        if len(nanoseconds) == 1:
-            self.add(int(nanoseconds[0]))
-            return
-        lengths, counts = np.unique(np.maximum(nanoseconds, 0), return_counts=True)
-        for length, count in zip(lengths.tolist(), counts.tolist(), strict=True):
-            self.add(length, count)
-
-    @property
-    def mean(self) -> float:
-        """The mean in nanoseconds, exact; 0 if nothing was counted."""
-        return self.total / self.count if self.count else 0.0
-
-    def quantile(self, share: float) -> int:
-        """The duration that ``share`` of all durations do not exceed."""
-        seen = 0
-        for bucket in sorted(self._buckets):
-            seen += self._buckets[bucket]
-            if seen >= share * self.count:
-                return min(self.longest, _upper(bucket))
-        return self.longest
-
-
-def _bucket(length: int) -> int:
-    power = length.bit_length() - 4
-    return _SUB * (power + 1) + (length >> power) - _SUB
-
-
-def _upper(bucket: int) -> int:
-    if bucket < _SUB:
-        return bucket
-    power, rest = divmod(bucket - _SUB, _SUB)
-    return ((rest + _SUB + 1) << power) - 1
 
 
 @dataclass(frozen=True)
@@ -124,6 +68,21 @@ class CompletenessMetrics:
 
 
 @dataclass(frozen=True)
+class ChannelMetrics:
+    """One channel, or group, of a stream."""
+
+    channel: Hashable
+    mark: datetime | int | None
+    """Its own promise; None before the first."""
+    silent_seconds: float | None
+    """How long it has sent nothing, by the engine's clock; None where that is not known."""
+
+
+CHANNELS = 500
+"""Of how many channels of a stream metrics tell, at most."""
+
+
+@dataclass(frozen=True)
 class StreamMetrics:
     """One source."""
 
@@ -139,6 +98,25 @@ class StreamMetrics:
     backward_marks: int
     completeness: tuple[CompletenessMetrics, ...] = ()
     """Where the promise is learned: the stream's first, then each channel's; else nothing."""
+    channels: tuple[ChannelMetrics, ...] = ()
+    """The channels that are furthest behind, the furthest first; nothing if there is but one."""
+    channel_count: int = 0
+    ahead: datetime | int | None = None
+    """The mark of the channel that is furthest ahead."""
+    ended: bool = False
+
+
+@dataclass(frozen=True)
+class BatchMetrics:
+    """A batch on Spark, as Spark tells of it."""
+
+    number: int
+    started: datetime
+    seconds: float
+    rows: int
+    """Rows read from all streams."""
+    parts: Mapping[str, float]
+    """What took how many seconds, by Spark's names."""
 
 
 @dataclass(frozen=True)
@@ -158,6 +136,8 @@ class RunMetrics:
     queue_peak: int
     """The most elements (rows and promises) that waited in all queues and buffers together."""
     latency: Histogram = field(repr=False)
+    batches: tuple[BatchMetrics, ...] = ()
+    """On Spark the last batches, the oldest first."""
 
     @property
     def late_rows(self) -> int:
@@ -201,6 +181,20 @@ def together(parts: Sequence[Mapping[str, str | int | float]]) -> dict[str, str 
         shares = (f"{text} ({count} of {len(values)} buckets)" for text, count in counts)
         found[name] = counts[0][0] if len(counts) == 1 else "; ".join(shares)
     return found
+
+
+def channel_metrics(
+    behind: Iterable[tuple[Hashable, int, int | None]], domain: TimeDomain, now: int | None
+) -> tuple[ChannelMetrics, ...]:
+    """Channels as told by a tracker; ``now`` is the clock they were last heard by."""
+    return tuple(
+        ChannelMetrics(
+            channel,
+            domain.show(mark),
+            None if seen is None or now is None else max(0, now - seen) / SECOND,
+        )
+        for channel, mark, seen in behind
+    )
 
 
 def completeness_metrics(

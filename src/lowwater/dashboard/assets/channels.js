@@ -1,0 +1,76 @@
+// Every channel of the chosen stream, the one furthest behind first, a page at a time.
+
+import * as format from "./format.js";
+import { byId, make, say, Table } from "./dom.js";
+
+const PAGE = 7;
+
+export class Channels {
+  #streams = [];
+  #page = 0;
+  #table = new Table("Channels, furthest behind first", [
+    ["channel", "text"], ["mark", "text"], ["behind", "bar"], ["rows", "number"], ["late", "number"], ["silent for", "number"],
+  ]);
+
+  constructor() {
+    byId("channels").append(this.#table.element);
+    const turned = (by) => () => {
+      this.#page += by;
+      this.#show();
+    };
+    byId("channel-back").addEventListener("click", turned(-1));
+    byId("channel-next").addEventListener("click", turned(1));
+    for (const id of ["channel-stream", "channel-search"]) {
+      byId(id).addEventListener("input", () => {
+        this.#page = 0;
+        this.#show();
+      });
+    }
+  }
+
+  update(streams) {
+    this.#streams = streams.filter((stream) => stream.channel_count);
+    byId("channels").hidden = !this.#streams.length;
+    if (!this.#streams.length) return;
+    this.#offer(this.#streams.map((stream) => stream.name));
+    this.#show();
+  }
+
+  /** Offers the streams; the one chosen stays chosen, and at first it is the one furthest behind. */
+  #offer(names) {
+    const select = byId("channel-stream");
+    if ([...select.options].map((option) => option.value).join("\n") === names.join("\n")) return;
+    const furthest = this.#streams.toSorted((a, b) => (b.lag ?? -1) - (a.lag ?? -1))[0].name;
+    const chosen = names.includes(select.value) ? select.value : furthest;
+    select.replaceChildren(...names.map((name) => make("option", { value: name, text: name })));
+    select.value = chosen;
+  }
+
+  #show() {
+    const stream = this.#streams.find((each) => each.name === byId("channel-stream").value);
+    if (!stream) return;
+    const wanted = byId("channel-search").value.trim().toLowerCase();
+    const found = stream.channels.filter((channel) => `${channel.name}`.toLowerCase().includes(wanted));
+    const pages = Math.max(1, Math.ceil(found.length / PAGE));
+    this.#page = Math.min(pages - 1, Math.max(0, this.#page));
+    const first = this.#page * PAGE;
+    const longest = Math.max(1e-9, ...stream.channels.map((channel) => channel.lag ?? 0));
+    this.#table.fill(found.slice(first, first + PAGE).map((channel) => [
+      format.text(channel.name), format.text(channel.mark), [(channel.lag ?? 0) / longest, format.seconds(channel.lag)],
+      format.number(channel.rows), format.number(channel.late_rows), format.seconds(channel.silent),
+    ]));
+    const last = Math.min(first + PAGE, found.length);
+    say(byId("channel-count"), this.#count(stream, found.length, first, last, wanted));
+    byId("channel-back").disabled = this.#page === 0;
+    byId("channel-next").disabled = this.#page === pages - 1;
+  }
+
+  #count(stream, found, first, last, wanted) {
+    const told = stream.channels.length;
+    const all = stream.channel_count > told
+      ? `the ${format.number(told)} furthest behind of ${format.number(stream.channel_count)}` : format.number(told);
+    if (!found) return `none of ${all}`;
+    const part = `${first + 1}–${last} of `;
+    return wanted ? `${part}${format.number(found)} found in ${all}` : part + all;
+  }
+}

@@ -1,0 +1,80 @@
+// What happened so far: every series by query and name, all as long as `at`.
+
+const MOST = 3600;
+const RATE_SPAN = 10;
+
+export class History {
+  at = [];
+  #queries = new Map();
+
+  get last() {
+    return this.at.at(-1) ?? -Infinity;
+  }
+
+  /** Adds what is newer than what is here. A series not told of is unknown for that long. */
+  merge({ at, queries }) {
+    const first = at.findIndex((moment) => moment > this.last);
+    if (first < 0) return;
+    const before = this.at.length;
+    this.at.push(...at.slice(first));
+    for (const [id, columns] of Object.entries(queries)) {
+      if (!this.#queries.has(id)) this.#queries.set(id, new Map());
+      const held = this.#queries.get(id);
+      for (const [name, values] of Object.entries(columns)) {
+        if (!held.has(name)) held.set(name, new Array(before).fill(null));
+        held.get(name).push(...values.slice(first));
+      }
+    }
+    this.#level();
+  }
+
+  #level() {
+    const spare = this.at.length > 1.2 * MOST ? this.at.length - MOST : 0;
+    const length = this.at.length;
+    this.at.splice(0, spare);
+    for (const held of this.#queries.values()) {
+      for (const values of held.values()) {
+        while (values.length < length) values.push(null);
+        values.splice(0, spare);
+      }
+    }
+  }
+
+  /** The values of a series; none if nobody told of it. */
+  series(query, name) {
+    return this.#queries.get(query)?.get(name) ?? [];
+  }
+
+  /** What follows "kind/" in the names of the series of that kind. */
+  named(query, kind) {
+    const names = [...(this.#queries.get(query)?.keys() ?? [])];
+    return names.filter((name) => name.startsWith(`${kind}/`)).map((name) => name.slice(kind.length + 1));
+  }
+
+  /** A running total as its growth a second; unknown where it fell back. */
+  rates(query, name) {
+    const totals = this.series(query, name);
+    return totals.map((value, i) => (i ? this.#growth(totals, i - 1, i) : null));
+  }
+
+  #growth(totals, from, to) {
+    const [a, b] = [totals[from], totals[to]];
+    const grown = a === null || b === null ? null : (b - a) / (this.at[to] - this.at[from]);
+    return grown !== null && grown >= 0 ? grown : null;
+  }
+
+  /** The growth a second of a total over the last few seconds. */
+  rateNow(query, name) {
+    const totals = this.series(query, name);
+    const end = totals.length - 1;
+    let from = end;
+    while (from > 0 && this.at[end] - this.at[from] < RATE_SPAN) from -= 1;
+    return end > from ? this.#growth(totals, from, end) : null;
+  }
+
+  /** The last so many seconds; less where the run is younger. */
+  range(span) {
+    const to = this.at.at(-1) ?? 0;
+    return [Math.max(to - span, Math.min(this.at[0] ?? 0, to - 5)), to];
+  }
+}

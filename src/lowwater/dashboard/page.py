@@ -1,0 +1,97 @@
+"""A page of runs: a watcher, and a server for it if one was asked for."""
+
+from __future__ import annotations
+
+import atexit
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from lowwater.dashboard.history import History
+from lowwater.dashboard.options import Dashboard
+from lowwater.dashboard.rows import last_rows
+from lowwater.dashboard.saving import METRICS, read_saved
+from lowwater.dashboard.watched import Watched
+from lowwater.dashboard.watcher import Watcher
+from lowwater.engines.run import Run, RunOptions
+from lowwater.errors import LowwaterError
+from lowwater.plan.physical import PhysicalPlan
+
+
+class Page:
+    """The page of runs that go on, or have ended."""
+
+    def __init__(self, title: str, engine: str, watched: Sequence[Watched], options: Dashboard):
+        serve = _server()
+        self._watcher = Watcher(title, engine, watched, options.show_rows, options.save)
+        rows = (lambda: last_rows(self._watcher.watched)) if options.show_rows else None
+        try:
+            self._server = serve(self._watcher, options, rows)
+        except BaseException:
+            self._watcher.settle()
+            raise
+        self.url: str = self._server.url
+        """Where it is."""
+        atexit.register(self._watcher.settle)
+
+    def settle(self, stopped: bool = False) -> None:
+        """Look one last time, and go on showing that."""
+        self._watcher.settle(stopped)
+
+    def close(self) -> None:
+        """Take the page down; the run goes on."""
+        self._watcher.settle()
+        self._server.close()
+        atexit.unregister(self._watcher.settle)
+
+
+def started(run: Run, plan: PhysicalPlan, engine: str, options: RunOptions, page: Dashboard) -> Run:
+    """A run with a page that shows it; with a checkpoint, metrics are saved beside it."""
+    if page.save is None and options.checkpoint is not None:
+        page = replace(page, save=Path(str(options.checkpoint)) / METRICS)
+    live = options.clock == "wall" or any(each.node.source.live for each in plan.sources)  # type: ignore[attr-defined]
+    target = "kept" if options.sink is None else _named(options.sink)
+    watched = Watched("1", plan.result.title, target, plan, run, live)
+    run.dashboard = shown = Page("lowwater", engine, [watched], page)
+    sys.stderr.write(f"dashboard: {shown.url}\n")
+    return run
+
+
+def _named(sink: object) -> str:
+    """Where answers go, as people call it."""
+    if isinstance(sink, str | Path):
+        return str(sink)
+    return getattr(sink, "__name__", type(sink).__name__)
+
+
+@dataclass(frozen=True)
+class _Past:
+    state: dict[str, Any]
+    history: History
+
+
+class SavedPage:
+    """The page of a run that has ended, from the metrics it saved."""
+
+    def __init__(self, folder: Path, options: Dashboard):
+        serve = _server()
+        self._server = serve(_Past(*read_saved(folder)), options)
+        self.url: str = self._server.url
+
+    def close(self) -> None:
+        """Take the page down."""
+        self._server.close()
+
+
+def _server() -> Any:
+    """The server, whose libraries are wanted only by those who look."""
+    try:
+        from lowwater.dashboard.server import Server  # noqa: PLC0415
+    except ImportError as error:
+        raise LowwaterError(
+            f"the page needs {error.name}, which is not installed: install lowwater[dashboard],"
+            " for example with pip install 'lowwater[dashboard]'"
+        ) from error
+    return Server

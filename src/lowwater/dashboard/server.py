@@ -1,0 +1,165 @@
+"""Serves the page of a watcher, or of saved metrics: read-only, to this machine unless told."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from lowwater.dashboard.history import History
+from lowwater.dashboard.options import Dashboard
+from lowwater.dashboard.prometheus import exposition
+from lowwater.errors import OptionError
+
+ASSETS = Path(__file__).parent / "assets"
+FIRST_PORT, PORTS = 4848, 50
+"""Without a port given, the first free one of these is taken."""
+TEXT_FORMAT = "text/plain; version=0.0.4; charset=utf-8"
+GUARDS = {
+    "Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+"""Nothing is loaded from elsewhere, framed or guessed."""
+
+
+class Shown(Protocol):
+    """What is served."""
+
+    history: History
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """The last state."""
+
+
+Rows = Callable[[], dict[str, Any]]
+
+
+class Server:
+    """A page that is being served."""
+
+    def __init__(self, shown: Shown, options: Dashboard, rows: Rows | None = None):
+        self._socket = _bound(options)
+        config = uvicorn.Config(
+            application(shown, options, rows),
+            log_level="critical",
+            access_log=False,
+            lifespan="off",
+            timeout_graceful_shutdown=1,
+        )
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(
+            target=self._server.run,
+            kwargs={"sockets": [self._socket]},
+            name="lowwater-server",
+            daemon=True,
+        )
+        self._thread.start()
+        while not self._server.started and self._thread.is_alive():
+            time.sleep(0.005)
+        port = self._socket.getsockname()[1]
+        self.url = f"http://{f'[{options.host}]' if ':' in options.host else options.host}:{port}/"
+
+    def close(self) -> None:
+        """Serve no more."""
+        self._server.should_exit = True
+        self._thread.join()
+        self._socket.close()
+
+
+def _bound(options: Dashboard) -> socket.socket:
+    """A socket at the port that was asked for, or at the first that is free."""
+    ports = [options.port] if options.port else range(FIRST_PORT, FIRST_PORT + PORTS)
+    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
+    trouble: OSError | None = None
+    for port in ports:
+        found = socket.socket(family, socket.SOCK_STREAM)
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            found.bind((options.host, port))
+        except OSError as error:
+            found.close()
+            trouble = error
+        else:
+            return found
+    where = options.port or f"{FIRST_PORT} to {FIRST_PORT + PORTS - 1}"
+    why = trouble.strerror if trouble else ""
+    raise OptionError(f"the page cannot be served at {options.host}, port {where}: {why}")
+
+
+def application(shown: Shown, options: Dashboard, rows: Rows | None = None) -> Starlette:
+    """The endpoints; all of them only read."""
+
+    async def page(request: Request) -> Response:
+        del request
+        return Response((ASSETS / "index.html").read_bytes(), media_type="text/html")
+
+    async def state(request: Request) -> Response:
+        del request
+        return JSONResponse(shown.state)
+
+    async def history(request: Request) -> Response:
+        given = request.query_params.get("since")
+        try:
+            since = None if given is None else float(given)
+        except ValueError:
+            return PlainTextResponse("since= is a time in seconds since 1970", status_code=400)
+        return JSONResponse(shown.history.since(since))
+
+    def last(request: Request) -> Response:  # reads files: not on the loop
+        del request
+        if rows is None:
+            return PlainTextResponse("rows are shown with --show-rows only", status_code=404)
+        return JSONResponse(rows())
+
+    async def metrics(request: Request) -> Response:
+        del request
+        return Response(exposition(shown.state), headers={"Content-Type": TEXT_FORMAT})
+
+    names = ["localhost", "127.0.0.1", "::1", "[::1]", options.host] if options.local else ["*"]
+    return Starlette(
+        routes=[
+            Route("/", page, methods=["GET"]),
+            Route("/api/state", state, methods=["GET"]),
+            Route("/api/history", history, methods=["GET"]),
+            Route("/api/rows", last, methods=["GET"]),
+            Route("/metrics", metrics, methods=["GET"]),
+            Mount("/assets", StaticFiles(directory=ASSETS)),
+        ],
+        middleware=[
+            Middleware(TrustedHostMiddleware, allowed_hosts=names),
+            Middleware(GZipMiddleware, minimum_size=2_000),
+            Middleware(_Guarded),
+        ],
+    )
+
+
+class _Guarded:
+    """Sends the guards with every answer."""
+
+    def __init__(self, app: Any):
+        self._app = app
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        async def guarded(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                extra = [(k.lower().encode(), v.encode()) for k, v in GUARDS.items()]
+                message["headers"] = [*message["headers"], *extra]
+            await send(message)
+
+        await self._app(scope, receive, guarded)

@@ -1,0 +1,103 @@
+"""Looks at runs once a second, until all have ended and been looked at once more."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from lowwater.dashboard.history import History, point_of
+from lowwater.dashboard.saving import Saved
+from lowwater.dashboard.state import query_state
+from lowwater.dashboard.watched import Looked, Watched
+
+EVERY = 1.0
+"""Seconds between two looks."""
+STATES_EVERY = 5.0
+"""Seconds between two states that are saved."""
+POLL = 0.1
+VERSION = 1
+"""Of the form of a state."""
+
+
+class Watcher:
+    """Keeps the state of runs, and their history."""
+
+    def __init__(
+        self,
+        title: str,
+        engine: str,
+        watched: Sequence[Watched],
+        show_rows: bool = False,
+        save: Path | None = None,
+    ):
+        self.watched, self.history = tuple(watched), History()
+        self._about = {"version": VERSION, "title": title, "engine": engine, "saved": None}
+        self._about["show_rows"] = show_rows
+        self._begun = time.time()
+        self._saved = Saved(save) if save is not None else None
+        self._saved_at = 0.0
+        self._stopped = False
+        self._over = threading.Event()
+        self._looking = threading.Lock()
+        self._state: dict[str, Any] = {}
+        self.look()
+        self._thread = threading.Thread(target=self._watch, name="lowwater-dashboard", daemon=True)
+        self._thread.start()
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """As it was when last looked at."""
+        return self._state
+
+    @property
+    def _active(self) -> bool:
+        return any(each.run.active for each in self.watched)
+
+    def _watch(self) -> None:
+        last = time.monotonic()
+        while self._active and not self._over.wait(POLL):
+            if time.monotonic() - last >= EVERY:
+                last = time.monotonic()
+                self.look()
+        if not self._over.is_set():
+            self.look()
+
+    def look(self) -> None:
+        """Look now."""
+        with self._looking:
+            active, now = self._active, time.time()
+            queries = [query_state(Looked(each, each.run.metrics(), now)) for each in self.watched]
+            self._state = self._about | {
+                "live": active,
+                "outcome": self._outcome(active),
+                "error": next((each["error"] for each in queries if each["error"]), None),
+                "started": self._begun,
+                "at": now,
+                "elapsed": round(now - self._begun, 3),
+                "queries": queries,
+            }
+            point = point_of(self._state)
+            self.history.add(now, point)
+            if self._saved is not None:
+                self._saved.add(now, point)
+                if not active or now - self._saved_at >= STATES_EVERY:
+                    self._saved_at = now
+                    self._saved.put(self._state)
+
+    def _outcome(self, active: bool) -> str:
+        if any(each.run.exception is not None for each in self.watched):
+            return "failed"
+        if active:
+            return "running"
+        return "stopped" if self._stopped else "done"
+
+    def settle(self, stopped: bool = False) -> None:
+        """Look one last time, and no more; ``stopped``: the runs were ended before their end."""
+        if not self._over.is_set():
+            self._over.set()
+            self._thread.join()
+            self._stopped = stopped
+            self.look()
