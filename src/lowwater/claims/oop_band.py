@@ -10,7 +10,7 @@ import polars as pl
 
 import lowwater as lw
 from lowwater.claims.claim import Claim, Outcome
-from lowwater.claims.drawing import curves, note
+from lowwater.claims.drawing import curves, tell
 from lowwater.claims.measure import SHAPES, engine_of
 from lowwater.claims.packets import REPLIES, Link
 from lowwater.engines.embedded.clock import VirtualClock
@@ -135,21 +135,14 @@ def _plot(figure: Figure, table: pl.DataFrame, last: dict[str, Any]) -> None:
     )
     for axes, (what, scale, label) in zip(panels, wanted, strict=True):
         curves(axes, table, "band_seconds", what, scale)
-        axes.set_xlabel("band ± n [s]")
-        axes.set_title(label, fontsize=10)
-    panels[0].legend(fontsize=8)
-    figure.suptitle(
+        axes.set(xlabel="band ± n [s]", ylabel=label)
+    panels[0].legend()
+    tell(
+        figure,
         f"With no sort after the band join, memory is {last['bytes_ratio']:.0%}, latency"
         f" {last['latency_ms_ratio']:.0%} and time {last['seconds_ratio']:.0%}"
         f" of in-order at ± {last['band_seconds']} s",
-        fontsize=11,
-        x=0.01,
-        ha="left",
-    )
-    note(
-        panels[0],
-        "Paper: OOP far below IOP in memory and latency, below it in time;"
-        " the gap widens with the band",
+        "OOP far below IOP in memory and latency, below it in time; the gap widens with the band",
     )
 
 

@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from lowwater.claims.claim import Claim, Outcome, Plot
+from lowwater.claims.drawing import drawn
 from lowwater.errors import LowwaterError
 
 Judged = Sequence[tuple[Claim, Outcome]]
@@ -37,15 +38,9 @@ def save(claim: Claim, outcome: Outcome, folder: Path) -> tuple[Path, Path]:
 
 
 def draw(plot: Plot, path: Path) -> None:
-    """Draw a plot into a PNG file, with no display and no global state."""
+    """Draw a plot into a PNG file."""
     need_matplotlib()
-    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
-    from matplotlib.figure import Figure  # noqa: PLC0415
-
-    figure = Figure(figsize=(9, 5.2), layout="constrained")
-    FigureCanvasAgg(figure)
-    plot(figure)
-    figure.savefig(path, dpi=130)
+    drawn(plot).savefig(path, dpi=130)
 
 
 def table(judged: Judged) -> Table:
