@@ -106,6 +106,11 @@ def told(figure: Figure) -> str:
     return " ".join(f"{figure.get_suptitle()}. {figure.get_supxlabel()}".split())
 
 
+def brief(value: float) -> str:
+    """A number in three digits, or whole with thousands apart."""
+    return f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:.3g}"
+
+
 # ---- lines ---------------------------------------------------------------------------------
 
 

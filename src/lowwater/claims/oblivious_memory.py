@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from lowwater.claims.claim import Claim, Outcome
-from lowwater.claims.drawing import COLOURS, GREY, PAPER, bars, tell
+from lowwater.claims.drawing import COLOURS, GREY, PAPER, bars, brief, tell
 from lowwater.claims.oblivious_runs import QUERIES, Query, Run, Scale, run, scale
 from lowwater.joins.oblivious.aside import PAGE_ROWS
 from lowwater.joins.oblivious.definitions import lags, multiplicity, scrambling_factor
@@ -145,7 +145,7 @@ def _groups(axes: Axes, names: list[str], sides: list[list[float]]) -> None:
     for number, (values, (way, label)) in enumerate(zip(sides, looks.items(), strict=True)):
         places = [at + 0.28 * (number - 1) for at in range(len(names))]
         colour = COLOURS[way]
-        bars(axes, places, values, colour, lambda v: f"{v:,.3g}", width=0.26, label=label)
+        bars(axes, places, values, colour, brief, width=0.26, label=label)
     axes.set_xticks(range(len(names)), names)
     axes.margins(y=0.12)
 
@@ -299,8 +299,8 @@ def _model(table: pl.DataFrame, what: str, mode: str) -> str:
 def _strategies(axes: Axes, own: pl.DataFrame) -> None:
     modes, rows, disk = (own[name].to_list() for name in ("strategy", "held_rows", "disk_rows"))
     names = [NAMES[mode] for mode in modes]
-    at, look = range(len(modes)), {"fill": False, "ec": GREY, "hatch": "//"}
-    axes.bar(at, disk, 0.6, bottom=rows, label="on disk, besides", **look)
+    at = range(len(modes))
+    axes.bar(at, disk, 0.6, rows, fill=False, ec=GREY, hatch="//", label="on disk, besides")
     bars(axes, at, rows, [COLOURS[mode] for mode in modes], lambda v: f"{v:,.0f}", inside=True)
     model = own["model_rows"].to_list()
     axes.plot(at, model, "D", color="white", mec=PAPER, label="paper: by its model", ms=7)

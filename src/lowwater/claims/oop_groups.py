@@ -13,7 +13,7 @@ import polars as pl
 
 import lowwater as lw
 from lowwater.claims.claim import Claim, Outcome
-from lowwater.claims.drawing import BLUE, RED, bars, tell
+from lowwater.claims.drawing import BLUE, RED, bars, brief, tell
 from lowwater.claims.measure import Collected, engine_of
 from lowwater.engines.embedded.clock import VirtualClock
 from lowwater.plan.compile import compile_plan
@@ -108,7 +108,7 @@ def _plot(figure: Figure, table: pl.DataFrame) -> None:
         (right, table["state_rows"] / 1e3, "rows held at most [thousand]"),
     )
     for axes, heights, label in sides:
-        bars(axes, (0, 1), heights.to_list(), [BLUE, RED], lambda value: f"{value:,.3g}")
+        bars(axes, (0, 1), heights.to_list(), [BLUE, RED], brief)
         axes.set_xticks((0, 1), table["progress"].to_list())
         axes.set(xlabel="whose progress ends a window", ylabel=label)
         axes.margins(y=0.1)

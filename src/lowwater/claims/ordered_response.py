@@ -394,8 +394,8 @@ def run_f9(quick: bool) -> Outcome:
 def _draw_response(axes: Axes, points: pl.DataFrame, x: str) -> None:
     for order in ORDERS:
         own = curve(points, order, x)
-        look = {"color": COLOURS[order], "label": NAMES[order]}
-        axes.plot(list(own), list(own.values()), LINES[order], ms=5, **look)
+        shown = list(own.values())
+        axes.plot(list(own), shown, LINES[order], color=COLOURS[order], label=NAMES[order], ms=5)
     axes.set_ylabel("mean response time per input row [s]")
 
 

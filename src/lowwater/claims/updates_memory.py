@@ -262,8 +262,8 @@ def _curves(
         for name, values in over(table, by, measure).items():
             marker, label = LOOKS[name]
             shown = [value / unit for value in values]
-            look = {"color": COLOURS[name], "label": label + which}
-            axes.plot(at, shown, marker + dashes, ms=4, **look)
+            style, label = marker + dashes, label + which
+            axes.plot(at, shown, style, color=COLOURS[name], label=label, ms=4)
     axes.set_ylim(0, 1.05 * axes.get_ylim()[1])
 
 

@@ -161,7 +161,7 @@ def judge(points: pl.DataFrame) -> Outcome:
             _curve(axes, curves[pattern], autos[pattern])
             axes.set_title(f"keys {pattern}")
         sides[0].set_ylabel("queue staleness, to that of IN-PLACE [ratio]")
-        sides[0].legend(loc="lower left")
+        sides[-1].legend()
         worst = max(max(each.values()) for each in (*curves.values(), *autos.values()))
         sides[0].set_ylim(0.4, worst + 0.1)
         best = curves[IN_TURN]

@@ -269,8 +269,8 @@ def _trace(axes: Axes, way: Way, own: pl.DataFrame) -> None:
         axes.text(middle, -2.9, window, ha="center", fontsize=9)
     axes.plot(times, values, color=COLOURS[way], lw=2, label="staleness")
     theirs = [(line[3], stale) for line in BY_HAND[way] for stale in line[4:]]
-    look = {"color": PAPER, "mfc": "none", "label": "by the paper's rules"}
-    axes.plot(*zip(*theirs, strict=True), "o", **look)
+    label = "by the paper's rules"
+    axes.plot(*zip(*theirs, strict=True), "o", color=PAPER, mfc="none", label=label)
     axes.set_title(f"{NAMES[way]}: what is shown, and the windows that are worked on")
     axes.set_ylabel("staleness [ticks]")
     axes.set_ylim(-4, 13)

@@ -24,7 +24,17 @@ import numpy as np
 import polars as pl
 
 from lowwater.claims.claim import Claim, Outcome
-from lowwater.claims.drawing import BLUE, COLOURS, GREY, ORANGE, PAPER, RED, logarithmic, tell
+from lowwater.claims.drawing import (
+    BLUE,
+    COLOURS,
+    GREY,
+    ORANGE,
+    PAPER,
+    RED,
+    brief,
+    logarithmic,
+    tell,
+)
 from lowwater.claims.updates_windows_runs import LINES, NAMES, Rows, Way, seen
 
 if TYPE_CHECKING:
@@ -118,7 +128,7 @@ def _plot_size(figure: Figure, points: pl.DataFrame) -> None:
             sizes, values = list(line), list(line.values())
             axes.plot(sizes, values, LINES[way], color=COLOURS[way], label=NAMES[way])
         axes.set_title(f"windows: {kind}")
-        axes.set(xlabel="window size [ticks]", ylabel="application staleness [s]")
+        axes.set(xlabel="window size [ticks]", ylabel="application staleness [s]", xticks=sizes)
     sides[1].set_yscale("log")
     sides[1].set_ylim(bottom=0.2)
     logarithmic(sides[1], "y")
@@ -126,7 +136,9 @@ def _plot_size(figure: Figure, points: pl.DataFrame) -> None:
         axes.legend()
     size = max(points["size_ticks"])
     stale = {
-        kind: ", ".join(f"{by_size(points, kind, way)[size]:.2g} s ({NAMES[way]})" for way in ways)
+        kind: ", ".join(
+            f"{brief(by_size(points, kind, way)[size])} s ({NAMES[way]})" for way in ways
+        )
         for kind, ways in (("tumbling", TUMBLING), ("slide 1", SLIDING))
     }
     tell(
