@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -56,6 +57,8 @@ COLOURS: dict[str, str] = {
 """By the way of doing things that is drawn."""
 SIZE = (9.0, 5.2)
 """Inches. Shown 900 pixels wide, a point of a font is 1.4 pixels."""
+DOTS = 130
+"""Pixels an inch, more than 900 pixels need, for screens that have more."""
 TITLE_LETTERS, NOTE_LETTERS = 98, 125
 """What fits in a line."""
 GLUED = re.compile(r"(?<=[\d±→=]) |(?<=\d) (?=→)")
@@ -76,8 +79,8 @@ STYLE: dict[Any, Any] = {
 Which = Literal["x", "y"]
 
 
-def drawn(plot: Plot) -> Figure:
-    """A plot on a figure of its own, which needs no display."""
+def drawn(plot: Plot, path: Path | None = None) -> Figure:
+    """A plot on a figure of its own, with no display; also in a PNG file, if one is named."""
     from matplotlib import rc_context  # noqa: PLC0415
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
     from matplotlib.figure import Figure  # noqa: PLC0415
@@ -86,7 +89,10 @@ def drawn(plot: Plot) -> Figure:
         figure = Figure(figsize=SIZE, layout="constrained")
         FigureCanvasAgg(figure)
         plot(figure)
-        figure.canvas.draw()
+        if path is None:
+            figure.draw_without_rendering()
+        else:
+            figure.savefig(path, dpi=DOTS)
     return figure
 
 

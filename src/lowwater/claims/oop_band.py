@@ -101,14 +101,15 @@ def run(quick: bool) -> Outcome:
             for what in ("bytes", "latency_ms", "seconds"):
                 row[f"{name.lower()}_{what}"] = measured[what]
         rows.append(row)
-    table = pl.DataFrame(rows).with_columns(
+    return judge(pl.DataFrame(rows))
+
+
+def judge(points: pl.DataFrame) -> Outcome:
+    """How far below in-order, and whether more so as the band grows."""
+    table = points.with_columns(
         (pl.col(f"oop_{what}") / pl.col(f"iop_{what}")).alias(f"{what}_ratio")
         for what in ("bytes", "latency_ms", "seconds")
     )
-    return _judged(table)
-
-
-def _judged(table: pl.DataFrame) -> Outcome:
     first, last = table.row(0, named=True), table.row(-1, named=True)
     falling = table["bytes_ratio"].is_sorted(descending=True)
     holds = (

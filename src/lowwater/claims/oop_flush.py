@@ -182,7 +182,7 @@ def run(quick: bool) -> Outcome:
         }
         for (many, size, name), work in works.items()
     )
-    return _judged(table, groups, MANY // few, buffer, row_us, partial_us)
+    return judge(table, groups, MANY // few, buffer, row_us, partial_us)
 
 
 def _needed(
@@ -198,7 +198,7 @@ def _needed(
     return work.backlog(rate, row_us, partial_us)
 
 
-def _judged(
+def judge(
     table: pl.DataFrame,
     groups: tuple[int, ...],
     many: int,
@@ -206,6 +206,7 @@ def _judged(
     row_us: float,
     partial_us: float,
 ) -> Outcome:
+    """How much faster rows may come out of order, where groups are few and where they are many."""
     rates = table.pivot("variant", index=["groups", "table"], values="highest_rate_k_per_s")
     slower = rates.with_columns(
         (pl.min_horizontal("oop_lazy", "oop_slow") / pl.col("iop")).alias("ratio")

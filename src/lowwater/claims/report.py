@@ -55,9 +55,7 @@ def save(claim: Claim, outcome: Outcome, folder: Path) -> Picture:
 def draw(plot: Plot, path: Path) -> str:
     """Draw a plot into a PNG file; gives what is written above and below it."""
     need_matplotlib()
-    figure = drawn(plot)
-    figure.savefig(path, dpi=130)
-    return told(figure)
+    return told(drawn(plot, path))
 
 
 def line(result: Result) -> str:
