@@ -330,7 +330,7 @@ def judge_idle(table: pl.DataFrame) -> Outcome:
         tell(
             figure,
             f"The union waits {by['A']:.1%} of the time without timestamps,"
-            f" {max(often.values()):.1%} with {min(often):g} heartbeats a second or more and"
+            f" up to {max(often.values()):.1%} with {min(often):g} heartbeats a second or more and"
             f" {by['C']:.2%} on demand",
             "A 99 %, B at ≥ 100/s 15 %, C < 0.1 % (shares below 0.01 % are drawn at 0.01 %)",
         )
