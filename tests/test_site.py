@@ -24,9 +24,9 @@ IN_STYLES = re.compile(r"""(?:url\(|@import)\s*["']?\s*((?:https?:)?//[^"')\s]+)
 def site(tmp_path_factory) -> Path:
     """The site, built as ``make docs`` does."""
     folder = tmp_path_factory.mktemp("site")
+    places = [str(ROOT / "docs"), str(folder), "-d", str(folder / "trees")]
     done = subprocess.run(
-        [sys.executable, "-m", "sphinx", "-b", "html", "-n", "-W", "--keep-going", "-q"]
-        + [str(ROOT / "docs"), str(folder), "-d", str(folder / "trees")],
+        [sys.executable, "-m", "sphinx", "-n", "-W", "--keep-going", "-q", *places],
         capture_output=True,
         text=True,
         timeout=300,
