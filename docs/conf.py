@@ -1,5 +1,8 @@
 """How the site is built from these pages; nothing is fetched from elsewhere."""
 
+import re
+from typing import Any
+
 import lowwater
 
 project = "lowwater"
@@ -22,10 +25,29 @@ ALIASES = """
 """
 autodoc_type_aliases = {name: name for name in ALIASES.split()}
 python_maximum_signature_line_length = 88
-nitpick_ignore_regex = [("py:.*", ".*")]
+nitpick_ignore_regex = [("py:(class|data|obj)", ".*")]
 
+pygments_dark_style = "github-dark"
 html_theme = "furo"
 html_title = "lowwater"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sourcelink = False
 html_show_copyright = False
+
+
+def by_name(*told: Any) -> tuple[str | None, str | None]:
+    """A signature in which aliases of types are called by their names."""
+    *_, arguments, result = told
+    return _named(arguments), _named(result)
+
+
+def _named(part: str | None) -> str | None:
+    plain = part and part.replace("<factory>", "{}")
+    return plain and re.sub(r"TypeAliasForwardRef\('(\w+)'\)", r"\1", plain)
+
+
+def setup(app: Any) -> None:
+    """Let signatures be read."""
+    app.connect("autodoc-process-signature", by_name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -14,6 +15,7 @@ import lowwater
 
 pytest.importorskip("sphinx")
 ROOT = Path(__file__).resolve().parent.parent
+PICTURES = ROOT / "docs" / "pictures"
 LOADED = {"script": "src", "img": "src", "iframe": "src", "source": "src", "object": "data"}
 """Elements that load something by themselves, and where they say what."""
 ELSEWHERE = re.compile(r"\s*(?:https?:)?//")
@@ -70,6 +72,13 @@ def test_no_style_or_script_of_the_site_fetches_from_elsewhere(site):
     assert not {name: found for name, found in styles.items() if found}
     scripts = [path.read_text("utf-8") for path in site.rglob("*.js")]
     assert not [found for text in scripts for found in re.findall(r"fetch\([\"']https?://", text)]
+
+
+def test_pictures_are_as_they_are_drawn():
+    drawn = runpy.run_path(str(PICTURES / "draw.py"))["PICTURES"]
+    for draw in drawn:
+        kept = (PICTURES / f"{draw.__name__}.svg").read_text("utf-8")
+        assert draw().svg() == kept, f"{draw.__name__} was changed; run docs/pictures/draw.py"
 
 
 def test_every_public_name_is_in_the_reference(site):

@@ -131,7 +131,7 @@ def timeline() -> Picture:
     it.text(x(8) + 12, y(9) + 16, "9 is below the mark: late", RED, size=13)
     for arrival, ends in ((6, 10), (10, 20)):
         it.line([(x(arrival), y(ends) - 8), (x(arrival), y(ends) + 8)], GREEN, 4)
-    it.text(x(6) + 9, y(10) + 22, "answered here", GREEN, size=13)
+    it.text(x(6) - 9, y(8.3), "answered here", GREEN, "end", 13)
     it.text(x(10) + 9, y(20) + 16, "answered here", GREEN, size=13)
     it.text(
         20,
@@ -201,12 +201,12 @@ def idle() -> Picture:
         it.text(20, top + 18, title)
         for n, name in enumerate(("busy", "silent", "window 0 to 5")):
             it.text(20, top + 50 + 34 * n, name, GREY, size=13)
-        for n in range(2):
-            it.line([(x(0), top + 45 + 34 * n), (x(11.4), top + 45 + 34 * n)], PALE, 1.5)
+        asked = top > 100
+        for n, last in enumerate((11.4, 5.3 if asked else 11.4)):
+            it.line([(x(0), top + 45 + 34 * n), (x(last), top + 45 + 34 * n)], PALE, 1.5)
         for second in range(12):
             it.dot(x(second), top + 45)
         it.dot(x(0), top + 79)
-        asked = top > 100
         until = 5.6 if asked else 11
         it.box(x(0), top + 101, x(5) - x(0), 24, "#e8eef6", BLUE)
         it.text(x(2.5), top + 118, "rows come in", BLUE, "middle", 12)
