@@ -30,6 +30,8 @@ ON_SPARK = ("coming-from-spark", "operating", "spark", "start")
 """Pages whose blocks need a Spark session; all of them share one."""
 
 BLOCK = re.compile(r"^```([^`\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^\s*(?:```|~~~)", re.MULTILINE)
+"""Where a block begins or ends, however it is written."""
 LINK = re.compile(r"\[[^\]]+\]\(([^)#:]+)(?:#[^)]*)?\)")
 FILE = re.compile(r"-- (\S+\.sql)\n")
 
@@ -77,9 +79,9 @@ def _runnable(page: Path) -> bool:
 
 @pytest.mark.parametrize("page", DOCS, ids=_name)
 def test_blocks_of_a_page_have_a_kind_that_says_whether_they_run(page):
-    known = (*RUN, *SHOWN, *FOREIGN)
-    unknown = [(block.lines_before, block.kind) for block in _blocks(page)]
-    assert not [each for each in unknown if each[1] not in known]
+    known, blocks = (*RUN, *SHOWN, *FOREIGN), _blocks(page)
+    assert not [(each.lines_before, each.kind) for each in blocks if each.kind not in known]
+    assert len(FENCE.findall(page.read_text(encoding="utf-8"))) == 2 * len(blocks)
 
 
 @pytest.mark.parametrize(
