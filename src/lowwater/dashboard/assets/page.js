@@ -10,6 +10,7 @@ import { lagCharts, sections, Wall } from "./sections.js";
 const RANGES = [["5 min", 300], ["15 min", 900], ["1 hour", 3600]];
 const LEVELS = { bad: "✕ problem", warn: "▲ watch", ok: "✓ fine" };
 const SHOWN_WORDS = 4;
+const RATE_SPAN = 10;
 
 const graph = new Graph(byId("graph"), byId("node"));
 const lag = new Wall();
@@ -100,10 +101,11 @@ function words(query) {
 }
 
 function figures(state, query, history) {
-  const speed = (name) => state.live
-    ? `${format.number(history.rateNow(query.id, name))} a second`
-    : `${format.number(state.elapsed > 0 ? query[name] / state.elapsed : null)} a second on average`;
-  const behind = query.streams.filter((stream) => stream.lag !== null).toSorted((a, b) => b.lag - a.lag)[0];
+  const speed = (name) => (state.live
+    ? `${format.number(history.rates(query.id, name, RATE_SPAN).at(-1))} a second`
+    : `${format.number(query[name] / (state.elapsed || 1))} a second on average`);
+  const [behind] = query.streams.filter(({ lag: behindBy }) => behindBy !== null)
+    .toSorted((a, b) => b.lag - a.lag);
   const { latency } = query;
   const tiles = [
     ["Furthest behind", format.seconds(behind?.lag), behind ? behind.name : ""],
@@ -112,9 +114,14 @@ function figures(state, query, history) {
     ["Late rows", format.number(query.late_rows), `${format.number(query.refused_rows)} refused in all`],
     ["State", format.bytes(query.state_bytes), `${format.number(query.state_rows)} rows`],
   ];
-  if (latency) tiles.push(["Latency", `${format.seconds(latency.p50)} median`, `p99 ${format.seconds(latency.p99)}, longest ${format.seconds(latency.longest)}`]);
+  if (latency) {
+    const { p50, p99, longest } = latency;
+    const rest = `p99 ${format.seconds(p99)}, longest ${format.seconds(longest)}`;
+    tiles.push(["Latency, median", format.seconds(p50), rest]);
+  }
   renew(byId("figures"), tiles, () => tiles.map(([name, value, more]) =>
-    make("div", {}, make("dt", { text: name }), make("dd", { text: value }), make("dd", { class: "quiet", text: more }))));
+    make("div", {}, make("dt", { text: name }), make("dd", { text: value }),
+      make("dd", { class: "quiet", text: more }))));
 }
 
 const rowTables = [["answers", "Answers"], ["late", "Late rows"]];
@@ -128,7 +135,7 @@ function newestRows(query, rows) {
     const host = byId(`rows-${kind}`);
     renew(host, columns, () => {
       host.table = new Table(title, columns.map((name) => [name, "text"]));
-      return [make("h3", { text: title }), host.table.element];
+      return [host.table.element];
     });
     host.table.fill(cells);
   }
@@ -142,14 +149,14 @@ function show(now) {
   const query = state.queries.find((each) => each.id === chosen) ?? state.queries[0];
   byId("query").hidden = !query;
   if (!query) return;
-  const range = history.range(span);
+  const view = { history, range: history.range(span), mean: span / 30 };
   picker(state.queries, query);
   figures(state, query, history);
   words(query);
   graph.update(query.nodes);
-  lag.update(lagCharts(query, history), history.at, range);
+  lag.update(lagCharts(query, view), view);
   channels.update(query.streams);
-  for (const part of parts) part(query, history, range);
+  for (const part of parts) part(query, view);
   newestRows(query, rows);
 }
 
