@@ -25,8 +25,9 @@ export class BarChart extends Plot {
   }
 
   #lines(bar) {
-    const line = (name, i) => ({ tone: toneOf(i), name, value: this.unit.say(bar.parts[name] ?? 0) });
-    return this.#parts.map(line).toReversed();
+    const said = (part) => this.unit.say(bar.parts[part] ?? 0);
+    const lines = this.#parts.map((name, i) => ({ tone: toneOf(i), name, value: said(name) }));
+    return lines.toReversed();
   }
 
   #drawing(box, labels) {
@@ -60,7 +61,8 @@ export class BarChart extends Plot {
 
   pointed(place) {
     this.#place = place;
-    const i = place === null || !this.slots ? -1 : Math.floor((place - this.slots.first) / this.slots.slot);
+    const { first, slot } = this.slots ?? {};
+    const i = Math.floor(((place ?? NaN) - first) / slot);
     const bar = this.#bars[i];
     if (bar) this.hint(this.#middle(i), bar.title, this.#lines(bar));
     else this.unhint();

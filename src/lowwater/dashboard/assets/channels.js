@@ -1,7 +1,7 @@
 // Every channel of the chosen stream, the one furthest behind first, a page at a time.
 
 import * as format from "./format.js";
-import { byId, make, say, Table } from "./dom.js";
+import { byId, make, renew, say, Table } from "./dom.js";
 
 const PAGE = 7;
 
@@ -37,13 +37,20 @@ export class Channels {
     this.#show();
   }
 
-  /** Offers the streams; the one chosen stays chosen, and at first it is the one furthest behind. */
+  /** Shows the channels of the stream of that name, if there is one. */
+  choose(name) {
+    if (!this.#streams.some((stream) => stream.name === name)) return;
+    byId("channel-stream").value = name;
+    this.#page = 0;
+    this.#show();
+  }
+
+  /** Offers the streams; the chosen one stays, and at first it is the one furthest behind. */
   #offer(names) {
     const select = byId("channel-stream");
-    if ([...select.options].map((option) => option.value).join("\n") === names.join("\n")) return;
     const furthest = this.#streams.toSorted((a, b) => (b.lag ?? -1) - (a.lag ?? -1))[0].name;
     const chosen = names.includes(select.value) ? select.value : furthest;
-    select.replaceChildren(...names.map((name) => make("option", { value: name, text: name })));
+    renew(select, names, () => names.map((name) => make("option", { value: name, text: name })));
     select.value = chosen;
   }
 

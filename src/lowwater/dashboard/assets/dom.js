@@ -24,6 +24,17 @@ export function say(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
+/** Replaces the children of an element where the key differs from last time; the child in focus
+ * stays in focus. */
+export function renew(element, key, children) {
+  const text = JSON.stringify(key);
+  if (element.dataset.key === text) return;
+  element.dataset.key = text;
+  const focused = [...element.children].indexOf(document.activeElement);
+  element.replaceChildren(...children());
+  element.children[focused]?.focus();
+}
+
 /** A table whose rows are kept and only their cells written anew. A column is `[heading, kind]`
  * with kind "text", "number" or "gauge"; the cell of a gauge is `[share, text]`. */
 export class Table {

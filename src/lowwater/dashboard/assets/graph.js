@@ -93,8 +93,10 @@ export class Graph {
   #chosen = null;
   #nodes = [];
 
-  constructor(box, panel) {
+  /** `chose` is told the id of a node that was chosen. */
+  constructor(box, panel, chose) {
     this.box = box;
+    this.chose = chose;
     this.panel = panel;
     panel.querySelector("button").addEventListener("click", () => this.#choose(null));
     document.addEventListener("keydown", (event) => {
@@ -139,6 +141,7 @@ export class Graph {
   #choose(id) {
     this.#chosen = id;
     this.#tell();
+    if (id !== null) this.chose(id);
   }
 
   #tell() {

@@ -47,7 +47,8 @@ export class History {
   /** What follows "kind/" in the names of the series of that kind. */
   named(query, kind) {
     const names = [...(this.#queries.get(query)?.keys() ?? [])];
-    return names.filter((name) => name.startsWith(`${kind}/`)).map((name) => name.slice(kind.length + 1));
+    const found = names.filter((name) => name.startsWith(`${kind}/`));
+    return found.map((name) => name.slice(kind.length + 1));
   }
 
   /** A running total as its growth a second, each over the `span` seconds before; unknown where

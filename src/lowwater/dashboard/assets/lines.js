@@ -90,8 +90,8 @@ export class LineChart extends Plot {
     const shift = new Date(to * 1000).getTimezoneOffset() * 60;
     const marks = [];
     for (let at = Math.ceil((from - shift) / step) * step + shift; at <= to; at += step) {
-      const text = clock(at, step < 60);
-      marks.push(draw("text", { class: "tick middle", x: this.scale.x(at), y: box.bottom + 15, text }));
+      const place = { class: "tick middle", x: this.scale.x(at), y: box.bottom + 15 };
+      marks.push(draw("text", { ...place, text: clock(at, step < 60) }));
     }
     return marks;
   }
@@ -115,8 +115,9 @@ export class LineChart extends Plot {
   }
 
   pointed(place) {
-    const inside = place !== null && this.scale && place >= this.box.left - 4 && place <= this.box.right + 4;
-    const moment = inside ? this.#range[0] + (place - this.box.left) / this.scale.perSecond : null;
+    const part = this.scale && place !== null ? place - this.box.left : -Infinity;
+    const inside = part > -4 && part < this.box.right - this.box.left + 4;
+    const moment = inside ? this.#range[0] + part / this.scale.perSecond : null;
     pointer = { moment, chart: this };
     for (const chart of charts) chart.#follow();
   }

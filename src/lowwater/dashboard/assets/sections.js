@@ -8,15 +8,34 @@ import { BarChart } from "./bars.js";
 import { LineChart } from "./lines.js";
 import { UNITS } from "./plot.js";
 
+/** The series of one query that have something to show: as they are, or as rates. */
+class Reader {
+  constructor({ id }, { history, mean }) {
+    const worth = (name, values, test) => (values.some(test) ? [{ name, values }] : []);
+    this.names = (kind) => history.named(id, kind);
+    this.value = (name, label) =>
+      worth(label, history.series(id, name), (value) => value !== null);
+    this.rate = (name, label) => worth(label, history.rates(id, name, mean), (value) => value > 0);
+  }
+
+  values(kind) {
+    return this.names(kind).flatMap((name) => this.value(`${kind}/${name}`, name));
+  }
+
+  rates(kind) {
+    return this.names(kind).flatMap((name) => this.rate(`${kind}/${name}`, name));
+  }
+}
+
 /** Charts by title, made when they first have something to show. */
-export class Wall {
+class Wall {
   element = make("div", { class: "wall" });
   #charts = new Map();
 
-  /** Shows `{title, unit, series}`, and says whether there was anything to show. */
+  /** Shows `[title, unit, series]`, and says whether there was anything to show. */
   update(wanted, { history, range, mean }) {
-    const full = new Map(wanted.filter(({ series }) => series.length).map((one) => [one.title, one]));
-    for (const [title, { unit, series }] of full) {
+    const full = wanted.filter(([, , series]) => series.length);
+    for (const [title, unit, series] of full) {
       if (!this.#charts.has(title)) {
         this.#charts.set(title, new LineChart(title, unit));
         this.element.append(this.#charts.get(title).element);
@@ -24,71 +43,38 @@ export class Wall {
       const note = unit === UNITS.rate ? `mean of ${seconds(mean)}` : "";
       this.#charts.get(title).update(history.at, series, range, note);
     }
-    for (const [title, chart] of this.#charts) chart.element.hidden = !full.has(title);
-    return full.size > 0;
+    const titles = full.map(([title]) => title);
+    for (const [title, chart] of this.#charts) chart.element.hidden = !titles.includes(title);
+    return full.length > 0;
   }
 }
 
-const any = (series, worth) => series.filter(({ values }) => values.some(worth));
-
-function values(query, { history }, name, label) {
-  return any([{ name: label, values: history.series(query.id, name) }], (value) => value !== null);
-}
-
-function valuesOf(query, view, kind) {
-  return view.history.named(query.id, kind).flatMap((name) => values(query, view, `${kind}/${name}`, name));
-}
-
-function rates(query, { history, mean }, name, label) {
-  return any([{ name: label, values: history.rates(query.id, name, mean) }], (value) => value > 0);
-}
-
-function ratesOf(query, view, kind) {
-  return view.history.named(query.id, kind).flatMap((name) => rates(query, view, `${kind}/${name}`, name));
-}
-
-/** Lag of every stream. */
-export const lagCharts = (query, view) => [
-  { title: "How far behind each stream is", unit: UNITS.seconds, series: valuesOf(query, view, "lag") },
-];
-
-const flowCharts = (query, view) => [
-  {
-    title: "Rows a second",
-    unit: UNITS.rate,
-    series: [...rates(query, view, "rows_in", "in"), ...rates(query, view, "rows_out", "out")],
-  },
-  { title: "Rows held in state", unit: UNITS.rows, series: values(query, view, "state_rows", "") },
-  { title: "Bytes held in state", unit: UNITS.bytes, series: values(query, view, "state_bytes", "") },
-  { title: "Latency, 99th percentile", unit: UNITS.seconds, series: values(query, view, "latency_p99", "") },
-];
-
-const lateCharts = (query, view) => [
-  { title: "Late rows a second", unit: UNITS.rate, series: rates(query, view, "late_rows", "") },
-];
-
-const waitCharts = (query, view) => [
-  { title: "Share of time waited", unit: UNITS.share, series: valuesOf(query, view, "idle") },
-  { title: "Timestamps made a second", unit: UNITS.rate, series: ratesOf(query, view, "timestamps") },
-  { title: "Heartbeats made a second", unit: UNITS.rate, series: ratesOf(query, view, "heartbeats") },
-];
-
-function joinCharts(query, view) {
-  const kinds = ["held", "predicted"].map((kind) => view.history.named(query.id, kind));
-  return [...new Set(kinds.flat())].map((name) => {
+const CHARTS = {
+  lag: (read) => [["How far behind each stream is", UNITS.seconds, read.values("lag")]],
+  flow: (read) => [
+    ["Rows a second", UNITS.rate, [...read.rate("rows_in", "in"), ...read.rate("rows_out", "out")]],
+    ["Rows held in state", UNITS.rows, read.value("state_rows", "")],
+    ["Bytes held in state", UNITS.bytes, read.value("state_bytes", "")],
+    ["Latency, 99th percentile", UNITS.seconds, read.value("latency_p99", "")],
+  ],
+  late: (read) => [["Late rows a second", UNITS.rate, read.rate("late_rows", "")]],
+  waits: (read) => [
+    ["Share of time waited", UNITS.share, read.values("idle")],
+    ["Timestamps made a second", UNITS.rate, read.rates("timestamps")],
+    ["Heartbeats made a second", UNITS.rate, read.rates("heartbeats")],
+  ],
+  joins: (read) => [...new Set([...read.names("held"), ...read.names("predicted")])].map((name) => {
     const cut = name.lastIndexOf("/");
-    const series = [
-      ...values(query, view, `held/${name}`, "used"),
-      ...values(query, view, `predicted/${name}`, "predicted"),
-    ];
-    return { title: `Rows of ${name.slice(cut + 1)} in ${name.slice(0, cut)}`, unit: UNITS.rows, series };
-  });
-}
-
-const updateCharts = (query, view) => [
-  { title: "Average staleness", unit: UNITS.seconds, series: valuesOf(query, view, "staleness") },
-  { title: "Updates waiting", unit: UNITS.rows, series: valuesOf(query, view, "waiting") },
-];
+    const used = read.value(`held/${name}`, "used");
+    const predicted = read.value(`predicted/${name}`, "predicted");
+    const title = `Rows of ${name.slice(cut + 1)} in ${name.slice(0, cut)}`;
+    return [title, UNITS.rows, [...used, ...predicted]];
+  }),
+  updates: (read) => [
+    ["Average staleness", UNITS.seconds, read.values("staleness")],
+    ["Updates waiting", UNITS.rows, read.values("waiting")],
+  ],
+};
 
 const TABLES = {
   late: ["By channel and reason", [
@@ -110,9 +96,10 @@ const TABLES = {
   completeness: ["Share of rows in time", [
     ["stream", "text"], ["target", "number"], ["achieved", "number"], ["expected now", "number"],
     ["slack", "number"],
-  ], ({ streams }) => streams.filter((line) => line.completeness).map(({ name, completeness: found }) => [
-    name, share(found.target), share(found.achieved), share(found.expected), seconds(found.slack),
-  ])],
+  ], ({ streams }) => streams.filter((line) => line.completeness).map((line) => {
+    const { target, achieved, expected, slack } = line.completeness;
+    return [line.name, share(target), share(achieved), share(expected), seconds(slack)];
+  })],
   joins: ["By input", [
     ["join", "text"], ["input", "text"], ["predicted", "number"], ["used", "gauge"],
     ["on disk", "number"], ["scrambling", "number"], ["accuracy", "number"], ["late", "number"],
@@ -145,17 +132,18 @@ const TABLES = {
   ]))],
 };
 
-/** A section of charts, and of tables by name. */
-function section(id, charts, ...names) {
+/** A section with its charts, and with tables by name. */
+function section(id, ...names) {
   const wall = new Wall();
   const tables = names.map((name) => {
     const [caption, columns, rowsOf] = TABLES[name];
-    return [new Table(caption, columns), rowsOf];
+    return { table: new Table(caption, columns), rowsOf };
   });
-  byId(id).append(make("div", { class: "items" }, wall.element, ...tables.map(([table]) => table.element)));
+  const elements = tables.map(({ table }) => table.element);
+  byId(id).querySelector(".items").append(wall.element, ...elements);
   return (query, view) => {
-    let shown = wall.update(charts(query, view), view);
-    for (const [table, rowsOf] of tables) {
+    let shown = wall.update(CHARTS[id]?.(new Reader(query, view)) ?? [], view);
+    for (const { table, rowsOf } of tables) {
       const rows = rowsOf(query);
       table.element.hidden = !rows.length;
       table.fill(rows);
@@ -174,7 +162,7 @@ function withRest({ seconds: whole, parts }) {
 function batchSection() {
   const times = new BarChart("Time of each batch, by part", UNITS.seconds);
   const counts = new BarChart("Rows of each batch", UNITS.rows);
-  byId("batches").append(make("div", { class: "items halves" }, times.element, counts.element));
+  byId("batches").querySelector(".items").append(times.element, counts.element);
   return ({ batches }) => {
     byId("batches").hidden = !batches.length;
     const sums = new Map();
@@ -191,12 +179,13 @@ function batchSection() {
 
 /** All sections, as functions to call with a query and a view. */
 export const sections = () => [
-  section("flow", flowCharts),
-  section("late", lateCharts, "late"),
-  section("waits", waitCharts, "idle", "made"),
-  section("completeness", () => [], "completeness"),
-  section("joins", joinCharts, "joins"),
-  section("strategies", () => [], "strategies"),
-  section("updates", updateCharts, "keys", "updates"),
+  section("lag"),
+  section("flow"),
+  section("late", "late"),
+  section("waits", "idle", "made"),
+  section("joins", "joins"),
+  section("strategies", "strategies"),
+  section("completeness", "completeness"),
+  section("updates", "keys", "updates"),
   batchSection(),
 ];
