@@ -46,6 +46,7 @@ function remarks({ state, failures, lost, paused, seen }) {
     found.push(["warn", `The run has ended or cannot be reached${until}.${more}`]);
   }
   if (!state) return found;
+  if (!state.queries.length) found.push(["quiet", "No query has begun yet."]);
   if (state.error) found.push(["bad", `Failed: ${state.error}`]);
   if (!state.live) {
     const passed = Math.max(0, Math.round(Date.now() / 1000 - state.at));
@@ -153,7 +154,8 @@ function show(now) {
   picker(state.queries, query);
   figures(state, query, history);
   words(query);
-  graph.update(query.nodes);
+  byId("graph-section").hidden = !query.nodes.length;
+  if (query.nodes.length) graph.update(query.nodes);
   channels.update(query.streams);
   for (const part of parts) part(query, view);
   newestRows(query, rows);

@@ -22,7 +22,7 @@ export class Poll {
   paused = false;
   #timer = null;
   #busy = false;
-  #rowsAt = 0;
+  #rowsAt = -Infinity;
 
   /** `show` is called after every answer and every failure. */
   constructor(show) {
