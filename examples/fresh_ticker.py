@@ -1,0 +1,108 @@
+"""A ticker that never falls behind: 40 symbols, eight times more trades than there is time for.
+
+Each trade replaces the last one of its symbol, and what counts is how old the shown price is.
+Working on every trade falls further behind the longer it runs. An update stream works on the newest
+trade of each symbol and gives up those that were replaced while they waited.
+
+In one process, seconds go by on a virtual clock. On Spark, trades come from its `rate` source and
+the work takes real time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from statistics import mean
+from typing import Any
+
+import polars as pl
+
+import lowwater as lw
+
+SYMBOLS = 40
+COST = 0.02  # seconds of work a trade
+OVERLOAD = 8
+RATE = int(OVERLOAD / COST)  # trades a second
+SECONDS = 8
+COLUMNS = {"timestamp": pl.Datetime("us", "UTC"), "value": pl.Int64, "symbol": pl.Int64}
+WAYS = {"every trade": "append", "the newest of each symbol": "in-place"}
+
+
+
+def trades(engine: str) -> Any:
+    """Numbered trades as they come in: a log to replay, or a streaming DataFrame."""
+    if engine == "spark":
+        from lowwater.engines.spark.session import spark_session  # noqa: PLC0415
+
+        return spark_session().readStream.format("rate").option("rowsPerSecond", RATE).load()
+    value = pl.int_range((SECONDS + 1) * RATE, eager=True)
+    at = (value * (1_000_000 // RATE)).cast(pl.Datetime("us", "UTC"))
+    return lw.replay(pl.DataFrame({"timestamp": at, "value": value}), arrival="timestamp")
+
+
+def price(rows: pl.DataFrame) -> pl.DataFrame:
+    """What is shown of a trade."""
+    cents = (10_000 + pl.col("value") * 31 % 500) * 0.92
+    return rows.select("timestamp", "value", "symbol", cents=cents.round(1))
+
+
+def slow_price(rows: pl.DataFrame) -> pl.DataFrame:
+    """The same, as slow as looking up a rate may be."""
+    time.sleep(COST * rows.height)
+    return price(rows)
+
+
+def play(engine: str, schedule: Any) -> tuple[pl.DataFrame, list[tuple[float, float]], int]:
+    """What was shown; moments, and how old it was then; and how many trades were given up."""
+    clock = lw.WallClock() if engine == "spark" else lw.VirtualClock(charge=lw.per_row(COST))
+    numbered = lw.stream(trades(engine), name="trades", time="timestamp")
+    by_symbol = numbered.map(symbol="CAST(sqrt(value * 7919 % 1600) AS BIGINT)")  # some are rare
+    work = slow_price if engine == "spark" else price
+    ticker = by_symbol.updates("symbol", schedule).apply(work, {**COLUMNS, "cents": pl.Float64})
+    shown: list[pl.DataFrame] = []
+    ages: list[tuple[float, float]] = []
+
+    def show(table: Any) -> None:
+        rows, now = pl.DataFrame(table), clock.now() / 1e9
+        shown.append(rows)
+        ages.append((now, now - rows["timestamp"].dt.epoch("us").mean() / 1e6))
+
+    options = {"buckets": 1} if engine == "spark" else {"clock": clock, "tick": 0}
+    run = ticker.run(engine, sink=show, **options)
+    while not ages or ages[-1][0] < ages[0][0] + SECONDS:
+        run.await_termination(0.02)
+    run.stop()
+    given_up = run.metrics().operator("update").about["given up for newer ones"]
+    return pl.concat(shown), ages, int(given_up)
+
+
+def main(engine: str = "embedded") -> int:
+    """Show every trade, then the newest of each symbol; 0 if only the first falls behind."""
+    right, before, after = {}, {}, {}
+    print(f"{'':27}{'shown':>7}{'right':>7}{'given up':>10}{'age, 1st half':>15}{'2nd half':>10}")
+    for way, schedule in WAYS.items():
+        shown, ages, given_up = play(engine, schedule)
+        right[way] = shown.equals(price(shown.select(*COLUMNS)))
+        middle = ages[0][0] + SECONDS / 2
+        before[way] = mean(age for now, age in ages if now < middle)
+        after[way] = mean(age for now, age in ages if now >= middle)
+        print(
+            f"{way:27}{shown.height:>7,}{right[way]!s:>7}{given_up:>10,}"
+            f"{before[way]:>13.1f} s{after[way]:>8.1f} s"
+        )
+    every, fresh = WAYS
+    print(
+        f"With {OVERLOAD} times more trades than there is time for, prices were {before[fresh]:.1f} s"
+        f" old when they were shown in the first {SECONDS // 2} s and {after[fresh]:.1f} s in the"
+        f" next; working on every trade, {before[every]:.1f} s and {after[every]:.1f} s."
+    )
+    flat = after[fresh] < before[fresh] + SECONDS / 8
+    grows = after[every] > before[every] + SECONDS / 4
+    return 0 if all(right.values()) and flat and grows and after[fresh] < after[every] else 1
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--engine", choices=("embedded", "spark"), default="embedded")
+    sys.exit(main(parser.parse_args().engine))
