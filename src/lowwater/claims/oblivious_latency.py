@@ -111,8 +111,8 @@ def judge(table: pl.DataFrame) -> Outcome:
         axes.legend(loc="upper left")
         tell(
             figure,
-            f"In times WO-Join, results take {_times(times[FIXED])} with fixed buffers,"
-            f" {_times(times['dbf'])} with DBF, {_times(times['msf'])} with MSF and"
+            f"Results take {_spelled(mean['plain'])} with WO-Join; {_times(times[FIXED])} that with"
+            f" fixed buffers, {_times(times['dbf'])} with DBF, {_times(times['msf'])} with MSF,"
             f" {_times(times['hybrid'])} with Hybrid",
             "WO ≈ W-Join; DBF about 1.5 ×; MSF and Hybrid about two orders of magnitude higher",
         )
