@@ -14,6 +14,7 @@ import pytest
 import lowwater
 
 pytest.importorskip("sphinx")
+pytestmark = pytest.mark.xdist_group("site")  # it is built once
 ROOT = Path(__file__).resolve().parent.parent
 PICTURES = ROOT / "docs" / "pictures"
 LOADED = {"script": "src", "img": "src", "iframe": "src", "source": "src", "object": "data"}
