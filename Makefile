@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test soak demo claims bench format clean
+.PHONY: help setup test soak demo docs claims bench format clean
 
 help: ## Show this list
 	@echo "lowwater: continuous queries over streams that arrive out of order"
@@ -43,6 +43,10 @@ soak: setup ## Kill runs on Spark again and again, and run every query on it (ma
 
 demo: setup ## Three packet streams on Spark, in real time, next to Spark's own watermarks
 	@$(BIN)/python examples/packets_on_spark.py
+
+docs: setup ## Build the guide as a site, from docs/
+	@$(BIN)/python -m sphinx -b html -n -W --keep-going -q docs build/site
+	@echo "open build/site/index.html"
 
 claims: setup ## Measure again what the papers claim (make claims ARGS=--quick for less)
 	@$(BIN)/lowwater claims $(ARGS)

@@ -93,10 +93,10 @@ def main(engine: str = "embedded") -> int:
         print(f"{way:28}{same!s:>6}{later[way]:>15}{waited:>11}{f'device {behind}':>17}")
     one, each, idle = WAYS
     print(
-        f"Device {behind} of {DEVICES:,} fell silent, and the metrics named it; of the time after, one"
-        f" mark for all answered {later[one]} seconds; a mark for each answered {later[each]} of"
-        f" every other device, {wait[each]:.1f} s after their end, and with idle= {later[idle]} of all"
-        f" together, after {wait[idle]:.1f} s."
+        f"Device {behind} of {DEVICES:,} fell silent, and the metrics named it; of the time after"
+        f" that, one mark for all answered {later[one]} seconds; a mark for each answered"
+        f" {later[each]} of every other device, {wait[each]:.1f} s after their end, and with idle="
+        f" {later[idle]} of all together, after {wait[idle]:.1f} s."
     )
     return 0 if fine and later[one] == 0 < min(later[each], later[idle]) else 1
 

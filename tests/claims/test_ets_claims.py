@@ -8,6 +8,7 @@ import pytest
 from lowwater.claims import ets
 from lowwater.claims.claim import Outcome
 from lowwater.claims.ets import A, B, C, D, Scale, simulate
+from tests.support.plots import readable
 
 STEP = 10_000
 """Nanoseconds a step of work takes."""
@@ -66,6 +67,17 @@ def test_latent_rows_cost_a_few_steps_each_and_wait_for_nothing() -> None:
     point = simulate(D, 2, charge=STEP)
     assert STEP <= point.latency_p50_ms * 1e6 <= 4 * STEP
     assert point.idle_share == 0
+
+
+def test_each_is_drawn_whether_it_holds_or_not() -> None:
+    by = ets.middle(table(), "latency_ms")
+    assert f"{by['C']:.3g} ms on demand" in readable("ETS-F7", ets.judge_latency(table()))
+    assert "0.00% on demand" in readable("ETS-IDLE", ets.judge_idle(table()))
+    assert "not rising again" in readable("ETS-F8", ets.judge_queues(table()))
+    fast = (pl.col("beats_per_second") == 1_000) & ~pl.col("burst")
+    off = pl.when(fast).then(500).otherwise("queue_peak").alias("queue_peak")
+    rising = ets.judge_queues(table().with_columns(off))
+    assert ", rising again" in readable("ETS-F8", rising)
 
 
 @pytest.mark.parametrize("judge", [ets.judge_latency, ets.judge_idle, ets.judge_queues])

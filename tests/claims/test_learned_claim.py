@@ -9,6 +9,7 @@ import pytest
 from lowwater.claims import learned, registry
 from lowwater.claims.learned_streams import Series, made_up
 from lowwater.progress.contract import Ordered, Within
+from tests.support.plots import readable
 
 
 def test_the_claim_holds_on_streams_that_change(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -16,6 +17,7 @@ def test_the_claim_holds_on_streams_that_change(monkeypatch: pytest.MonkeyPatch)
     (claim,) = registry.find(["oop-learned"])
     outcome = claim.run(True)
     assert outcome.holds, outcome.ours
+    readable("OOP-LEARNED", outcome)
     assert set(outcome.table["part"]) == {""}
     assert (outcome.table["complete"] - outcome.table["target"]).abs().max() <= learned.NEAR
 

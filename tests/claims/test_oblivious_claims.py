@@ -36,6 +36,7 @@ from lowwater.claims.oblivious_streams import (
 from lowwater.claims.oblivious_truth import Log, Truth
 from lowwater.joins.oblivious.definitions import multiplicity, scrambling_factor
 from lowwater.joins.oblivious.model import MODES
+from tests.support.plots import readable
 
 # ---- the worked example --------------------------------------------------------------------
 
@@ -45,6 +46,7 @@ def test_the_worked_example_is_exact() -> None:
     assert outcome.holds, outcome.ours
     assert "L(t5) = 0, L(t10) = 3; 399 of 399" in outcome.ours
     assert "scrambling factors of 399" in outcome.ours
+    assert "0 at t5 and 3 at t10" in readable("WO-F1", outcome)
 
 
 def test_what_is_shown_agrees_with_the_text() -> None:
@@ -221,6 +223,7 @@ def test_predicted_buffers_follow_the_optimal_ones() -> None:
     outcome = oblivious_buffers.judge_one([one_join()])
     assert outcome.holds, outcome.ours
     assert "accuracy 100.00% known" in outcome.ours
+    readable("WO-F5", outcome)
 
 
 @pytest.mark.parametrize(
@@ -253,6 +256,7 @@ def test_over_joins_the_bound_holds() -> None:
     table, bounds = joined()
     outcome = oblivious_buffers.judge_joined([table], [bounds])
     assert outcome.holds, outcome.ours
+    assert "below the optimum at 0 of" in readable("WO-F6", outcome)
     assert all(each.disorder < each.traits.disorder for each in bounds)
 
 
@@ -292,7 +296,9 @@ def test_a_run_is_set_beside_fixed_buffers() -> None:
 
 
 def test_small_fixed_buffers_miss_most_and_large_ones_cost_more() -> None:
-    assert oblivious_memory.judge_fixed(FIXED).holds
+    held = oblivious_memory.judge_fixed(FIXED)
+    assert held.holds
+    assert "find 30% of results at most" in readable("WO-F8", held)
     better = FIXED.with_columns(one_size_accuracy_at_equal_rows=pl.lit(0.5))
     assert "of one size find 50% of Query 1" in oblivious_memory.judge_fixed(better).ours
     cheaper = FIXED.with_columns(one_size_times=pl.lit(1.2))
@@ -331,6 +337,7 @@ def test_the_order_of_strategies_is_judged() -> None:
         (papers, (100.0, 80.0, 60.0, 40.0), "DBF is below MSF on Query 2"),
     ):
         outcome = oblivious_memory.judge_reliefs(reliefs(one, two))
+        readable("WO-F9", outcome)
         assert not outcome.holds
         assert why in outcome.ours
 
@@ -373,6 +380,7 @@ def test_latencies_are_judged_by_order_and_ratio() -> None:
         return oblivious_latency.judge(pl.DataFrame(rows))
 
     assert judged(0.9, 1.5, 100, 110).holds
+    assert "1.50 × with DBF" in readable("WO-F11", judged(0.9, 1.5, 100, 110))
     for latencies, why in (
         ((0.5, 1.5, 100, 110), "W-Join takes 0.50 × as long"),
         ((0.9, 0.9, 100, 110), "DBF takes 0.90 × as long"),

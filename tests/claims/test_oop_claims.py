@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 import lowwater
 from lowwater.claims import (
+    oop_band,
     oop_flush,
     oop_groups,
     oop_held,
@@ -23,6 +24,7 @@ from lowwater.claims.claim import Claim, Outcome
 from lowwater.claims.packets import Link
 from lowwater.cli import app
 from lowwater.errors import OptionError
+from tests.support.plots import readable
 
 runner = CliRunner()
 
@@ -36,6 +38,7 @@ def _made_up(name: str, holds: bool) -> Claim:
 def test_band_join_holds_two_minutes_of_the_late_input_out_of_order():
     outcome = oop_held.S53.run(True)
     assert outcome.holds, outcome.ours
+    readable("OOP-S5.3", outcome)
 
 
 def test_joint_punctuation_answers_a_band_sooner():
@@ -44,16 +47,20 @@ def test_joint_punctuation_answers_a_band_sooner():
     for kind in ("joint", "joint of three"):
         delays = outcome.table.filter(pl.col("punctuation") == kind)["delay_ticks"]
         assert delays.to_list() == [0]
+    assert "0 ticks after both inputs" in readable("OOP-S7", outcome)
 
 
 def test_a_lagging_device_delays_nobody_else():
     outcome = oop_groups.GROUPS.run(True)
     assert outcome.holds, outcome.ours
     assert outcome.table["prompt_delay_s"][0] == 0
+    readable("OOP-GROUPS", outcome)
 
 
 def test_late_link_fills_the_merge_of_an_in_order_count_only():
-    table = oop_union.N3.run(True).table
+    outcome = oop_union.N3.run(True)
+    readable("OOP-N3", outcome)
+    table = outcome.table
     assert table["iop_bytes"][-1] > 10 * table["iop_bytes"][0]
     assert table["oop_state_bytes"][-1] < table["iop_state_bytes"][-1] / 1_000
 
@@ -61,6 +68,47 @@ def test_late_link_fills_the_merge_of_an_in_order_count_only():
 def test_late_tuples_cost_out_of_order_join_less_memory():
     outcome = oop_join.N2.run(True)
     assert outcome.holds, outcome.ours
+    readable("OOP-N2", outcome)
+
+
+def swept(name: str, *ratios: float) -> pl.DataFrame:
+    """Memory of both plans over what is varied, as if it had been measured."""
+    iop = [2_000_000 * (at + 1) for at in range(len(ratios))]
+    oop = [round(each * ratio) for each, ratio in zip(iop, ratios, strict=True)]
+    varied = [20.0 * (at + 1) for at in range(len(ratios))]
+    columns = {name: varied, "iop_bytes": iop, "oop_bytes": oop, "iop_rows": iop, "oop_rows": iop}
+    return pl.DataFrame(columns).with_columns(ratio=pl.col("oop_bytes") / pl.col("iop_bytes"))
+
+
+@pytest.mark.parametrize(("ratio", "holds"), [(0.31, True), (0.4, False), (1.2, False)])
+def test_memory_of_a_count_is_judged_where_the_stream_is_latest(ratio: float, holds: bool):
+    outcome = oop_union.judge_f1(swept("delay_seconds", 0.7, ratio))
+    assert outcome.holds == holds
+    assert f"takes {ratio:.0%} of the memory" in readable("OOP-F1", outcome)
+
+
+@pytest.mark.parametrize(("ratio", "holds"), [(1.19, True), (1.3, False)])
+def test_memory_of_a_join_is_judged_where_it_is_greatest(ratio: float, holds: bool):
+    outcome = oop_join.judge_g3(swept("skew_seconds", ratio, 1.0))
+    assert outcome.holds == holds
+    assert f"up to {ratio:.2f} × the bytes" in readable("OOP-G3", outcome)
+
+
+def test_a_band_join_is_judged_by_memory_latency_and_time():
+    table = pl.DataFrame({"band_seconds": [1, 60], "pairs": [10, 600]}).with_columns(
+        iop_bytes=pl.lit(9e6),
+        oop_bytes=pl.Series([8e6, 2e6]),
+        iop_latency_ms=pl.lit(4.0),
+        oop_latency_ms=pl.Series([3.0, 1.0]),
+        iop_seconds=pl.lit(0.5),
+        oop_seconds=pl.Series([0.5, 0.4]),
+    )
+    outcome = oop_band.judge(table)
+    assert outcome.holds, outcome.ours
+    assert "memory is 22%, latency 25% and time 80%" in readable("OOP-N1", outcome)
+    slower = oop_band.judge(table.with_columns(oop_seconds=pl.lit(0.6)))
+    assert not slower.holds
+    assert "time 120%" in readable("OOP-N1", slower)
 
 
 def test_link_keeps_its_rate_its_delay_and_its_flows():
@@ -109,7 +157,7 @@ def test_cli_ends_with_a_line_of_json_and_leaves_files(
     assert (told["held"], told["failed"]) == (2, 0)
     assert told["rows"][0] == {"id": "A-1", "paper": "theirs", "ours": "ours", "holds": True}
     names = sorted(path.name for path in tmp_path.iterdir())
-    assert names == ["A-1.csv", "A-1.png", "A-2.csv", "A-2.png"]
+    assert names == ["A-1.csv", "A-1.png", "A-2.csv", "A-2.png", "report.html"]
     assert pl.read_csv(tmp_path / "A-1.csv").shape == (2, 2)
 
 
@@ -148,3 +196,25 @@ def test_a_table_emptied_in_order_bursts_and_one_out_of_order_does_not():
     buffer = works["iop"].backlog(0.9, 1.0, 0.5) / 2
     rates = {name: work.rate(buffer, 1.0, 0.5) for name, work in works.items()}
     assert rates["oop_slow"] > rates["iop"]
+
+
+@pytest.mark.parametrize(("in_order", "holds"), [(100.0, True), (250.0, False)])
+def test_rates_are_judged_where_groups_are_few_and_where_they_are_many(
+    in_order: float, holds: bool
+):
+    rates = {"iop": (300.0, in_order), "oop_lazy": (300.0, 280.0), "oop_slow": (300.0, 290.0)}
+    table = pl.DataFrame(
+        {
+            "groups": groups,
+            "table": size,
+            "variant": name,
+            "largest_burst_partials": 100,
+            "highest_rate_k_per_s": rate,
+        }
+        for name, both in rates.items()
+        for groups, rate in zip((8_250, 32_500), both, strict=True)
+        for size in oop_flush.TABLES
+    )
+    outcome = oop_flush.judge(table, (8_250, 32_500), 32_500, 1e4, 2.0, 0.5)
+    assert outcome.holds == holds
+    assert f"{in_order:.0f}k rows/s in order" in readable("OOP-G1", outcome)

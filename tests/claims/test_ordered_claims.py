@@ -27,6 +27,7 @@ from lowwater.engines.embedded.clock import PerComparison
 from lowwater.joins.ordered.model import BOUND, Setting
 from lowwater.joins.ordered.strategy import ORDERS, Order
 from lowwater.plan.compile import compile_plan
+from tests.support.plots import readable
 
 SMALL = replace(
     QUICK,
@@ -51,6 +52,7 @@ def test_the_formulas_agree_and_the_figures_are_the_papers() -> None:
     outcome = ordered_model.judge(formulas())
     assert outcome.holds, outcome.ours
     assert "from 10.25 s to 5.50 s" in outcome.ours
+    readable("ORD-EQ", outcome)
     assert float(outcome.table["gain_eq7"].max()) < BOUND  # type: ignore[arg-type]
 
 
@@ -128,6 +130,7 @@ def test_filter_order_saves_a_quarter_where_adaptive_switches() -> None:
     assert outcome.holds, outcome.ours
     gains = ordered_response.gains(over_cost(), FILTER, "imposed_cost_us")
     assert max(gains.values()) >= ordered_response.GAIN
+    assert "Adaptive switches between" in readable("ORD-F7", outcome)
 
 
 def test_the_real_cost_of_the_join_is_told_beside_the_imposed() -> None:
@@ -166,11 +169,13 @@ def test_a_switch_elsewhere_does_not_hold() -> None:
     outcome = ordered_response.judge_cost(never)
     assert not outcome.holds
     assert "Adaptive switches elsewhere" in outcome.ours
+    assert "never switches" in readable("ORD-F7", outcome)
 
 
 def test_the_gain_grows_with_the_slow_streams_rate() -> None:
     outcome = ordered_response.judge_rate(over_rate())
     assert outcome.holds, outcome.ours
+    readable("ORD-F9", outcome)
     shares = ordered_response.shares(over_rate(), "slow_rate")
     assert shares[0.3] == 0 < shares[1.0]
     even = over_rate().with_columns(response_seconds=pl.lit(1.0))
@@ -189,6 +194,7 @@ def test_results_leave_in_order_and_are_all_there() -> None:
     points, times = output()
     outcome = ordered_output.judge(points, times)
     assert outcome.holds, outcome.ours
+    assert "in order 0," in readable("ORD-OUT", outcome)
     assert times[SYNC].equals(times[FILTER])
     assert times[ADAPTIVE].equals(times[FILTER])
     assert times[FILTER].is_sorted()

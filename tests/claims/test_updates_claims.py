@@ -21,6 +21,7 @@ from lowwater.claims import (
 from lowwater.claims.updates_rates import DRAWN, IN_TURN
 from lowwater.claims.updates_runs import Unreflected, at_random, in_turn, watched
 from lowwater.updates.options import SCHEDULES, Schedule
+from tests.support.plots import readable
 
 
 def spoiled(points: pl.DataFrame, column: str, factor: float, **where: object) -> pl.DataFrame:
@@ -76,6 +77,7 @@ def test_the_worked_example_is_exact() -> None:
     outcome = updates_example.run(True)
     assert outcome.holds, outcome.ours
     assert "27 deliveries, 27 told exactly" in outcome.ours
+    assert "5 s in the update queue" in readable("UP-F2", outcome)
     assert "3 → 1, 4 → 2, 5 → 1, 4 → 2, 5 → 1" in outcome.ours
     for column, why in (
         ("staleness_after", "the definition gives other values"),
@@ -100,6 +102,7 @@ def test_what_a_service_adds_to_queue_staleness_is_within_its_bounds() -> None:
     outcome = updates_staleness.judge(both_kinds())
     assert outcome.holds, outcome.ours
     assert "the bounds hold at 6 of 6 points" in outcome.ours
+    readable("UP-F5", outcome)
 
 
 @pytest.mark.parametrize(
@@ -131,6 +134,7 @@ def queues() -> pl.DataFrame:
 def test_update_queues_are_far_below_append_queues() -> None:
     outcome = updates_queues.judge(queues())
     assert outcome.holds, outcome.ours
+    readable("UP-F7", outcome)
     one = queues().filter(pl.col("keys") == 1, pl.col("queue").is_in(["fifo", "in-place"]))
     assert one["application_updates"].to_list()[::2] == one["application_updates"].to_list()[1::2]
 
@@ -162,6 +166,7 @@ def rates() -> pl.DataFrame:
 def test_line_cutting_pays_where_some_keys_are_slow() -> None:
     outcome = updates_rates.judge(rates())
     assert outcome.holds, outcome.ours
+    readable("UP-F9", outcome)
     found = updates_rates.ratios(rates(), IN_TURN, "linecutting")
     assert found[0] == found[10] == 1
     assert found[8] < found[4] < 0.9

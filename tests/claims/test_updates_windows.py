@@ -12,6 +12,7 @@ from lowwater.claims import registry, updates_traces, updates_windows
 from lowwater.claims.updates_traces import BY_HAND, derived, observed
 from lowwater.claims.updates_windows import ALL, ORDERS, OWN, Scale, drawn
 from lowwater.claims.updates_windows_runs import Rows, Way, seen
+from tests.support.plots import readable
 
 SMALL = Scale((2, 4, 8), 80, (2,), 60, (1,))
 
@@ -29,6 +30,7 @@ def test_the_traces_are_exact() -> None:
     assert outcome.holds, outcome.ours
     assert "EAGER: window 1 at 1, the key waits from 2, shown at 7" in outcome.ours
     assert "staleness drops to 3, then 9 → 3 every 6" in outcome.ours
+    readable("UP-F12", outcome)
 
 
 @pytest.mark.parametrize("way", BY_HAND)
@@ -80,6 +82,7 @@ def sizes() -> pl.DataFrame:
 def test_windows_worked_on_as_they_come_are_freshest() -> None:
     outcome = updates_windows.judge_size(sizes())
     assert outcome.holds, outcome.ours
+    readable("UP-F13", outcome)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +135,9 @@ def orders(**ratios: float) -> pl.DataFrame:
 
 
 def test_the_side_of_one_is_judged() -> None:
-    assert updates_windows.judge_orders(orders(turns=0.5, even=1.5, half=1.6, skewed=1.2)).holds
+    held = updates_windows.judge_orders(orders(turns=0.5, even=1.5, half=1.6, skewed=1.2))
+    assert held.holds
+    readable("UP-F14", held)
     for ratios, why in (
         ((1.1, 1.5, 1.6, 1.2), "in turn: EAGER is worse at sizes [2]"),
         ((0.5, 1.5, 1.6, 0.9), "Zipf 0.9: EAGER is better at sizes [2]"),

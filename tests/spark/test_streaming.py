@@ -182,6 +182,10 @@ def test_a_silent_source_does_not_stall_the_others(spark, tmp_path):
         time.sleep(0.2)  # the silent source promises that time passes there too
     rows = run.results().to_pylist()
     run.stop()
+    metrics = run.metrics()
+    assert metrics.stream("silent").enabling_timestamps > 0
+    assert metrics.stream("busy").enabling_timestamps == 0
+    assert metrics.operator("window").idle_share > 0
     assert sorted((each["window_start"], each["n"]) for each in rows) == [
         (at(1), 2),
         (at(2), 1),

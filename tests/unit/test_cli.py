@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+import urllib.request
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
@@ -19,9 +20,10 @@ from typer.testing import CliRunner
 
 import lowwater
 from lowwater.cli import app
-from lowwater.cli.progress import length, moment, picture, plain_line, size
+from lowwater.cli.progress import picture, plain_line
 from lowwater.cli.rows import fitted, shown
 from lowwater.metrics import CompletenessMetrics
+from lowwater.metrics.spelling import length, moment, size
 from lowwater.pipeline.progress import PipelineProgress, QueryProgress, StreamProgress
 from lowwater.plan.sql.dialect import STREAM_CLAUSES
 from tests.unit.pipeline.playing import SCHEMA, START, table, until, write
@@ -496,3 +498,42 @@ def test_wrong_rates_say_what_is_right(given, message):
 def test_a_run_says_which_strategy_was_chosen():
     done = lw("run", pipeline(*PAIRED))
     assert "join#4: sync-filter, too little seen to decide" in done.stderr
+
+
+# ---- the page ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "given", [["--dashboard-port", "8080"], ["--dashboard-host", "0.0.0.0"], ["--show-rows"]]
+)
+def test_what_is_said_of_the_page_goes_with_it(given):
+    done = lw("run", pipeline(STREAM, COUNT), *given, code=2)
+    assert f"{given[0]} goes with --dashboard" in done.output
+
+
+def test_a_run_with_a_page_says_where_it_is_and_ends_where_nobody_looks():
+    done = lw("run", pipeline(STREAM, COUNT), "--dashboard", "--save-metrics", "m")
+    assert "dashboard: http://127.0.0.1:" in done.stderr
+    assert "done after" in done.stderr
+    assert {each.name for each in Path("m").iterdir()} == {"state.json", "history.jsonl"}
+
+
+def test_metrics_are_saved_without_a_page_too_and_shown_when_the_run_has_ended():
+    lw("run", pipeline(STREAM, COUNT), "--save-metrics", "m")
+    with subprocess.Popen(
+        [*COMMAND, "dashboard", "m"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as shown:
+        try:
+            where = shown.stdout.readline().removeprefix("dashboard: ").strip()
+            with urllib.request.urlopen(f"{where}api/state", timeout=LONG) as answer:
+                state = json.loads(answer.read())
+            shown.send_signal(signal.SIGINT)
+            assert shown.wait(LONG) == 0
+        finally:
+            shown.kill()
+    assert (state["title"], state["outcome"], state["live"]) == ("p.sql", "done", False)
+    assert state["queries"][0]["rows_in"] == 5
+
+
+def test_a_folder_without_saved_metrics_is_refused():
+    assert "holds no saved metrics" in lw("dashboard", "nowhere", code=2).output

@@ -11,7 +11,10 @@ import polars as pl
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Claim", "Outcome", "Plot"]
+__all__ = ["PAPERS", "Claim", "Outcome", "Plot"]
+
+PAPERS = {"OOP": "OOP", "ETS": "ETS", "ORD": "Ordered", "WO": "WO-Join", "UP": "UpStream"}
+"""The papers, by what the ids of their claims begin with."""
 
 Plot = Callable[["Figure"], None]
 """Draws an outcome on an empty matplotlib figure (add the axes with ``figure.subplots``)."""
@@ -49,3 +52,9 @@ class Claim:
     """The criterion ours must meet, in one line."""
     run: Callable[[bool], Outcome]
     """Runs the experiment (``quick`` or in full) and judges it."""
+
+    @property
+    def source(self) -> str:
+        """The name of the paper."""
+        begin, _, _ = self.id.partition("-")
+        return PAPERS.get(begin, begin)

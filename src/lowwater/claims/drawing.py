@@ -1,43 +1,202 @@
-"""Plots that several claims share: in-order against out-of-order over what was varied."""
+"""How claims are drawn: one palette, a title that tells the finding, the paper's word below it.
+
+A plot is read by itself. Its title has the measured figure, true whether the claim holds or not;
+every axis has a name, with the unit in brackets if it has numbers; what the paper expects is drawn
+in grey, or said in the note. A way of doing things has the same colour in all plots. The colours
+can be told apart by people who see few of them, and no two lines differ in colour alone.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from textwrap import fill
+from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
+
+from lowwater.claims.claim import Plot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-IOP_COLOUR, OOP_COLOUR, PAPER_COLOUR = "#b5482a", "#1f6f8b", "#555555"
+BLUE, RED, GREEN, ORANGE = "#0072b2", "#d55e00", "#009e73", "#e69f00"
+PINK, SKY, BLACK, GREY = "#cc79a7", "#56b4e9", "#222222", "#8a8a8a"
+PAPER = "#555555"
+"""What the paper expects, in dashes or dots; nothing measured has this colour."""
+COLOURS: dict[str, str] = {
+    "iop": RED,
+    "oop": BLUE,
+    "A no timestamps": RED,
+    "B heartbeats": ORANGE,
+    "C on demand": BLUE,
+    "D latent": GREEN,
+    "sync-filter": RED,
+    "filter-order": BLUE,
+    "adaptive": GREEN,
+    "unordered": ORANGE,
+    "fixed": RED,
+    "one size": ORANGE,
+    "plain": BLUE,
+    "msf": PINK,
+    "dbf": GREEN,
+    "hybrid": BLACK,
+    "append": GREY,
+    "shedding": ORANGE,
+    "fifo": RED,
+    "in-place": BLUE,
+    "linecutting": PINK,
+    "auto": GREEN,
+    "lazy": SKY,
+    "eager": BLACK,
+    "paging": BLUE,
+    "naive": RED,
+}
+"""By the way of doing things that is drawn."""
+SIZE = (9.0, 5.2)
+"""Inches. Shown 900 pixels wide, a point of a font is 1.4 pixels."""
+DOTS = 130
+"""Pixels an inch, more than 900 pixels need, for screens that have more."""
+TITLE_LETTERS, NOTE_LETTERS = 98, 125
+"""What fits in a line."""
+GLUED = re.compile(r"(?<=[\d±→=]) |(?<=\d) (?=→)")
+"""Spaces at which no line ends: between a number and what it counts."""
+STYLE: dict[Any, Any] = {
+    "font.size": 10,
+    "axes.titlesize": 10,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "figure.titlesize": 12,
+    "grid.alpha": 0.3,
+    "legend.fontsize": 9,
+    "xtick.labelsize": 9,
+    "ytick.labelsize": 9,
+}
+Which = Literal["x", "y"]
+
+
+def drawn(plot: Plot, path: Path | None = None) -> Figure:
+    """A plot on a figure of its own, with no display; also in a PNG file, if one is named."""
+    from matplotlib import rc_context  # noqa: PLC0415
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    with rc_context(STYLE):
+        figure = Figure(figsize=SIZE, layout="constrained")
+        FigureCanvasAgg(figure)
+        plot(figure)
+        if path is None:
+            figure.draw_without_rendering()
+        else:
+            figure.savefig(path, dpi=DOTS)
+    return figure
+
+
+def tell(figure: Figure, finding: str, paper: str) -> None:
+    """Say above all axes what was found, below them what the paper expects."""
+    title, note = _lines(finding, TITLE_LETTERS), _lines(f"Paper: {paper}", NOTE_LETTERS)
+    figure.suptitle(title, x=0.01, ha="left")
+    figure.supxlabel(note, x=0.01, ha="left", color=PAPER, fontsize=9.5)
+
+
+def _lines(text: str, letters: int) -> str:
+    return fill(GLUED.sub("\u00a0", text), letters, break_on_hyphens=False)
+
+
+def told(figure: Figure) -> str:
+    """What a figure says above and below its axes, in one line."""
+    return " ".join(f"{figure.get_suptitle()}. {figure.get_supxlabel()}".split())
+
+
+def brief(value: float) -> str:
+    """A number in three digits, or whole with thousands apart."""
+    return f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:.3g}"
+
+
+# ---- lines ---------------------------------------------------------------------------------
 
 
 def curves(axes: Axes, table: pl.DataFrame, x: str, what: str, scale: float = 1.0) -> None:
     """Draw the columns ``iop_<what>`` and ``oop_<what>``, divided by ``scale``, over ``x``."""
-    for name, colour, label in (
-        ("iop", IOP_COLOUR, "in-order (IOP)"),
-        ("oop", OOP_COLOUR, "out-of-order (OOP)"),
+    for name, style, label in (
+        ("iop", "o-", "in-order (IOP)"),
+        ("oop", "s-", "out-of-order (OOP)"),
     ):
         values = table[f"{name}_{what}"] / scale
-        axes.plot(table[x].to_list(), values.to_list(), "o-", color=colour, label=label)
+        axes.plot(table[x].to_list(), values.to_list(), style, color=COLOURS[name], label=label)
     axes.set_ylim(bottom=0)
-    axes.grid(alpha=0.3)
-
-
-def note(axes: Axes, text: str) -> None:
-    """Say below all axes of the figure what the paper expects."""
-    axes.figure.supxlabel(text, x=0.01, ha="left", color=PAPER_COLOUR, fontsize=9)
 
 
 def memory_plot(
-    figure: Figure, table: pl.DataFrame, x: str, *, label: str, title: str, paper: str
-) -> None:
+    figure: Figure, table: pl.DataFrame, x: str, *, label: str, finding: str, paper: str
+) -> Axes:
     """Peak memory of both plans over ``x``, which ``label`` names with its unit."""
-    axes = figure.subplots()
+    axes: Axes = figure.subplots()
     curves(axes, table, x, "bytes", 1e6)
-    axes.set_xlabel(label)
-    axes.set_ylabel("peak memory, state and queues [MB]")
-    axes.set_title(title, loc="left", fontsize=11)
+    axes.set(xlabel=label, ylabel="peak memory, state and queues [MB]")
     axes.legend()
-    note(axes, f"Paper: {paper}")
+    tell(figure, finding, paper)
+    return axes
+
+
+def logarithmic(axes: Axes, which: Which) -> None:
+    """A logarithmic axis with numbers as people write them."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator  # noqa: PLC0415
+
+    if which == "x":
+        axes.set_xscale("log")
+    else:
+        axes.set_yscale("log")
+    low, high = axes.get_xlim() if which == "x" else axes.get_ylim()
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    steps = _steps(high / low)
+    places = [step * 10.0**power for power in range(-9, 10) for step in steps]
+    axis.set_major_locator(FixedLocator([place for place in places if low <= place <= high]))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
+    axis.set_minor_locator(NullLocator())
+
+
+def _steps(span: float) -> Sequence[float]:
+    """Where the numbers of a decade are, the fewer the more decades there are."""
+    if span < 8:
+        return (1, 1.5, 2, 2.5, 3, 4, 5, 6, 8)
+    if span < 40:
+        return (1, 2, 3, 5)
+    return (1, 2, 5) if span < 1_000 else (1,)
+
+
+# ---- bars ----------------------------------------------------------------------------------
+
+
+def bars(
+    axes: Axes,
+    places: Sequence[float],
+    heights: Sequence[float],
+    colours: str | Sequence[str],
+    spell: Callable[[float], str],
+    *,
+    width: float = 0.6,
+    label: str = "",
+    inside: bool = False,
+) -> None:
+    """Bars with what each amounts to, above it or at its foot."""
+    axes.bar(places, heights, width, color=colours, label=label)
+    look: dict[str, Any] = {"ha": "center", "va": "bottom", "fontsize": 9}
+    look |= {"color": "white"} if inside else {"bbox": {"fc": "white", "ec": "none", "pad": 0.5}}
+    for place, height in zip(places, heights, strict=True):
+        foot = (place, 0 if inside else height)
+        axes.annotate(spell(height), foot, (0, 3), textcoords="offset points", **look)
+    axes.grid(visible=False, axis="x")
+
+
+def keys(axes: Axes, looks: dict[str, str]) -> None:
+    """A legend of colours that no label has: what each stands for."""
+    from matplotlib.patches import Patch  # noqa: PLC0415
+
+    found, _ = axes.get_legend_handles_labels()
+    patches = [Patch(color=colour, label=label) for label, colour in looks.items()]
+    axes.legend(handles=[*patches, *found])

@@ -20,7 +20,7 @@ import numpy as np
 import polars as pl
 
 from lowwater.claims.claim import Claim, Outcome
-from lowwater.claims.drawing import note
+from lowwater.claims.drawing import BLACK, BLUE, GREY, PAPER, RED, tell
 from lowwater.joins.oblivious.definitions import Keys, lag, scrambling_factor, virtual_index
 from lowwater.joins.oblivious.gauge import Gauge
 
@@ -34,7 +34,7 @@ OPEN = range(61, 70)
 """Keys that rows the text says nothing of may have."""
 BEFORE = 8
 """Rows of each stream before those the figure shows, all of lower keys."""
-S1, S2 = "#1f6f8b", "#b5482a"
+S1, S2 = BLUE, RED
 
 
 @dataclass(frozen=True)
@@ -156,10 +156,14 @@ def judge(shown: pl.DataFrame, filled: list[Filled]) -> Outcome:
         ours += " DOES NOT HOLD: the definitions give another lag"
     elif not holds:
         ours += " DOES NOT HOLD: what is measured is not what is defined"
-    return Outcome(ours, holds, shown, lambda figure: _plot(figure, shown))
+    finding = (
+        f"The lag from S1 to S2 is {drawn['t5']} at t5 and {drawn['t10']} at t10; it is the"
+        f" paper's in {len(found) - wrong} of {len(found)} ways to fill in its lost figure"
+    )
+    return Outcome(ours, holds, shown, lambda figure: _plot(figure, shown, finding))
 
 
-def _plot(figure: Figure, shown: pl.DataFrame) -> None:
+def _plot(figure: Figure, shown: pl.DataFrame, finding: str) -> None:
     axes = figure.subplots()
     first = {"S1": "p", "S2": "q"}
     for at, row in enumerate(shown.iter_rows(named=True)):
@@ -180,21 +184,21 @@ def _plot(figure: Figure, shown: pl.DataFrame) -> None:
             va="center",
             fontsize=11,
             weight="bold" if told else "normal",
-            color="black" if told else "#888888",
+            color=BLACK if told else GREY,
         )
         if told:
-            axes.axhspan(at - 0.45, at + 0.45, color="#dddddd", alpha=0.5, lw=0)
+            axes.axhspan(at - 0.45, at + 0.45, color=PAPER, alpha=0.12, lw=0)
     for left, head in ((0.06, "time"), (0.3, "S1"), (0.58, "S2"), (0.86, "lag")):
         axes.text(left, -1, head, weight="bold", ha="left" if left in (0.06, 0.86) else "center")
     axes.set_xlim(0, 1)
     axes.set_ylim(len(shown), -1.6)
     axes.axis("off")
-    axes.set_title(
-        "Lag from S1 to S2, row by row: ⟨key⟩ [place of arrival] {places in order}",
-        loc="left",
-        fontsize=11,
+    axes.set_title("⟨key⟩ [place of arrival] {places in order}", loc="left")
+    tell(
+        figure,
+        finding,
+        "L(t5) = 0, L(t10) = 3; its figure is lost, this is one of those that agree with its text",
     )
-    note(axes, "Paper: L(t5) = 0, L(t10) = 3. Its figure is lost; this is one of many that agree")
 
 
 def _place(name: str, offset: int) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from lowwater.claims.claim import Claim, Outcome
-from lowwater.claims.drawing import IOP_COLOUR, OOP_COLOUR, PAPER_COLOUR, note
+from lowwater.claims.drawing import COLOURS, GREY, PAPER, bars, brief, tell
 from lowwater.claims.oblivious_runs import QUERIES, Query, Run, Scale, run, scale
 from lowwater.joins.oblivious.aside import PAGE_ROWS
 from lowwater.joins.oblivious.definitions import lags, multiplicity, scrambling_factor
@@ -29,7 +29,6 @@ LARGER = 1.5
 """To find as many they must be so many times as large."""
 ALIKE = 0.25
 """Sorting first takes as much as no relief, give or take this share."""
-COLOURS = {"plain": "#222222", "msf": IOP_COLOUR, "dbf": OOP_COLOUR, "hybrid": "#4f8a4c"}
 NAMES = {"plain": "plain", "msf": "MSF", "dbf": "DBF", "hybrid": "Hybrid"}
 
 
@@ -114,46 +113,41 @@ def judge_fixed(table: pl.DataFrame) -> Outcome:
             (
                 right,
                 ("held_rows", "fixed_rows_at_equal_accuracy", "one_size_rows_at_equal_accuracy"),
-                1.0,
-                "rows held",
+                1e-3,
+                "buffers of all inputs [thousand rows]",
             ),
         )
         for axes, columns, unit, label in sides:
             _groups(axes, names, [(table[each] * unit).to_list() for each in columns])
-            axes.set_ylabel(label)
-        right.set_yscale("log")
-        left.set_title("with equal memory", fontsize=10)
-        right.set_title("for equal accuracy", fontsize=10)
-        left.axhline(100 * EQUAL_MEMORY, color=PAPER_COLOUR, ls=":")
-        left.legend(fontsize=8, loc="upper right")
+            axes.set(xlabel="query of the paper", ylabel=label)
+        left.set_title("with equal memory")
+        right.set_title("for equal accuracy")
+        limit = f"paper: fixed below {EQUAL_MEMORY:.0%}"
+        left.axhline(100 * EQUAL_MEMORY, color=PAPER, ls=":", label=limit)
+        left.legend(ncols=2, loc="upper center")
         left.set_ylim(0, 135)
         left.set_yticks(range(0, 101, 20))
         shares = table.select(pl.max_horizontal(pl.col("^.*_accuracy_at_equal_rows$")))
         worst = float(shares.to_series().max())  # type: ignore[arg-type]
         low, high = float(table["times"].min()), float(table["one_size_times"].max())  # type: ignore[arg-type]
-        figure.suptitle(
-            f"With the same memory fixed buffers find {worst:.0%} of results at most;"
-            f" to find as many they take {low:.1f} to {high:.1f} × as much",
-            x=0.01,
-            ha="left",
-            fontsize=11,
+        tell(
+            figure,
+            f"With the memory of WO-Join fixed buffers find {worst:.0%} of results at most; to find"
+            f" as many they take {low:.1f} to {high:.1f} × as much",
+            "less than 40 % with equal memory; far more memory for equal accuracy",
         )
-        note(left, "Paper: less than 40 % (dotted) with equal memory; far more memory otherwise")
 
     return Outcome(ours, not faults, table, plot)
 
 
 def _groups(axes: Axes, names: list[str], sides: list[list[float]]) -> None:
-    at = np.arange(len(names))
-    looks = ((OOP_COLOUR, "WO-Join"), (IOP_COLOUR, "fixed, a size each"), ("#d9a08f", "one size"))
-    for number, (values, (colour, label)) in enumerate(zip(sides, looks, strict=True)):
-        places = at + 0.28 * (number - 1)
-        axes.bar(places, values, 0.26, color=colour, label=label)
-        for place, value in zip(places, values, strict=True):
-            axes.text(place, value, f"{value:,.0f}", ha="center", va="bottom", fontsize=8)
-    axes.set_xticks(at, names)
+    looks = {"plain": "WO-Join", "fixed": "fixed, a size each", "one size": "fixed, one size"}
+    for number, (values, (way, label)) in enumerate(zip(sides, looks.items(), strict=True)):
+        places = [at + 0.28 * (number - 1) for at in range(len(names))]
+        colour = COLOURS[way]
+        bars(axes, places, values, colour, brief, width=0.26, label=label)
+    axes.set_xticks(range(len(names)), names)
     axes.margins(y=0.12)
-    axes.grid(alpha=0.3, axis="y")
 
 
 def run_f8(quick: bool) -> Outcome:
@@ -276,20 +270,16 @@ def judge_reliefs(table: pl.DataFrame) -> Outcome:
         for axes, number in zip(figure.subplots(1, 2), held, strict=True):
             own = table.filter(pl.col("query") == number)
             _strategies(axes, own)
-            axes.set_title(f"Query {number}", fontsize=10)
-        figure.axes[0].set_ylabel("rows held on average")
-        figure.axes[1].legend(fontsize=8, loc="upper right")
-        figure.suptitle(
-            "Putting rows on disk and sorting them first, together, save"
-            f" {1 - one['hybrid'] / one['plain']:.0%} (Query 1) and"
-            f" {1 - two['hybrid'] / two['plain']:.0%} (Query 2) of memory",
-            x=0.01,
-            ha="left",
-            fontsize=11,
-        )
-        note(
-            figure.axes[0],
-            "Paper: Query 1: MSF ≈ plain, DBF less, Hybrid least; Query 2: MSF below DBF",
+            axes.set_title(f"Query {number}")
+            axes.set(xlabel="strategy", ylabel="held on average [rows]")
+        figure.axes[1].legend(loc="upper right")
+        tell(
+            figure,
+            f"Hybrid holds {one['hybrid'] / one['plain']:.0%} (Query 1) and"
+            f" {two['hybrid'] / two['plain']:.0%} (Query 2) of the rows of plain; MSF holds"
+            f" {one['msf'] / one['dbf']:.2f} × (Query 1) and {two['msf'] / two['dbf']:.2f} ×"
+            " (Query 2) the rows of DBF",
+            "Query 1: MSF ≈ plain, DBF less, Hybrid least; Query 2: MSF below DBF",
         )
 
     return Outcome(ours, not faults, table, plot)
@@ -309,14 +299,12 @@ def _model(table: pl.DataFrame, what: str, mode: str) -> str:
 def _strategies(axes: Axes, own: pl.DataFrame) -> None:
     modes, rows, disk = (own[name].to_list() for name in ("strategy", "held_rows", "disk_rows"))
     names = [NAMES[mode] for mode in modes]
-    axes.bar(names, rows, 0.6, color=[COLOURS[mode] for mode in modes])
-    axes.bar(names, disk, 0.6, bottom=rows, fill=False, ec="#888888", hatch="//", label="on disk")
     at = range(len(modes))
+    axes.bar(at, disk, 0.6, rows, fill=False, ec=GREY, hatch="//", label="on disk, besides")
+    bars(axes, at, rows, [COLOURS[mode] for mode in modes], lambda v: f"{v:,.0f}", inside=True)
     model = own["model_rows"].to_list()
-    axes.plot(at, model, "D", color="white", mec=PAPER_COLOUR, label="by the model", ms=6)
-    for place, value in zip(at, rows, strict=True):
-        axes.text(place, value / 2, f"{value:,.0f}", ha="center", color="white", fontsize=9)
-    axes.grid(alpha=0.3, axis="y")
+    axes.plot(at, model, "D", color="white", mec=PAPER, label="paper: by its model", ms=7)
+    axes.set_xticks(at, names)
 
 
 def run_f9(quick: bool) -> Outcome:

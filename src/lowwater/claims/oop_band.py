@@ -10,7 +10,7 @@ import polars as pl
 
 import lowwater as lw
 from lowwater.claims.claim import Claim, Outcome
-from lowwater.claims.drawing import curves, note
+from lowwater.claims.drawing import curves, tell
 from lowwater.claims.measure import SHAPES, engine_of
 from lowwater.claims.packets import REPLIES, Link
 from lowwater.engines.embedded.clock import VirtualClock
@@ -101,14 +101,15 @@ def run(quick: bool) -> Outcome:
             for what in ("bytes", "latency_ms", "seconds"):
                 row[f"{name.lower()}_{what}"] = measured[what]
         rows.append(row)
-    table = pl.DataFrame(rows).with_columns(
+    return judge(pl.DataFrame(rows))
+
+
+def judge(points: pl.DataFrame) -> Outcome:
+    """How far below in-order, and whether more so as the band grows."""
+    table = points.with_columns(
         (pl.col(f"oop_{what}") / pl.col(f"iop_{what}")).alias(f"{what}_ratio")
         for what in ("bytes", "latency_ms", "seconds")
     )
-    return _judged(table)
-
-
-def _judged(table: pl.DataFrame) -> Outcome:
     first, last = table.row(0, named=True), table.row(-1, named=True)
     falling = table["bytes_ratio"].is_sorted(descending=True)
     holds = (
@@ -135,21 +136,14 @@ def _plot(figure: Figure, table: pl.DataFrame, last: dict[str, Any]) -> None:
     )
     for axes, (what, scale, label) in zip(panels, wanted, strict=True):
         curves(axes, table, "band_seconds", what, scale)
-        axes.set_xlabel("band ± n [s]")
-        axes.set_title(label, fontsize=10)
-    panels[0].legend(fontsize=8)
-    figure.suptitle(
+        axes.set(xlabel="band ± n [s]", ylabel=label)
+    panels[0].legend()
+    tell(
+        figure,
         f"With no sort after the band join, memory is {last['bytes_ratio']:.0%}, latency"
         f" {last['latency_ms_ratio']:.0%} and time {last['seconds_ratio']:.0%}"
         f" of in-order at ± {last['band_seconds']} s",
-        fontsize=11,
-        x=0.01,
-        ha="left",
-    )
-    note(
-        panels[0],
-        "Paper: OOP far below IOP in memory and latency, below it in time;"
-        " the gap widens with the band",
+        "OOP far below IOP in memory and latency, below it in time; the gap widens with the band",
     )
 
 

@@ -21,7 +21,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from lowwater.claims.claim import Claim, Outcome
-from lowwater.claims.drawing import IOP_COLOUR, OOP_COLOUR, note
+from lowwater.claims.drawing import BLUE, RED, SKY, tell
 from lowwater.engines.step import Where, step
 from lowwater.operators.aggregates import Call, build
 from lowwater.operators.flush import Flush, lazy, slow
@@ -59,9 +59,9 @@ class Variant:
 
 
 VARIANTS = (
-    Variant("iop", slow(1, 1), True, IOP_COLOUR, "o-"),
-    Variant("oop_lazy", lazy(WITHIN), False, OOP_COLOUR, "s--"),
-    Variant("oop_slow", slow(EVERY, WITHIN), False, OOP_COLOUR, "o-"),
+    Variant("iop", slow(1, 1), True, RED, "o-"),
+    Variant("oop_lazy", lazy(WITHIN), False, SKY, "s-"),
+    Variant("oop_slow", slow(EVERY, WITHIN), False, BLUE, "^--"),
 )
 LABELS = {"iop": "in order", "oop_lazy": "out of order, lazy", "oop_slow": "out of order, slow"}
 
@@ -182,7 +182,7 @@ def run(quick: bool) -> Outcome:
         }
         for (many, size, name), work in works.items()
     )
-    return _judged(table, groups, MANY // few, buffer, row_us, partial_us)
+    return judge(table, groups, MANY // few, buffer, row_us, partial_us)
 
 
 def _needed(
@@ -198,7 +198,7 @@ def _needed(
     return work.backlog(rate, row_us, partial_us)
 
 
-def _judged(
+def judge(
     table: pl.DataFrame,
     groups: tuple[int, ...],
     many: int,
@@ -206,6 +206,7 @@ def _judged(
     row_us: float,
     partial_us: float,
 ) -> Outcome:
+    """How much faster rows may come out of order, where groups are few and where they are many."""
     rates = table.pivot("variant", index=["groups", "table"], values="highest_rate_k_per_s")
     slower = rates.with_columns(
         (pl.min_horizontal("oop_lazy", "oop_slow") / pl.col("iop")).alias("ratio")
@@ -226,10 +227,10 @@ def _judged(
         f" {buffer:,.0f} rows, a row {row_us:.2f} µs, a partial {partial_us:.2f} µs"
     )
     holds = least >= FASTER and apart <= EQUAL
-    return Outcome(ours, holds, table, lambda figure: _plot(figure, table))
+    return Outcome(ours, holds, table, lambda figure: _plot(figure, table, shown))
 
 
-def _plot(figure: Figure, table: pl.DataFrame) -> None:
+def _plot(figure: Figure, table: pl.DataFrame, shown: dict[str, float]) -> None:
     axes = figure.subplots(1, len(TABLES), sharey=True)
     for each, size in zip(axes, TABLES, strict=True):
         for variant in VARIANTS:
@@ -241,19 +242,19 @@ def _plot(figure: Figure, table: pl.DataFrame) -> None:
                 color=variant.colour,
                 label=LABELS[variant.name],
             )
-        each.set_title(f"table {size:g} × groups", fontsize=10)
+        each.set_title(f"table {size:g} × groups")
         each.set_xlabel("groups [thousand]")
-        each.grid(alpha=0.3)
     axes[0].set_ylim(0, 1.1 * float(table["highest_rate_k_per_s"].max()))  # type: ignore[arg-type]
     axes[0].set_ylabel("highest rate without loss [thousand rows/s]")
-    axes[-1].legend(fontsize=8)
-    figure.suptitle(
-        "With many groups, a table that need not be emptied in order takes rows faster",
-        x=0.01,
-        ha="left",
-        fontsize=11,
+    axes[0].legend(loc="lower left")
+    tell(
+        figure,
+        f"With {shown['groups']:,} groups and a table twice as large, {shown['oop_slow']:.0f}k"
+        f" rows/s (slow) and {shown['oop_lazy']:.0f}k rows/s (lazy) are taken out of order,"
+        f" {shown['iop']:.0f}k rows/s in order",
+        "at 260k groups and a table of 540k in order 400k/s, lazy 760k/s (1.9 ×), slow 800k/s"
+        " (2 ×); at 66k groups about equal",
     )
-    note(axes[0], "Paper: 260k groups, table of 540k: in order 400k/s, lazy 760k/s, slow 800k/s")
 
 
 G1 = Claim(

@@ -13,7 +13,7 @@ import polars as pl
 
 import lowwater as lw
 from lowwater.claims.claim import Claim, Outcome
-from lowwater.claims.drawing import IOP_COLOUR, OOP_COLOUR, note
+from lowwater.claims.drawing import BLUE, RED, bars, brief, tell
 from lowwater.claims.measure import Collected, engine_of
 from lowwater.engines.embedded.clock import VirtualClock
 from lowwater.plan.compile import compile_plan
@@ -102,16 +102,23 @@ def run(quick: bool) -> Outcome:
 
 def _plot(figure: Figure, table: pl.DataFrame) -> None:
     left, right = figure.subplots(1, 2)
-    names = [f"by the mark of\n{name}" for name in table["progress"].to_list()]
-    colours = [OOP_COLOUR, IOP_COLOUR]
-    waits = left.bar(names, (table["prompt_mean_delay_s"] / 60).to_list(), color=colours)
-    left.bar_label(waits, fmt="%.0f")
-    left.set_ylabel("wait of a prompt device's window [min]")
-    held = right.bar(names, (table["state_rows"] / 1e3).to_list(), color=colours)
-    right.bar_label(held, fmt="%.0f")
-    right.set_ylabel("rows held at most [thousand]")
-    figure.suptitle("A lagging device delays its own windows and nobody else's", x=0.01, ha="left")
-    note(left, "Paper: a promise may speak of part of a stream")
+    own, least = table.rows(named=True)
+    sides = (
+        (left, table["prompt_mean_delay_s"] / 60, "mean wait of a prompt device's window [min]"),
+        (right, table["state_rows"] / 1e3, "rows held at most [thousand]"),
+    )
+    for axes, heights, label in sides:
+        bars(axes, (0, 1), heights.to_list(), [BLUE, RED], brief)
+        axes.set_xticks((0, 1), table["progress"].to_list())
+        axes.set(xlabel="whose progress ends a window", ylabel=label)
+        axes.margins(y=0.1)
+    tell(
+        figure,
+        f"A prompt device's window waits {own['prompt_mean_delay_s']:.0f} s by its own progress,"
+        f" {least['prompt_mean_delay_s'] / 60:.0f} min by the least of all; {own['state_rows']:,}"
+        f" rows are held, not {least['state_rows']:,}",
+        "a promise may speak of part of a stream, so that this part waits for no other",
+    )
 
 
 GROUPS = Claim(

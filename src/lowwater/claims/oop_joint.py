@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 import lowwater as lw
 from lowwater.claims.claim import Claim, Outcome
-from lowwater.claims.drawing import IOP_COLOUR, OOP_COLOUR, PAPER_COLOUR, note
+from lowwater.claims.drawing import BLUE, ORANGE, PAPER, RED, tell
 from lowwater.claims.measure import Collected, engine_of
 from lowwater.claims.packets import Link
 from lowwater.engines.embedded.clock import VirtualClock
@@ -187,28 +187,31 @@ def _spread(ticks: NDArray[np.float64]) -> str:
 def _plot(figure: Figure, delays: dict[str, NDArray[np.float64]]) -> None:
     axes = figure.subplots()
     styles = {
-        "joint": (OOP_COLOUR, "joint (S0.ts, S1.ts)", "-"),
-        "individual": (IOP_COLOUR, "individual, on S1.ts", "-"),
-        "either": (IOP_COLOUR, "individual, whichever of S0.ts and S1.ts is first", ":"),
+        "joint": (BLUE, "joint (S0.ts, S1.ts)", "-"),
+        "individual": (RED, "individual, on S1.ts", "-"),
+        "either": (ORANGE, "individual, whichever of S0.ts and S1.ts is first", "-"),
     }
     for kind, (colour, label, style) in styles.items():
         ticks = np.sort(delays[kind])
-        share = np.arange(1, len(ticks) + 1) / len(ticks)
+        share = 100 * np.arange(1, len(ticks) + 1) / len(ticks)
         steps = np.concatenate(([ticks[0]], ticks)), np.concatenate(([0.0], share))
-        axes.step(*steps, where="post", color=colour, label=label, linestyle=style, linewidth=2)
-    axes.axvline(BAND, color=PAPER_COLOUR, linestyle="--", linewidth=1)
-    axes.annotate("the band", (BAND, 0.5), (4, 0), textcoords="offset points", color=PAPER_COLOUR)
-    axes.set_xlim(-5, BAND + 20)
+        axes.step(*steps, where="post", color=colour, label=label, linestyle=style, linewidth=2.5)
+    for place, said in ((0, " paper: joint"), (BAND, " paper: individual, the band")):
+        axes.axvline(place, color=PAPER, linestyle=":")
+        axes.text(place, 104, said, color=PAPER, fontsize=9)
+    axes.set_xlim(-5, BAND + 40)
+    axes.set_ylim(-3, 112)
+    axes.set_yticks(range(0, 101, 20))
     axes.set_xlabel("delay of a group's answer after both inputs have passed it [ticks of 1 s]")
-    axes.set_ylabel("share of groups answered")
-    axes.set_title(
-        "Joint punctuation answers a pair of timestamps at once, individual a band later",
-        loc="left",
-        fontsize=11,
+    axes.set_ylabel("groups answered [%]")
+    axes.legend(loc="upper left", bbox_to_anchor=(0.08, 0.9))
+    joint, individual = (_spread(delays[kind]) for kind in ("joint", "individual"))
+    tell(
+        figure,
+        f"A pair of timestamps is answered {joint} ticks after both inputs passed it with joint"
+        f" punctuation, {individual} with individual (the band is {BAND})",
+        "joint punctuation is independent of the band, individual waits a band more",
     )
-    axes.grid(alpha=0.3)
-    axes.legend(loc="upper left", bbox_to_anchor=(0.08, 0.97))
-    note(axes, "Paper: joint punctuation is independent of the band, individual waits a band more")
 
 
 S7 = Claim(

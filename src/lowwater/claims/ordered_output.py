@@ -19,9 +19,9 @@ import polars as pl
 
 import lowwater as lw
 from lowwater.claims.claim import Claim, Outcome
-from lowwater.claims.drawing import PAPER_COLOUR, note
+from lowwater.claims.drawing import BLACK, COLOURS, GREY, bars, tell
 from lowwater.claims.measure import Collected, engine_of
-from lowwater.claims.ordered_runs import ADAPTIVE, COLOURS, FILTER, NAMES, SYNC, joined
+from lowwater.claims.ordered_runs import ADAPTIVE, FILTER, NAMES, joined
 from lowwater.engines.embedded.clock import PerComparison, VirtualClock
 from lowwater.joins.ordered.strategy import ORDERS, Order
 from lowwater.plan.compile import compile_plan
@@ -167,43 +167,38 @@ def judge(points: pl.DataFrame, times: Mapping[str, pl.Series]) -> Outcome:
         left, right = figure.subplots(1, 2)
         _draw_order(left, times)
         _draw_held(right, by)
-        figure.suptitle(
-            f"Ordered, no result leaves behind a later one; without order {share:.0%} do",
-            x=0.01,
-            ha="left",
-            fontsize=11,
+        behind = max(each["results_behind"] for each in ordered)
+        tell(
+            figure,
+            f"Without order {share:.0%} of {plain['results']:,} results leave behind a later one,"
+            f" in order {behind:,}, whatever the strategy",
+            "output timestamps never decrease; holding results takes memory",
         )
-        note(left, "Paper: output timestamps never decrease; holding results takes memory")
 
     return Outcome(ours, not faults, points, plot)
 
 
 def _draw_order(axes: Axes, times: Mapping[str, pl.Series]) -> None:
     """The times of the results of one run, as they leave."""
-    for name, colour, label in (
-        (UNORDERED, "#c9a227", "without order"),
-        (FILTER, COLOURS[FILTER], "in order, by any strategy"),
-    ):
+    for name, label in ((UNORDERED, "without order"), (FILTER, "in order (Filter-Order)")):
         shown = (times[name].to_physical() / 1e6).to_list()
-        axes.plot(range(len(shown)), shown, ".", ms=2.5, color=colour, label=label)
-    axes.set_xlabel("results, as they leave")
-    axes.set_ylabel("time of the result [s]")
-    axes.grid(alpha=0.3)
-    axes.legend(fontsize=8, markerscale=4)
+        axes.plot(range(len(shown)), shown, ".", ms=2.5, color=COLOURS[name], label=label)
+    axes.set(xlabel="place among the results that leave [number]", ylabel="time of the result [s]")
+    axes.legend(markerscale=4)
 
 
 def _draw_held(axes: Axes, by: dict[str, dict[str, Any]]) -> None:
-    for at, order in enumerate((SYNC, FILTER, ADAPTIVE)):
-        for shift, key, shade in ((-0.2, "waiting_rows_peak", 0.45), (0.2, "held_rows_peak", 1.0)):
-            value = by[order][key]
-            axes.bar(at + shift, value, 0.36, color=COLOURS[order], alpha=shade)
-            axes.annotate(f"{value:,}", (at + shift, value), ha="center", va="bottom", fontsize=8)
+    for shift, key, colour, label in (
+        (-0.2, "waiting_rows_peak", GREY, "rows that wait to be joined"),
+        (0.2, "held_rows_peak", BLACK, "results that are held"),
+    ):
+        places = [at + shift for at in range(len(ORDERS))]
+        peaks = [by[order][key] for order in ORDERS]
+        bars(axes, places, peaks, colour, lambda v: f"{v:,}", width=0.36, label=label)
     axes.set_xticks(range(len(ORDERS)), [NAMES[order] for order in ORDERS])
-    for shade, label in ((0.45, "rows that wait to be joined"), (1.0, "results that are held")):
-        axes.bar(0, 0, color=PAPER_COLOUR, alpha=shade, label=label)
-    axes.set_ylabel("peak number")
-    axes.grid(alpha=0.3, axis="y")
-    axes.legend(fontsize=8, loc="upper left")
+    axes.set(xlabel="strategy", ylabel="most that were held at once [rows]")
+    axes.margins(y=0.2)
+    axes.legend(loc="upper left")
 
 
 def run(quick: bool) -> Outcome:

@@ -24,16 +24,15 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from math import exp, log
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from lowwater.claims.claim import Claim, Outcome
-from lowwater.claims.drawing import PAPER_COLOUR, note
+from lowwater.claims.drawing import COLOURS, PAPER, logarithmic, tell
 from lowwater.claims.ordered_runs import (
     ADAPTIVE,
     ALPHA,
-    COLOURS,
     FILTER,
     NAMES,
     SYNC,
@@ -53,6 +52,7 @@ if TYPE_CHECKING:
 SLOW, FAST, WINDOW = 1.0, 10.0, 60.0
 SWITCH = switching_cost(ALPHA, (WINDOW, WINDOW), (SLOW, FAST))
 """0.5 ms, in seconds."""
+LINES = {SYNC: "^-", FILTER: "o-", ADAPTIVE: "s--"}
 GAIN = 0.25
 """What Filter-Order should save at the switch, about alpha / (1 + alpha)."""
 LEVEL = 0.15
@@ -221,22 +221,25 @@ def judge_cost(points: pl.DataFrame) -> Outcome:
         _draw_response(left, scaled, x)
         loads = [each / 1e3 for each in sync]
         _draw_gain(right, scaled, x, [Setting.of_two(c / 1e3, window, (SLOW, FAST)) for c in loads])
-        _logarithmic(left, "y")
-        right.set_ylim(-3, 62)
+        logarithmic(left, "y")
+        right.set_ylim(-3, 80)
         for each in (left, right):
-            each.axvline(switch / 1e3, color=PAPER_COLOUR, ls=":")
+            each.axvline(switch / 1e3, color=PAPER, ls=":", label="paper: the switch")
             if max(sync) > limit:
-                each.axvspan(limit / 1e3, 1.03 * max(sync) / 1e3, color=PAPER_COLOUR, alpha=0.12)
-            each.set_xlabel(f"c [ms]; λ 1/s and 10/s, window {window:g} s")
-        right.text(switch / 1e3, 60, " c·|w|·λ1·λ2 = α", color=PAPER_COLOUR, fontsize=8, va="top")
-        if max(sync) > limit:
-            middle = (limit + 1.03 * max(sync)) / 2e3
-            right.text(middle, 54, "overloaded", color=PAPER_COLOUR, fontsize=8, ha="center")
-        _title(
+                beyond = (limit / 1e3, 1.03 * max(sync) / 1e3)
+                each.axvspan(*beyond, color=PAPER, alpha=0.12, label="overloaded")
+            each.set_xlabel("cost of a comparison, c [ms]")
+            each.set_title(f"λ 1/s and 10/s, window {window:g} s")
+        right.plot(switch / 1e3, 45, "D", color=PAPER, mfc="none", label="paper: about 45 %")
+        left.legend()
+        right.legend(ncols=2, loc="upper left")
+        tell(
             figure,
-            f"Joining rows as they come saves {gain[at]:.0%} where Adaptive goes over to it",
+            f"Filter-Order takes {gain[at]:.0%} off the response time of Sync-Filter at c ="
+            f" {_us(at)}; Adaptive " + (f"switches {spelled}" if found else "never switches"),
+            "Filter-Order flat, Adaptive switches at c·|w|·λ1·λ2 = α (0.5 ms, window 60 s), about"
+            " 45 % better there",
         )
-        note(left, "Paper: Filter-Order flat, Adaptive switches at 0.5 ms, about 45 % better there")
 
     return Outcome(ours, not faults, points, plot)
 
@@ -361,17 +364,21 @@ def judge_rate(points: pl.DataFrame) -> Outcome:
         left, right = figure.subplots(1, 2)
         _draw_response(left, points, x)
         _draw_gain(right, points, x, settings)
-        _logarithmic(left, "y")
-        right.set_ylim(-2, 52)
+        logarithmic(left, "y")
+        right.set_ylim(-2, 60)
         for each in (left, right):
-            _logarithmic(each, "x")
-            each.set_xlabel(f"λ1 [1/s]; λ2 {FAST:g}/s, window {window:g} s, c {_us(cost)}")
-        _title(
+            logarithmic(each, "x")
+            each.axvline(SLOW, color=PAPER, ls=":", label="paper: Adaptive switches")
+            each.set_xlabel("rate of the slow stream, λ1 [1/s]")
+            each.set_title(f"λ2 {FAST:g}/s, window {window:g} s, c {_us(cost)}")
+        left.legend()
+        right.legend(loc="upper left")
+        tell(
             figure,
-            f"The faster the slow stream, the more is saved: {gain[min(gain)]:.1%} at"
-            f" {min(gain):g}/s, {gain[top]:.0%} at {top:g}/s",
+            f"Filter-Order takes {gain[min(gain)]:.1%} off the response time of Sync-Filter at λ1 ="
+            f" {min(gain):g}/s and {gain[top]:.0%} at {top:g}/s, Adaptive {own[top]:.0%} there",
+            "the gain grows with λ1; Adaptive switches when λ1 is 1/s",
         )
-        note(left, "Paper: the gain grows with λ1; Adaptive switches when λ1 is 1/s")
 
     return Outcome(ours, not faults, points, plot)
 
@@ -387,45 +394,20 @@ def run_f9(quick: bool) -> Outcome:
 def _draw_response(axes: Axes, points: pl.DataFrame, x: str) -> None:
     for order in ORDERS:
         own = curve(points, order, x)
-        line = "s--" if order == ADAPTIVE else "o-"
-        axes.plot(
-            list(own), list(own.values()), line, color=COLOURS[order], label=NAMES[order], ms=5
-        )
+        shown = list(own.values())
+        axes.plot(list(own), shown, LINES[order], color=COLOURS[order], label=NAMES[order], ms=5)
     axes.set_ylabel("mean response time per input row [s]")
-    axes.grid(alpha=0.3)
-    axes.legend(fontsize=8)
 
 
 def _draw_gain(axes: Axes, points: pl.DataFrame, x: str, settings: Sequence[Setting]) -> None:
     for order in (FILTER, ADAPTIVE):
         own = gains(points, order, x)
-        line = "s--" if order == ADAPTIVE else "o-"
         shown = [100 * value for value in own.values()]
-        axes.plot(list(own), shown, line, color=COLOURS[order], label=NAMES[order], ms=5)
+        axes.plot(list(own), shown, LINES[order], color=COLOURS[order], label=NAMES[order], ms=5)
     places = list(curve(points, SYNC, x))
     modelled = [100 * each.gain for each in settings]
-    axes.plot(places, modelled, ":", color=PAPER_COLOUR, label="by Eq. 7")
+    axes.plot(places, modelled, "--", color=PAPER, label="paper: by Eq. 7")
     axes.set_ylabel("taken off the response time of Sync-Filter [%]")
-    axes.grid(alpha=0.3)
-    axes.legend(fontsize=8, loc="upper left")
-
-
-def _logarithmic(axes: Axes, which: Literal["x", "y"]) -> None:
-    """A logarithmic axis with numbers as people write them."""
-    if which == "x":
-        axes.set_xscale("log")
-    else:
-        axes.set_yscale("log")
-    low, high = axes.get_xlim() if which == "x" else axes.get_ylim()
-    places = [step * 10.0**power for power in range(-4, 4) for step in (1, 2, 5)]
-    shown = [place for place in places if low <= place <= high]
-    axis = axes.xaxis if which == "x" else axes.yaxis
-    axis.set_ticks(shown, [f"{place:g}" for place in shown])
-    axis.set_ticks([], minor=True)
-
-
-def _title(figure: Figure, text: str) -> None:
-    figure.suptitle(text, x=0.01, ha="left", fontsize=11)
 
 
 def _us(microseconds: float) -> str:

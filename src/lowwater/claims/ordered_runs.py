@@ -32,7 +32,6 @@ SYNC: Order = "sync-filter"
 FILTER: Order = "filter-order"
 ADAPTIVE: Order = "adaptive"
 NAMES: dict[str, str] = {SYNC: "Sync-Filter", FILTER: "Filter-Order", ADAPTIVE: "Adaptive"}
-COLOURS: dict[str, str] = {SYNC: "#b5482a", FILTER: "#1f6f8b", ADAPTIVE: "#4f8a4c"}
 ALPHA = 0.3
 KEYS = 300
 """Few rows of a window have the same key: results are few, the work is in comparing."""

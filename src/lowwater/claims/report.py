@@ -1,8 +1,13 @@
-"""Reports of claims: a table for people, a CSV and a plot per claim, one line of JSON."""
+"""Runs claims and reports them: a table for people, a CSV and a plot per claim, one line of JSON.
+
+A claim whose run fails is reported as such. It takes none of the others with it.
+"""
 
 from __future__ import annotations
 
 import json
+import time
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,10 +15,11 @@ from rich.markup import escape
 from rich.table import Table
 
 from lowwater.claims.claim import Claim, Outcome, Plot
+from lowwater.claims.drawing import drawn, told
+from lowwater.claims.result import Picture, Result, Verdict
 from lowwater.errors import LowwaterError
 
-Judged = Sequence[tuple[Claim, Outcome]]
-"""Claims with what their runs measured."""
+LOOKS: dict[Verdict, str] = {"holds": "green", "does not hold": "bold red", "failed": "bold red"}
 
 
 def need_matplotlib() -> None:
@@ -27,28 +33,41 @@ def need_matplotlib() -> None:
         ) from error
 
 
-def save(claim: Claim, outcome: Outcome, folder: Path) -> tuple[Path, Path]:
-    """Write the measured points as CSV and draw them; gives both paths."""
+def attempt(claim: Claim, quick: bool, folder: Path) -> Result:
+    """Run a claim and leave its files; what it raises is part of the result."""
+    begun = time.perf_counter()
+    try:
+        outcome = claim.run(quick)
+        picture = save(claim, outcome, folder)
+    except Exception:
+        return Result(claim, time.perf_counter() - begun, error=traceback.format_exc())
+    return Result(claim, time.perf_counter() - begun, outcome, picture)
+
+
+def save(claim: Claim, outcome: Outcome, folder: Path) -> Picture:
+    """Write the measured points as CSV and draw them beside it."""
     folder.mkdir(parents=True, exist_ok=True)
-    points, picture = folder / f"{claim.id}.csv", folder / f"{claim.id}.png"
-    outcome.table.write_csv(points)
-    draw(outcome.plot, picture)
-    return points, picture
+    outcome.table.write_csv(folder / f"{claim.id}.csv")
+    path = folder / f"{claim.id}.png"
+    return Picture(path, draw(outcome.plot, path))
 
 
-def draw(plot: Plot, path: Path) -> None:
-    """Draw a plot into a PNG file, with no display and no global state."""
+def draw(plot: Plot, path: Path) -> str:
+    """Draw a plot into a PNG file; gives what is written above and below it."""
     need_matplotlib()
-    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
-    from matplotlib.figure import Figure  # noqa: PLC0415
-
-    figure = Figure(figsize=(9, 5.2), layout="constrained")
-    FigureCanvasAgg(figure)
-    plot(figure)
-    figure.savefig(path, dpi=130)
+    return told(drawn(plot, path))
 
 
-def table(judged: Judged) -> Table:
+def line(result: Result) -> str:
+    """One claim that is done, with markup for a terminal."""
+    look = LOOKS[result.verdict]
+    begin = f"{result.claim.id} [{look}]{result.verdict}[/{look}] ({result.seconds:.1f} s)"
+    if result.picture is None:
+        return f"{begin}: {escape(result.ours)}"
+    return f"{begin}: {result.picture.path.with_suffix('.csv')}, {result.picture.path}"
+
+
+def table(results: Sequence[Result]) -> Table:
     """Ours beside the paper's."""
     view = Table(title="Claims", show_lines=True, title_justify="left")
     view.add_column("id", no_wrap=True)
@@ -56,18 +75,35 @@ def table(judged: Judged) -> Table:
     view.add_column("ours must show", ratio=2)
     view.add_column("ours", ratio=4)
     view.add_column("holds", justify="center", no_wrap=True)
-    for claim, outcome in judged:
-        verdict = "[green]yes[/green]" if outcome.holds else "[bold red]no[/bold red]"
-        texts = (claim.id, claim.paper, claim.expects, outcome.ours)
-        view.add_row(*map(escape, texts), verdict)
+    for each in results:
+        claim, look = each.claim, LOOKS[each.verdict]
+        said = {"holds": "yes", "does not hold": "no", "failed": "failed"}[each.verdict]
+        texts = (claim.id, claim.paper, claim.expects, each.ours)
+        view.add_row(*map(escape, texts), f"[{look}]{said}[/{look}]")
     return view
 
 
-def as_json(judged: Judged) -> str:
+def listed(claims: Sequence[Claim]) -> Table:
+    """Claims by name, none of them run."""
+    view = Table(title="Claims", title_justify="left")
+    view.add_column("id", no_wrap=True)
+    view.add_column("paper", no_wrap=True)
+    view.add_column("what is measured")
+    for claim in claims:
+        view.add_row(*map(escape, (claim.id, claim.source, claim.title)))
+    return view
+
+
+def as_json(results: Sequence[Result]) -> str:
     """One line: how many held, how many did not, and each row."""
     rows = [
-        {"id": claim.id, "paper": claim.paper, "ours": outcome.ours, "holds": outcome.holds}
-        for claim, outcome in judged
+        {
+            "id": each.claim.id,
+            "paper": each.claim.paper,
+            "ours": each.ours,
+            "holds": each.verdict == "holds",
+        }
+        for each in results
     ]
-    held = sum(outcome.holds for _, outcome in judged)
-    return json.dumps({"held": held, "failed": len(judged) - held, "rows": rows})
+    held = sum(each.verdict == "holds" for each in results)
+    return json.dumps({"held": held, "failed": len(results) - held, "rows": rows})

@@ -22,8 +22,8 @@ import numpy as np
 import polars as pl
 
 from lowwater.claims.claim import Claim, Outcome
-from lowwater.claims.drawing import note
-from lowwater.claims.updates_runs import COLOURS, NAMES, engine_of, updates
+from lowwater.claims.drawing import COLOURS, PAPER, tell
+from lowwater.claims.updates_runs import NAMES, engine_of, updates
 from lowwater.engines.embedded.clock import PerRow, VirtualClock
 from lowwater.operators.kernel import Kernel
 from lowwater.stream.duration import SECOND
@@ -217,19 +217,22 @@ def _plot(figure: Figure, points: pl.DataFrame) -> None:
         _sawtooth(axes, schedule, own)
     for at in range(0, until + 1, GAP):
         axes.text(at, -0.8, LETTERS[at // GAP], ha="center")
-        axes.plot([at, at], [-0.35, 0], color="#555555", lw=1)
+        axes.plot([at, at], [-0.35, 0], color=PAPER, lw=1)
+    theirs = [(at, stale) for _, at, *both in BY_HAND["in-place"] for stale in both]
+    axes.plot(*zip(*theirs, strict=True), "o", color=PAPER, mfc="none", label="by the paper's rule")
     axes.set_xticks(range(0, until + 1, COST))
     axes.set_ylim(-1.1, 9)
     axes.set_xlabel("time [s]; letters: updates that come, with ′: results of them")
     axes.set_ylabel("staleness [s]")
-    axes.grid(alpha=0.3)
     axes.legend(loc="upper left")
-    axes.set_title(
-        "An update every 2 s, 3 s of work each: the update queue stays at 3 s on average",
-        loc="left",
-        fontsize=11,
+    shown = points.filter(pl.col("shown_at") <= until)
+    most = dict(shown.group_by("queue").agg(pl.col("staleness_before").max()).iter_rows())
+    tell(
+        figure,
+        f"An update every {GAP} s, {COST} s of work each: within {until} s staleness comes to"
+        f" {most['in-place']:g} s in the update queue, to {most['append']:g} s in the append queue",
+        "when a′ is delivered, staleness drops to the age of b, and so on (circles)",
     )
-    note(axes, "Paper: when a′ is delivered, staleness drops to the age of b, and so on")
 
 
 def _sawtooth(axes: Axes, schedule: Schedule, own: pl.DataFrame) -> None:

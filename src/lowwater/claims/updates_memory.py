@@ -23,7 +23,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from lowwater.claims.claim import Claim, Outcome
-from lowwater.claims.drawing import IOP_COLOUR, OOP_COLOUR, note
+from lowwater.claims.drawing import COLOURS, PAPER, logarithmic, tell
 from lowwater.updates.memory.manager import MemoryManager
 from lowwater.updates.memory.on_demand import OnDemandMemory
 from lowwater.updates.memory.preallocated import PreallocatedMemory
@@ -45,7 +45,7 @@ MANAGERS: dict[str, type[OnDemandMemory] | type[PreallocatedMemory]] = {
     "paging": OnDemandMemory,
     "naive": PreallocatedMemory,
 }
-LOOKS = {"paging": (OOP_COLOUR, "on-demand paging"), "naive": (IOP_COLOUR, "naive")}
+LOOKS = {"paging": ("o", "paging"), "naive": ("s", "naive")}
 Keys = NDArray[np.int64]
 
 
@@ -222,56 +222,49 @@ def judge(table: pl.DataFrame) -> Outcome:
     )
     ours += f" DOES NOT HOLD: {'; '.join(faults)}" if faults else ""
 
-    def plot(figure: Figure) -> None:
-        axes = figure.subplots(2, 3)
-        sides = (("theta", "skew of keys (Zipf θ)"), ("rate_per_s", "rows that come in a second"))
-        for row, (by, label) in zip(axes, sides, strict=True):
-            _curves(row[0], table, by, "effective_usage", ("effective_bytes",))
-            _curves(row[1], table, by, "usage_locations", ("page_locations",))
-            _curves(row[2], table, by, "bytes")
-            for each in row:
-                each.set_xlabel(label, fontsize=9)
-                if by == "rate_per_s":
-                    each.set_xscale("log")
-        for each, title in zip(
-            axes[0],
-            (
-                "effective usage (dashed: of bytes)",
-                "locations (dashed: of pages)",
-                "bytes of pages",
-            ),
-            strict=True,
-        ):
-            each.set_title(title, fontsize=9)
-        axes[0][0].legend(fontsize=8, loc="lower left")
-        saved = 1 - means["paging"][1] / means["naive"][1]
-        figure.suptitle(
-            "On demand, every location handed out holds a row; pages in part empty included,"
-            f" {saved:.0%} of memory is saved",
-            x=0.01,
-            ha="left",
-            fontsize=11,
-        )
-        note(
-            axes[0][0],
-            "Paper: effective usage of paging 1.0; the naive manager's falls with skew and at low"
-            " load",
-        )
+    share = means["paging"][1] / means["naive"][1]
+    finding = (
+        f"Of locations handed out at least {least:.0%} hold a row with paging,"
+        f" {skew['naive'][0]:.0%} to {skew['naive'][-1]:.0%} with the naive manager; paging takes"
+        f" {share:.0%} of its bytes"
+    )
+    return Outcome(ours, not faults, table, lambda figure: _plot(figure, table, finding))
 
-    return Outcome(ours, not faults, table, plot)
+
+def _plot(figure: Figure, table: pl.DataFrame, finding: str) -> None:
+    axes = figure.subplots(2, 3)
+    sides = (("theta", "skew of keys [Zipf θ]"), ("rate_per_s", "rows that come [1/s]"))
+    for row, (by, label) in zip(axes, sides, strict=True):
+        _curves(row[0], table, by, ("effective_usage", "effective_bytes"), 0.01)
+        _curves(row[1], table, by, ("usage_locations", "page_locations"))
+        _curves(row[2], table, by, ("bytes",), 1e3)
+        row[0].axhline(100, color=PAPER, ls=":", label="paper: paging")
+        names = ("effective usage [%]", "memory [locations]", "memory, pages [kB]")
+        for each, name in zip(row, names, strict=True):
+            each.set(xlabel=label, ylabel=name)
+            if by == "rate_per_s":
+                logarithmic(each, "x")
+    handles, labels = axes[0][0].get_legend_handles_labels()
+    axes[0][2].legend(handles, labels, loc="lower left")
+    tell(
+        figure,
+        finding,
+        "effective usage of paging 1.0; the naive manager's falls with skew and at low load",
+    )
 
 
 def _curves(
-    axes: Axes, table: pl.DataFrame, by: str, what: str, beside: tuple[str, ...] = ()
+    axes: Axes, table: pl.DataFrame, by: str, measures: tuple[str, ...], unit: float = 1.0
 ) -> None:
+    """What both managers use, and beside it the same of whole pages."""
     at = sorted(table[by].unique().to_list())
-    for measure, dashes in ((what, "-"), *((each, "--") for each in beside)):
+    for measure, dashes, which in zip(measures, ("-", "--"), ("", ", whole pages"), strict=False):
         for name, values in over(table, by, measure).items():
-            colour, label = LOOKS[name]
-            shown = label if measure == what else None
-            axes.plot(at, values, f"o{dashes}", color=colour, label=shown, ms=4)
-    axes.set_ylim(bottom=0)
-    axes.grid(alpha=0.3)
+            marker, label = LOOKS[name]
+            shown = [value / unit for value in values]
+            style, label = marker + dashes, label + which
+            axes.plot(at, shown, style, color=COLOURS[name], label=label, ms=4)
+    axes.set_ylim(0, 1.05 * axes.get_ylim()[1])
 
 
 def run(quick: bool) -> Outcome:

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from lowwater.claims.claim import Claim, Outcome
-from lowwater.claims.drawing import note
-from lowwater.claims.updates_runs import COLOURS, NAMES, at_random, watched
+from lowwater.claims.drawing import COLOURS, logarithmic, tell
+from lowwater.claims.updates_runs import NAMES, at_random, watched
 from lowwater.updates.options import Schedule
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 KEYS = (1, 10)
 QUEUES: tuple[Schedule, ...] = ("append", "shedding", "fifo", "in-place")
+LINES = {"append": "^-", "shedding": "v-", "fifo": "s--", "in-place": "o-"}
 FAR_BELOW = 0.6
 """IN-PLACE has at most this share of the staleness of the append queue that sheds."""
 CLOSE = 1.02
@@ -112,19 +113,16 @@ def judge(points: pl.DataFrame) -> Outcome:
         sides = figure.subplots(1, 2, sharey=True)
         for axes, keys in zip(sides, KEYS, strict=True):
             _curves(axes, points.filter(pl.col("keys") == keys))
-            axes.set_title(f"{keys} key" + ("s" if keys > 1 else ""), fontsize=10)
+            axes.set_title(f"{keys} key" + ("s" if keys > 1 else ""))
         sides[0].set_ylabel("application staleness [updates]")
-        sides[1].legend(fontsize=9, loc="lower right")
-        figure.suptitle(
-            "Update queues stay as stale as a round of their keys is long; append queues fall"
-            " behind",
-            x=0.01,
-            ha="left",
-            fontsize=11,
-        )
-        note(
-            sides[0],
-            "Paper: update queues far below append queues; IN-PLACE the lowest for uniform keys",
+        sides[1].legend(loc="lower right")
+        ten = points.filter(pl.col("load") == most, pl.col("keys") == KEYS[-1])
+        stale = dict(ten.select("queue", "application_updates").iter_rows())
+        spelled = ", ".join(f"{stale[queue]:,.0f} ({NAMES[queue]})" for queue in reversed(QUEUES))
+        tell(
+            figure,
+            f"At load {most:g}, {KEYS[-1]} keys are stale by {spelled} updates on average",
+            "update queues far below append queues; IN-PLACE the lowest for uniform keys",
         )
 
     return Outcome(ours, not faults, points, plot)
@@ -133,17 +131,10 @@ def judge(points: pl.DataFrame) -> Outcome:
 def _curves(axes: Axes, own: pl.DataFrame) -> None:
     for queue in QUEUES:
         line = own.filter(pl.col("queue") == queue)
-        style = "s--" if queue == "fifo" else "o-"
-        axes.plot(
-            line["load"].to_list(),
-            line["application_updates"].to_list(),
-            style,
-            color=COLOURS[queue],
-            label=NAMES[queue],
-        )
-    axes.set_yscale("log")
-    axes.set_xlabel("load")
-    axes.grid(alpha=0.3)
+        values = line["load"].to_list(), line["application_updates"].to_list()
+        axes.plot(*values, LINES[queue], color=COLOURS[queue], label=NAMES[queue])
+    logarithmic(axes, "y")
+    axes.set_xlabel("load [updates a service]")
 
 
 def run(quick: bool) -> Outcome:

@@ -29,8 +29,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from lowwater.claims.claim import Claim, Outcome
-from lowwater.claims.drawing import note
-from lowwater.claims.updates_runs import COLOURS, NAMES, at_random, in_turn, watched
+from lowwater.claims.drawing import COLOURS, PAPER, tell
+from lowwater.claims.updates_runs import NAMES, at_random, in_turn, watched
 from lowwater.updates.options import Schedule
 
 if TYPE_CHECKING:
@@ -159,21 +159,21 @@ def judge(points: pl.DataFrame) -> Outcome:
         sides = figure.subplots(1, len(patterns), sharey=True, squeeze=False)[0]
         for axes, pattern in zip(sides, patterns, strict=True):
             _curve(axes, curves[pattern], autos[pattern])
-            axes.set_title(f"keys {pattern}", fontsize=10)
-        sides[0].set_ylabel("queue staleness, in times IN-PLACE's")
-        sides[0].legend(fontsize=9, loc="lower left")
+            axes.set_title(f"keys {pattern}")
+        sides[0].set_ylabel("queue staleness, to that of IN-PLACE [ratio]")
+        sides[-1].legend()
         worst = max(max(each.values()) for each in (*curves.values(), *autos.values()))
         sides[0].set_ylim(0.4, worst + 0.1)
         best = curves[IN_TURN]
         least = min(best, key=lambda slow: best[slow])
-        figure.suptitle(
-            f"Letting slow keys cut the line takes off up to {1 - best[least]:.0%}"
-            + ("; not if they ask for all the time" if KEPT in curves else ""),
-            x=0.01,
-            ha="left",
-            fontsize=11,
+        kept_at = [max(each.values()) for name, each in curves.items() if name == KEPT]
+        tail = "".join(f"; up to {most:.2f} × if the load is kept" for most in kept_at)
+        tell(
+            figure,
+            f"LINECUTTING has down to {best[least]:.2f} × the queue staleness of IN-PLACE, at"
+            f" {least} slow keys of {KEYS} that come in turn{tail}",
+            "1 at x = 0 and x = 10 slow keys, better between, best near x = 8 (load 5)",
         )
-        note(sides[0], "Paper: 1 at x = 0 and x = 10, better between, best near x = 8 (load 5)")
 
     return Outcome(ours, not faults, points, plot)
 
@@ -191,9 +191,9 @@ def _curve(axes: Axes, linecutting: Ratios, auto: Ratios) -> None:
         axes.plot(
             list(found), list(found.values()), style, color=COLOURS[queue], label=NAMES[queue]
         )
-    axes.axhline(1, color=COLOURS["in-place"], lw=1)
-    axes.set_xlabel("slow keys of 10")
-    axes.grid(alpha=0.3)
+    axes.axhline(1, color=COLOURS["in-place"], lw=1, label=NAMES["in-place"])
+    axes.axvline(LAST, color=PAPER, ls=":", label="paper: best near here")
+    axes.set_xlabel(f"slow keys [of {KEYS}]")
 
 
 def run(quick: bool) -> Outcome:

@@ -37,14 +37,6 @@ NAMES: dict[Schedule, str] = {
     "linecutting": "LINECUTTING",
     "auto": "auto",
 }
-COLOURS: dict[Schedule, str] = {
-    "append": "#888888",
-    "shedding": "#c9a227",
-    "fifo": "#b5482a",
-    "in-place": "#1f6f8b",
-    "linecutting": "#7a4f9a",
-    "auto": "#4f8a4c",
-}
 
 
 # ---- arrivals ------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ import numpy as np
 import polars as pl
 
 from lowwater.claims.claim import Claim, Outcome
-from lowwater.claims.drawing import note
+from lowwater.claims.drawing import BLUE, GREEN, GREY, PAPER, PINK, RED, tell
 from lowwater.claims.updates_runs import Watched, at_random, watched
 
 if TYPE_CHECKING:
@@ -137,55 +137,47 @@ def judge(points: pl.DataFrame) -> Outcome:
         _lines(left, one, "1 key")
         _lines(middle, ten, "10 keys")
         _bounds(right, one, ten)
-        left.set_ylabel("staleness [updates]")
-        figure.suptitle(
-            f"Ten keys wait for each other, {max(inflated):.0f} × as long; what a service adds to"
-            " queue staleness stays within its bounds",
-            x=0.01,
-            ha="left",
-            fontsize=11,
-        )
-        note(
-            left,
-            "Paper: wait·cost ≤ Δ ≤ wait·cost + cost²/2; ten keys inflate queue staleness about"
-            " 10 ×, not the difference",
+        tell(
+            figure,
+            f"Ten keys make queue staleness {min(inflated):.1f} to {max(inflated):.1f} × one key's,"
+            f" its difference to application staleness {min(differs):.2f} to {max(differs):.2f} ×;"
+            f" Δ is in its bounds at {points.height - len(beyond)} of {points.height} points",
+            "wait·cost ≤ Δ ≤ wait·cost + cost²/2; ten keys inflate queue staleness about 10 ×, not"
+            " the difference",
         )
 
     return Outcome(ours, not faults, points, plot)
 
 
 def _lines(axes: Axes, own: pl.DataFrame, title: str) -> None:
-    for column, label, colour in (
-        ("application_updates", "application", "#1f6f8b"),
-        ("queue_updates", "queue", "#b5482a"),
-        ("difference_updates", "difference", "#888888"),
+    for column, label, colour, style in (
+        ("application_updates", "application", BLUE, "o-"),
+        ("queue_updates", "queue", RED, "s-"),
+        ("difference_updates", "difference", GREY, "--"),
     ):
-        style = "--" if label == "difference" else "o-"
         axes.plot(own["load"].to_list(), own[column].to_list(), style, color=colour, label=label)
-    axes.set_title(title, fontsize=10)
-    axes.set_xlabel("load")
+    axes.set_title(title)
+    axes.set(xlabel="load [updates a service]", ylabel="staleness [updates]")
     axes.set_ylim(bottom=0)
-    axes.grid(alpha=0.3)
-    axes.legend(fontsize=8, loc="upper left")
+    axes.legend(loc="upper left")
 
 
 def _bounds(axes: Axes, *sides: pl.DataFrame) -> None:
     """Where in its bounds a service's area is: 0 at the least, 1 at the greatest."""
-    for own, colour in zip(sides, ("#4f8a4c", "#7a4f9a"), strict=True):
+    for own, colour, style in zip(sides, (GREEN, PINK), ("o-", "s-"), strict=True):
         share = (pl.col("delta_a_service") - pl.col("least_delta")) / (
             pl.col("greatest_delta") - pl.col("least_delta")
         )
-        values = own.select(share).to_series().to_list()
+        values = (100 * own.select(share).to_series()).to_list()
         label = f"{own['keys'][0]:g} key" + ("s" if own["keys"][0] > 1 else "")
-        axes.plot(own["load"].to_list(), values, "o-", color=colour, label=label)
-    for edge in (0, 1):
-        axes.axhline(edge, color="#555555", ls=":")
-    axes.set_ylim(-0.1, 1.25)
-    axes.set_yticks([0, 0.5, 1], ["least", "", "greatest"], rotation=90, va="center")
-    axes.set_title("Δ of a service, in its bounds", fontsize=10)
-    axes.set_xlabel("load")
-    axes.grid(alpha=0.3)
-    axes.legend(fontsize=8, loc="upper right")
+        axes.plot(own["load"].to_list(), values, style, color=colour, label=label)
+    for edge, label in ((0, "paper: the bounds"), (100, "")):
+        axes.axhline(edge, color=PAPER, ls=":", label=label)
+    axes.set_ylim(-10, 145)
+    axes.set_yticks(range(0, 101, 25))
+    axes.set_title("Δ of a service")
+    axes.set(xlabel="load [updates a service]", ylabel="from the least to the greatest Δ [%]")
+    axes.legend(loc="upper right")
 
 
 def run(quick: bool) -> Outcome:

@@ -24,8 +24,8 @@ import numpy as np
 import polars as pl
 
 from lowwater.claims.claim import Claim, Outcome
-from lowwater.claims.drawing import note
-from lowwater.claims.updates_windows_runs import COLOURS, NAMES, Rows, Way, engine_of
+from lowwater.claims.drawing import COLOURS, PAPER, tell
+from lowwater.claims.updates_windows_runs import NAMES, Rows, Way, engine_of
 from lowwater.engines.embedded.clock import PerRow, VirtualClock
 from lowwater.operators.kernel import Kernel
 from lowwater.operators.window_state import START
@@ -244,15 +244,17 @@ def _plot(figure: Figure, points: pl.DataFrame) -> None:
     for axes, way in zip(sides, BY_HAND, strict=True):
         _trace(axes, way, points.filter(pl.col("queue") == way, pl.col("shown_at") <= 24))
     sides[1].set_xlabel("time [ticks]; a row comes every tick")
-    figure.suptitle(
-        "Windows of 3 ticks that slide by one, 2 ticks of work a row",
-        x=0.01,
-        ha="left",
-        fontsize=11,
-    )
-    note(
-        sides[0],
-        "Paper: EAGER's first window starts at 1; the one that closes at 4 invalidates it at 7",
+    sides[0].legend(loc="upper left")
+    again = points.filter(pl.col("window") > 1).unique("queue", keep="first")
+    columns = ("queue", "staleness_before", "staleness_after")
+    stale = {queue: f"{before} → {after}" for queue, before, after in again.select(columns).rows()}
+    spelled = ", ".join(f"{stale[way]} ticks with {NAMES[way]}" for way in BY_HAND)
+    tell(
+        figure,
+        f"Staleness goes {spelled}; {int(points['exact'].sum())} of {points.height} windows are"
+        " exactly as by the rules",
+        "EAGER's first window starts at 1 and is shown at 7; the one that closes at 4 invalidates"
+        " it there; LAZY's staleness counts from window ends",
     )
 
 
@@ -264,13 +266,16 @@ def _trace(axes: Axes, way: Way, own: pl.DataFrame) -> None:
         axes.plot([row["begun_at"], row["shown_at"]], [-1, -1], color=COLOURS[way], lw=6, alpha=0.5)
         middle = (row["begun_at"] + row["shown_at"]) / 2
         window = f"[{row['window']}, {row['window'] + SIZE})"
-        axes.text(middle, -2.6, window, ha="center", fontsize=8)
-    axes.plot(times, values, color=COLOURS[way], lw=2)
-    axes.set_ylabel(f"{NAMES[way]}: staleness")
-    axes.set_ylim(-3.5, 12)
+        axes.text(middle, -2.9, window, ha="center", fontsize=9)
+    axes.plot(times, values, color=COLOURS[way], lw=2, label="staleness")
+    theirs = [(line[3], stale) for line in BY_HAND[way] for stale in line[4:]]
+    label = "by the paper's rules"
+    axes.plot(*zip(*theirs, strict=True), "o", color=PAPER, mfc="none", label=label)
+    axes.set_title(f"{NAMES[way]}: what is shown, and the windows that are worked on")
+    axes.set_ylabel("staleness [ticks]")
+    axes.set_ylim(-4, 13)
     axes.set_xticks(range(1, 25, COST))
     axes.set_yticks(range(0, 13, 3))
-    axes.grid(alpha=0.3)
 
 
 def run(_: bool) -> Outcome:

@@ -24,8 +24,18 @@ import numpy as np
 import polars as pl
 
 from lowwater.claims.claim import Claim, Outcome
-from lowwater.claims.drawing import note
-from lowwater.claims.updates_windows_runs import COLOURS, NAMES, Rows, Way, seen
+from lowwater.claims.drawing import (
+    BLUE,
+    COLOURS,
+    GREY,
+    ORANGE,
+    PAPER,
+    RED,
+    brief,
+    logarithmic,
+    tell,
+)
+from lowwater.claims.updates_windows_runs import LINES, NAMES, Rows, Way, seen
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -116,21 +126,28 @@ def _plot_size(figure: Figure, points: pl.DataFrame) -> None:
         for way in ways:
             line = by_size(points, kind, way)
             sizes, values = list(line), list(line.values())
-            axes.plot(sizes, values, "o-", color=COLOURS[way], label=NAMES[way])
-        axes.set_title(f"windows: {kind}", fontsize=10)
-        axes.set_xlabel("window size [ticks]")
-        axes.grid(alpha=0.3)
-        axes.legend(fontsize=9)
-    sides[0].set_ylabel("application staleness [s]")
+            axes.plot(sizes, values, LINES[way], color=COLOURS[way], label=NAMES[way])
+        axes.set_title(f"windows: {kind}")
+        axes.set(xlabel="window size [ticks]", ylabel="application staleness [s]", xticks=sizes)
     sides[1].set_yscale("log")
     sides[1].set_ylim(bottom=0.2)
-    figure.suptitle(
-        "One key: windows worked on as they come are freshest; all windows fall behind",
-        x=0.01,
-        ha="left",
-        fontsize=11,
+    logarithmic(sides[1], "y")
+    for axes in sides:
+        axes.legend()
+    size = max(points["size_ticks"])
+    stale = {
+        kind: ", ".join(
+            f"{brief(by_size(points, kind, way)[size])} s ({NAMES[way]})" for way in ways
+        )
+        for kind, ways in (("tumbling", TUMBLING), ("slide 1", SLIDING))
+    }
+    tell(
+        figure,
+        f"Windows of {size} ticks are stale by {stale['tumbling']} if tumbling, by"
+        f" {stale['slide 1']} if they slide",
+        "tumbling, LAZY grows linearly with the size and EAGER falls; both below shedding, that"
+        " below append",
     )
-    note(sides[0], "Paper: tumbling, LAZY grows linearly and EAGER falls; both below shedding")
 
 
 def run_size(quick: bool) -> Outcome:
@@ -146,6 +163,7 @@ ORDERS: dict[str, float | None] = {TURNS: None, "Zipf 0": 0.0, "Zipf 0.5": 0.5, 
 """The orders in which keys come: in turn, or drawn with a skew."""
 OWN, ALL = "its own rows", "all rows"
 """Who says that a window of a key is over."""
+_IN_TURN = pl.col("order") == TURNS
 GAPS = 4
 """Up to this size windows are judged: gaps are long for them."""
 
@@ -223,27 +241,28 @@ def _plot_orders(figure: Figure, points: pl.DataFrame) -> None:
     sides = figure.subplots(1, 2, sharey=True)
     for axes, told in zip(sides, (OWN, ALL), strict=True):
         _curves(axes, points, told)
-        axes.set_title(f"a window of a key is over by {told}", fontsize=10)
-    sides[0].set_ylabel("application staleness, EAGER / LAZY")
-    sides[1].legend(fontsize=9)
-    figure.suptitle(
-        "EAGER suffers from gaps where only a key's own rows end its windows",
-        x=0.01,
-        ha="left",
-        fontsize=11,
+        axes.set_title(f"a window of a key is over by {told}")
+    sides[0].set_ylabel("application staleness, EAGER / LAZY [ratio]")
+    sides[1].legend()
+    own = points.filter(pl.col("over_by") == OWN, pl.col("size_ticks") <= GAPS)
+    turns, others = (own.filter(each)["ratio"] for each in (_IN_TURN, ~_IN_TURN))
+    tell(
+        figure,
+        f"Where a key's own rows end its windows, EAGER has {_range(turns.to_list())} × the"
+        f" staleness of LAZY for keys in turn, {_range(others.to_list())} × for drawn ones (windows"
+        f" of up to {GAPS} ticks)",
+        "above 1 for Zipf, more so for small windows; below 1 for keys in turn",
     )
-    note(sides[0], "Paper: above 1 for Zipf, more so for small windows; below 1 for keys in turn")
 
 
 def _curves(axes: Axes, points: pl.DataFrame, told: str) -> None:
-    colours = ("#1f6f8b", "#888888", "#c9a227", "#b5482a")
-    for order, colour in zip(ORDERS, colours, strict=True):
+    looks = ((BLUE, "o-"), (GREY, "s-"), (ORANGE, "^-"), (RED, "v-"))
+    for order, (colour, style) in zip(ORDERS, looks, strict=True):
         line = ratios(points, order, told)
-        axes.plot(list(line), list(line.values()), "o-", color=colour, label=order)
+        axes.plot(list(line), list(line.values()), style, color=colour, label=order)
         axes.set_xticks(list(line))
-    axes.axhline(1, color="#555555", lw=1)
+    axes.axhline(1, color=PAPER, ls="--", label="paper: in turn below, Zipf above")
     axes.set_xlabel("window size [ticks]")
-    axes.grid(alpha=0.3)
 
 
 def run_orders(quick: bool) -> Outcome:

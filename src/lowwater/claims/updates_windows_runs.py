@@ -36,12 +36,7 @@ NAMES: dict[Way, str] = {
     "lazy": "LAZY",
     "eager": "EAGER",
 }
-COLOURS: dict[Way, str] = {
-    "append": "#888888",
-    "shedding": "#c9a227",
-    "lazy": "#b5482a",
-    "eager": "#1f6f8b",
-}
+LINES: dict[Way, str] = {"append": "^-", "shedding": "v-", "lazy": "s-", "eager": "o-"}
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ The last line of ``claims`` and ``bench`` is JSON for programs.
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 from typing import Annotated
 
@@ -24,33 +23,40 @@ def claims(
         bool, typer.Option("--quick", help="Smaller rates and durations, the same shapes.")
     ] = False,
     folder: Annotated[
-        Path, typer.Option("--out", metavar="DIR", help="Where CSV files and plots go.")
+        Path, typer.Option("--out", metavar="DIR", help="Where the report, CSV files and plots go.")
     ] = Path("claims-out"),
+    listing: Annotated[
+        bool, typer.Option("--list", help="Show which claims there are, and run none.")
+    ] = False,
 ) -> None:
     """Run the experiments of the papers and set ours beside theirs.
 
-    Exits with 1 if a claim does not hold, with 2 if an id is unknown.
+    DIR/report.html has all of it on one page. Exits with 1 if a claim does not hold or its run
+    fails, with 2 if an id is unknown.
     """
     # Imported here, because the other commands need none of it.
-    from lowwater.claims import registry, report  # noqa: PLC0415
+    from lowwater.claims import html, registry, report  # noqa: PLC0415
+    from lowwater.claims.result import Circumstances, Result, tally  # noqa: PLC0415
 
     try:
         chosen = registry.find(ids or [])
-        report.need_matplotlib()
+        if not listing:
+            report.need_matplotlib()
     except LowwaterError as error:
         raise wrong_use(error) from error
-    console, judged = out(), []
+    console = out()
+    if listing:
+        console.print(report.listed(chosen))
+        return
+    run, results = Circumstances(quick, chosen), list[Result]()
     for claim in chosen:
-        begun = time.perf_counter()
-        outcome = claim.run(quick)
-        points, picture = report.save(claim, outcome, folder)
-        judged.append((claim, outcome))
-        verdict = "[green]holds[/green]" if outcome.holds else "[bold red]does not hold[/bold red]"
-        took = time.perf_counter() - begun
-        console.print(f"{claim.id} {verdict} ({took:.1f} s): {points}, {picture}")
-    console.print(report.table(judged))
-    typer.echo(report.as_json(judged))
-    if not all(outcome.holds for _, outcome in judged):
+        results.append(report.attempt(claim, quick, folder))
+        page = html.write(results, run, folder)
+        console.print(report.line(results[-1]))
+    console.print(report.table(results))
+    console.print(f"{tally(results)}: {page}")
+    typer.echo(report.as_json(results))
+    if any(each.verdict != "holds" for each in results):
         raise typer.Exit(FAILED)
 
 

@@ -171,7 +171,7 @@ def _late(looked: Looked) -> list[Said]:
             most = max(late, key=lambda line: line.rows)
             longest = max(line.longest_seconds for line in late)
             text = f"{stream.name}: {_rows(rows)} late, by up to {length(longest)}"
-            if most.channel is not None and stream.channel_count:
+            if most.channel is not None:
                 text += f"; most, {most.rows:,}, of channel {name_of(most.channel)}"
             share = rows / max(stream.rows, rows)
             said.append(Said("warn" if share > MANY_LATE else "ok", text + "."))

@@ -83,7 +83,7 @@ def _latency(found: Histogram) -> Plain | None:
 def _node(looked: Looked, operator: Operator, found: Holder | None) -> Plain:
     watched = looked.watched
     name = watched.node(operator.index)
-    held = looked.least(operator) if watched.run.active else None
+    held = looked.least(operator)
     node = {
         "id": name,
         "kind": "stream" if operator.build is None else "operator",

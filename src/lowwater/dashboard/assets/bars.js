@@ -4,13 +4,14 @@ import { draw } from "./dom.js";
 import { Plot, toneOf } from "./plot.js";
 
 const LEAST_SLOTS = 20;
+const NAME_WIDTH = 60;
 
 export class BarChart extends Plot {
   #bars = [];
   #parts = [];
   #place = null;
 
-  /** Bars are `{name, parts: {part: value}}`; `parts` are the names of parts, lowest first. */
+  /** Bars are `{name, title, parts: {part: value}}`; `parts` names the parts, lowest first. */
   update(bars, parts) {
     [this.#bars, this.#parts] = [bars, parts];
     this.redraw();
@@ -18,49 +19,52 @@ export class BarChart extends Plot {
 
   redraw() {
     const newest = this.#bars.at(-1);
-    const said = newest ? this.#lines(newest).map((line) => `${line.name} ${line.value}`).join(", ") : "nothing";
-    this.paint(`${newest?.name ?? ""} ${said}`, (box) => this.#drawing(box));
+    const labels = newest ? this.#lines(newest) : [];
+    this.paint(labels, (box) => this.#drawing(box, labels));
     this.pointed(this.#place);
   }
 
   #lines(bar) {
-    return this.#parts.map((part, i) =>
-      ({ tone: toneOf(i), name: part, value: this.unit.say(bar.parts[part] ?? null) })).toReversed();
+    const said = (part) => this.unit.say(bar.parts[part] ?? 0);
+    const lines = this.#parts.map((name, i) => ({ tone: toneOf(i), name, value: said(name) }));
+    return lines.toReversed();
   }
 
-  #drawing(box) {
-    const totals = this.#bars.map((bar) => this.#parts.reduce((sum, part) => sum + (bar.parts[part] ?? 0), 0));
-    const [marks, y] = this.axis(box, Math.max(0, ...totals));
+  #drawing(box, labels) {
+    const total = (bar) => this.#parts.reduce((sum, part) => sum + (bar.parts[part] ?? 0), 0);
+    const [marks, y] = this.axis(box, Math.max(0, ...this.#bars.map(total)));
     const slot = (box.right - box.left) / Math.max(this.#bars.length, LEAST_SLOTS);
-    this.slots = { first: box.right - slot * this.#bars.length, slot };
+    this.slots = { slot, first: box.right - slot * this.#bars.length };
     const floors = this.#bars.map(() => 0);
-    const paths = this.#parts.map((part, p) => {
+    const area = (part, place) => {
       const path = this.#bars.map((bar, i) => {
-        const [low, high] = [floors[i], (floors[i] += bar.parts[part] ?? 0)];
-        const left = this.slots.first + slot * i + slot * 0.1;
-        return `M${left.toFixed(1)} ${y(low).toFixed(1)}V${y(high).toFixed(1)}h${(slot * 0.8).toFixed(1)}V${y(low).toFixed(1)}z`;
+        const [low, high] = [y(floors[i]), y((floors[i] += bar.parts[part] ?? 0))];
+        return `M${this.#middle(i) - slot * 0.4} ${low}V${high}h${slot * 0.8}V${low}z`;
       });
-      return draw("path", { class: `area ${toneOf(p)}`, d: path.join("") });
-    });
-    const newest = this.#bars.at(-1);
-    const entries = newest ? this.#lines(newest).map((line, i) => ({ ...line, y: box.top + 14 * i })) : [];
-    this.cross = draw("g", { class: "cross" });
-    this.box = box;
-    return [...marks, ...paths, ...this.labels(box, entries), this.cross];
+      return draw("path", { class: `area ${toneOf(place)}`, d: path.join("") });
+    };
+    const placed = labels.map((label, i) => ({ ...label, y: box.top + i }));
+    return [...marks, ...this.#parts.map(area), ...this.#names(box), ...this.labels(box, placed)];
+  }
+
+  #middle(i) {
+    return this.slots.first + this.slots.slot * (i + 0.5);
+  }
+
+  #names(box) {
+    const step = Math.ceil(NAME_WIDTH / this.slots.slot);
+    const newest = this.#bars.length - 1;
+    return this.#bars.flatMap(({ name }, i) => ((newest - i) % step ? [] : [
+      draw("text", { class: "tick middle", x: this.#middle(i), y: box.bottom + 15, text: name }),
+    ]));
   }
 
   pointed(place) {
     this.#place = place;
-    if (!this.slots) return;
-    const { first, slot } = this.slots;
-    const bar = place === null ? undefined : this.#bars[Math.floor((place - first) / slot)];
-    this.cross.replaceChildren();
-    if (!bar || place < first) {
-      this.hint(0, "", null);
-      return;
-    }
-    const x = first + slot * (this.#bars.indexOf(bar) + 0.5);
-    this.cross.append(draw("line", { x1: x, x2: x, y1: this.box.top, y2: this.box.bottom }));
-    this.hint(x, bar.name, this.#lines(bar));
+    const { first, slot } = this.slots ?? {};
+    const i = Math.floor(((place ?? NaN) - first) / slot);
+    const bar = this.#bars[i];
+    if (bar) this.hint(this.#middle(i), bar.title, this.#lines(bar));
+    else this.unhint();
   }
 }

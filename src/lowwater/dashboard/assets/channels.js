@@ -1,15 +1,16 @@
 // Every channel of the chosen stream, the one furthest behind first, a page at a time.
 
 import * as format from "./format.js";
-import { byId, make, say, Table } from "./dom.js";
+import { byId, make, renew, say, Table } from "./dom.js";
 
 const PAGE = 7;
 
 export class Channels {
   #streams = [];
   #page = 0;
-  #table = new Table("Channels, furthest behind first", [
-    ["channel", "text"], ["mark", "text"], ["behind", "bar"], ["rows", "number"], ["late", "number"], ["silent for", "number"],
+  #table = new Table("Furthest behind first", [
+    ["channel", "text"], ["mark", "text"], ["behind", "gauge"], ["rows", "number"],
+    ["late", "number"], ["silent for", "number"],
   ]);
 
   constructor() {
@@ -36,13 +37,20 @@ export class Channels {
     this.#show();
   }
 
-  /** Offers the streams; the one chosen stays chosen, and at first it is the one furthest behind. */
+  /** Shows the channels of the stream of that name, if there is one. */
+  choose(name) {
+    if (!this.#streams.some((stream) => stream.name === name)) return;
+    byId("channel-stream").value = name;
+    this.#page = 0;
+    this.#show();
+  }
+
+  /** Offers the streams; the chosen one stays, and at first it is the one furthest behind. */
   #offer(names) {
     const select = byId("channel-stream");
-    if ([...select.options].map((option) => option.value).join("\n") === names.join("\n")) return;
     const furthest = this.#streams.toSorted((a, b) => (b.lag ?? -1) - (a.lag ?? -1))[0].name;
     const chosen = names.includes(select.value) ? select.value : furthest;
-    select.replaceChildren(...names.map((name) => make("option", { value: name, text: name })));
+    renew(select, names, () => names.map((name) => make("option", { value: name, text: name })));
     select.value = chosen;
   }
 
@@ -50,27 +58,27 @@ export class Channels {
     const stream = this.#streams.find((each) => each.name === byId("channel-stream").value);
     if (!stream) return;
     const wanted = byId("channel-search").value.trim().toLowerCase();
-    const found = stream.channels.filter((channel) => `${channel.name}`.toLowerCase().includes(wanted));
+    const found = stream.channels.filter(({ name }) => `${name}`.toLowerCase().includes(wanted));
     const pages = Math.max(1, Math.ceil(found.length / PAGE));
     this.#page = Math.min(pages - 1, Math.max(0, this.#page));
     const first = this.#page * PAGE;
     const longest = Math.max(1e-9, ...stream.channels.map((channel) => channel.lag ?? 0));
     this.#table.fill(found.slice(first, first + PAGE).map((channel) => [
-      format.text(channel.name), format.text(channel.mark), [(channel.lag ?? 0) / longest, format.seconds(channel.lag)],
+      format.text(channel.name), format.text(channel.mark),
+      [(channel.lag ?? 0) / longest, format.seconds(channel.lag)],
       format.number(channel.rows), format.number(channel.late_rows), format.seconds(channel.silent),
     ]));
-    const last = Math.min(first + PAGE, found.length);
-    say(byId("channel-count"), this.#count(stream, found.length, first, last, wanted));
+    say(byId("channel-count"), this.#count(stream, found.length, first, wanted));
     byId("channel-back").disabled = this.#page === 0;
     byId("channel-next").disabled = this.#page === pages - 1;
   }
 
-  #count(stream, found, first, last, wanted) {
+  #count(stream, found, first, wanted) {
     const told = stream.channels.length;
-    const all = stream.channel_count > told
-      ? `the ${format.number(told)} furthest behind of ${format.number(stream.channel_count)}` : format.number(told);
+    const cut = stream.channel_count > told;
+    const all = cut ? `the ${told} furthest of ${format.number(stream.channel_count)}` : `${told}`;
     if (!found) return `none of ${all}`;
-    const part = `${first + 1}–${last} of `;
-    return wanted ? `${part}${format.number(found)} found in ${all}` : part + all;
+    const part = `${first + 1}–${Math.min(first + PAGE, found)} of`;
+    return wanted ? `${part} ${found} found in ${all}` : `${part} ${all}`;
   }
 }

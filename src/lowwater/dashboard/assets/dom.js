@@ -24,30 +24,46 @@ export function say(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
+/** Replaces the children of an element where the key differs from last time; the child in focus
+ * stays in focus. */
+export function renew(element, key, children) {
+  const text = JSON.stringify(key);
+  if (element.dataset.key === text) return;
+  element.dataset.key = text;
+  const focused = [...element.children].indexOf(document.activeElement);
+  element.replaceChildren(...children());
+  element.children[focused]?.focus();
+}
+
 /** A table whose rows are kept and only their cells written anew. A column is `[heading, kind]`
- * with kind "text", "number" or "bar"; the cell of a bar is `[share, text]`. */
+ * with kind "text", "number" or "gauge"; the cell of a gauge is `[share, text]`. */
 export class Table {
   constructor(caption, columns) {
     this.columns = columns;
     this.body = make("tbody");
-    const heads = columns.map(([name, kind]) => make("th", { scope: "col", class: kind, text: name }));
+    const heads = columns.map(([name, kind]) =>
+      make("th", { scope: "col", class: kind, text: name }));
     const top = make("thead", {}, make("tr", {}, ...heads));
-    const title = make("caption", { text: caption, class: "unseen" });
-    this.element = make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
-      make("table", {}, title, top, this.body));
+    const table = make("table", { "aria-label": caption }, top, this.body);
+    const region = { class: "scroll", tabindex: "0", role: "region", "aria-label": caption };
+    this.element = make("div", { class: columns.length > 3 ? "table wide" : "table" },
+      make("h3", { text: caption }), make("div", region, table));
   }
 
   fill(rows) {
     while (this.body.rows.length > rows.length) this.body.deleteRow(-1);
     while (this.body.rows.length < rows.length) this.body.append(this.#row());
-    rows.forEach((cells, i) => cells.forEach((cell, j) => this.#set(this.body.rows[i].cells[j], cell)));
+    rows.forEach((cells, i) => {
+      const row = this.body.rows[i];
+      cells.forEach((cell, j) => this.#set(row.cells[j], cell));
+    });
   }
 
   #row() {
     const cells = this.columns.map(([, kind], j) => {
       const cell = make(j ? "td" : "th", { class: kind });
       if (!j) cell.scope = "row";
-      if (kind === "bar") cell.append(make("span", { class: "track" }, make("i")), make("b"));
+      if (kind === "gauge") cell.append(make("span", { class: "track" }, make("i")), make("b"));
       return cell;
     });
     return make("tr", {}, ...cells);

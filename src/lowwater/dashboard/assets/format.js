@@ -18,6 +18,9 @@ export function short(value) {
   return scaled(value, ["", " k", " M", " G", " T"]);
 }
 
+/** In full up to seven digits, then in short. */
+export const tight = (value) => (Math.abs(value) < 1e7 ? number(value) : short(value));
+
 /** 1234567 as "1.23 MB"; a kilobyte is 1000 bytes. */
 export function bytes(value) {
   if (!known(value)) return NONE;
@@ -58,17 +61,16 @@ function pairOf(total) {
 /** 0.314 as "31.4 %". A share just below one is never rounded up to it. */
 export function share(value) {
   if (!known(value)) return NONE;
-  const digits = value > 0.99 && value < 1 ? 2 : 1;
   const percent = value * 100;
-  const cut = Math.floor(percent * 10 ** digits + 1e-6) / 10 ** digits;
-  return `${Number((value > 0.99 ? cut : percent).toFixed(digits))} %`;
+  const cut = value > 0.99 ? Math.floor(percent * 100 + 1e-6) / 100 : Math.round(percent * 10) / 10;
+  return `${cut} %`;
 }
 
 /** Rows a second. */
 export const rate = (value) => (known(value) ? `${short(value)}/s` : NONE);
 
 /** A text from the server, or a dash. */
-export const text = (value) => (value === null || value === undefined || value === "" ? NONE : `${value}`);
+export const text = (value) => ((value ?? "") === "" ? NONE : `${value}`);
 
 /** A moment (epoch seconds) as the clock of the reader shows it. */
 export function clock(moment, withSeconds = true) {

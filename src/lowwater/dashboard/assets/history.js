@@ -1,7 +1,6 @@
 // What happened so far: every series by query and name, all as long as `at`.
 
 const MOST = 3600;
-const RATE_SPAN = 10;
 
 export class History {
   at = [];
@@ -48,28 +47,20 @@ export class History {
   /** What follows "kind/" in the names of the series of that kind. */
   named(query, kind) {
     const names = [...(this.#queries.get(query)?.keys() ?? [])];
-    return names.filter((name) => name.startsWith(`${kind}/`)).map((name) => name.slice(kind.length + 1));
+    const found = names.filter((name) => name.startsWith(`${kind}/`));
+    return found.map((name) => name.slice(kind.length + 1));
   }
 
-  /** A running total as its growth a second; unknown where it fell back. */
-  rates(query, name) {
+  /** A running total as its growth a second, each over the `span` seconds before; unknown where
+   * the total is, or fell back. */
+  rates(query, name, span) {
     const totals = this.series(query, name);
-    return totals.map((value, i) => (i ? this.#growth(totals, i - 1, i) : null));
-  }
-
-  #growth(totals, from, to) {
-    const [a, b] = [totals[from], totals[to]];
-    const grown = a === null || b === null ? null : (b - a) / (this.at[to] - this.at[from]);
-    return grown !== null && grown >= 0 ? grown : null;
-  }
-
-  /** The growth a second of a total over the last few seconds. */
-  rateNow(query, name) {
-    const totals = this.series(query, name);
-    const end = totals.length - 1;
-    let from = end;
-    while (from > 0 && this.at[end] - this.at[from] < RATE_SPAN) from -= 1;
-    return end > from ? this.#growth(totals, from, end) : null;
+    let from = 0;
+    return totals.map((total, to) => {
+      while (from < to - 1 && this.at[to] - this.at[from] > span) from += 1;
+      if (!to || total === null || totals[from] === null || total < totals[from]) return null;
+      return (total - totals[from]) / (this.at[to] - this.at[from]);
+    });
   }
 
   /** The last so many seconds; less where the run is younger. */

@@ -1,11 +1,13 @@
 // Where the nodes of a query lie: a column for every step from the streams, few crossings, and
 // edges that go around nodes. An edge over several columns has a bend in each of them.
 
-export const CARD = { width: 184, height: 82 };
-const GAP = { across: 44, down: 18 };
+export const CARD = { width: 190, height: 86 };
+const SMALL_CARD = { ...CARD, height: 40 };
+const LONG_COLUMN = 5;
+const GAP = { across: 42, down: 14 };
 const BEND_HEIGHT = 10;
-const EDGE = 14;
-const SWEEPS = 8;
+const EDGE = 12;
+const SWEEPS = 9;
 
 /** Columns from the longest way to each node; results are all in the last one. */
 function depths(nodes) {
@@ -26,20 +28,21 @@ function depths(nodes) {
 }
 
 /** Columns of nodes and bends, each knowing its neighbours on both sides; and the edges. */
-function columnsOf(nodes) {
-  const depth = depths(nodes);
+function columnsOf(nodes, depth, card) {
   const columns = Array.from({ length: 1 + Math.max(...depth.values()) }, () => []);
-  const place = (column, height, id) => {
-    const item = { id, column, height, left: [], right: [], y: 0 };
+  const place = (column, height) => {
+    const item = { column, height, left: [], right: [], y: 0 };
     columns[column].push(item);
     return item;
   };
-  const items = new Map(nodes.map((node) => [node.id, place(depth.get(node.id), CARD.height, node.id)]));
+  const items = new Map(nodes.map(({ id }) => [id, place(depth.get(id), card.height)]));
   const edges = [];
   for (const node of nodes) {
     for (const input of node.inputs.filter((each) => items.has(each))) {
       const way = [items.get(input)];
-      for (let c = depth.get(input) + 1; c < depth.get(node.id); c += 1) way.push(place(c, BEND_HEIGHT));
+      for (let c = depth.get(input) + 1; c < depth.get(node.id); c += 1) {
+        way.push(place(c, BEND_HEIGHT));
+      }
       way.push(items.get(node.id));
       way.slice(1).forEach((item, i) => {
         item.left.push(way[i]);
@@ -73,7 +76,9 @@ function settle(column, wishes) {
 }
 
 function arrange(columns) {
-  columns.forEach((column) => column.forEach((item, i) => (item.y = i * (CARD.height + GAP.down))));
+  for (const column of columns) {
+    column.forEach((item, i) => (item.y = i * (CARD.height + GAP.down)));
+  }
   for (let sweep = 0; sweep < SWEEPS; sweep += 1) {
     const side = sweep % 2 ? "right" : "left";
     for (const column of sweep % 2 ? columns.toReversed() : columns) {
@@ -93,8 +98,7 @@ function pathOf(way) {
   way.forEach((item, i) => {
     const [x, y] = [leftOf(item), middle(item)];
     if (i) {
-      const from = leftOf(way[i - 1]) + CARD.width;
-      const half = (from + x) / 2;
+      const half = x - GAP.across / 2;
       path += `C${half} ${middle(way[i - 1])} ${half} ${y} ${x} ${y}`;
     }
     if (!i) path += `M${x + CARD.width} ${y}`;
@@ -103,13 +107,18 @@ function pathOf(way) {
   return path;
 }
 
-/** Places of nodes by id, edges with their paths, and the size of it all. */
+/** Places of nodes by id, edges with their paths, and the size of it all. Where a column is long
+ * its cards, and so all cards, are small. */
 export function layout(nodes) {
-  const { columns, items, edges } = columnsOf(nodes);
+  const depth = depths(nodes);
+  const counts = Map.groupBy(depth.values(), (column) => column).values();
+  const small = [...counts].some((column) => column.length > LONG_COLUMN);
+  const { columns, items, edges } = columnsOf(nodes, depth, small ? SMALL_CARD : CARD);
   arrange(columns);
   const all = columns.flat();
   return {
-    places: new Map([...items].map(([id, item]) => [id, { x: leftOf(item), y: item.y }])),
+    places: new Map([...items].map(([id, item]) =>
+      [id, { x: leftOf(item), y: item.y, height: item.height, small }])),
     edges: edges.map(({ from, to, way }) => ({ from, to, path: pathOf(way) })),
     width: columns.length * (CARD.width + GAP.across) - GAP.across + 2 * EDGE,
     height: Math.max(...all.map((item) => item.y + item.height)) + EDGE,

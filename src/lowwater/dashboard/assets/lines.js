@@ -1,10 +1,11 @@
 // A line chart over time. All line charts on the page share the moment under the pointer.
 
 import { clock } from "./format.js";
-import { draw } from "./dom.js";
+import { draw, say } from "./dom.js";
 import { Plot, roundStep, toneOf } from "./plot.js";
 
 const MOST_LINES = 10;
+const TIME_WIDTH = { minutes: 56, seconds: 72 };
 const charts = new Set();
 let pointer = { moment: null, chart: null };
 
@@ -36,8 +37,6 @@ function extremes(values, from, to) {
   return least === most ? [least] : [Math.min(least, most), Math.max(least, most)];
 }
 
-const latest = (values) => values.findLast((value) => value !== null) ?? null;
-
 export class LineChart extends Plot {
   #at = [];
   #lines = [];
@@ -49,22 +48,25 @@ export class LineChart extends Plot {
   }
 
   /** Series are `{name, values, tone}`; the tone, if not given, follows from the place. */
-  update(at, series, range) {
-    const lines = series.map((each, i) => ({ tone: toneOf(i), ...each, now: latest(each.values) }));
-    const highest = lines.toSorted((a, b) => (b.now ?? -1) - (a.now ?? -1)).slice(0, MOST_LINES);
+  update(at, series, range, note = "") {
+    const last = (values) => values.findLast((value) => value !== null) ?? null;
+    const lines = series.map((one, i) => ({ tone: toneOf(i), ...one, last: last(one.values) }));
+    const highest = lines.toSorted((a, b) => b.last - a.last).slice(0, MOST_LINES);
     this.#lines = lines.filter((line) => highest.includes(line));
-    this.remark(lines.length > MOST_LINES ? `the highest ${MOST_LINES} of ${lines.length}` : "");
+    const left = lines.length > MOST_LINES ? `the highest ${MOST_LINES} of ${lines.length}` : note;
+    say(this.note, left);
     [this.#at, this.#range] = [at, range];
     this.redraw();
   }
 
   redraw() {
-    const said = this.#lines.map((line) => `${line.name} ${this.unit.say(line.now)}`).join(", ");
-    this.paint(`now ${said || "nothing"}`, (box) => this.#drawing(box));
+    const labels = this.#lines.filter((line) => line.last !== null).map((line) =>
+      ({ ...line, value: this.unit.tick(line.last) }));
+    this.paint(labels, (box) => this.#drawing(box, labels));
     this.#follow();
   }
 
-  #drawing(box) {
+  #drawing(box, labels) {
     const [from, to] = this.#range;
     const start = indexOf(this.#at, from);
     let most = 0;
@@ -72,40 +74,40 @@ export class LineChart extends Plot {
       for (let i = start; i < values.length; i += 1) if (values[i] > most) most = values[i];
     }
     const [marks, y] = this.axis(box, most);
-    const x = (moment) => box.left + ((moment - from) / (to - from || 1)) * (box.right - box.left);
-    this.scale = { x, y, box };
-    this.cross = draw("g", { class: "cross" });
-    const paths = this.#lines.map((line) =>
-      draw("path", { class: `line ${line.tone}`, d: this.#path(line.values, start) }));
-    const entries = this.#lines.filter((line) => line.now !== null).map((line) =>
-      ({ ...line, value: this.unit.tick(line.now), y: y(line.now) }));
-    return [...marks, ...this.#times(box), ...paths, ...this.labels(box, entries), this.cross];
+    const perSecond = (box.right - box.left) / (to - from || 1);
+    this.scale = { x: (moment) => box.left + (moment - from) * perSecond, y, perSecond };
+    const paths = this.#lines.map(({ tone, values }) =>
+      draw("path", { class: `line ${tone}`, d: this.#path(values, start) }));
+    const placed = labels.map((label) => ({ ...label, y: y(label.last) }));
+    return [...marks, ...this.#times(box), ...paths, ...this.labels(box, placed)];
   }
 
   #times(box) {
     const [from, to] = this.#range;
-    const step = roundStep(to - from || 1, (box.right - box.left) / 80, true);
+    const least = (width) => roundStep(width / this.scale.perSecond, 1, true);
+    const coarse = least(TIME_WIDTH.minutes);
+    const step = coarse < 60 ? least(TIME_WIDTH.seconds) : coarse;
     const shift = new Date(to * 1000).getTimezoneOffset() * 60;
     const marks = [];
     for (let at = Math.ceil((from - shift) / step) * step + shift; at <= to; at += step) {
-      const place = this.scale.x(at);
-      if (place > box.right - 12) break;
-      marks.push(draw("text", { class: "tick middle", x: place, y: box.bottom + 15, text: clock(at, step < 60) }));
+      const place = { class: "tick middle", x: this.scale.x(at), y: box.bottom + 15 };
+      marks.push(draw("text", { ...place, text: clock(at, step < 60) }));
     }
     return marks;
   }
 
   /** One path a line; where there are more points than pixels, the least and greatest of each. */
   #path(values, start) {
-    const { x, y, box } = this.scale;
-    const step = Math.max(1, Math.ceil((values.length - start) / (box.right - box.left)));
+    const { x, y } = this.scale;
+    const step = Math.ceil((values.length - start) / (this.box.right - this.box.left)) || 1;
     let path = "";
     let down = false;
-    for (let i = start - (step > 1 ? start % step : 0); i < values.length; i += step) {
+    for (let i = start - (start % step); i < values.length; i += step) {
       const kept = extremes(values, Math.max(i, start), Math.min(i + step, values.length));
       if (!kept.length) down = false;
       for (const k of kept) {
-        path += `${down ? "L" : "M"}${x(this.#at[k]).toFixed(1)} ${y(values[k]).toFixed(1)}${down ? "" : "h0"}`;
+        const point = `${x(this.#at[k]).toFixed(1)} ${y(values[k]).toFixed(1)}`;
+        path += down ? `L${point}` : `M${point}h0`;
         down = true;
       }
     }
@@ -113,31 +115,27 @@ export class LineChart extends Plot {
   }
 
   pointed(place) {
-    const inside = place !== null && this.scale && this.#at.length && place >= this.scale.box.left - 4;
-    const [from, to] = this.#range;
-    const part = inside ? (place - this.scale.box.left) / (this.scale.box.right - this.scale.box.left) : 0;
-    const moment = inside && part <= 1.02 ? from + part * (to - from) : null;
+    const part = this.scale && place !== null ? place - this.box.left : -Infinity;
+    const inside = part > -4 && part < this.box.right - this.box.left + 4;
+    const moment = inside ? this.#range[0] + part / this.scale.perSecond : null;
     pointer = { moment, chart: this };
     for (const chart of charts) chart.#follow();
   }
 
+  /** Shows the moment under the pointer; what the values were, on the chart that is pointed at. */
   #follow() {
-    if (!this.cross) return;
-    const { moment, chart } = pointer;
-    if (moment === null || !this.#at.length) {
-      this.cross.replaceChildren();
-      this.hint(0, "", null);
+    if (pointer.moment === null || !this.scale || !this.#at.length) {
+      this.unhint();
       return;
     }
-    const i = nearest(this.#at, moment);
-    const { x, y, box } = this.scale;
+    const i = nearest(this.#at, pointer.moment);
+    const { x, y } = this.scale;
     const place = x(this.#at[i]);
-    const met = this.#lines.filter((line) => (line.values[i] ?? null) !== null);
-    this.cross.replaceChildren(
-      draw("line", { x1: place, x2: place, y1: box.top, y2: box.bottom }),
-      ...met.map((line) => draw("circle", { class: line.tone, cx: place, cy: y(line.values[i]), r: 3 })));
-    const told = met.toSorted((a, b) => b.values[i] - a.values[i]);
-    this.hint(place, clock(this.#at[i]), chart === this
-      ? told.map((line) => ({ ...line, value: this.unit.say(line.values[i]) })) : null);
+    const met = this.#lines.filter((line) => (line.values[i] ?? null) !== null)
+      .toSorted((a, b) => b.values[i] - a.values[i]);
+    const lines = met.map((line) => ({ ...line, value: this.unit.say(line.values[i]) }));
+    this.hint(place, clock(this.#at[i]), pointer.chart === this ? lines : []);
+    this.cross.append(...met.map(({ tone, values }) =>
+      draw("circle", { class: tone, cx: place, cy: y(values[i]), r: 3 })));
   }
 }

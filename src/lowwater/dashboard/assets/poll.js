@@ -22,7 +22,7 @@ export class Poll {
   paused = false;
   #timer = null;
   #busy = false;
-  #rowsAt = 0;
+  #rowsAt = -Infinity;
 
   /** `show` is called after every answer and every failure. */
   constructor(show) {
@@ -48,7 +48,7 @@ export class Poll {
 
   #next(after) {
     clearTimeout(this.#timer);
-    const over = this.state !== null && !this.state.live && this.failures === 0 && after > 0;
+    const over = this.state !== null && !this.state.live;
     if (this.#busy || this.paused || this.lost || over || document.hidden) return;
     this.#timer = setTimeout(() => this.#ask(), after);
   }
@@ -65,7 +65,8 @@ export class Poll {
     }
     this.#busy = false;
     this.show(this);
-    this.#next(this.failures ? RETRIES[this.failures - 1] : Math.max(100, EVERY - (performance.now() - begun)));
+    const rest = Math.max(100, EVERY - (performance.now() - begun));
+    this.#next(this.failures ? RETRIES[this.failures - 1] : rest);
   }
 
   async #round(begun) {

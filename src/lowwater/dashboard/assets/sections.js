@@ -1,104 +1,149 @@
 // The parts of the page below the lag: charts and tables. Each hides where it has nothing to say.
+// A view is what charts are drawn from: the history, the range of time, and over how many seconds
+// rates are averaged.
 
-import * as format from "./format.js";
+import { clock, number, seconds, share, text } from "./format.js";
 import { byId, make, Table } from "./dom.js";
 import { BarChart } from "./bars.js";
 import { LineChart } from "./lines.js";
 import { UNITS } from "./plot.js";
 
+/** The series of one query that have something to show: as they are, or as rates. */
+class Reader {
+  constructor({ id }, { history, mean }) {
+    const worth = (name, values, test) => (values.some(test) ? [{ name, values }] : []);
+    this.names = (kind) => history.named(id, kind);
+    this.value = (name, label) =>
+      worth(label, history.series(id, name), (value) => value !== null);
+    this.rate = (name, label) => worth(label, history.rates(id, name, mean), (value) => value > 0);
+  }
+
+  values(kind) {
+    return this.names(kind).flatMap((name) => this.value(`${kind}/${name}`, name));
+  }
+
+  rates(kind) {
+    return this.names(kind).flatMap((name) => this.rate(`${kind}/${name}`, name));
+  }
+}
+
 /** Charts by title, made when they first have something to show. */
-export class Wall {
+class Wall {
+  element = make("div", { class: "wall" });
   #charts = new Map();
 
-  constructor() {
-    this.element = make("div", { class: "wall" });
-  }
-
-  /** Shows `{title, unit, series}`, and says whether there was anything to show. */
-  update(wanted, at, range) {
-    const full = wanted.filter(({ series }) => series.length);
-    for (const { title, unit, series } of full) {
-      if (!this.#charts.has(title)) this.#add(title, unit);
-      this.#charts.get(title).element.hidden = false;
-      this.#charts.get(title).update(at, series, range);
+  /** Shows `[title, unit, series]`, and says whether there was anything to show. */
+  update(wanted, { history, range, mean }) {
+    const full = wanted.filter(([, , series]) => series.length);
+    for (const [title, unit, series] of full) {
+      if (!this.#charts.has(title)) {
+        this.#charts.set(title, new LineChart(title, unit));
+        this.element.append(this.#charts.get(title).element);
+      }
+      const note = unit === UNITS.rate ? `mean of ${seconds(mean)}` : "";
+      this.#charts.get(title).update(history.at, series, range, note);
     }
-    const shown = new Set(full.map(({ title }) => title));
-    for (const [title, chart] of this.#charts) chart.element.hidden = !shown.has(title);
-    this.element.hidden = !full.length;
+    const titles = full.map(([title]) => title);
+    for (const [title, chart] of this.#charts) chart.element.hidden = !titles.includes(title);
     return full.length > 0;
   }
-
-  #add(title, unit) {
-    const chart = new LineChart(title, unit);
-    this.#charts.set(title, chart);
-    this.element.append(chart.element);
-  }
 }
 
-/** Series that have at least one known value; of rates, at least one above zero. */
-const told = (series) => series.filter(({ values }) => values.some((value) => value !== null));
-const moving = (series) => series.filter(({ values }) => values.some((value) => value > 0));
-
-const single = (history, query, name, label) => told([{ name: label, values: history.series(query, name) }]);
-
-const each = (history, query, kind) =>
-  told(history.named(query, kind).map((name) => ({ name, values: history.series(query, `${kind}/${name}`) })));
-
-const rates = (history, query, kind) =>
-  history.named(query, kind).map((name) => ({ name, values: history.rates(query, `${kind}/${name}`) }));
-
-/** Lag of every stream. */
-export function lagCharts({ id }, history) {
-  return [{ title: "How far behind each stream is", unit: UNITS.seconds, series: each(history, id, "lag") }];
-}
-
-function flowCharts({ id }, history) {
-  const rate = (name, label) => ({ name: label, values: history.rates(id, name) });
-  return [
-    { title: "Rows a second", unit: UNITS.rate, series: told([rate("rows_in", "in"), rate("rows_out", "out")]) },
-    { title: "Rows held in state", unit: UNITS.rows, series: single(history, id, "state_rows", "rows") },
-    { title: "Bytes held in state", unit: UNITS.bytes, series: single(history, id, "state_bytes", "bytes") },
-    { title: "Late rows a second", unit: UNITS.rate, series: moving([rate("late_rows", "late")]) },
-    { title: "Latency, 99 of 100 answers below", unit: UNITS.seconds, series: single(history, id, "latency_p99", "p99") },
-  ];
-}
-
-function waitCharts({ id }, history) {
-  const made = moving(rates(history, id, "timestamps"));
-  const beats = moving(rates(history, id, "heartbeats"));
-  return [
-    { title: "Share of time spent waiting", unit: UNITS.share, series: moving(each(history, id, "idle")) },
-    { title: "Timestamps made on demand, a second", unit: UNITS.rate, series: made },
-    { title: "Heartbeats made, a second", unit: UNITS.rate, series: beats },
-  ];
-}
-
-function joinCharts({ id }, history) {
-  const names = new Set([...history.named(id, "predicted"), ...history.named(id, "held")]);
-  return [...names].map((name) => {
+const CHARTS = {
+  lag: (read) => [["How far behind each stream is", UNITS.seconds, read.values("lag")]],
+  flow: (read) => [
+    ["Rows a second", UNITS.rate, [...read.rate("rows_in", "in"), ...read.rate("rows_out", "out")]],
+    ["Rows held in state", UNITS.rows, read.value("state_rows", "")],
+    ["Bytes held in state", UNITS.bytes, read.value("state_bytes", "")],
+    ["Latency, 99th percentile", UNITS.seconds, read.value("latency_p99", "")],
+  ],
+  late: (read) => [["Late rows a second", UNITS.rate, read.rate("late_rows", "")]],
+  waits: (read) => [
+    ["Share of time waited", UNITS.share, read.values("idle")],
+    ["Timestamps made a second", UNITS.rate, read.rates("timestamps")],
+    ["Heartbeats made a second", UNITS.rate, read.rates("heartbeats")],
+  ],
+  joins: (read) => [...new Set([...read.names("held"), ...read.names("predicted")])].map((name) => {
     const cut = name.lastIndexOf("/");
-    const pair = [...single(history, id, `held/${name}`, "used"), ...single(history, id, `predicted/${name}`, "predicted")];
-    const series = pair.map((line) => ({ ...line, tone: line.name === "used" ? "tone0 dash0" : "tone1 dash1" }));
-    return { title: `${name.slice(0, cut)}, input ${name.slice(cut + 1)}: rows`, unit: UNITS.rows, series };
-  });
-}
+    const used = read.value(`held/${name}`, "used");
+    const predicted = read.value(`predicted/${name}`, "predicted");
+    const title = `Rows of ${name.slice(cut + 1)} in ${name.slice(0, cut)}`;
+    return [title, UNITS.rows, [...used, ...predicted]];
+  }),
+  updates: (read) => [
+    ["Average staleness", UNITS.seconds, read.values("staleness")],
+    ["Updates waiting", UNITS.rows, read.values("waiting")],
+  ],
+};
 
-function updateCharts({ id }, history) {
-  return [
-    { title: "Average staleness", unit: UNITS.seconds, series: each(history, id, "staleness") },
-    { title: "Rows waiting", unit: UNITS.rows, series: each(history, id, "waiting") },
-  ];
-}
+const TABLES = {
+  late: ["By channel and reason", [
+    ["stream", "text"], ["channel", "text"], ["reason", "text"], ["rows", "number"],
+    ["longest late", "number"], ["mean", "number"],
+  ], ({ late }) => late.map((line) => [
+    line.stream, text(line.channel), line.reason, number(line.rows),
+    seconds(line.longest), seconds(line.mean),
+  ])],
+  idle: ["Waited, of all the time", [["operator", "text"], ["share", "gauge"]],
+    ({ idle }) => idle.map((line) => [line.operator, [line.share, share(line.share)]])],
+  made: ["By stream", [
+    ["stream", "text"], ["timestamps on demand", "number"], ["heartbeats", "number"],
+    ["stray rows", "number"], ["marks that went back", "number"],
+  ], ({ streams }) => streams
+    .map((line) => [line.name, line.timestamps, line.heartbeats, line.strays, line.backward_marks])
+    .filter(([, ...counts]) => counts.some((count) => count > 0))
+    .map(([name, ...counts]) => [name, ...counts.map(number)])],
+  completeness: ["Share of rows in time", [
+    ["stream", "text"], ["target", "number"], ["achieved", "number"], ["expected now", "number"],
+    ["slack", "number"],
+  ], ({ streams }) => streams.filter((line) => line.completeness).map((line) => {
+    const { target, achieved, expected, slack } = line.completeness;
+    return [line.name, share(target), share(achieved), share(expected), seconds(slack)];
+  })],
+  joins: ["By input", [
+    ["join", "text"], ["input", "text"], ["predicted", "number"], ["used", "gauge"],
+    ["on disk", "number"], ["scrambling", "number"], ["accuracy", "number"], ["late", "number"],
+    ["given up", "number"],
+  ], ({ joins }) => joins.flatMap((join) => join.inputs.map((input) => [
+    join.operator, input.name, number(input.predicted),
+    [input.held / (input.predicted || input.held || 1), number(input.held)],
+    number(input.on_disk), number(input.scrambling), share(join.accuracy),
+    number(join.late_rows), number(join.given_up),
+  ]))],
+  strategies: ["By operator", [
+    ["operator", "text"], ["strategy", "text"], ["switches", "number"], ["because", "text"],
+  ], ({ strategies }) => strategies.map((line) => [
+    line.operator, text(line.strategy), number(line.switches), text(line.because),
+  ])],
+  updates: ["By operator", [
+    ["operator", "text"], ["keys", "number"], ["staleness", "number"], ["weighted", "number"],
+    ["of the queue", "number"], ["waiting", "number"], ["given up", "number"],
+  ], ({ updates }) => updates.map((line) => [
+    line.operator, number(line.keys), seconds(line.staleness), seconds(line.weighted),
+    seconds(line.queue), `${number(line.waiting)} ${line.windows ? "windows" : "rows"}`,
+    number(line.given_up),
+  ])],
+  keys: ["The stalest keys", [
+    ["key", "text"], ["operator", "text"], ["on average", "gauge"], ["now", "number"],
+    ["updates", "number"], ["shown", "number"],
+  ], ({ updates }) => updates.flatMap(({ operator, by_key: keys }) => keys.map((line) => [
+    text(line.key), operator, [line.average / (keys[0].average || 1), seconds(line.average)],
+    seconds(line.now), number(line.updates), number(line.shown),
+  ]))],
+};
 
-/** A section of charts and tables. A table is `[caption, columns, rowsOf(query)]`. */
-function section(id, charts, ...tables) {
+/** A section with its charts, and with tables by name. */
+function section(id, ...names) {
   const wall = new Wall();
-  const made = tables.map(([caption, columns, rowsOf]) => [new Table(caption, columns), rowsOf]);
-  const grids = make("div", { class: "tables" }, ...made.map(([table]) => table.element));
-  byId(id).append(wall.element, grids);
-  return (query, history, range) => {
-    let shown = wall.update(charts(query, history), history.at, range);
-    for (const [table, rowsOf] of made) {
+  const tables = names.map((name) => {
+    const [caption, columns, rowsOf] = TABLES[name];
+    return { table: new Table(caption, columns), rowsOf };
+  });
+  const elements = tables.map(({ table }) => table.element);
+  byId(id).querySelector(".items").append(wall.element, ...elements);
+  return (query, view) => {
+    let shown = wall.update(CHARTS[id]?.(new Reader(query, view)) ?? [], view);
+    for (const { table, rowsOf } of tables) {
       const rows = rowsOf(query);
       table.element.hidden = !rows.length;
       table.fill(rows);
@@ -108,67 +153,39 @@ function section(id, charts, ...tables) {
   };
 }
 
-const nothing = () => [];
-const { number, seconds, share, text } = format;
+/** The parts of a batch, and what none of them accounts for. */
+function withRest({ seconds: whole, parts }) {
+  const rest = whole - Object.values(parts).reduce((sum, value) => sum + value, 0);
+  return rest > 0.001 ? { ...parts, other: rest } : parts;
+}
 
-function batches() {
-  const times = new BarChart("Seconds of each batch, by part", UNITS.seconds);
+function batchSection() {
+  const times = new BarChart("Time of each batch, by part", UNITS.seconds);
   const counts = new BarChart("Rows of each batch", UNITS.rows);
-  byId("batches").append(make("div", { class: "wall wide" }, times.element, counts.element));
-  return ({ batches: all }) => {
-    byId("batches").hidden = !all.length;
-    if (!all.length) return;
-    const title = (batch) => `batch ${batch.id}, ${format.clock(batch.at)}`;
+  byId("batches").querySelector(".items").append(times.element, counts.element);
+  return ({ batches }) => {
+    byId("batches").hidden = !batches.length;
     const sums = new Map();
-    const bars = all.map((batch) => ({ name: title(batch), parts: withRest(batch) }));
-    for (const { parts } of bars) {
-      for (const [part, value] of Object.entries(parts)) sums.set(part, (sums.get(part) ?? 0) + value);
+    const bar = (batch, parts) =>
+      ({ name: `${batch.id}`, title: `batch ${batch.id}, ${clock(batch.at)}`, parts });
+    const bars = batches.map((batch) => bar(batch, withRest(batch)));
+    for (const [part, value] of bars.flatMap(({ parts }) => Object.entries(parts))) {
+      sums.set(part, (sums.get(part) ?? 0) + value);
     }
     times.update(bars, [...sums.keys()].sort((a, b) => sums.get(b) - sums.get(a)));
-    counts.update(all.map((batch) => ({ name: title(batch), parts: { rows: batch.rows } })), ["rows"]);
+    counts.update(batches.map((batch) => bar(batch, { rows: batch.rows })), ["rows"]);
   };
 }
 
-/** The parts of a batch, and what none of them accounts for. */
-function withRest(batch) {
-  const rest = batch.seconds - Object.values(batch.parts).reduce((sum, value) => sum + value, 0);
-  return rest > 0.001 ? { ...batch.parts, other: rest } : batch.parts;
-}
-
-/** All sections, as functions to call with a query, the history and the range of the charts. */
+/** All sections, as functions to call with a query and a view. */
 export const sections = () => [
-  section("flow", flowCharts),
-  section("late", nothing, ["Late and refused rows by channel", [
-    ["stream", "text"], ["channel", "text"], ["reason", "text"], ["rows", "number"], ["longest late", "number"], ["mean", "number"],
-  ], ({ late }) => late.map((line) =>
-    [line.stream, text(line.channel), line.reason, number(line.rows), seconds(line.longest), seconds(line.mean)])]),
-  section("waits", waitCharts, ["Share of time each operator waited", [
-    ["operator", "text"], ["waited", "bar"],
-  ], ({ idle }) => idle.map((line) => [line.operator, [line.share, share(line.share)]])], ["What streams were given", [
-    ["stream", "text"], ["timestamps on demand", "number"], ["heartbeats", "number"], ["stray rows", "number"], ["marks that went back", "number"],
-  ], ({ streams }) => streams.filter((each) => each.timestamps || each.heartbeats || each.strays || each.backward_marks).map((each) =>
-    [each.name, number(each.timestamps), number(each.heartbeats), number(each.strays), number(each.backward_marks)])]),
-  section("completeness", nothing, ["Completeness of learned streams", [
-    ["stream", "text"], ["target", "number"], ["achieved", "number"], ["expected now", "number"], ["slack", "number"],
-  ], ({ streams }) => streams.filter((each) => each.completeness).map(({ name, completeness: found }) =>
-    [name, share(found.target), share(found.achieved), share(found.expected), seconds(found.slack)])]),
-  section("joins", joinCharts, ["Buffers of joins", [
-    ["join", "text"], ["input", "text"], ["predicted", "number"], ["used", "bar"], ["on disk", "number"], ["scrambling", "number"],
-    ["accuracy", "number"], ["late rows", "number"], ["given up", "number"],
-  ], ({ joins }) => joins.flatMap((join) => join.inputs.map((input) => [
-    join.operator, input.name, number(input.predicted), [input.held / (input.predicted || input.held || 1), number(input.held)],
-    number(input.on_disk), number(input.scrambling), share(join.accuracy), number(join.late_rows), number(join.given_up)]))]),
-  section("strategies", nothing, ["Strategies in force", [
-    ["operator", "text"], ["strategy", "text"], ["because", "text"], ["switches", "number"],
-  ], ({ strategies }) => strategies.map((line) =>
-    [line.operator, text(line.strategy), text(line.because), number(line.switches)])]),
-  section("updates", updateCharts, ["Update streams", [
-    ["operator", "text"], ["keys", "number"], ["staleness", "number"], ["weighted", "number"], ["in the queue", "number"],
-    ["waiting", "number"], ["given up", "number"],
-  ], ({ updates }) => updates.map((line) => [line.operator, number(line.keys), seconds(line.staleness), seconds(line.weighted),
-    seconds(line.queue), `${number(line.waiting)} ${line.windows ? "windows" : "rows"}`, number(line.given_up)])], ["The stalest keys", [
-    ["key", "text"], ["operator", "text"], ["on average", "bar"], ["now", "number"], ["updates", "number"], ["shown", "number"],
-  ], ({ updates }) => updates.flatMap(({ operator, by_key: keys }) => keys.map((line) =>
-    [text(line.key), operator, [line.average / (keys[0].average || 1), seconds(line.average)], seconds(line.now), number(line.updates), number(line.shown)]))]),
-  batches(),
+  section("lag"),
+  section("flow"),
+  section("late", "late"),
+  section("waits", "idle", "made"),
+  section("joins", "joins"),
+  section("strategies", "strategies"),
+  section("completeness", "completeness"),
+  section("updates", "keys", "updates"),
+  batchSection(),
 ];
