@@ -8,6 +8,7 @@ import sys
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -65,6 +66,18 @@ def test_example_is_a_program_that_warns_of_nothing(path, tmp_path, monkeypatch)
     assert done.stdout.rstrip().endswith(".")
 
 
+def test_both_functions_of_the_readme_take_the_same_streaming_dataframe(spark):
+    text = (FOLDER.parent / "README.md").read_text(encoding="utf-8")
+    names: dict[str, Any] = {"__name__": "readme"}
+    for block in re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        exec(block, names)
+    rate = spark.readStream.format("rate").load()
+    packets = rate.selectExpr("timestamp AS ts", "CAST(value % 3 AS STRING) AS link")
+    assert names["before"](packets).columns == ["window", "link", "count"]
+    assert names["after"](packets).to_spark(spark).isStreaming
+
+
 def test_list_of_examples_names_every_one():
     listed = (FOLDER / "README.md").read_text(encoding="utf-8")
-    assert [path.name for path in FOLDER.iterdir() if path.name not in listed] == ["README.md"]
+    programs = [*FOLDER.glob("*.py"), *FOLDER.glob("*.sql")]
+    assert not [path.name for path in programs if f"({path.name})" not in listed]
