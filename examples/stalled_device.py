@@ -21,7 +21,7 @@ import lowwater as lw
 DEVICES = 1_000
 STALLED = 417
 HEARD = 2_000  # readings of all devices before it falls silent
-SECONDS = 5  # for which it is watched, at least
+SECONDS, LONGEST = 5, 50  # for which it is watched, at least and at most
 WAYS: dict[str, dict[str, Any]] = {
     "one mark, all devices": {"channel": "device"},
     "a mark each, by device": {"groups": "device"},
@@ -38,7 +38,7 @@ def readings(engine: str) -> Any:
 
         rate = spark_session().readStream.format("rate").option("rowsPerSecond", DEVICES).load()
         return rate.where(spoken).selectExpr("timestamp", "value", f"value % {DEVICES} AS device")
-    value = pl.int_range((SECONDS + 1) * DEVICES, eager=True).alias("value")
+    value = pl.int_range(2 * LONGEST * DEVICES, eager=True).alias("value")
     log = pl.DataFrame(
         {"timestamp": (value * 1_000).cast(pl.Datetime("us", "UTC")), "value": value}
     )
@@ -60,14 +60,17 @@ def count(engine: str, promise: dict[str, Any], by: list[str]) -> tuple[pl.DataF
 
     options = {} if engine == "spark" else {"clock": clock, "tick": 0.1}
     run = query.run(engine, sink=keep, **options)
-    wanted = 0 if "channel" in promise else 2  # later answers, if there can be any
-    while run.metrics().stream("readings").rows < SECONDS * DEVICES or wanted > sum(
-        each.filter(LATER).height > 0 for each in found
-    ):
-        if run.await_termination(0.02):
-            break
-    run.stop()
+    wanted, watched = 0 if "channel" in promise else 2, 0.0  # later answers, if there can be any
+    while watched < SECONDS or (watched < LONGEST and later_answers(found) < wanted):
+        run.await_termination(0.02)
+        watched = run.metrics().stream("readings").rows / DEVICES
+    run.stop()  # before the log ends, which would answer everything
     return pl.concat(found), run.metrics().stream("readings").slowest_channel
+
+
+def later_answers(found: list[pl.DataFrame]) -> int:
+    """How often something was told of the time in which the device is silent."""
+    return sum(not each.filter(LATER).is_empty() for each in found)
 
 
 def right(found: pl.DataFrame, by: list[str]) -> bool:
