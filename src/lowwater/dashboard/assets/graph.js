@@ -6,6 +6,7 @@ import { draw, make, say } from "./dom.js";
 import { CARD, layout } from "./layout.js";
 
 const LEAST_SCALE = 0.85;
+const MANY_ROWS = 1e7;
 const FACTS = ["lag", "mark", "rows", "state"];
 
 function stateOf({ state_rows: rows, state_bytes: bytes }) {
@@ -14,7 +15,8 @@ function stateOf({ state_rows: rows, state_bytes: bytes }) {
 
 /** What a card shows, in short. */
 function inShort(node) {
-  const [into, out] = [format.tight(node.rows_in), format.tight(node.rows_out)];
+  const many = Math.max(node.rows_in, node.rows_out) >= MANY_ROWS;
+  const [into, out] = [node.rows_in, node.rows_out].map(many ? format.short : format.number);
   return {
     lag: format.seconds(node.lag),
     mark: format.text(node.mark),

@@ -26,12 +26,13 @@ function button(text, act) {
 
 const mark = (level) => make("span", { class: `level ${level}`, text: LEVELS[level] });
 
-function header(state, paused) {
+function header({ state, paused, failures }) {
   document.title = `${state.title} · lowwater`;
   say(byId("title"), state.title);
   byId("title").title = state.title;
-  say(byId("outcome"), state.outcome);
-  byId("outcome").className = `pill ${state.outcome}`;
+  const outcome = failures ? "unknown" : state.outcome;
+  say(byId("outcome"), outcome);
+  byId("outcome").className = `pill ${outcome}`;
   say(byId("about"), `${state.engine} engine · ${format.seconds(Math.round(state.elapsed))}`);
   say(byId("follow"), paused ? "Follow" : "Pause");
   byId("follow").hidden = !state.live;
@@ -144,9 +145,9 @@ function newestRows(query, rows) {
 
 function show(now) {
   banner(now);
-  const { state, history, rows, paused } = now;
+  const { state, history, rows } = now;
   if (!state) return;
-  header(state, paused);
+  header(now);
   const query = state.queries.find((each) => each.id === chosen) ?? state.queries[0];
   byId("query").hidden = !query;
   if (!query) return;
