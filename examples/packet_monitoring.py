@@ -82,9 +82,9 @@ def main(engine: str = "embedded") -> int:
         print(f"{way:32}{lost[way]:>14,}{(missing != 0).sum():>15}{wait:>10.1f} s")
     short, long, each = WAYS
     print(
-        f"A mark for each of {len(LINKS)} links lost {lost[each]} of {truth['right'].sum():,} packets"
-        f" and answered {waited[each]:.1f} s after a minute was complete; one guess for all lost"
-        f" {lost[short]:,}, or lost {lost[long]} and answered after {waited[long]:.1f} s."
+        f"Of {truth['right'].sum():,} packets, a mark for each link lost {lost[each]} and answered"
+        f" {waited[each]:.1f} s after a minute was complete; a short guess for all links lost"
+        f" {lost[short]:,}, a long one lost {lost[long]} and answered after {waited[long]:.1f} s."
     )
     return 0 if lost[each] == 0 < lost[short] and waited[each] < waited[long] else 1
 

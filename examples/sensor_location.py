@@ -82,8 +82,9 @@ def main(engine: str = "embedded") -> int:
     print(f"readings in all            {rows:>7,}")
     print(f"most readings held         {held:>7,}")
     print(
-        f"Without a window, {share:.2%} of {complete.height:,} pulses were located, half of them to"
-        f" within {np.median(error):.1f} m, with at most {held / rows:.1%} of {rows:,} readings held."
+        f"Without a window, {share:.2%} of {complete.height:,} pulses were located, half of"
+        f" them to within {np.median(error):.1f} m, with at most {held / rows:.1%} of {rows:,}"
+        f" readings held."
     )
     return 0 if same and share > 0.99 and held < rows / 4 else 1
 

@@ -1,0 +1,107 @@
+"""One of a thousand devices falls silent: who waits for it, and who says which it is.
+
+Every device sends a reading a second, in order. With one mark for all devices no second can be
+counted after the one in which a device fell silent, because it may still send. The metrics name the
+device. With a mark for each device only its own windows wait. And where all devices are counted
+together, `idle=` lets time pass for a silent device too.
+
+In one process, seconds go by on a virtual clock. On Spark readings come from its `rate` source.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+import polars as pl
+
+import lowwater as lw
+
+DEVICES = 1_000
+STALLED = 417
+HEARD = 2_000  # readings of all devices before it falls silent
+SECONDS = 5  # for which it is watched, at least
+WAYS: dict[str, dict[str, Any]] = {
+    "one mark, all devices": {"channel": "device"},
+    "a mark each, by device": {"groups": "device"},
+    "a mark each and idle=, all": {"groups": "device", "idle": lw.on_demand(skew="1 second")},
+}
+LATER = pl.col("first") >= HEARD  # answers for the time in which it is silent
+
+
+def readings(engine: str) -> Any:
+    """Numbered readings as they come in: a log to replay, or a streaming DataFrame."""
+    spoken = f"value % {DEVICES} <> {STALLED} OR value < {HEARD}"
+    if engine == "spark":
+        from lowwater.engines.spark.session import spark_session  # noqa: PLC0415
+
+        rate = spark_session().readStream.format("rate").option("rowsPerSecond", DEVICES).load()
+        return rate.where(spoken).selectExpr("timestamp", "value", f"value % {DEVICES} AS device")
+    value = pl.int_range((SECONDS + 1) * DEVICES, eager=True).alias("value")
+    log = pl.DataFrame(
+        {"timestamp": (value * 1_000).cast(pl.Datetime("us", "UTC")), "value": value}
+    )
+    log = log.with_columns(device=value % DEVICES).filter(pl.sql_expr(spoken))
+    return lw.replay(log, arrival="timestamp")
+
+
+def count(engine: str, promise: dict[str, Any], by: list[str]) -> tuple[pl.DataFrame, Any]:
+    """Readings a second, each with how late it is told; and which device is furthest behind."""
+    clock = lw.WallClock() if engine == "spark" else lw.VirtualClock()
+    stream = lw.stream(readings(engine), name="readings", time="timestamp", **promise)
+    seconds = stream.window("1 second").group_by(*by)
+    query = seconds.agg(n="count(*)", first="min(value)", last="max(value)")
+    found: list[pl.DataFrame] = []
+
+    def keep(table: Any) -> None:
+        rows, now = pl.DataFrame(table), clock.now() / 1e9
+        found.append(rows.with_columns(wait=now - pl.col("window_end").dt.epoch("us") / 1e6))
+
+    options = {} if engine == "spark" else {"clock": clock, "tick": 0.1}
+    run = query.run(engine, sink=keep, **options)
+    wanted = 0 if "channel" in promise else 2  # later answers, if there can be any
+    while run.metrics().stream("readings").rows < SECONDS * DEVICES or wanted > sum(
+        each.filter(LATER).height > 0 for each in found
+    ):
+        if run.await_termination(0.02):
+            break
+    run.stop()
+    return pl.concat(found), run.metrics().stream("readings").slowest_channel
+
+
+def right(found: pl.DataFrame, by: list[str]) -> bool:
+    """Whether as many were counted as a batch finds between the first reading and the last."""
+    for n, first, last in found.select("n", "first", "last").iter_rows():
+        numbers = range(first, last + 1, DEVICES if by else 1)
+        if n != sum(v % DEVICES != STALLED or v < HEARD for v in numbers):
+            return False
+    return True
+
+
+def main(engine: str = "embedded") -> int:
+    """Count in three ways; 0 if the device is named, and others need not wait for it."""
+    fine, later, wait = True, {}, {}
+    print(f"{'':28}{'right':>6}{'later seconds':>15}{'mean wait':>11}{'furthest behind':>17}")
+    for way, promise in WAYS.items():
+        by = ["device"] if way.endswith("by device") else []
+        found, behind = count(engine, promise, by)
+        same, after = right(found, by), found.filter(LATER)
+        fine &= same and behind == STALLED
+        later[way], wait[way] = after["window_end"].n_unique(), after["wait"].mean() or 0.0
+        waited = f"{wait[way]:.1f} s" if later[way] else "-"
+        print(f"{way:28}{same!s:>6}{later[way]:>15}{waited:>11}{f'device {behind}':>17}")
+    one, each, idle = WAYS
+    print(
+        f"Device {behind} of {DEVICES:,} fell silent, and the metrics named it; of the time after"
+        f" that, one mark for all answered {later[one]} seconds; a mark for each answered"
+        f" {later[each]} of every other device, {wait[each]:.1f} s after their end, and with idle="
+        f" {later[idle]} of all together, after {wait[idle]:.1f} s."
+    )
+    return 0 if fine and later[one] == 0 < min(later[each], later[idle]) else 1
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--engine", choices=("embedded", "spark"), default="embedded")
+    sys.exit(main(parser.parse_args().engine))
