@@ -33,7 +33,7 @@ function inFull(node) {
     ["detail", format.text(node.detail)],
     ["mark", format.text(node.mark)],
     ["lag", format.seconds(node.lag)],
-    ["holds the result back", node.holds ? "yes" : "no"],
+    ["holds back", node.holds ? "yes" : "no"],
     ["rows in", format.number(node.rows_in)],
     ["rows out", format.number(node.rows_out)],
     ["state", stateOf(node)],
@@ -58,9 +58,9 @@ class Card {
     this.values = spots.map(([kind, left, at]) => draw("text", { class: kind, x: left, y: at }));
     this.busy = draw("rect", { class: "busy", x: 1, y: height - 4, height: 3, rx: 1 });
     const top = small ? -10 : -8;
+    this.tag = draw("text", { class: "middle", x: CARD.width - 42, y: top + 11 });
     const tag = draw("g", { class: "tag" },
-      draw("rect", { x: CARD.width - 76, y: top, width: 68, height: 15, rx: 7 }),
-      draw("text", { class: "middle", x: CARD.width - 42, y: top + 11, text: "holds back" }));
+      draw("rect", { x: CARD.width - 76, y: top, width: 68, height: 15, rx: 7 }), this.tag);
     this.element = draw("g", { transform: `translate(${x} ${y})`, tabindex: "0", role: "button" },
       this.title, draw("rect", { class: "card", width: CARD.width, height, rx: 5 }), this.name,
       ...labels.map((fact, i) => draw("text", { class: "fact", x: 10, y: line(i), text: fact })),
@@ -75,7 +75,7 @@ class Card {
 
   update(node, chosen) {
     const facts = inShort(node);
-    const held = node.holds ? "; holds the result back" : "";
+    const held = node.holds ? `; ${node.waits ? "waits" : "holds the result back"}` : "";
     const all = FACTS.map((fact) => `${fact} ${facts[fact]}`).join(", ");
     const sentence = `${node.kind} ${node.id} ${node.detail}: ${all}${held}`;
     this.element.setAttribute("class", `node ${node.kind}${node.holds ? " holds" : ""}`);
@@ -83,6 +83,7 @@ class Card {
     this.element.setAttribute("aria-label", sentence);
     this.busy.setAttribute("width", Math.min(1, node.busy ?? 0) * (CARD.width - 2));
     say(this.title, sentence);
+    say(this.tag, node.waits ? "waits" : "holds back");
     say(this.name, format.clipped(node.name, this.small ? 22 - facts.lag.length : 24));
     this.values.forEach((value, i) => say(value, facts[FACTS[i]]));
   }

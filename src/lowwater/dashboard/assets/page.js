@@ -135,8 +135,9 @@ function newestRows(query, rows) {
   for (const [kind, title] of [["answers", "Answers"], ["late", "Late rows"]]) {
     const host = byId(`rows-${kind}`);
     const { columns, rows: cells } = found[kind];
-    renew(host, columns, () => {
-      host.table = new Table(title, columns.map((name) => [name, "text"]));
+    const caption = cells.length ? title : `${title}: none so far`;
+    renew(host, [caption, columns], () => {
+      host.table = new Table(caption, columns.map((name) => [name, "text"]));
       return [host.table.element];
     });
     host.table.fill(cells);
