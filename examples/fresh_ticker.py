@@ -97,9 +97,9 @@ def main(engine: str = "embedded") -> int:
         f" {after[fresh]:.1f} s in the next; working on every trade, {before[every]:.1f} s and"
         f" {after[every]:.1f} s."
     )
-    flat = after[fresh] < before[fresh] + SECONDS / 8
-    grows = after[every] > before[every] + SECONDS / 4
-    return 0 if all(right.values()) and flat and grows and after[fresh] < after[every] else 1
+    grown = {way: after[way] - before[way] for way in WAYS}
+    flat = grown[every] > SECONDS / 4 and grown[fresh] < grown[every] / 2
+    return 0 if all(right.values()) and flat and after[fresh] < after[every] else 1
 
 
 if __name__ == "__main__":

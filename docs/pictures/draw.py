@@ -369,7 +369,90 @@ def updates() -> Picture:
     return it
 
 
-PICTURES: tuple[Callable[[], Picture], ...] = (timeline, channels, idle, graph, oblivious, updates)
+LINKS = {  # minutes at which rows of three links were sent, and a word on each
+    "Main1": ([0.15 + 0.3 * n for n in range(16)], "on time"),
+    "Main2": ([0.2, 0.5, 0.8, 1.1, 1.35, 1.6, 1.85, 2.1, 2.4, 2.7], "delay grows"),
+    "Control": ([0.4, 1.3], "silent"),
+}
+IN_TIME = 3
+"""Rows of Main2 that come before a watermark has passed them."""
+
+
+def problem() -> Picture:
+    """Three links under one watermark, and with a mark each."""
+    it = Picture(820, 330, "One watermark for all links, and a mark for each link")
+    it.line([(410, 16), (410, 314)], PALE, 1)
+    for left, heading, answered, fill in (
+        (0, "*One watermark for all links", 3, "#fbeae8"),
+        (410, "*A mark for each link", 2, "#e4f2e9"),
+    ):
+        it.text(left + 18, 34, heading, size=16)
+        it.box(_minute(left, 0), 62, 56 * answered, 172, fill)
+        for minute in range(6):
+            it.line([(_minute(left, minute), 62), (_minute(left, minute), 234)], PALE, 1)
+            if minute < 5:
+                it.text(_minute(left, minute), 250, f"12:0{minute}", GREY, "middle", 12)
+        for n, (name, (rows, word)) in enumerate(LINKS.items()):
+            y = 92 + 54 * n
+            it.text(left + 18, y, f"*{name}")
+            it.text(left + 18, y + 15, word, GREY, size=12)
+            it.line([(_minute(left, 0), y), (_minute(left, 5), y)], PALE, 1)
+            for at, row in enumerate(rows):
+                lost = not left and name == "Main2" and at >= IN_TIME
+                (it.cross if lost else it.dot)(_minute(left, row), y)
+    _one_watermark(it)
+    _marks(it)
+    return it
+
+
+def _minute(left: float, minute: float) -> float:
+    return left + 108 + 56 * minute
+
+
+def _one_watermark(it: Picture) -> None:
+    it.line([(_minute(0, 3.65), 56), (_minute(0, 3.65), 234)], RED)
+    it.text(_minute(0, 5), 52, "watermark: newest row − 1 min", RED, "end", 12)
+    it.text(_minute(0, 2.85), 136, "*7 lost", RED, size=12)
+    it.text(_minute(0, 1.5), 226, "*answered: 7 missing", RED, "middle", 12)
+    for n, words in enumerate(
+        (
+            "A short guess loses rows of the slow link. A long one",
+            "keeps every answer waiting. A watermark for each link",
+            "waits for the silent one.",
+        )
+    ):
+        it.text(18, 276 + 18 * n, words, size=13)
+
+
+def _marks(it: Picture) -> None:
+    for minute, y, words, at in (
+        (4.75, 92, "*mark", "end"),
+        (2.8, 146, "*mark", "start"),
+        (4.1, 200, "*mark, on demand", "end"),
+    ):
+        x = _minute(410, minute)
+        it.line([(x, y - 18), (x, y + 18)], GREEN, 3, "4 3" if "demand" in words else "")
+        it.text(x + (6 if at == "start" else -6), y - 10, words, GREEN, at, 12)
+    it.text(_minute(410, 1), 226, "*answered: all", GREEN, "middle", 12)
+    for n, words in enumerate(
+        (
+            "Each link promises what it knows of its own order.",
+            "The least promise counts: no row is lost, and no",
+            "delay is guessed.",
+        )
+    ):
+        it.text(428, 276 + 18 * n, words, size=13)
+
+
+PICTURES: tuple[Callable[[], Picture], ...] = (
+    timeline,
+    channels,
+    idle,
+    graph,
+    oblivious,
+    updates,
+    problem,
+)
 
 
 def main() -> None:
