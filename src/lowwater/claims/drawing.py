@@ -62,8 +62,8 @@ DOTS = 130
 TITLE_LETTERS, NOTE_LETTERS = 98, 125
 """What fits in a line."""
 LONGEST_WORD = 14
-GLUED = re.compile(r"(?<=[\d±→=]) |(?<=\d) (?=→)")
-"""Spaces at which no line ends: between a number and what it counts."""
+GLUED = re.compile(r"(?<=[\d±→=]) | (?=[=→×])")
+"""Spaces at which no line ends: between a number and what it counts, around signs."""
 STYLE: dict[Any, Any] = {
     "font.size": 10,
     "axes.titlesize": 10,
