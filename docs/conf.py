@@ -12,7 +12,6 @@ version = release = lowwater.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc"]
 exclude_patterns = ["pictures"]
-suppress_warnings = ["myst.header"]
 myst_heading_anchors = 4
 
 autodoc_member_order = "bysource"

@@ -61,8 +61,9 @@ DOTS = 130
 """Pixels an inch, more than 900 pixels need, for screens that have more."""
 TITLE_LETTERS, NOTE_LETTERS = 98, 125
 """What fits in a line."""
-GLUED = re.compile(r"(?<=[\d±→=]) |(?<=\d) (?=→)")
-"""Spaces at which no line ends: between a number and what it counts."""
+LONGEST_WORD = 14
+GLUED = re.compile(r"(?<=[\d±→=]) | (?=[=→×])")
+"""Spaces at which no line ends: between a number and what it counts, around signs."""
 STYLE: dict[Any, Any] = {
     "font.size": 10,
     "axes.titlesize": 10,
@@ -104,7 +105,10 @@ def tell(figure: Figure, finding: str, paper: str) -> None:
 
 
 def _lines(text: str, letters: int) -> str:
-    return fill(GLUED.sub("\u00a0", text), letters, break_on_hyphens=False)
+    """Lines of about equal length, as few as there can be."""
+    lines = -(-len(text) // letters)
+    even = letters if lines == 1 else min(letters, len(text) // lines + LONGEST_WORD)
+    return fill(GLUED.sub("\u00a0", text), even, break_on_hyphens=False)
 
 
 def told(figure: Figure) -> str:

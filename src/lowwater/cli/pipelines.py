@@ -132,7 +132,7 @@ def run(
         finally:
             screen.close()
             stopping.listen()
-        if running.url is not None and not json:
+        if running.url is not None:
             screen.say(f"dashboard: {running.url}")
             if page is not None and not page.local:
                 screen.say("[yellow]warning:[/yellow] other machines can read it; no password")

@@ -20,6 +20,8 @@ NEAR = 1.0
 """Seconds by which streams may be apart and still keep step."""
 FAR = 60.0
 """Seconds behind the others from which on somebody should look."""
+SILENT = 10.0
+"""Seconds after which a channel that sends nothing, and holds others back, counts as stalled."""
 MANY_LATE = 0.001
 """A share of late rows that calls for another promise."""
 
@@ -118,8 +120,15 @@ def _progress(looked: Looked) -> list[Said]:
     behind = max(0.0, _newest(looked, found.stream) - mark)
     text = f"{who}: its mark, {moment(looked.shown_mark(found.stream))}, is {length(behind)} behind"
     text += f" {_ahead_of(looked, found.stream)}.{_channel(looked, stream)}"
-    level: Level = "warn" if behind > FAR else "ok"
-    return [Said(level, text + (_hint(looked, stream) if level == "warn" else ""))]
+    if behind > FAR or _stalled(looked, stream):
+        return [Said("warn", text + _hint(looked, stream))]
+    return [Said("ok", text)]
+
+
+def _stalled(looked: Looked, stream: StreamMetrics) -> bool:
+    """Whether a channel that has fallen silent holds everything back, and nothing will free it."""
+    silent = stream.channels[0].silent_seconds if len(stream.channels) > 1 else None
+    return silent is not None and silent > SILENT and not looked.watched.specs[stream.name].idle
 
 
 def _newest(looked: Looked, behind: str) -> float:
@@ -168,10 +177,10 @@ def _late(looked: Looked) -> list[Said]:
         late = [line for line in stream.late if line.reason == "late"]
         rows = sum(line.rows for line in late)
         if rows:
-            most = max(late, key=lambda line: line.rows)
+            most = max(late, key=lambda line: line.rows)  # named if it is more than half of them
             longest = max(line.longest_seconds for line in late)
             text = f"{stream.name}: {_rows(rows)} late, by up to {length(longest)}"
-            if most.channel is not None:
+            if most.channel is not None and 2 * most.rows > rows:
                 text += f"; most, {most.rows:,}, of channel {name_of(most.channel)}"
             share = rows / max(stream.rows, rows)
             said.append(Said("warn" if share > MANY_LATE else "ok", text + "."))

@@ -92,6 +92,7 @@ def _bound(options: Dashboard) -> socket.socket:
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             found.bind((options.host, port))
+            found.listen()  # only now nobody else can have it
         except OSError as error:
             found.close()
             trouble = error

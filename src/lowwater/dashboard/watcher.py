@@ -61,9 +61,17 @@ class Watcher:
         while self._active and not self._over.wait(POLL):
             if time.monotonic() - last >= EVERY:
                 last = time.monotonic()
-                self.look()
+                self._look_again()
         if not self._over.is_set():
+            self._look_again()
+
+    def _look_again(self) -> None:
+        """Look; if that cannot be done, or not saved, the page goes on with what was seen last."""
+        try:
             self.look()
+        except Exception as error:
+            said = f"the run could not be looked at: {type(error).__name__}: {error}"
+            self._state = self._state | {"error": said}
 
     def look(self) -> None:
         """Look now."""
@@ -100,4 +108,4 @@ class Watcher:
             self._over.set()
             self._thread.join()
             self._stopped = stopped
-            self.look()
+            self._look_again()

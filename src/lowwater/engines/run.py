@@ -24,6 +24,9 @@ class Shown(Protocol):
     url: str
     """Where it is."""
 
+    def settle(self) -> None:
+        """Look one last time, and go on showing that."""
+
     def close(self) -> None:
         """Take the page down; the run goes on."""
 

@@ -36,7 +36,8 @@ class OperatorMetrics:
     queue_peak: int
     busy_seconds: float
     idle_share: float
-    """Share of the run's time in which it held something back and had no input."""
+    """Share of the run's time in which it held something back and had no input; on Spark, of runs
+    with a stream that may be silent, the time between batches."""
     about: Mapping[str, str | int | float] = field(default_factory=dict)
     """What else it tells: a strategy in use and why, sizes of buffers."""
     staleness: Staleness | None = None

@@ -197,3 +197,16 @@ def test_a_watcher_looks_one_last_time_and_saves_the_end(tmp_path):
     assert state["queries"][0]["rows_out"] == 2
     assert history.since()["at"] == watcher.history.since()["at"]
     assert datetime.fromtimestamp(state["at"], UTC) >= datetime.fromtimestamp(state["started"], UTC)
+
+
+def test_a_run_that_cannot_be_looked_at_any_more_is_shown_as_it_was(tmp_path):
+    query = lw.stream(pl.DataFrame({"ts": [1, 2]}), name="s", time="ts")
+    run = finished(query)
+    watched = Watched("1", "query", "kept", compile_plan(query.node), run, False)
+    watcher = Watcher("test", "embedded", [watched], save=tmp_path / "m")
+    watcher._thread.join()
+    (tmp_path / "m" / HISTORY).unlink()
+    (tmp_path / "m" / HISTORY).mkdir()
+    watcher.settle()
+    assert "could not be looked at: IsADirectoryError" in watcher.state["error"]
+    assert watcher.state["queries"][0]["rows_in"] == 2

@@ -9,8 +9,8 @@ export class Channels {
   #streams = [];
   #page = 0;
   #table = new Table("Furthest behind first", [
-    ["channel", "text"], ["mark", "text"], ["behind", "gauge"], ["rows", "number"],
-    ["late", "number"], ["silent for", "number"],
+    ["channel", "text"], ["mark", "text"], ["behind", "gauge"], ["late", "number"],
+    ["silent for", "number"],
   ]);
 
   constructor() {
@@ -66,7 +66,7 @@ export class Channels {
     this.#table.fill(found.slice(first, first + PAGE).map((channel) => [
       format.text(channel.name), format.text(channel.mark),
       [(channel.lag ?? 0) / longest, format.seconds(channel.lag)],
-      format.number(channel.rows), format.number(channel.late_rows), format.seconds(channel.silent),
+      format.number(channel.late_rows), format.seconds(channel.silent),
     ]));
     say(byId("channel-count"), this.#count(stream, found.length, first, wanted));
     byId("channel-back").disabled = this.#page === 0;

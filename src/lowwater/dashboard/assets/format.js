@@ -18,9 +18,6 @@ export function short(value) {
   return scaled(value, ["", " k", " M", " G", " T"]);
 }
 
-/** In full up to seven digits, then in short. */
-export const tight = (value) => (Math.abs(value) < 1e7 ? number(value) : short(value));
-
 /** 1234567 as "1.23 MB"; a kilobyte is 1000 bytes. */
 export function bytes(value) {
   if (!known(value)) return NONE;

@@ -6,7 +6,12 @@ import { draw, make, say } from "./dom.js";
 import { CARD, layout } from "./layout.js";
 
 const LEAST_SCALE = 0.85;
-const FACTS = ["lag", "mark", "rows", "state"];
+const MANY_ROWS = 1e7;
+const FACTS = {
+  stream: ["lag", "mark", "rows"],
+  operator: ["mark", "rows", "state"],
+  result: ["rows"],
+};
 
 function stateOf({ state_rows: rows, state_bytes: bytes }) {
   return rows || bytes ? `${format.number(rows)} rows, ${format.bytes(bytes)}` : "none";
@@ -14,13 +19,20 @@ function stateOf({ state_rows: rows, state_bytes: bytes }) {
 
 /** What a card shows, in short. */
 function inShort(node) {
-  const [into, out] = [format.tight(node.rows_in), format.tight(node.rows_out)];
+  const many = Math.max(node.rows_in, node.rows_out) >= MANY_ROWS;
+  const [into, out] = [node.rows_in, node.rows_out].map(many ? format.short : format.number);
   return {
-    lag: format.seconds(node.lag),
+    lag: node.kind === "stream" ? format.seconds(node.lag) : "",
     mark: format.text(node.mark),
     rows: node.kind === "result" ? into : `${into} → ${out}`,
     state: stateOf(node),
   };
+}
+
+/** What is said of a node on the way that holds the result back. */
+function held(node) {
+  if (node.waits) return "waits";
+  return node.holds && node.kind === "stream" ? "holds back" : "";
 }
 
 /** Everything that is known of a node. */
@@ -30,8 +42,8 @@ function inFull(node) {
     ["kind", node.kind],
     ["detail", format.text(node.detail)],
     ["mark", format.text(node.mark)],
-    ["lag", format.seconds(node.lag)],
-    ["holds the result back", node.holds ? "yes" : "no"],
+    ...(node.kind === "stream" ? [["lag", format.seconds(node.lag)]] : []),
+    ["on the way that holds back", node.holds ? "yes" : "no"],
     ["rows in", format.number(node.rows_in)],
     ["rows out", format.number(node.rows_out)],
     ["state", stateOf(node)],
@@ -44,21 +56,22 @@ function inFull(node) {
 }
 
 class Card {
-  constructor({ x, y, height, small }, choose) {
-    const line = (i) => 34 + 14 * i;
+  constructor({ x, y, height, small }, kind, choose) {
+    const line = (i) => 36 + 15 * i;
+    const labels = small ? [] : FACTS[kind];
+    this.facts = small ? ["lag", "mark"] : FACTS[kind];
     const spots = small
       ? [["lag end", CARD.width - 10, 16], ["mark", 10, 31]]
-      : FACTS.map((fact, i) => [fact, 44, line(i)]);
-    const labels = small ? [] : FACTS;
+      : this.facts.map((fact, i) => [fact, 44, line(i)]);
     this.small = small;
     this.title = draw("title");
     this.name = draw("text", { class: "name", x: 10, y: small ? 16 : 19 });
     this.values = spots.map(([kind, left, at]) => draw("text", { class: kind, x: left, y: at }));
     this.busy = draw("rect", { class: "busy", x: 1, y: height - 4, height: 3, rx: 1 });
     const top = small ? -10 : -8;
+    this.tag = draw("text", { class: "middle", x: CARD.width - 42, y: top + 11 });
     const tag = draw("g", { class: "tag" },
-      draw("rect", { x: CARD.width - 76, y: top, width: 68, height: 15, rx: 7 }),
-      draw("text", { class: "middle", x: CARD.width - 42, y: top + 11, text: "holds back" }));
+      draw("rect", { x: CARD.width - 76, y: top, width: 68, height: 15, rx: 7 }), this.tag);
     this.element = draw("g", { transform: `translate(${x} ${y})`, tabindex: "0", role: "button" },
       this.title, draw("rect", { class: "card", width: CARD.width, height, rx: 5 }), this.name,
       ...labels.map((fact, i) => draw("text", { class: "fact", x: 10, y: line(i), text: fact })),
@@ -73,16 +86,18 @@ class Card {
 
   update(node, chosen) {
     const facts = inShort(node);
-    const held = node.holds ? "; holds the result back" : "";
-    const all = FACTS.map((fact) => `${fact} ${facts[fact]}`).join(", ");
-    const sentence = `${node.kind} ${node.id} ${node.detail}: ${all}${held}`;
-    this.element.setAttribute("class", `node ${node.kind}${node.holds ? " holds" : ""}`);
+    const tag = held(node);
+    const all = FACTS[node.kind].map((fact) => `${fact} ${facts[fact]}`).join(", ");
+    const sentence = `${node.kind} ${node.id} ${node.detail}: ${all}${tag && `; ${tag}`}`;
+    const classes = ["node", node.kind, node.holds && "holds", tag && "tagged"];
+    this.element.setAttribute("class", classes.filter(Boolean).join(" "));
     this.element.setAttribute("aria-pressed", `${chosen}`);
     this.element.setAttribute("aria-label", sentence);
     this.busy.setAttribute("width", Math.min(1, node.busy ?? 0) * (CARD.width - 2));
     say(this.title, sentence);
+    say(this.tag, tag);
     say(this.name, format.clipped(node.name, this.small ? 22 - facts.lag.length : 24));
-    this.values.forEach((value, i) => say(value, facts[FACTS[i]]));
+    this.values.forEach((value, i) => say(value, facts[this.facts[i]]));
   }
 }
 
@@ -117,7 +132,9 @@ export class Graph {
     const { places, edges, width, height } = layout(this.#nodes);
     const toggle = (id) => () => this.#choose(id === this.#chosen ? null : id);
     this.size = { width, height };
-    this.#cards = new Map([...places].map(([id, place]) => [id, new Card(place, toggle(id))]));
+    const kinds = new Map(this.#nodes.map((node) => [node.id, node.kind]));
+    this.#cards = new Map([...places].map(([id, place]) =>
+      [id, new Card(place, kinds.get(id), toggle(id))]));
     this.#edges = edges.map(({ from, to, path }) =>
       ({ from, element: draw("path", { d: path }, draw("title", { text: `${from} → ${to}` })) }));
     const viewBox = `0 0 ${width} ${height}`;

@@ -1,7 +1,7 @@
 // Where the nodes of a query lie: a column for every step from the streams, few crossings, and
 // edges that go around nodes. An edge over several columns has a bend in each of them.
 
-export const CARD = { width: 190, height: 86 };
+export const CARD = { width: 190, height: 78 };
 const SMALL_CARD = { ...CARD, height: 40 };
 const LONG_COLUMN = 5;
 const GAP = { across: 42, down: 14 };

@@ -5,7 +5,7 @@ import { draw, say } from "./dom.js";
 import { Plot, roundStep, toneOf } from "./plot.js";
 
 const MOST_LINES = 10;
-const TIME_WIDTH = { minutes: 56, seconds: 72 };
+const TIME_WIDTH = { minutes: 44, seconds: 72 };
 const charts = new Set();
 let pointer = { moment: null, chart: null };
 

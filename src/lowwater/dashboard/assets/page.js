@@ -26,12 +26,13 @@ function button(text, act) {
 
 const mark = (level) => make("span", { class: `level ${level}`, text: LEVELS[level] });
 
-function header(state, paused) {
+function header({ state, paused, failures }) {
   document.title = `${state.title} · lowwater`;
   say(byId("title"), state.title);
   byId("title").title = state.title;
-  say(byId("outcome"), state.outcome);
-  byId("outcome").className = `pill ${state.outcome}`;
+  const outcome = failures ? "unknown" : state.outcome;
+  say(byId("outcome"), outcome);
+  byId("outcome").className = `pill ${outcome}`;
   say(byId("about"), `${state.engine} engine · ${format.seconds(Math.round(state.elapsed))}`);
   say(byId("follow"), paused ? "Follow" : "Pause");
   byId("follow").hidden = !state.live;
@@ -134,8 +135,9 @@ function newestRows(query, rows) {
   for (const [kind, title] of [["answers", "Answers"], ["late", "Late rows"]]) {
     const host = byId(`rows-${kind}`);
     const { columns, rows: cells } = found[kind];
-    renew(host, columns, () => {
-      host.table = new Table(title, columns.map((name) => [name, "text"]));
+    const caption = cells.length ? title : `${title}: none so far`;
+    renew(host, [caption, columns], () => {
+      host.table = new Table(caption, columns.map((name) => [name, "text"]));
       return [host.table.element];
     });
     host.table.fill(cells);
@@ -144,9 +146,9 @@ function newestRows(query, rows) {
 
 function show(now) {
   banner(now);
-  const { state, history, rows, paused } = now;
+  const { state, history, rows } = now;
   if (!state) return;
-  header(state, paused);
+  header(now);
   const query = state.queries.find((each) => each.id === chosen) ?? state.queries[0];
   byId("query").hidden = !query;
   if (!query) return;

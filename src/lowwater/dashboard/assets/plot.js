@@ -14,7 +14,7 @@ export const UNITS = {
 };
 
 const TONES = 7;
-const AXIS_WIDTH = 50;
+const AXIS_WIDTH = 64;
 const LABEL = { height: 14, letter: 6.2, swatch: 26, most: 140 };
 const MINUTE = 60;
 const HOUR = 3600;

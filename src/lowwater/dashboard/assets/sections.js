@@ -22,6 +22,10 @@ class Reader {
     return this.names(kind).flatMap((name) => this.value(`${kind}/${name}`, name));
   }
 
+  positive(kind) {
+    return this.values(kind).filter(({ values }) => values.some((value) => value > 0));
+  }
+
   rates(kind) {
     return this.names(kind).flatMap((name) => this.rate(`${kind}/${name}`, name));
   }
@@ -59,7 +63,7 @@ const CHARTS = {
   ],
   late: (read) => [["Late rows a second", UNITS.rate, read.rate("late_rows", "")]],
   waits: (read) => [
-    ["Share of time waited", UNITS.share, read.values("idle")],
+    ["Share of time waited", UNITS.share, read.positive("idle")],
     ["Timestamps made a second", UNITS.rate, read.rates("timestamps")],
     ["Heartbeats made a second", UNITS.rate, read.rates("heartbeats")],
   ],
@@ -85,7 +89,8 @@ const TABLES = {
     seconds(line.longest), seconds(line.mean),
   ])],
   idle: ["Waited, of all the time", [["operator", "text"], ["share", "gauge"]],
-    ({ idle }) => idle.map((line) => [line.operator, [line.share, share(line.share)]])],
+    ({ idle }) => idle.filter((line) => line.share > 0)
+      .map((line) => [line.operator, [line.share, share(line.share)]])],
   made: ["By stream", [
     ["stream", "text"], ["timestamps on demand", "number"], ["heartbeats", "number"],
     ["stray rows", "number"], ["marks that went back", "number"],

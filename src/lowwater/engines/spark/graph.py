@@ -118,16 +118,14 @@ class Graph:
         """Whether rows wait for a batch in which there is time for them."""
         return any(member.kernel.waiting is not None for member in self.members.values())
 
-    def holding(self) -> list[str]:
-        """The operators that hold something back for which they need progress."""
-        members = self.members.values()
-        return [each.part.where.title for each in members if each.kernel.asks()]
-
-    def asks(self) -> Iterator[tuple[int, str, int]]:
-        """The progress wanted from what enters the stage: (producer, attribute, mark)."""
-        for member in reversed(self.members.values()):
-            for ask in member.kernel.asks():
-                yield from self._backtrack(member, ask)
+    def asks(self) -> dict[str, list[tuple[int, str, int]]]:
+        """The operators that hold something back, and the progress they want for it from what
+        enters the stage: (producer, attribute, mark)."""
+        return {
+            member.part.where.title: [w for ask in asked for w in self._backtrack(member, ask)]
+            for member in reversed(self.members.values())
+            if (asked := member.kernel.asks())
+        }
 
     def _backtrack(self, member: Member, ask: Ask) -> Iterator[tuple[int, str, int]]:
         index = member.part.inputs[ask.port]

@@ -14,6 +14,7 @@ import json
 import time
 import warnings
 from collections.abc import Hashable, Iterable, Iterator
+from itertools import chain
 from typing import Any
 
 import polars as pl
@@ -156,6 +157,7 @@ class Bucket:
         self._spoken: dict[int, int] = {}
         self._when: int | None = None
         self._waits = False
+        self._holding: list[str] = []
 
     # ---- state -----------------------------------------------------------------------------
 
@@ -396,7 +398,9 @@ class Bucket:
             return
         waits = self._graph.waits
         when: int | None = time.time_ns() + FOR_NEW_ROWS if waits else None
-        for producer, attribute, mark in self._graph.asks():
+        asks = self._graph.asks()
+        self._holding = list(asks)
+        for producer, attribute, mark in chain.from_iterable(asks.values()):
             intake = self._intakes.get(producer)
             if intake is None:  # it comes from another stage, where the clock has to be asked
                 due: int | None = self._now
@@ -495,7 +499,7 @@ class Bucket:
             self._intakes[index].spec.name: count for index, count in self._spoken.items() if first
         }
         about["channels"] = self._channels(first)
-        about["holding"] = self._graph.holding()
+        about["holding"] = self._holding
         lines = []
         for index, intake in self._intakes.items():
             own = intake.account.lines() if index in self._accountable else []
