@@ -116,7 +116,7 @@ def _progress(looked: Looked) -> list[Said]:
     mark = looked.mark_of(found.stream)
     if mark is None:
         why = silent or ", which has made no promise yet"
-        return [Said("warn", f"{who}{why}.{_channel(looked, stream)}{_hint(looked, stream)}")]
+        return [Said("warn", f"{who}{why}.{_channel(looked, stream)}")]
     behind = max(0.0, _newest(looked, found.stream) - mark)
     text = f"{who}: its mark, {moment(looked.shown_mark(found.stream))}, is {length(behind)} behind"
     text += f" {_ahead_of(looked, found.stream)}.{_channel(looked, stream)}"
