@@ -58,6 +58,8 @@ ONLY_IN_FULL = (
     "test_every_result_is_found_as_in_one_process[dbf]",
     "test_workers_of_a_cluster_get_the_package",
     "test_machine_without_java_runs_a_stateful_query",
+    "test_example_shows_what_it_says_on_spark[fresh_ticker]",
+    "test_example_shows_what_it_says_on_spark[stalled_device]",
 )
 ONE_IN = 40
 """Of the conformance suite on Spark, so many are left out for each that is run, unless in full."""
