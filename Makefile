@@ -39,7 +39,7 @@ test: setup ## Check style, types and layers, then run all tests and documentati
 
 soak: setup ## Kill runs on Spark again and again, and run every query on it (make soak ROUNDS=10)
 	@LOWWATER_SOAK=$(or $(ROUNDS),10) $(BIN)/python -m pytest tests/spark/test_kills.py -v
-	@LOWWATER_FULL=1 $(BIN)/python -m pytest -n 2 --dist loadgroup tests/conformance tests/spark
+	@LOWWATER_FULL=1 $(BIN)/python -m pytest -n 2 --dist loadgroup tests/conformance tests/spark tests/test_examples.py
 
 demo: setup ## Three packet streams on Spark, in real time, next to Spark's own watermarks
 	@$(BIN)/python examples/packets_on_spark.py

@@ -22,6 +22,7 @@ PULSES = 10_000
 A_SECOND = 50  # pulses
 SCRAMBLED = (0.5, 1.0, 2.0, 1.0)  # seconds by which readings of a receiver overtake each other
 BEHIND = (0, 0, 0, 6)  # seconds by which a receiver is behind
+TICK = {"embedded": 10, "spark": 40}  # seconds of arrivals that are handed over together
 HEARD = ["heard", "heard_2", "heard_3", "heard_4"]
 
 
@@ -65,7 +66,7 @@ def main(engine: str = "embedded") -> int:
     ]
     together = lw.join(streams, on="pulse").select("pulse", *HEARD)
     places = together.apply(located, schema={"pulse": pl.Int64, "x": pl.Float64, "y": pl.Float64})
-    run = places.run(engine, tick="20 seconds")
+    run = places.run(engine, tick=TICK[engine])
     run.await_termination()
     found, held = pl.DataFrame(run.results()), run.metrics().state_rows_peak
 

@@ -22,7 +22,7 @@ HOSTS = 100
 BEHIND = 300  # seconds by which the last probe is behind the first
 SECONDS = 600
 WAIT = 30  # seconds a SYN waits for its ACK
-TICK = {"embedded": 20, "spark": 90}  # seconds of arrivals that are handed over together
+TICK = {"embedded": 20, "spark": 150}  # seconds of arrivals that are handed over together
 KEY = ["host", "syn", "ack"]
 
 
