@@ -373,7 +373,7 @@ def _watch(running: Running, screen: Screen, teller: Teller, stopped: threading.
             trouble = error
         unfinished = running.active
         running.stop()
-    running.settle(unfinished)
+    running.settle()
     said = _failure(running, trouble)
     how = "failed" if said is not None else "stopped" if unfinished else "done"
     teller.end(running.progress(), how, said)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -36,9 +37,9 @@ class Page:
         """Where it is."""
         atexit.register(self._watcher.settle)
 
-    def settle(self, stopped: bool = False) -> None:
+    def settle(self) -> None:
         """Look one last time, and go on showing that."""
-        self._watcher.settle(stopped)
+        self._watcher.settle()
 
     def close(self) -> None:
         """Take the page down; the run goes on."""
@@ -54,7 +55,12 @@ def started(run: Run, plan: PhysicalPlan, engine: str, options: RunOptions, page
     live = options.clock == "wall" or any(each.node.source.live for each in plan.sources)  # type: ignore[attr-defined]
     target = "kept" if options.sink is None else _named(options.sink)
     watched = Watched("1", plan.result.title, target, plan, run, live)
-    run.dashboard = shown = Page("lowwater", engine, [watched], page)
+    try:
+        run.dashboard = shown = Page("lowwater", engine, [watched], page)
+    except BaseException:
+        with contextlib.suppress(Exception):
+            run.stop()
+        raise
     sys.stderr.write(f"dashboard: {shown.url}\n")
     return run
 

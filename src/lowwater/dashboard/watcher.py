@@ -39,7 +39,6 @@ class Watcher:
         self._begun = time.time()
         self._saved = Saved(save) if save is not None else None
         self._saved_at = 0.0
-        self._stopped = False
         self._over = threading.Event()
         self._looking = threading.Lock()
         self._state: dict[str, Any] = {}
@@ -100,12 +99,11 @@ class Watcher:
             return "failed"
         if active:
             return "running"
-        return "stopped" if self._stopped else "done"
+        return "stopped" if any(each.run.stopped for each in self.watched) else "done"
 
-    def settle(self, stopped: bool = False) -> None:
-        """Look one last time, and no more; ``stopped``: the runs were ended before their end."""
+    def settle(self) -> None:
+        """Look one last time, and no more."""
         if not self._over.is_set():
             self._over.set()
             self._thread.join()
-            self._stopped = stopped
             self._look_again()

@@ -51,6 +51,10 @@ class Run(Protocol):
     def active(self) -> bool:
         """Whether it is still running."""
 
+    @property
+    def stopped(self) -> bool:
+        """Whether it was told to end before it did."""
+
     def stop(self) -> None:
         """End the run and wait for it."""
 

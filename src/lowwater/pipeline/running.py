@@ -121,10 +121,10 @@ class Running:
     def _live(self) -> bool:
         return self._options.real_time or any(each.query.live for each in self._started)
 
-    def settle(self, stopped: bool) -> None:
+    def settle(self) -> None:
         """Take a last look, which a page goes on showing."""
         if self._watching is not None:
-            self._watching.settle(stopped)
+            self._watching.settle()
 
     def _run_options(
         self, query: PlannedQuery, sink: object, side: object, session: object

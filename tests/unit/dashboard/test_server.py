@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -118,8 +119,13 @@ def test_a_port_that_is_taken_is_refused_if_it_was_asked_for_and_passed_over_if_
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
+        door = lw.push({"ts": pl.Int64})
         with pytest.raises(OptionError, match="cannot be served"):
-            query.run(dashboard=lw.dashboard(port=taken.getsockname()[1]))
+            lw.stream(door, name="door", time="ts").run(
+                dashboard=lw.dashboard(port=taken.getsockname()[1])
+            )
+        names = [each.name for each in threading.enumerate()]
+        assert "lowwater" not in names  # the run that nobody can reach does not go on
     first, second = query.run(dashboard=True), query.run(dashboard=True)
     try:
         assert first.dashboard.url != second.dashboard.url

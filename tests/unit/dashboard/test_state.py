@@ -190,7 +190,6 @@ def test_a_watcher_looks_one_last_time_and_saves_the_end(tmp_path):
     door.close()
     run.await_termination()
     watcher.settle()
-    watcher.settle(stopped=True)  # once is enough
     assert (watcher.state["outcome"], watcher.state["live"]) == ("done", False)
     state, history = read_saved(tmp_path)
     assert state["queries"] == watcher.state["queries"]
@@ -210,3 +209,19 @@ def test_a_run_that_cannot_be_looked_at_any_more_is_shown_as_it_was(tmp_path):
     watcher.settle()
     assert "could not be looked at: IsADirectoryError" in watcher.state["error"]
     assert watcher.state["queries"][0]["rows_in"] == 2
+
+
+def test_a_run_that_is_stopped_says_so_and_one_that_had_ended_does_not():
+    door = lw.push({"ts": pl.Int64})
+    for query, outcome in (
+        (lw.stream(door, name="door", time="ts"), "stopped"),
+        (lw.stream(pl.DataFrame({"ts": [1, 2]}), name="s", time="ts"), "done"),
+    ):
+        run = query.run()
+        watched = Watched("1", "query", "kept", compile_plan(query.node), run, True)
+        watcher = Watcher("test", "embedded", [watched])
+        if outcome == "done":
+            run.await_termination()
+        run.stop()
+        watcher.settle()
+        assert watcher.state["outcome"] == outcome

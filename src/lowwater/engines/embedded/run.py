@@ -28,6 +28,7 @@ class EmbeddedRun:
     def __init__(self, engine: EmbeddedEngine, sink: object):
         self._engine, self._sink = engine, sink
         self._error: BaseException | None = None
+        self._stopped = False
         self._thread = threading.Thread(target=self._work, name="lowwater", daemon=True)
 
     def _work(self) -> None:
@@ -57,8 +58,14 @@ class EmbeddedRun:
         """Whether it is still running."""
         return self._thread.is_alive()
 
+    @property
+    def stopped(self) -> bool:
+        """Whether it was told to end before it did."""
+        return self._stopped
+
     def stop(self) -> None:
         """End the run and wait for it (a sink, which runs inside it, cannot wait)."""
+        self._stopped |= self.active
         self._engine.stop()
         if threading.current_thread() is not self._thread:
             self._thread.join()

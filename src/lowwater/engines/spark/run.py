@@ -73,7 +73,7 @@ class SparkRun:
         self._last = LastRows(options.keep_last)
         self._query: Any = None
         self._error: BaseException | None = None
-        self._stopping = False
+        self._stopping = self._stopped = False
         self._noted: set[str] = set()
         self._gathering = threading.Lock()
         self._thread = threading.Thread(target=self._watch, name="lowwater", daemon=True)
@@ -202,8 +202,14 @@ class SparkRun:
         """Whether it is still running."""
         return self._thread.is_alive()
 
+    @property
+    def stopped(self) -> bool:
+        """Whether it was told to end before it did."""
+        return self._stopped
+
     def stop(self) -> None:
         """End the run and wait for it."""
+        self._stopped |= self.active
         self._stopping = True
         if self._query is not None:
             self._query.stop()
