@@ -49,8 +49,8 @@ class Queueing(Kernel):
         self._ending = False
 
     def _arrivals(self, chunk: Chunk) -> Numbers:
-        """When rows came, by the clock."""
-        if self._arrival is None:
+        """When rows came, by the clock; a batch that goes by it has just read them."""
+        if self._arrival is None or (self.in_batches and not self.unhurried):
             return np.full(chunk.height, self._now(), np.int64)
         return clock_times(chunk[self._arrival]) + self.shift
 

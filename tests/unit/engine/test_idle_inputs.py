@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 
 import lowwater as lw
+from tests.support.local_spark import LocalSpark, Unordered
 from tests.unit.engine.scenes import SECOND, log, merged, stamped
 from tests.unit.running import finished
 
@@ -240,3 +241,17 @@ def test_a_silent_input_holds_no_ordered_results_back(order: Any, how: Any) -> N
     assert longest() >= 99 * SECOND
     asked = longest(idle=lw.on_demand("2 s"))
     assert asked <= (2 if how == "inner" else 3) * SECOND
+
+
+@pytest.mark.parametrize("kind", [{"channel": "k", "channels": [1, 2]}, {"groups": "k"}])
+def test_in_batches_a_silent_channel_is_stamped_while_others_send(kind):
+    rows = pl.DataFrame({"ts": [1, 2, 1, 1, 3, 4, 5, 6], "k": [1, 1, 2, 2, 1, 1, 1, 1]})
+    source = Unordered(rows, [4, 2, 2])  # channel 2 is in the first batch alone
+    idle = lw.on_demand(skew="0 seconds")
+    stream = lw.stream(source, name="s", time="ts", idle=idle, **kind)
+    local = LocalSpark(stream.window("1 second").agg(n="count(*)"), seed=1)
+    local._schedule.random = lambda: 0.0  # rows and a tick in every batch
+    local.results()
+    first, *later, _ = [sorted(each["window_start"].to_list()) for each in local.answers]
+    assert first == []
+    assert later == [[1, 2, 3], [4, 5]]

@@ -76,6 +76,19 @@ def test_what_a_row_costs_is_learned_from_the_batches_before_alone():
     assert len(one.batch(None)) == 100 > len(two.batch(None))
 
 
+@pytest.mark.parametrize("unhurried", [False, True])
+def test_batches_by_the_clock_take_rows_as_come_when_read_and_others_as_the_log_says(unhurried):
+    """The arrivals of a log that is played again are not the clock's."""
+    clock = 1_700_000_000 * SECOND
+    schema = {**SCHEMA, "at": pl.Datetime("us")}
+    by = updates_of("key")
+    queue = UpdateQueue(MemoryStore(), by, schema, {"ts": TICKS}, lambda: clock, arrival="at")
+    queue.in_batches, queue.unhurried = True, unhurried
+    log = rows((1, 1, 1), (2, 2, 2)).with_columns(at=pl.lit(7).cast(pl.Datetime("us")))
+    arrived = queue._arrivals(log).tolist()
+    assert arrived == ([7_000] * 2 if unhurried else [clock] * 2)
+
+
 def test_without_a_budget_batches_are_as_long_as_keeps_answers_freshest():
     pace = Pace()
     pace.begin(0)

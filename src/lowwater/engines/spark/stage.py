@@ -382,8 +382,8 @@ class Bucket:
             intake = self._intakes[source.index]
             if isinstance(source.spec.punctuate, Timer):
                 self._graph.push(source.index, intake.promises())
-            # Rows of a batch are of some groups; the others may be silent all the same.
-            silent = not self._rows[source.index] or bool(source.spec.groups)
+            # Rows of a batch are of some channels; the others may be silent all the same.
+            silent = not self._rows[source.index] or bool(source.spec.key_columns)
             quiet = silent or source.spec.stamp == "internal"
             if isinstance(source.spec.idle, OnDemand | Heartbeat) and quiet:
                 for attribute in source.spec.contracts:
