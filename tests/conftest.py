@@ -65,6 +65,7 @@ ONE_IN = 40
 """Of the conformance suite on Spark, so many are left out for each that is run, unless in full."""
 
 
+@pytest.hookimpl(tryfirst=True)  # groups have to be known when tests are dealt out
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Tests that share the session run in one process; those that start Spark apart, in another."""
     kept, left_out, seen = [], [], 0
