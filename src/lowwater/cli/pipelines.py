@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 import typer
 from rich.markup import escape
 
-from lowwater.cli.app import failure, out, wrong_use
+from lowwater.cli.app import err, failure, out, wrong_use
 from lowwater.errors import (
     ExpressionError,
     LowwaterError,
@@ -55,6 +55,7 @@ Host = Annotated[
     str | None,
     typer.Option("--dashboard-host", metavar="ADDRESS", help="127.0.0.1, if none."),
 ]
+OPEN = "[yellow]warning:[/yellow] other machines can read it; no password"
 Output = Annotated[
     Path | None,
     typer.Option(
@@ -135,7 +136,7 @@ def run(
         if running.url is not None:
             screen.say(f"dashboard: {running.url}")
             if page is not None and not page.local:
-                screen.say("[yellow]warning:[/yellow] other machines can read it; no password")
+                screen.say(OPEN)
         _watch(running, screen, _teller(screen, loaded, quiet, json), stopping.wanted)
 
 
@@ -208,6 +209,8 @@ def dashboard(
         except LowwaterError as error:
             raise wrong_use(error) from error
         out().print(f"dashboard: {page.url}")
+        if not options.local:
+            err().print(OPEN)
         stopping.wanted.wait()
         page.close()
 

@@ -291,7 +291,8 @@ class SparkRun:
         if self._query is None:
             raise StreamError("the run has not been started")
         self._gather()
-        return self._reports.metrics()
+        with self._gathering:  # the next batch may be told of meanwhile
+            return self._reports.metrics()
 
 
 def _kept(options: RunOptions) -> Path:
