@@ -60,6 +60,8 @@ ONLY_IN_FULL = (
     "test_machine_without_java_runs_a_stateful_query",
     "test_example_shows_what_it_says_on_spark[fresh_ticker]",
     "test_example_shows_what_it_says_on_spark[stalled_device]",
+    "test_example_shows_what_it_says_on_spark[session_matching]",
+    "test_example_shows_what_it_says_on_spark[packet_monitoring]",
 )
 ONE_IN = 40
 """Of the conformance suite on Spark, so many are left out for each that is run, unless in full."""
