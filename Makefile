@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test soak demo docs claims bench format clean
+.PHONY: help setup test deep soak demo docs claims bench format clean
 
 help: ## Show this list
 	@echo "lowwater: continuous queries over streams that arrive out of order"
@@ -37,9 +37,18 @@ test: setup ## Check style, types and layers, then run all tests and documentati
 	@echo "== tests: pytest"
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup
 
-soak: setup ## Kill runs on Spark again and again, and run every query on it (make soak ROUNDS=10)
+SEED ?= $(shell printf '%d' 0x$$(git rev-parse --short=7 HEAD 2> /dev/null || echo 1))
+
+deep: setup ## Run the longer tests: every case on Spark, properties on new examples (make deep SEED=7)
+	@echo "== deep: properties on examples drawn from seed $(SEED)"
+	@LOWWATER_HYPOTHESIS=deep $(BIN)/python -m pytest -n 2 --dist loadgroup \
+		--hypothesis-seed=$(SEED) tests/properties
+	@echo "== deep: every case and every example on Spark"
+	@LOWWATER_FULL=1 $(BIN)/python -m pytest -n 2 --dist loadgroup \
+		tests/conformance tests/spark tests/test_examples.py
+
+soak: setup ## Kill runs on Spark again and again (make soak ROUNDS=10)
 	@LOWWATER_SOAK=$(or $(ROUNDS),10) $(BIN)/python -m pytest tests/spark/test_kills.py -v
-	@LOWWATER_FULL=1 $(BIN)/python -m pytest -n 2 --dist loadgroup tests/conformance tests/spark tests/test_examples.py
 
 demo: setup ## Three packet streams on Spark, in real time, next to Spark's own watermarks
 	@$(BIN)/python examples/packets_on_spark.py

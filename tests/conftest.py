@@ -1,4 +1,5 @@
-"""Hypothesis profiles, chosen by LOWWATER_HYPOTHESIS=quick|thorough|noshrink; one Spark session."""
+"""Hypothesis profiles, chosen by LOWWATER_HYPOTHESIS=quick|deep|thorough|noshrink, and one Spark
+session."""
 
 from __future__ import annotations
 
@@ -21,6 +22,9 @@ settings.register_profile(
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+settings.register_profile(
+    "deep", settings.get_profile("quick"), max_examples=60, derandomize=False, database=None
 )
 settings.register_profile("thorough", settings.get_profile("quick"), max_examples=400)
 settings.register_profile(
@@ -64,7 +68,9 @@ ONLY_IN_FULL = (
     "test_example_shows_what_it_says_on_spark[packet_monitoring]",
 )
 ONE_IN = 40
-"""Of the conformance suite on Spark, so many are left out for each that is run, unless in full."""
+"""Of the conformance cases on Spark, one in so many is run, unless ``LOWWATER_FULL`` is set."""
+OF = int(os.environ.get("LOWWATER_SAMPLE", "0"))
+"""Number of the sample that is run: a number that changes rotates through the cases."""
 
 
 @pytest.hookimpl(tryfirst=True)  # groups have to be known when tests are dealt out
@@ -80,7 +86,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         alone = any(name in item.nodeid for name in ONLY_IN_FULL)
         sampled = on_spark and "tests/conformance/" in item.nodeid
         seen += sampled
-        if not FULL and (alone or (sampled and seen % ONE_IN)):
+        if not FULL and (alone or (sampled and (seen + OF) % ONE_IN)):
             left_out.append(item)
         else:
             kept.append(item)

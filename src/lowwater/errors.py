@@ -23,9 +23,17 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
 
+HIDDEN = "the terminal has the message, and this page with --show-rows"
+"""Follows what is left of an error whose message may hold values of rows."""
+
 
 class LowwaterError(Exception):
     """Base of all errors raised on purpose by this package."""
+
+    @property
+    def without_rows(self) -> str:
+        """The message without values of rows, for places where rows must not be shown."""
+        return str(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_rebuild, (type(self), self.args, self.__dict__))
@@ -63,6 +71,11 @@ class OptionError(QueryError):
 class StreamError(LowwaterError):
     """Something went wrong while rows were flowing."""
 
+    @property
+    def without_rows(self) -> str:
+        """The kind of error; a message about rows may hold their values."""
+        return f"{type(self).__name__}; {HIDDEN}"
+
 
 class BrokenPromise(StreamError):
     """A row or a producer's mark contradicts a promise that was already made."""
@@ -70,6 +83,11 @@ class BrokenPromise(StreamError):
     def __init__(self, message: str, *, stream: str, channel: object, time: object, mark: object):
         self.stream, self.channel, self.time, self.mark = stream, channel, time, mark
         super().__init__(message)
+
+    @property
+    def without_rows(self) -> str:
+        """The stream whose promise was broken."""
+        return f"a row or mark of stream {self.stream!r} broke a promise; {HIDDEN}"
 
 
 class BadInput(StreamError):
@@ -80,13 +98,23 @@ class OperatorError(StreamError):
     """An operator failed; the original error is the cause."""
 
     def __init__(self, operator: str, cause: BaseException):
-        self.operator = operator
+        self.operator, self.cause = operator, type(cause).__name__
         said = " ".join(str(cause).split("\n\n")[0].split())  # advice to programmers follows
-        super().__init__(f"{operator} failed: {type(cause).__name__}: {said}")
+        super().__init__(f"{operator} failed: {self.cause}: {said}")
+
+    @property
+    def without_rows(self) -> str:
+        """The operator and the class of its error."""
+        return f"{self.operator} failed: {self.cause}; {HIDDEN}"
 
 
 class CheckpointError(StreamError):
     """A run cannot go on from its checkpoint; the message says why and what can be done."""
+
+    @property
+    def without_rows(self) -> str:
+        """The message: it is about files and plans, not rows."""
+        return str(self)
 
 
 class StateError(StreamError):
@@ -96,9 +124,23 @@ class StateError(StreamError):
 class SinkError(LowwaterError):
     """Results could not be handed over to where they should go."""
 
+    @property
+    def without_rows(self) -> str:
+        """The kind of error; a sink's own message may hold values of rows."""
+        return f"results could not be written; {HIDDEN}"
+
 
 class StreamWarning(UserWarning):
     """Something about a stream that a person should look at; its rows were handled by rule."""
+
+
+def message_of(error: BaseException, rows: bool) -> str:
+    """The message of an error; without values of rows unless ``rows``."""
+    if rows:
+        return str(error)
+    if isinstance(error, LowwaterError):
+        return error.without_rows
+    return f"{type(error).__name__}; {HIDDEN}"
 
 
 def unknown_name(what: str, name: str, known: Iterable[str]) -> str:

@@ -157,7 +157,7 @@ def thrice(q: Query, r: Query, draw: Any) -> Query:
         )
     )
     rows = lw.join([q.stream, r.stream, r.stream], on=[on], within=window)
-    key = draw(st.sampled_from(sorted(columns)))
+    key = draw(st.sampled_from(sorted(columns.keys() & set(rows.columns))))
     return Query(
         rows.select("ts", k=key, v="v_3"),
         f"""SELECT a.ts, {columns[key]} AS k, c.v FROM ({q.sql}) a, ({r.sql}) b, ({r.sql}) c

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import zipfile
 from pathlib import Path
 
@@ -254,8 +255,8 @@ def test_cache_that_cannot_be_written_is_replaced_by_a_temporary_one(monkeypatch
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     assert jvm._cache.__wrapped__() == tmp_path / "cache" / "lowwater"
     monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null")
-    monkeypatch.setattr(jvm.tempfile, "mkdtemp", lambda prefix: str(tmp_path / prefix))
-    assert jvm._cache.__wrapped__() == tmp_path / "lowwater-"
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert jvm._cache.__wrapped__().parent == tmp_path
 
 
 def test_environment_is_put_back(monkeypatch):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from rich.console import Console
 
 from lowwater.bench.spark_data import Flow, link_files, write_files
 from lowwater.bench.spark_side import Ran, Side, read_files, run_side, session
+from lowwater.engines.scratch import scratch_folder
 
 Row = dict[str, Any]
 
@@ -73,7 +73,7 @@ def _windows(results: pl.DataFrame) -> int:
 @contextmanager
 def workspace() -> Iterator[Path]:
     """A folder for files that nobody needs afterwards."""
-    folder = Path(tempfile.mkdtemp(prefix="lowwater-bench-"))
+    folder = scratch_folder("bench")
     try:
         yield folder
     finally:

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 
 import lowwater
+from lowwater.cli.text import escape
 
 FAILED, WRONG_USE = 1, 2
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import typer
-from rich.markup import escape
 
 from lowwater.cli.app import err, failure, out, wrong_use
+from lowwater.cli.text import escape
 from lowwater.errors import (
     ExpressionError,
     LowwaterError,

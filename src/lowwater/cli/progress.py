@@ -6,12 +6,12 @@ import time
 from typing import Protocol
 
 from rich.console import RenderableType
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
 from lowwater.cli.rows import json_line
 from lowwater.cli.screen import Screen
+from lowwater.cli.text import escape
 from lowwater.metrics import CompletenessMetrics
 from lowwater.metrics.spelling import length, moment, percent, size
 from lowwater.metrics.telling import UpdateProgress

@@ -12,9 +12,9 @@ from typing import Any
 
 import polars as pl
 from rich.console import Console
-from rich.markup import escape
 
 from lowwater.cli.screen import Screen
+from lowwater.cli.text import escape, visible
 from lowwater.stream.element import Chunk
 
 WIDEST = 40
@@ -30,7 +30,8 @@ class TableRows:
         self._screen, self._title = screen, title
         self._names = list(schema)
         self._right = [dtype.is_numeric() for dtype in schema.values()]
-        self._widths = [len(name) for name in self._names]
+        self._heads = [visible(name) for name in self._names]
+        self._widths = [len(name) for name in self._heads]
         self._most = WIDEST if screen.out.is_terminal else 10**6
 
     def write(self, chunk: Chunk) -> None:
@@ -62,7 +63,7 @@ class TableRows:
         if self._title is not None:
             console.print(f"[dim]{escape(self._title)}[/dim]", soft_wrap=True)
         self._screen.last = self
-        console.print(f"[bold]{escape(self._line(self._names))}[/bold]", soft_wrap=True)
+        console.print(f"[bold]{escape(self._line(self._heads))}[/bold]", soft_wrap=True)
         rule = GAP.join("─" * width for width in self._widths)
         console.print(f"[dim]{rule}[/dim]", soft_wrap=True)
 
@@ -127,7 +128,7 @@ def shown(value: Any) -> str:
         return f"{value:.10g}"
     if isinstance(value, Decimal):
         return f"{value:f}"
-    return " ".join(str(value).split())
+    return visible(" ".join(str(value).split()))
 
 
 def fitted(widths: Sequence[int], most: int) -> list[int]:

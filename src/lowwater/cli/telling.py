@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from rich.console import Console
-from rich.markup import escape
 
+from lowwater.cli.text import escape
 from lowwater.pipeline.load import DeclaredStream, Pipeline, PlannedQuery
 from lowwater.pipeline.targets import Target
 from lowwater.plan.expecting import Rates

@@ -8,6 +8,7 @@ from typing import Any
 
 from lowwater.dashboard.holding import Holder, holder, name_of, words
 from lowwater.dashboard.watched import Looked
+from lowwater.errors import message_of
 from lowwater.metrics import CHANNELS, OperatorMetrics, StreamMetrics
 from lowwater.metrics.histogram import Histogram
 from lowwater.metrics.lag import Mark
@@ -22,8 +23,8 @@ RESULT = "result"
 Plain = dict[str, Any]
 
 
-def query_state(looked: Looked) -> Plain:
-    """One query."""
+def query_state(looked: Looked, show_rows: bool = False) -> Plain:
+    """One query; values of rows are in it only if ``show_rows``."""
     watched, metrics = looked.watched, looked.metrics
     streams = [_stream(looked, each) for each in metrics.streams]
     error = watched.run.exception
@@ -32,7 +33,7 @@ def query_state(looked: Looked) -> Plain:
         "id": watched.id,
         "title": watched.title,
         "active": watched.run.active,
-        "error": None if error is None else str(error),
+        "error": None if error is None else message_of(error, show_rows),
         "words": [{"level": each.level, "text": each.text} for each in words(looked)],
         "rows_in": sum(each.rows for each in metrics.streams),
         "rows_out": metrics.rows_out,

@@ -12,6 +12,7 @@ from lowwater.dashboard.history import History, point_of
 from lowwater.dashboard.saving import Saved
 from lowwater.dashboard.state import query_state
 from lowwater.dashboard.watched import Looked, Watched
+from lowwater.errors import message_of
 
 EVERY = 1.0
 """Seconds between two looks."""
@@ -35,7 +36,7 @@ class Watcher:
     ):
         self.watched, self.history = tuple(watched), History()
         self._about = {"version": VERSION, "title": title, "engine": engine, "saved": None}
-        self._about["show_rows"] = show_rows
+        self._about["show_rows"] = self._show_rows = show_rows
         self._begun = time.time()
         self._saved = Saved(save) if save is not None else None
         self._saved_at = 0.0
@@ -69,14 +70,17 @@ class Watcher:
         try:
             self.look()
         except Exception as error:
-            said = f"the run could not be looked at: {type(error).__name__}: {error}"
+            said = f"the run could not be looked at: {message_of(error, self._show_rows)}"
             self._state = self._state | {"error": said}
 
     def look(self) -> None:
         """Look now."""
         with self._looking:
             active, now = self._active, time.time()
-            queries = [query_state(Looked(each, each.run.metrics(), now)) for each in self.watched]
+            queries = [
+                query_state(Looked(each, each.run.metrics(), now), self._show_rows)
+                for each in self.watched
+            ]
             self._state = self._about | {
                 "live": active,
                 "outcome": self._outcome(active),

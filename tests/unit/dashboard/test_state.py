@@ -225,3 +225,31 @@ def test_a_run_that_is_stopped_says_so_and_one_that_had_ended_does_not():
         run.stop()
         watcher.settle()
         assert watcher.state["outcome"] == outcome
+
+
+SECRET = "4111-1111"
+
+
+def failing(frame: pl.DataFrame) -> pl.DataFrame:
+    raise ValueError(f"cannot read {frame['host'][0]}")
+
+
+def refusing_sink(table: object) -> None:
+    raise ValueError(f"cannot write {table}")
+
+
+@pytest.mark.parametrize("show_rows", [False, True])
+@pytest.mark.parametrize("way", ["operator", "late", "sink"])
+def test_values_of_rows_in_an_error_are_told_only_where_rows_may_be_shown(way, show_rows):
+    rows = pl.DataFrame({"ts": [5, 1], "host": [SECRET, SECRET]})
+    late = "fail" if way == "late" else "drop"
+    stream = lw.stream(rows, name="a", time="ts", late=late, channel="host")
+    query = stream.apply(failing) if way == "operator" else stream
+    run = query.run(sink=refusing_sink if way == "sink" else None)
+    with pytest.raises(lw.LowwaterError, match=SECRET):
+        run.await_termination()
+    watched = Watched("1", "query", "kept", compile_plan(query.node), run, False)
+    watcher = Watcher("p", "embedded", [watched], show_rows=show_rows)
+    watcher.settle()
+    assert (SECRET in json.dumps(watcher.state["error"])) is show_rows
+    assert (SECRET in json.dumps(watcher.state["queries"][0]["error"])) is show_rows

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import io
 import shutil
-import tempfile
 import weakref
 import zlib
 from pathlib import Path
@@ -21,6 +20,7 @@ from typing import NamedTuple
 import polars as pl
 
 from lowwater.engines.embedded.clock import stopwatch
+from lowwater.engines.scratch import scratch_folder
 from lowwater.errors import StateError
 from lowwater.state.store import ChunkKey, MemoryStore
 from lowwater.stream.element import Chunk
@@ -115,7 +115,7 @@ class PagedStore(MemoryStore):
 
     def _home(self) -> Path:
         if self._folder is None:
-            self._folder = Path(tempfile.mkdtemp(prefix="lowwater-pages-", dir=self._parent))
+            self._folder = scratch_folder("pages", self._parent)
             self._end = weakref.finalize(self, shutil.rmtree, self._folder, True)
         return self._folder
 

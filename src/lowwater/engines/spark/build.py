@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
-import shutil
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -18,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lowwater.engines.run import RunOptions
+from lowwater.engines.scratch import scratch_folder
 from lowwater.engines.spark import clock_source, replay_source
 from lowwater.engines.spark.late import LateFolder, late_folder
 from lowwater.engines.spark.listening import ANSWERS, METRICS, WishListener
@@ -93,8 +91,7 @@ def _built(
     live = _live(plan, options)
     buckets = options.buckets or _parallelism(spark)
     _fit_partitions(spark, buckets)
-    folder = Path(tempfile.mkdtemp(prefix="lowwater-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    folder = scratch_folder("query")
     late = late or late_folder(options.late_sink)
     asks = folder / "asks"
     asks.mkdir()

@@ -16,6 +16,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
+from lowwater.engines.scratch import scratch_folder
 from lowwater.engines.spark import INSTALL
 from lowwater.errors import OptionError
 
@@ -167,4 +168,4 @@ def _cache() -> Path:
         with tempfile.TemporaryFile(dir=folder):
             return folder
     except OSError:
-        return Path(tempfile.mkdtemp(prefix="lowwater-"))
+        return scratch_folder("java")

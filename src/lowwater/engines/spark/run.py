@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import atexit
 import contextlib
-import shutil
-import tempfile
 import threading
 import warnings
 from collections.abc import Callable
@@ -17,6 +14,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from lowwater.engines.run import RunOptions, Shown
+from lowwater.engines.scratch import scratch_folder
 from lowwater.engines.spark import cache, hints
 from lowwater.engines.spark.build import Built, build
 from lowwater.engines.spark.late import folder_of, last_refused, late_folder, read_refused
@@ -299,9 +297,7 @@ def _kept(options: RunOptions) -> Path:
     """The folder of a run: its checkpoint's, or one that goes with this process."""
     if options.checkpoint is not None:
         return Path(str(options.checkpoint)).absolute()
-    folder = Path(tempfile.mkdtemp(prefix="lowwater-run-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
+    return scratch_folder("run")
 
 
 def _writing(writer: Any, folder: Folder) -> Any:

@@ -14,7 +14,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import zipfile
 from functools import cache
 from pathlib import Path
@@ -24,6 +23,7 @@ from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
+from lowwater.engines.scratch import scratch_folder
 from lowwater.engines.spark import check_spark_version, jvm, require_spark
 from lowwater.errors import OptionError
 
@@ -127,8 +127,7 @@ _shipped: set[str] = set()
 def package_archive() -> Path:
     """The installed package as a zip: the same bytes for the same code."""
     package = Path(__file__).resolve().parents[2]
-    folder = Path(tempfile.mkdtemp(prefix="lowwater-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    folder = scratch_folder("package")
     archive = folder / "lowwater.zip"
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as target:
         for path in sorted(package.rglob("*")):
