@@ -948,6 +948,16 @@ def stamped_on_entry(w: World) -> lw.Stream:
     return w.unstamped.window("1 hour").group_by("k").agg(n="count(*)").select("k", "n")
 
 
+@case(
+    """SELECT make_timestamp(floor("at" / 10)::BIGINT * 10000000) AS ws, k, count(*)
+       FROM unstamped GROUP BY ALL""",
+    chunk_rows=40,
+)
+def stamped_with_their_arrival(w: World) -> lw.Stream:
+    counted = w.unstamped.window("10 seconds").group_by("k").agg(n="count(*)")
+    return counted.select("window_start", "k", "n")
+
+
 @case("SELECT k, count(*) FROM latent GROUP BY k", chunk_rows=40)
 def stamped_where_a_time_is_needed(w: World) -> lw.Stream:
     return w.latent.window("1 hour").group_by("k").agg(n="count(*)").select("k", "n")

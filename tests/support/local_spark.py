@@ -35,7 +35,7 @@ from lowwater.engines.spark.planning import make_program
 from lowwater.engines.spark.program import Program, SourceProgram
 from lowwater.engines.spark.replay_source import Log, ReplayReader
 from lowwater.engines.spark.result import ResultStage
-from lowwater.engines.spark.source_stage import NOW, Reading, known
+from lowwater.engines.spark.source_stage import Reading, known
 from lowwater.engines.spark.stage import Bucket
 from lowwater.engines.spark.task import Task
 from lowwater.engines.spark.types import spark_type, taken_back
@@ -363,18 +363,14 @@ class _UnorderedFeed:
             marks = known(self._source, self._run, batch) if lucky else None
             reading = Reading(self._source, number, marks)
             for part in self._cut(rows, 1):
-                yield from reading.take(part)
+                yield from reading.take(part, clock(batch) if self._source.clocked else 0)
             yield from reading.close()
 
     def _parts(self, batch: int) -> list[pl.DataFrame]:
         """The rows of the batch in some order, as some tasks read them."""
         order = list(range(self._rows.height))
         self._chance.shuffle(order)
-        rows = self._rows[order]
-        if self._source.clocked:
-            now = pl.lit(clock(batch) // 1_000, dtype=pl.Int64).cast(pl.Datetime("us", "UTC"))
-            rows = rows.with_columns(now.alias(NOW))
-        return self._cut(rows, 2)
+        return self._cut(self._rows[order], 2)
 
     def _cut(self, rows: pl.DataFrame, most: int) -> list[pl.DataFrame]:
         cuts = [self._chance.randint(0, rows.height) for _ in range(self._chance.randint(0, most))]

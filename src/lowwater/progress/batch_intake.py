@@ -35,9 +35,9 @@ class BatchIntake(Intake):
         """The marks that hold now, for whoever reads the next batch."""
         return {attribute: tracker.left() for attribute, tracker in self._trackers.items()}
 
-    def conformed(self, chunk: Chunk, now: int) -> Chunk:
+    def conformed(self, chunk: Chunk, now: int, arrivals: Ticks | None = None) -> Chunk:
         """A chunk with the declared types, stamped if the stream says so."""
-        return conform(self.spec, chunk, now)
+        return conform(self.spec, chunk, now, arrivals)
 
     def digest(self, chunk: Chunk) -> Chunk | None:
         """What the rows of a conformed chunk say about progress; None if nothing."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from lowwater.errors import BadInput
 from lowwater.progress.contract import Punctuated
@@ -19,12 +20,18 @@ _MOST_SECONDS = 10**12
 _MOST_DAYS = 4_000_000
 
 
-def conform(spec: StreamSpec, chunk: Chunk, now: int) -> Chunk:
-    """The chunk with the declared columns and types; stamped with ``now`` if the stream says so."""
+def conform(
+    spec: StreamSpec, chunk: Chunk, now: int, arrivals: NDArray[np.int64] | None = None
+) -> Chunk:
+    """The chunk with the declared columns and types.
+
+    Rows of an internally stamped stream get the time at which they arrived: ``arrivals``, in
+    nanoseconds of the engine's clock, or ``now`` where the source has no arrival times.
+    """
     chunk = _typed(spec, chunk)
     if spec.stamp == "internal":
-        stamps = pl.Series(spec.time, np.full(chunk.height, now // 1_000)).cast(pl.Datetime("us"))
-        return chunk.hstack([stamps])
+        clock = np.full(chunk.height, now) if arrivals is None else arrivals
+        return chunk.hstack([pl.Series(spec.time, clock // 1_000).cast(pl.Datetime("us"))])
     if spec.stamp == "latent":
         return chunk
     changes = []

@@ -113,15 +113,22 @@ class Intake:
 
     # ---- rows ------------------------------------------------------------------------------
 
-    def take(self, chunk: Chunk, now: int) -> Taken:
-        """Let a chunk in; ``now`` is the engine's clock in nanoseconds."""
-        chunk = conform(self.spec, chunk, now)
+    def take(
+        self, chunk: Chunk, now: int, arrivals: Ticks | None = None, until: int | None = None
+    ) -> Taken:
+        """Let a chunk in; ``now`` is the engine's clock in nanoseconds.
+
+        ``arrivals`` are the clock times at which the rows arrived, where the source knows them.
+        Rows of an internally stamped stream still to come arrive at ``until`` or later; None
+        stands for ``now``.
+        """
+        chunk = conform(self.spec, chunk, now, arrivals)
         if self.spec.stamp == "external":
             rows = self._judged(chunk, now)
         else:  # a clock never goes back: nothing to judge
             rows = chunk
             for tracker in self._trackers.values():
-                tracker.promise_all(now // 1_000)
+                tracker.promise_all((now if until is None else until) // 1_000)
         promises = [] if self._held else self.promises()
         rows = self._number(rows)
         return Taken(rows, self._refusals.collected(), [*promises, *self._sequence_promise()])

@@ -18,6 +18,7 @@ import polars as pl
 
 from lowwater.errors import BadInput, OptionError, QueryError, unknown_name
 from lowwater.sources.faults import fault, no_text
+from lowwater.sources.source import AT_ONCE
 from lowwater.sources.text import (
     ZONED,
     as_declared,
@@ -160,9 +161,12 @@ class FilesReader:
         """Whether all files were read and no more are waited for."""
         return not self._files.live and not self._more
 
+    def arrivals(self) -> None:
+        """Rows arrive when they are read."""
+
     def due(self, rows: int = 1) -> int | None:
         """At once, if there is anything to read."""
-        return 0 if self._more else None
+        return AT_ONCE if self._more else None
 
     @property
     def _more(self) -> bool:

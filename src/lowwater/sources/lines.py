@@ -18,6 +18,7 @@ import polars as pl
 
 from lowwater.errors import BadInput, StreamError
 from lowwater.sources.faults import bad_object, bad_record, first_bad
+from lowwater.sources.source import AT_ONCE
 from lowwater.sources.text import as_declared, as_written, headed, read_objects, type_name
 from lowwater.stream.element import Chunk
 
@@ -90,10 +91,13 @@ class LinesReader:
         with self._changed:
             return self._closed and not self._lines and self._failure is None
 
+    def arrivals(self) -> None:
+        """Rows arrive when they are read."""
+
     def due(self, rows: int = 1) -> int | None:
         """At once, if there is a line."""
         with self._changed:
-            return 0 if self._lines or self._failure else None
+            return AT_ONCE if self._lines or self._failure else None
 
     def read(self, now: int, limit: int) -> Chunk | None:
         """The next lines as rows."""

@@ -11,6 +11,7 @@ import polars as pl
 import pyarrow as pa
 
 from lowwater.errors import BadInput, OptionError, StreamError, unknown_name
+from lowwater.sources.source import AT_ONCE
 from lowwater.stream.element import Chunk
 
 
@@ -124,10 +125,13 @@ class Push:
         with self._lock:
             return self._closed and not self._events
 
+    def arrivals(self) -> None:
+        """Rows arrive when they are read."""
+
     def due(self, rows: int = 1) -> int | None:
         """At once, if something is there."""
         with self._lock:
-            return 0 if self._events else None
+            return AT_ONCE if self._events else None
 
     def read(self, now: int, limit: int) -> Chunk | None:
         """The next rows pushed, unless a promise made before them has yet to be told."""

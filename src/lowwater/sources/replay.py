@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lowwater.errors import OptionError, QueryError, unknown_name
+from lowwater.sources.source import AT_ONCE
 from lowwater.stream.duration import SECOND
 from lowwater.stream.element import Chunk
 
@@ -76,6 +77,7 @@ class ReplayReader:
 
     def __init__(self, table: pl.DataFrame, times: NDArray[np.int64] | None):
         self._table, self._times, self._at = table, times, 0
+        self._read = slice(0, 0)
 
     def release(self) -> None:
         """A log does not mind."""
@@ -95,7 +97,7 @@ class ReplayReader:
         if self.ended:
             return None
         last = min(self._at + rows, self._table.height) - 1
-        return 0 if self._times is None else int(self._times[last])
+        return AT_ONCE if self._times is None else int(self._times[last])
 
     def read(self, now: int, limit: int) -> Chunk | None:
         """The next rows that have arrived."""
@@ -106,8 +108,12 @@ class ReplayReader:
         if last <= self._at:
             return None
         chunk = self._table.slice(self._at, last - self._at)
-        self._at = last
+        self._read, self._at = slice(self._at, last), last
         return chunk
+
+    def arrivals(self) -> NDArray[np.int64] | None:
+        """When the rows read last arrived, by the clock they are played by."""
+        return None if self._times is None else self._times[self._read]
 
     def told(self) -> list[tuple[str, object]]:
         """A log makes no promises beside its rows."""

@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Protocol
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from lowwater.stream.element import Chunk
+
+AT_ONCE = -(2**63)
+"""A clock time before all others: rows that are there and have no arrival times are due then.
+
+It is no time of a clock, so a row that arrived at 0 or before 1970 cannot be taken for such a one.
+"""
 
 
 class Reader(Protocol):
@@ -24,7 +32,13 @@ class Reader(Protocol):
         """Take note that nobody reads any more."""
 
     def due(self, rows: int = 1) -> int | None:
-        """The clock time by which so many rows (or all there are) have arrived; None if unknown."""
+        """The clock time, in nanoseconds, by which so many rows (or all there are) have arrived.
+
+        ``AT_ONCE`` if they are there and have no arrival times; None if unknown.
+        """
+
+    def arrivals(self) -> NDArray[np.int64] | None:
+        """The clock times, in nanoseconds, at which the rows read last arrived; None if unknown."""
 
     def read(self, now: int, limit: int) -> Chunk | None:
         """Up to ``limit`` rows that have arrived by ``now``, in arrival order."""

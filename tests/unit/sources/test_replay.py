@@ -12,6 +12,7 @@ import pytest
 
 import lowwater as lw
 from lowwater.sources.replay import clock_times
+from lowwater.sources.source import AT_ONCE
 
 LOG = pl.DataFrame({"at": [0.0, 1.0, 1.0, 2.5], "v": [1, 2, 3, 4]})
 
@@ -60,7 +61,7 @@ def test_the_limit_is_kept() -> None:
 
 
 def test_without_arrival_times_everything_is_there_at_once() -> None:
-    assert lw.replay(LOG).open().due(rows=4) == 0
+    assert lw.replay(LOG).open().due(rows=4) == AT_ONCE
 
 
 def test_each_opening_starts_from_the_first_row() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -67,9 +68,15 @@ class VirtualClock:
 
     real = False
 
-    def __init__(self, start: int = 0, charge: Charge = "nothing"):
-        self._now = start
+    def __init__(self, start: int | None = None, charge: Charge = "nothing"):
+        self._now = 0 if start is None else start
+        self._set = start is not None
         self._charge = charge
+
+    def begin(self, first: int) -> None:
+        """Start at the first arrival, which may be before 1970, unless the user set the start."""
+        self._now = max(self._now, first) if self._set else first
+        self._set = True
 
     @property
     def free(self) -> bool:
@@ -108,12 +115,24 @@ class WallClock:
     real = True
     free = False
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        time_of_day: Callable[[], int] = time.time_ns,
+        monotonic: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
         self._event = threading.Event()
+        self._monotonic = monotonic
+        self._anchor = time_of_day() - monotonic()
 
     def now(self) -> int:
-        """The time since 1970."""
-        return time.time_ns()
+        """Nanoseconds since 1970.
+
+        The time of day is read once, when the clock is made; from then on the monotonic clock
+        counts. So a time of day that is set forward and back again neither ends a silence early nor
+        makes one last for ever. It drifts from the time of day as far as the machine's clock is
+        corrected during the run.
+        """
+        return self._anchor + self._monotonic()
 
     def wait(self, until: int | None) -> None:
         """Sleep until a time or until woken."""

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from lowwater.engines.embedded.clock import Clock, stopwatch
+from lowwater.engines.embedded.clock import Clock, VirtualClock, stopwatch
 from lowwater.engines.embedded.feed import Feed
 from lowwater.engines.embedded.graph import Stage, Totals
 from lowwater.errors import LowwaterError, SinkError, StreamWarning
@@ -26,6 +26,7 @@ from lowwater.operators.kernel import Ask, Kernel
 from lowwater.plan.physical import PhysicalPlan
 from lowwater.sinks import LastRows, Sink, complete
 from lowwater.sources.replay import clock_times
+from lowwater.sources.source import AT_ONCE
 from lowwater.stream.duration import SECOND
 from lowwater.stream.element import Chunk, Element
 
@@ -136,16 +137,17 @@ class EmbeddedEngine:
     def _turn(self, feeds: list[Feed]) -> None:
         while not self._stopped:
             busy = self._fire(feeds) | (self._may_read(feeds) and self._serve(feeds))
-            wake = self._enable()
-            if busy or wake == 0 or self._work_on_queues():
+            wakes: list[int] = []
+            if self._enable(wakes) or busy or self._work_on_queues():
                 continue
             if all(feed.ended for feed in feeds):
                 break
-            self._wait(feeds, wake)
+            self._wait(feeds, wakes)
 
     def _start_clock(self, feeds: list[Feed]) -> None:
         """A virtual clock starts at the first arrival; on a real one the first arrival is now."""
-        first = min((due for feed in feeds if (due := feed.due())), default=None)
+        dues = [due for feed in feeds if (due := feed.due()) is not None]
+        first = min((due for due in dues if due != AT_ONCE), default=None)
         if first is None:
             return
         if self._clock.real:
@@ -154,6 +156,8 @@ class EmbeddedEngine:
                 feed.reader.begin(self._clock.now(), first)
             for stage in self._queues:
                 stage.kernel.shift = self._shift
+        elif isinstance(self._clock, VirtualClock):
+            self._clock.begin(first)
         else:
             self._clock.wait(first)
 
@@ -222,15 +226,14 @@ class EmbeddedEngine:
                 fired = True
         return fired
 
-    def _wait(self, feeds: list[Feed], wake: int | None) -> None:
+    def _wait(self, feeds: list[Feed], wakes: list[int]) -> None:
         tick = self._pace.tick
         rows = self._pace.chunk_rows if tick is None else 1
         times = [due for feed in feeds if (due := feed.due(rows)) is not None]
         if tick:
-            times = [-(-time // tick) * tick for time in times]
+            times = [time if time == AT_ONCE else -(-time // tick) * tick for time in times]
         times += [timer for feed in feeds if (timer := feed.next_timer()) is not None]
-        if wake is not None:
-            times.append(wake)
+        times += wakes
         before = self._clock.now()
         waiting = [stage for stage in self._stages.values() if stage.kernel.asks()]
         self._clock.wait(min(times, default=None))
@@ -267,13 +270,15 @@ class EmbeddedEngine:
 
     # ---- enabling timestamps ---------------------------------------------------------------
 
-    def _enable(self) -> int | None:
-        """Ask the sources that operators wait for; 0 if one answered, else when one could."""
+    def _enable(self, wakes: list[int]) -> bool:
+        """Ask the sources that operators wait for; whether one answered.
+
+        If none did, ``wakes`` gets the clock times at which one could.
+        """
         if not any(feed.on_demand for feed in self._feeds.values()):
-            return None
+            return False
         begun = stopwatch()
         now = self._clock.now()
-        wake: int | None = None
         for stage in reversed(self._stages.values()):
             for ask in stage.kernel.asks():
                 for feed, attribute, mark in self._backtrack(stage.operator.inputs, ask):
@@ -284,11 +289,11 @@ class EmbeddedEngine:
                         self._read_at = now
                         self._clock.worked(stopwatch() - begun)
                         self._depth_first(feed)
-                        return 0
+                        return True
                     when = feed.intake.when(attribute, mark, now)
                     if when is not None and when > now:
-                        wake = when if wake is None else min(wake, when)
-        return wake
+                        wakes.append(when)
+        return False
 
     def _backtrack(self, inputs: tuple[int, ...], ask: Ask) -> Iterator[tuple[Feed, str, int]]:
         """From an operator's wish to the sources it depends on."""
@@ -356,7 +361,7 @@ class EmbeddedEngine:
 
     def metrics(self) -> RunMetrics:
         """What happened so far."""
-        now = self._ended_at or self._clock.now()
+        now = self._clock.now() if self._ended_at is None else self._ended_at
         elapsed = now - self._begun
         totals = self._totals
         return RunMetrics(

@@ -23,6 +23,7 @@ from lowwater.progress.contract import Heartbeat, OnDemand, Timer
 from lowwater.progress.describe import Demand
 from lowwater.progress.intake import Intake
 from lowwater.progress.standing import Channels
+from lowwater.sources.source import AT_ONCE
 from lowwater.stream.duration import nanoseconds
 from lowwater.stream.element import BEGINNING, Chunk, Element, End
 from lowwater.stream.time_domain import TimeDomain
@@ -69,7 +70,7 @@ class Feed:
         """When so many rows, or the end, are there to be read; None if nobody knows."""
         if self.ended:
             return None
-        return 0 if self.reader.ended else self.reader.due(rows)
+        return AT_ONCE if self.reader.ended else self.reader.due(rows)
 
     def next_timer(self) -> int | None:
         """When a timer of this source fires next."""
@@ -81,7 +82,9 @@ class Feed:
         """Read what is there and push it."""
         chunk = self.reader.read(now, limit)
         if chunk is not None and chunk.height:
-            taken = self.intake.take(chunk, now)
+            due = self.due()
+            until = now if due is None or due == AT_ONCE else min(due, now)
+            taken = self.intake.take(chunk, now, self.reader.arrivals(), until)
             self.rows += chunk.height
             if taken.refused is not None:
                 self._refuse(self.spec.name, taken.refused)
@@ -115,7 +118,7 @@ class Feed:
             self._next_timer = _after(self._next_timer, self._period, now)
         if self._next_beat is not None and self._beat and self._next_beat <= now:
             # A source whose rows are there to be read is not idle, and they may be below a beat.
-            due = None if self.spec.stamp == "internal" else self.due()
+            due = self.due()
             idle = due is None or due > now
             if not idle and self.spec.groups:
                 return  # the rows are of some groups; the beat for the others comes after them

@@ -40,7 +40,7 @@ from lowwater.engines.spark.message import (
 )
 from lowwater.engines.spark.outgoing import deliver, tell
 from lowwater.engines.spark.program import SourceProgram
-from lowwater.engines.spark.source_stage import NOW, Reading
+from lowwater.engines.spark.source_stage import Reading
 from lowwater.engines.spark.task import begin_task, end_quietly
 from lowwater.engines.spark.trouble import carrying
 from lowwater.errors import StreamWarning
@@ -77,6 +77,8 @@ class Share:
     refused: bytes
     at: int
     judged: bool
+    arrivals: NDArray[np.int64] | None = None
+    """When each row arrived by the clock that the log is played by, if it is played by one."""
 
 
 class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -142,7 +144,8 @@ class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ended = row >= total
         if row <= start["row"] and not ended:
             return start
-        return {"step": start["step"] + 1, "row": row, "at": now, "ended": ended}
+        step = start["step"] + 1
+        return {"step": step, "row": row, "at": now, "ended": ended, "begun": self._begun}
 
     # ---- planning --------------------------------------------------------------------------
 
@@ -164,7 +167,12 @@ class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _live(self, start: dict[str, Any], end: dict[str, Any]) -> list[Share]:
         rows = self._rows(start["row"], end["row"])
         over: tuple[Element, ...] = (End(),) if end["ended"] else ()
-        return [Share(0, packed(rows), over, b"", end["at"], False)]
+        arrivals = self._log.times
+        if arrivals is not None and len(arrivals):
+            begun = end.get("begun")
+            shift = 0 if begun is None else begun - arrivals[0]
+            arrivals = arrivals[start["row"] : end["row"]] + shift
+        return [Share(0, packed(rows), over, b"", end["at"], False, arrivals)]
 
     def _judged(self, start: dict[str, Any], end: dict[str, Any]) -> list[Share]:
         if self._intake is None or self._at > start["row"]:
@@ -199,7 +207,9 @@ class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         before = {(x.channel, x.reason): x for x in self._intake.account.lines()}
         with warnings.catch_warnings(record=True) as noticed:
             warnings.simplefilter("always")
-            taken = self._intake.take(self._rows(self._at, until), self._arrived(until))
+            times = self._log.times
+            arrivals = None if times is None else times[self._at : until]
+            taken = self._intake.take(self._rows(self._at, until), self._arrived(until), arrivals)
         self._at = until
         lines = [
             line
@@ -233,10 +243,7 @@ class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 yield from deliver(rows, delivery, share.number, share.at, tried)
         else:
             reading = Reading(source, share.number, None)
-            if source.clocked:
-                stamp = pl.lit(share.at // 1_000, dtype=pl.Int64).cast(pl.Datetime("us", "UTC"))
-                rows = rows.with_columns(stamp.alias(NOW))
-            yield from reading.take(rows)
+            yield from reading.take(rows, share.at if source.clocked else 0, share.arrivals)
             yield from reading.close()
         if share.elements or (source.spec.stamp == "latent" and share.number == 0):
             for delivery in source.deliveries:

@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from lowwater.engines.spark import hints
 from lowwater.engines.spark.message import Account, Kind, Message, as_batch, packed, pickled
@@ -42,7 +44,8 @@ class SourceStage:
         task = current_task()
         reading = Reading(self._source, task.partition, known(self._source, task.run, task.batch))
         for rows in _gathered(batches):
-            yield as_batch(reading.take(rows))
+            at = int(rows[NOW].dt.epoch("us")[0]) * 1_000 if self._source.clocked else 0
+            yield as_batch(reading.take(rows.drop(NOW, strict=False), at))
         yield as_batch(reading.close())
 
 
@@ -77,14 +80,19 @@ class Reading:
         self._at = 0
         self._rows = 0
 
-    def take(self, rows: Chunk) -> Iterator[Message]:
-        """Messages for some rows."""
+    def take(
+        self, rows: Chunk, at: int, arrivals: NDArray[np.int64] | None = None
+    ) -> Iterator[Message]:
+        """Messages for some rows.
+
+        ``at`` is the time of the batch in nanoseconds, 0 where the query does not go by the clock.
+        ``arrivals`` are the times at which the rows arrived, where they are known.
+        """
         source = self._source
-        if source.clocked and rows.height:
-            self._at = int(rows[NOW].dt.epoch("us")[0]) * 1_000
-            rows = rows.drop(NOW)
+        if rows.height:
+            self._at = at
         self._rows += rows.height
-        rows = self._intake.conformed(rows, self._at)
+        rows = self._intake.conformed(rows, self._at, arrivals)
         found = self._intake.digest(rows)
         if found is not None:
             self._digests.append(found)
