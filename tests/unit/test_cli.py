@@ -20,11 +20,12 @@ from typer.testing import CliRunner
 
 import lowwater
 from lowwater.cli import app
-from lowwater.cli.progress import picture, plain_line
+from lowwater.cli.progress import Said, picture, plain_line
 from lowwater.cli.rows import fitted, shown
 from lowwater.metrics import CompletenessMetrics
 from lowwater.metrics.spelling import length, moment, size
 from lowwater.pipeline.progress import PipelineProgress, QueryProgress, StreamProgress
+from lowwater.pipeline.running import Running
 from lowwater.plan.sql.dialect import STREAM_CLAUSES
 from tests.unit.pipeline.playing import SCHEMA, START, table, until, write
 from tests.unit.running import LONG
@@ -367,6 +368,34 @@ def test_nobody_reading_the_rows_ends_a_run_without_noise():
     assert process.returncode == 0, said
     assert "stopped after" in said
     assert "BrokenPipe" not in said
+
+
+def test_progress_that_cannot_be_shown_ends_no_run(monkeypatch):
+    class Broken(Said):
+        every = 0.0
+
+        def tell(self, progress):
+            raise IndexError("half a step")
+
+    whole, early = Running.wait, iter([True] * 3)
+    monkeypatch.setattr(
+        Running, "wait", lambda self, *_: not next(early, False) and whole(self, LONG)
+    )
+    monkeypatch.setattr("lowwater.cli.progress.Said", Broken)
+    done = lw("run", pipeline(STREAM, ALL))
+    assert done.stderr.count("progress could not be shown: IndexError: half a step") == 1
+    assert "5 rows in, 4 out" in done.stderr
+
+
+def test_nobody_reading_the_progress_ends_no_run():
+    write(table([0, 1]), Path("in/a.csv"))
+    with started("run", pipeline(GROWING, ALL)) as process:
+        head = [process.stdout.readline() for _ in range(4)]
+        process.stderr.close()
+        write(table([30]), Path("in/b.csv"))
+        assert [*head[2:], process.stdout.readline()] == [b"a  0\n", b"b  1\n", b"a  0\n"]
+        process.send_signal(signal.SIGINT)
+        assert process.wait(LONG) == 0
 
 
 def on_a_terminal(*arguments: str, until_seen: str) -> tuple[str, int]:

@@ -30,9 +30,9 @@ def out(kind: type[Console] = Console) -> Console:
     return console
 
 
-def err() -> Console:
+def err(kind: type[Console] = Console) -> Console:
     """Where everything else goes."""
-    return Console(stderr=True, highlight=False, emoji=False)
+    return kind(stderr=True, highlight=False, emoji=False)
 
 
 def _version(wanted: bool) -> None:

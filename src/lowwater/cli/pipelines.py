@@ -365,13 +365,14 @@ def _watch(running: Running, screen: Screen, teller: Teller, stopped: threading.
         return stopped.is_set() or screen.closed_by_reader.is_set()
 
     trouble: BaseException | None = None
+    unshown: str | None = None
     with warnings.catch_warnings():
         warnings.showwarning = lambda message, *_: screen.say(
             f"[yellow]warning:[/yellow] {escape(str(message))}"
         )
         try:
             while not running.wait(teller.every, to_stop) and not to_stop():
-                teller.tell(running.progress())
+                unshown = _tell(running, screen, teller, unshown)
         except LowwaterError as error:
             trouble = error
         unfinished = running.active
@@ -387,6 +388,18 @@ def _watch(running: Running, screen: Screen, teller: Teller, stopped: threading.
         stopped.wait()
     if ended is not None:
         raise ended
+
+
+def _tell(running: Running, screen: Screen, teller: Teller, unshown: str | None) -> str | None:
+    """Show progress; if that fails, the run goes on and the reason is said, each reason once."""
+    try:
+        teller.tell(running.progress())
+    except Exception as error:
+        reason = f"progress could not be shown: {type(error).__name__}: {error}"
+        if reason != unshown:
+            screen.say(f"[yellow]warning:[/yellow] {escape(reason)}; the run goes on")
+        return reason
+    return unshown
 
 
 def _failure(running: Running, trouble: BaseException | None) -> str | None:

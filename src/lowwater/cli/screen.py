@@ -23,11 +23,19 @@ class _Rows(Console):
         raise BrokenPipeError
 
 
+class _Progress(Console):
+    """Says nothing more once nobody reads what it says; the run goes on."""
+
+    def on_broken_pipe(self) -> None:
+        """Fall silent."""
+        self.quiet = True
+
+
 class Screen:
     """Standard output for rows, standard error for progress."""
 
     def __init__(self) -> None:
-        self.out, self.err = out(_Rows), err()
+        self.out, self.err = out(_Rows), err(_Progress)
         self.closed_by_reader = threading.Event()
         """Set when nobody reads the rows any more (``lowwater run ... | head``)."""
         self.last: object = None

@@ -42,8 +42,8 @@ class Watcher:
         self._saved_at = 0.0
         self._over = threading.Event()
         self._looking = threading.Lock()
-        self._state: dict[str, Any] = {}
-        self.look()
+        self._state: dict[str, Any] = self._seen(self._begun, True, [])
+        self._look_again()
         self._thread = threading.Thread(target=self._watch, name="lowwater-dashboard", daemon=True)
         self._thread.start()
 
@@ -81,15 +81,7 @@ class Watcher:
                 query_state(Looked(each, each.run.metrics(), now), self._show_rows)
                 for each in self.watched
             ]
-            self._state = self._about | {
-                "live": active,
-                "outcome": self._outcome(active),
-                "error": next((each["error"] for each in queries if each["error"]), None),
-                "started": self._begun,
-                "at": now,
-                "elapsed": round(now - self._begun, 3),
-                "queries": queries,
-            }
+            self._state = self._seen(now, active, queries)
             point = point_of(self._state)
             self.history.add(now, point)
             if self._saved is not None:
@@ -97,6 +89,17 @@ class Watcher:
                 if not active or now - self._saved_at >= STATES_EVERY:
                     self._saved_at = now
                     self._saved.put(self._state)
+
+    def _seen(self, now: float, active: bool, queries: list[dict[str, Any]]) -> dict[str, Any]:
+        return self._about | {
+            "live": active,
+            "outcome": self._outcome(active),
+            "error": next((each["error"] for each in queries if each["error"]), None),
+            "started": self._begun,
+            "at": now,
+            "elapsed": round(now - self._begun, 3),
+            "queries": queries,
+        }
 
     def _outcome(self, active: bool) -> str:
         if any(each.run.exception is not None for each in self.watched):

@@ -211,6 +211,24 @@ def test_a_run_that_cannot_be_looked_at_any_more_is_shown_as_it_was(tmp_path):
     assert watcher.state["queries"][0]["rows_in"] == 2
 
 
+def test_a_run_whose_first_look_fails_goes_on_and_is_looked_at_again(monkeypatch):
+    door = lw.push({"ts": pl.Int64})
+    query = lw.stream(door, name="door", time="ts")
+    run = query.run()
+    watched = Watched("1", "query", "kept", compile_plan(query.node), run, True)
+    with monkeypatch.context() as broken:
+        broken.setattr(run, "metrics", lambda: iter([]).__next__())
+        watcher = Watcher("test", "embedded", [watched])
+        assert "could not be looked at: StopIteration" in watcher.state["error"]
+        assert (watcher.state["outcome"], watcher.state["queries"]) == ("running", [])
+    door.send([{"ts": 1}])
+    door.close()
+    assert run.await_termination(60)
+    watcher.settle()
+    assert (watcher.state["outcome"], watcher.state["error"]) == ("done", None)
+    assert watcher.state["queries"][0]["rows_out"] == 1
+
+
 def test_a_run_that_is_stopped_says_so_and_one_that_had_ended_does_not():
     door = lw.push({"ts": pl.Int64})
     for query, outcome in (

@@ -11,6 +11,7 @@ Invariant: between two readings of sources every queue is empty; what waits is i
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ import polars as pl
 from lowwater.engines.embedded.clock import Clock, VirtualClock, stopwatch
 from lowwater.engines.embedded.feed import Feed
 from lowwater.engines.embedded.graph import Stage, Totals
+from lowwater.engines.embedded.readings import Readings
 from lowwater.errors import LowwaterError, SinkError, StreamWarning
 from lowwater.metrics import Histogram, RunMetrics
 from lowwater.operators.kernel import Ask, Kernel
@@ -81,6 +83,7 @@ class EmbeddedEngine:
         self._build()
         self._begun = clock.now()
         self._ended_at: int | None = None
+        self._readings = Readings(self._metrics)
 
     def _arrival_column(self) -> str | None:
         """A column of the result that says when its rows arrived, if there is one."""
@@ -121,6 +124,7 @@ class EmbeddedEngine:
         self._begun = self._clock.now()
         for feed in feeds:
             feed.start(self._begun)
+        self._readings.begin()
         try:
             self._turn(feeds)
             complete(self._sink)
@@ -130,12 +134,14 @@ class EmbeddedEngine:
                 feed.reader.release()
             for stage in self._stages.values():
                 stage.store.close()
+            self._readings.end()
             self._sink.close()
             if self._late_sink is not None:
                 self._late_sink.close()
 
     def _turn(self, feeds: list[Feed]) -> None:
         while not self._stopped:
+            self._readings.serve()
             busy = self._fire(feeds) | (self._may_read(feeds) and self._serve(feeds))
             wakes: list[int] = []
             if self._enable(wakes) or busy or self._work_on_queues():
@@ -260,6 +266,7 @@ class EmbeddedEngine:
         path = [stage]
         while path:
             current = path[-1]
+            self._readings.serve()
             if current.more:
                 current.execute()
             forward = next((arc.target for arc in current.outputs if arc), None)
@@ -360,7 +367,10 @@ class EmbeddedEngine:
         return next(s for s in self._stages.values() if s.operator.name == name)
 
     def metrics(self) -> RunMetrics:
-        """What happened so far."""
+        """What happened so far; any thread may ask."""
+        return self._readings.read(self._clock.wake)
+
+    def _metrics(self) -> RunMetrics:
         now = self._clock.now() if self._ended_at is None else self._ended_at
         elapsed = now - self._begun
         totals = self._totals
@@ -375,7 +385,7 @@ class EmbeddedEngine:
             totals.bytes.peak,
             totals.memory.peak,
             totals.queued.peak,
-            self._latency,
+            copy.deepcopy(self._latency),
         )
 
 

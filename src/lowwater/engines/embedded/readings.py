@@ -1,0 +1,77 @@
+"""Lets other threads read a run's metrics, which are taken only between two steps of the run.
+
+A kernel in the middle of a step may hold a histogram that has grown in one column and not yet in
+the other. Invariant: the metrics are taken by the thread that works, between two steps, or by the
+thread that reads while no thread works.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+PATIENCE = 1.0
+"""Seconds a reader waits for the end of a step before it gets what was taken last."""
+
+
+class Readings(Generic[T]):
+    """Takes a value for readers when the working thread allows it."""
+
+    def __init__(self, take: Callable[[], T]):
+        self._take = take
+        self._changed = threading.Condition()
+        self._wanted = False
+        self._worker: int | None = None
+        self._taken = 0
+        self._last: Callable[[], T] = take
+
+    def begin(self) -> None:
+        """Note that the calling thread works from now on, and take a first value."""
+        with self._changed:
+            self._worker = threading.get_ident()
+        self._answer()
+
+    def end(self) -> None:
+        """Note that no thread works any more."""
+        with self._changed:
+            self._worker = None
+            self._changed.notify_all()
+
+    def serve(self) -> None:
+        """Take a value, between two steps, if a reader waits for one."""
+        if self._wanted:
+            self._answer()
+
+    def _answer(self) -> None:
+        try:
+            value = self._take()
+        except Exception as error:  # the reader fails, not the run
+            failure = error
+
+            def last() -> T:
+                raise failure
+        else:
+
+            def last() -> T:
+                return value
+
+        with self._changed:
+            self._last, self._wanted = last, False
+            self._taken += 1
+            self._changed.notify_all()
+
+    def read(self, wake: Callable[[], None]) -> T:
+        """Return the value as of now; as of an earlier step, if the present one takes long.
+
+        ``wake`` ends a sleep of the working thread.
+        """
+        with self._changed:
+            if self._worker in (None, threading.get_ident()):
+                return self._take()
+            before, self._wanted = self._taken, True
+            wake()
+            self._changed.wait_for(lambda: self._taken > before or self._worker is None, PATIENCE)
+            return self._take() if self._worker is None else self._last()
