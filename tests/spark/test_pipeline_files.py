@@ -72,6 +72,22 @@ def test_files_of_every_format_and_generated_rows_give_the_same_on_both_engines(
         run(text, "spark", output=Path("two"))
 
 
+def test_a_record_is_bad_on_both_engines_alike(spark):
+    Path("a b.csv").write_text("k,v,ts\na,1,2024-01-01\nb,2\n")
+    pl.DataFrame({"k": ["a"], "v": [1.9], "ts": [START]}).write_parquet("p.parquet")
+    for location, says in (
+        ("csv:a b.csv", "a b.csv: line 3, too few values: 2 for 3 columns"),
+        ("parquet:p.parquet", "p.parquet: row 1, column v: 1.9 is no BIGINT"),
+    ):
+        for engine in ("embedded", "spark"):
+            running = Running(load_text(stream(location) + COUNT, engine), Options(), Kept())
+            running.wait(MINUTES)
+            running.stop()
+            assert running.failed is not None
+            assert isinstance(running.failed[1], lw.BadInput)
+            assert says in str(running.failed[1])
+
+
 def test_with_a_checkpoint_open_windows_are_left_for_the_next_run(spark):
     text = stream("csv:in", "LATE TO 'late'") + COUNT
     write(table([0, 4, 12]), Path("in/1.csv"))
