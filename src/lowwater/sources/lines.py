@@ -71,6 +71,7 @@ class LinesReader:
         self._source, self._connection = source, connection
         self._lines: deque[bytes] = deque()
         self._changed = threading.Condition()
+        self._bytes = 0
         self._closed = self._released = False
         self._failure: StreamError | None = None
 
@@ -106,8 +107,14 @@ class LinesReader:
             if not self._lines and self._failure:
                 raise self._failure
             taken = [self._lines.popleft() for _ in range(min(limit, len(self._lines)))]
+            self._bytes -= sum(map(len, taken))
             self._changed.notify_all()
         return parse_lines(taken, self._source.schema) if taken else None
+
+    def waiting(self) -> tuple[int, int]:
+        """How many lines were read ahead, and how many bytes they have."""
+        with self._changed:
+            return len(self._lines), self._bytes
 
     def told(self) -> list[tuple[str, object]]:
         """Lines are rows and nothing else."""
@@ -149,6 +156,7 @@ class LinesReader:
         with self._changed:
             self._changed.wait_for(lambda: self._released or len(self._lines) < MOST_WAITING)
             self._lines.extend(some)
+            self._bytes += sum(map(len, some))
 
 
 def parse_lines(lines: Sequence[bytes], schema: Mapping[str, pl.DataType]) -> Chunk:
