@@ -102,6 +102,22 @@ def test_with_a_checkpoint_open_windows_are_left_for_the_next_run(spark):
     assert about.mark == START + timedelta(seconds=30)
 
 
+def test_a_checkpoint_refuses_a_log_that_grew(spark):
+    for seconds in (10, 20):
+        text = (
+            f"CREATE STREAM S FROM 'generate:rate=5,seconds={seconds},start=2024-01-01'"
+            " PROGRESS WITHIN 1 SECOND ON ts; SELECT count(*) AS n FROM S [RANGE 5 seconds, WA ts]"
+        )
+        running = Running(load_text(text, "spark"), Options(checkpoint=Path("kept")), Kept())
+        running.wait(MINUTES)
+        running.stop()
+        failed = running.failed
+        assert (failed is None) == (seconds == 10)
+    assert failed is not None
+    assert isinstance(failed[1], lw.CheckpointError)
+    assert "the checkpoint is of a log that has changed since: it had 50 rows" in str(failed[1])
+
+
 def test_a_format_of_sparks_by_name_runs_until_it_is_stopped(spark):
     text = """
         CREATE STREAM R (timestamp TIMESTAMP, value BIGINT) FROM 'rate:'
