@@ -60,6 +60,7 @@ ONLY_IN_FULL = (
     "test_every_result_is_found_as_in_one_process[plain]",
     "test_every_result_is_found_as_in_one_process[msf]",
     "test_every_result_is_found_as_in_one_process[dbf]",
+    "test_a_checkpoint_refuses_a_log_that_grew",
     "test_workers_of_a_cluster_get_the_package",
     "test_machine_without_java_runs_a_stateful_query",
     "test_example_shows_what_it_says_on_spark[fresh_ticker]",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -68,14 +70,50 @@ class FunctionSink:
     """Hands each chunk of results to a function, as a pyarrow table."""
 
     def __init__(self, function: Callable[[pa.Table], object]):
-        self._function = function
+        self.function = function
 
     def write(self, chunk: Chunk) -> None:
         """Call the function."""
-        self._function(chunk.to_arrow())
+        self.function(chunk.to_arrow())
 
     def close(self) -> None:
         """Nothing to do."""
+
+
+class Handing:
+    """What is being handed to a sink now: a run that waits for a sink can say for which."""
+
+    def __init__(self) -> None:
+        self._now: tuple[object, int, float] | None = None
+
+    @contextmanager
+    def over(self, sink: object, rows: int) -> Iterator[None]:
+        """While a sink takes so many rows, or is closed."""
+        self._now = sink, rows, time.monotonic()
+        try:
+            yield
+        finally:
+            self._now = None
+
+    def blocked(self, seconds: float) -> str | None:
+        """Which sink has not returned for so long, and what it holds; None if there is none."""
+        now = self._now
+        if now is None or time.monotonic() - now[2] < seconds:
+            return None
+        sink, rows, since = now
+        work = f"took {rows:,} rows" if rows else "was told to close"
+        return (
+            f"the sink {_called(sink)} {work} {time.monotonic() - since:.1f} s ago and has not"
+            " returned"
+        )
+
+
+def _called(sink: object) -> str:
+    if isinstance(sink, FunctionSink):
+        sink = sink.function
+    if isinstance(sink, FolderSink):
+        return str(sink.path)
+    return str(getattr(sink, "__qualname__", type(sink).__qualname__))
 
 
 FORMATS = {"parquet": "Parquet", "csv": "CSV", "json": "JSON"}
@@ -121,6 +159,11 @@ class FolderSink:
         except OSError as error:
             raise SinkError(f"cannot write results to {folder.path}: {error}") from None
         folder.refuse_if_used()
+
+    @property
+    def path(self) -> Path:
+        """The folder."""
+        return self._folder.path
 
     def write(self, chunk: Chunk) -> None:
         """Gather rows and write a file when there are enough."""

@@ -72,6 +72,22 @@ def test_files_of_every_format_and_generated_rows_give_the_same_on_both_engines(
         run(text, "spark", output=Path("two"))
 
 
+def test_a_record_is_bad_on_both_engines_alike(spark):
+    Path("a b.csv").write_text("k,v,ts\na,1,2024-01-01\nb,2\n")
+    pl.DataFrame({"k": ["a"], "v": [1.9], "ts": [START]}).write_parquet("p.parquet")
+    for location, says in (
+        ("csv:a b.csv", "a b.csv: line 3, too few values: 2 for 3 columns"),
+        ("parquet:p.parquet", "p.parquet: row 1, column v: 1.9 is no BIGINT"),
+    ):
+        for engine in ("embedded", "spark"):
+            running = Running(load_text(stream(location) + COUNT, engine), Options(), Kept())
+            running.wait(MINUTES)
+            running.stop()
+            assert running.failed is not None
+            assert isinstance(running.failed[1], lw.BadInput)
+            assert says in str(running.failed[1])
+
+
 def test_with_a_checkpoint_open_windows_are_left_for_the_next_run(spark):
     text = stream("csv:in", "LATE TO 'late'") + COUNT
     write(table([0, 4, 12]), Path("in/1.csv"))
@@ -84,6 +100,22 @@ def test_with_a_checkpoint_open_windows_are_left_for_the_next_run(spark):
     [about] = running.progress().queries[0].streams
     assert (about.rows, about.late_rows, about.late_to) == (3, 1, "late")
     assert about.mark == START + timedelta(seconds=30)
+
+
+def test_a_checkpoint_refuses_a_log_that_grew(spark):
+    for seconds in (10, 20):
+        text = (
+            f"CREATE STREAM S FROM 'generate:rate=5,seconds={seconds},start=2024-01-01'"
+            " PROGRESS WITHIN 1 SECOND ON ts; SELECT count(*) AS n FROM S [RANGE 5 seconds, WA ts]"
+        )
+        running = Running(load_text(text, "spark"), Options(checkpoint=Path("kept")), Kept())
+        running.wait(MINUTES)
+        running.stop()
+        failed = running.failed
+        assert (failed is None) == (seconds == 10)
+    assert failed is not None
+    assert isinstance(failed[1], lw.CheckpointError)
+    assert "the checkpoint is of a log that has changed since: it had 50 rows" in str(failed[1])
 
 
 def test_a_format_of_sparks_by_name_runs_until_it_is_stopped(spark):

@@ -53,7 +53,7 @@ class _State(Collector):
     def _each(self, part: str, label: str, value: str) -> Iterator[Line]:
         for query in self._queries:
             for each in query[part]:
-                yield (query["id"], each[label]), each[value]
+                yield (query["id"], each[label]), each.get(value)
 
     def _streams(self) -> Iterator[Metric]:
         for name, words in (
@@ -64,6 +64,12 @@ class _State(Collector):
         ):
             lines = self._each("streams", "name", name)
             yield self._counter(f"stream_{name}", words, ["stream"], lines)
+        for name, words in (
+            ("waiting_rows", "Rows that came and were not read yet."),
+            ("waiting_bytes", "Bytes that they take."),
+        ):
+            lines = self._each("streams", "name", name)
+            yield self._gauge(f"stream_{name}", words, ["stream"], lines)
         yield self._gauge(
             "stream_lag_seconds",
             "How far the mark of a stream is behind.",

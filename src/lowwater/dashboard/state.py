@@ -181,6 +181,8 @@ def _stream(looked: Looked, stream: StreamMetrics) -> Plain:
         "timestamps": stream.enabling_timestamps,
         "heartbeats": stream.heartbeats,
         "strays": stream.stray_rows,
+        "waiting_rows": stream.waiting_rows,
+        "waiting_bytes": stream.waiting_bytes,
         "backward_marks": stream.backward_marks,
         "completeness": {
             "target": whole[0].target,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
@@ -10,12 +11,27 @@ import polars as pl
 import pyarrow as pa
 
 from lowwater.engines.embedded.clock import Charge, Clock, PerComparison, PerRow
-from lowwater.errors import OptionError
+from lowwater.errors import OptionError, StreamWarning
 from lowwater.metrics import RunMetrics
 from lowwater.plan.physical import PhysicalPlan
+from lowwater.sinks import Handing
 from lowwater.stream.duration import Duration, nanoseconds
 
 ENGINES = ("embedded", "spark")
+STOP_SECONDS = 10.0
+"""How long a run that is stopped is waited for. A sink that blocks cannot be interrupted."""
+
+
+def warn_of_sink(handing: Handing, seconds: float, more: str = "") -> None:
+    """Say which sink keeps a run from ending, if one has not returned for so long."""
+    said = handing.blocked(seconds)
+    if said is not None:
+        warnings.warn(
+            f"{said}: the run ends when it returns. It is not known which of these rows it has"
+            f" taken; {more}nothing that comes after them is handed over",
+            StreamWarning,
+            stacklevel=3,
+        )
 
 
 class Shown(Protocol):
@@ -56,7 +72,7 @@ class Run(Protocol):
         """Whether it was told to end before it did."""
 
     def stop(self) -> None:
-        """End the run and wait for it."""
+        """End the run and wait for it, for at most ten seconds if a sink does not return."""
 
     def await_termination(self, timeout: float | None = None) -> bool:
         """Wait for the end; true if it has come. An error of the run is raised here."""

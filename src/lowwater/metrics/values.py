@@ -105,6 +105,9 @@ class StreamMetrics:
     ahead: datetime | int | None = None
     """The mark of the channel that is furthest ahead."""
     ended: bool = False
+    waiting_rows: int = 0
+    """Rows that came and were not read yet: pushed, or lines of a socket."""
+    waiting_bytes: int = 0
 
 
 @dataclass(frozen=True)

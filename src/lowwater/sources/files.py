@@ -1,38 +1,40 @@
 """Files as a source: Parquet, CSV or JSON lines, one file, a folder or a pattern, growing or not.
 
 Files are read one after the other, those that are there by name (2 before 10), those that come
-later as they come. A file counts as there once it has its name, so whoever writes into a growing
-folder moves finished files in; names that begin with a dot or an underscore are passed over.
+later as they come. Names that begin with a dot or an underscore are passed over. Where files are
+followed, a file of text may still be written: what follows its last end of line is no line yet, and
+what is added to it is read. A Parquet file counts as there once it has its name, so it is moved in
+when it is finished.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import threading
+import time
+import warnings
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from glob import glob
 from pathlib import Path
 
 import polars as pl
 
-from lowwater.errors import BadInput, OptionError, QueryError, unknown_name
-from lowwater.sources.faults import fault, no_text
+from lowwater.errors import BadInput, OptionError, QueryError, StreamWarning, unknown_name
+from lowwater.sources.exact import alike, altered, read_as
+from lowwater.sources.faults import PACKED, SHOWN, no_text
 from lowwater.sources.source import AT_ONCE
-from lowwater.sources.text import (
-    ZONED,
-    as_declared,
-    as_json,
-    as_written,
-    moments,
-    plain,
-    scan_csv,
-)
+from lowwater.sources.text import ZONED, Schema, moments, plain, type_name
+from lowwater.sources.textfile import TextFile
 from lowwater.stream.element import Chunk
 
 FORMATS = ("parquet", "csv", "json")
 POLL_SECONDS = 0.2
 """How often a growing folder is looked at."""
+UNFINISHED_SECONDS = 10.0
+"""How long the last line of a growing file may have no end before somebody is told."""
 ROWS_AT_ONCE = 65_536
 """Rows of a file that are held in memory together."""
 LOOKED_AT = 10_000
@@ -60,6 +62,7 @@ class Files:
         if schema is None:
             schema = self._found_types()
         self._schema = dict(schema)
+        refuse_unwritten(format_, self._schema)
 
     @property
     def schema(self) -> Mapping[str, pl.DataType]:
@@ -103,38 +106,58 @@ class Files:
         found = columns_of(self.format, here[0], self.separator)
         return {name: plain(dtype) for name, dtype in found.items()}
 
-    def read(self, path: Path) -> Iterator[Chunk]:
-        """The rows of a file, some at a time, with the declared types."""
-        try:
-            if self.format != "parquet" and path.stat().st_size == 0:
-                return
-            yield from self._scan(path).collect_batches(chunk_size=ROWS_AT_ONCE)
-        except (OSError, pl.exceptions.PolarsError) as error:
-            found = fault(self.format, path, self._schema, self.header, self.separator)
-            raise BadInput(_cannot_read(path, found, error)) from None
+    def text(self, path: Path) -> TextFile:
+        """A file of text, before its first row."""
+        return TextFile(path, self.format, self._schema, self.header, self.separator)
 
-    def _scan(self, path: Path) -> pl.LazyFrame:
-        schema = self._schema
-        if self.format == "json":  # what an object leaves out is null
-            return pl.scan_ndjson(path, schema=as_json(schema)).select(as_declared(schema))
-        if self.format == "parquet":
-            rows = pl.scan_parquet(path)
-            columns = [pl.col(name).cast(dtype) for name, dtype in schema.items()]
-        else:
-            rows = scan_csv(path, as_written(schema), self.header, self.separator)
-            columns = as_declared(schema)
-        there = rows.collect_schema().names()
-        for name in schema:
-            if name not in there:
-                what = no_text(path) if self.format == "csv" else None
-                known = unknown_name("column", name, there)
-                raise BadInput(f"cannot read {path}: {what}" if what else f"{path}: {known}")
-        return rows.select(columns)
+    def read(self, path: Path) -> Iterator[Chunk]:
+        """The rows of a complete file, some at a time, with the declared types."""
+        return self._told(path, _parquet(path, self._schema) if self.packed else self._whole(path))
+
+    def read_once(self, path: Path) -> Iterator[Chunk]:
+        """The rows of a file by an engine that never comes back to it: it has to be complete."""
+        if self.live and not self.packed and (line := unfinished(path)):
+            raise BadInput(
+                f"cannot read {path}: its last line, {line!r}, has no end of line, so the file may"
+                " still be written. On Spark a file of a followed folder is read once: write it"
+                " elsewhere, and move it in when it is finished"
+            )
+        return self.read(path)
+
+    @property
+    def packed(self) -> bool:
+        """Whether files are written at once, and not line by line."""
+        return self.format == "parquet"
+
+    def _whole(self, path: Path) -> Iterator[Chunk]:
+        yield from self.text(path).read(complete=True)
+
+    def written(self, text: TextFile) -> Iterator[Chunk]:
+        """The rows of what is there of a file that may still be written."""
+        return self._told(text.path, text.read(complete=False))
+
+    def _told(self, path: Path, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+        try:
+            for chunk in chunks:
+                yield from chunk.iter_slices(ROWS_AT_ONCE)
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise BadInput(_cannot_read(path, error)) from None
 
     def open(self) -> FilesReader:
         """Start from the first file."""
         self.check()
         return FilesReader(self)
+
+
+@dataclass
+class _Growing:
+    """A file of text that may still be written: what was read of it, and how large it was."""
+
+    text: TextFile
+    identity: int
+    size: int = 0
+    since: float = 0.0
+    """When it last grew, by the monotonic clock; 0 once somebody was told of its last line."""
 
 
 class FilesReader:
@@ -144,6 +167,7 @@ class FilesReader:
         self._files = files
         self._waiting = deque(files.listed())
         self._seen = set(self._waiting)
+        self._growing: dict[Path, _Growing] = {}
         self._reading: Iterator[Chunk] | None = None
         self._rest: Chunk | None = None
         self._lock = threading.Lock()
@@ -188,30 +212,119 @@ class FilesReader:
                     if not self._waiting:
                         return None
                     path = self._waiting.popleft()
-                self._reading = self._files.read(path)
+                self._reading = self._rows(path)
             for rows in self._reading:
                 if rows.height:
                     return rows
             self._reading = None
+
+    def _rows(self, path: Path) -> Iterator[Chunk]:
+        """The rows of a file, or those that were added to it."""
+        if not self._files.live or self._files.packed:
+            return self._files.read(path)
+        growing = self._growing.get(path)
+        if growing is None:
+            try:
+                with path.open("rb") as file:
+                    if file.read(4).startswith(PACKED):
+                        return self._files.read(path)
+                about = path.stat()
+            except OSError as error:
+                raise BadInput(_cannot_read(path, error)) from None
+            growing = _Growing(
+                self._files.text(path), about.st_ino, about.st_size, time.monotonic()
+            )
+            with self._lock:
+                self._growing[path] = growing
+        return self._files.written(growing.text)
 
     def told(self) -> list[tuple[str, object]]:
         """Files make no promises beside their rows."""
         return []
 
     def notify(self, wake: Callable[[], None]) -> None:
-        """Call ``wake`` when new files are there."""
+        """Call ``wake`` when new files are there, or more of those that were."""
         if self._files.live:
             threading.Thread(target=self._look, args=(wake,), daemon=True).start()
 
     def _look(self, wake: Callable[[], None]) -> None:
         while not self._over.wait(POLL_SECONDS):
             new = [path for path in self._files.listed() if path not in self._seen]
-            if new:
-                new.sort(key=_changed)
+            new.sort(key=_changed)
+            with self._lock:
+                growing = list(self._growing.items())
+                there = set(self._waiting)
+            grown = [path for path, each in growing if path not in there and _grown(path, each)]
+            if new or grown:
                 with self._lock:
                     self._seen.update(new)
-                    self._waiting.extend(new)
+                    self._waiting.extend([*grown, *new])
                 wake()
+
+
+def _grown(path: Path, growing: _Growing) -> bool:
+    """Whether a file has more to read; a last line that stays unfinished is warned of once."""
+    try:
+        about = path.stat()
+    except OSError:  # gone: what was read of it was
+        return False
+    if about.st_ino != growing.identity or about.st_size == growing.text.read_to:
+        return False
+    if about.st_size != growing.size:
+        growing.size, growing.since = about.st_size, time.monotonic()
+        return True
+    if growing.since and time.monotonic() - growing.since > UNFINISHED_SECONDS:
+        growing.since = 0.0
+        warnings.warn(
+            f"{path} ends in the middle of a line: its last line has no end of line and was not"
+            " read. It is read when the end of line is written",
+            StreamWarning,
+            stacklevel=2,
+        )
+    return False
+
+
+def unfinished(path: Path) -> str:
+    """The last line of a text if it has no end of line; empty if it has one."""
+    with path.open("rb") as file:
+        if file.read(4).startswith(PACKED):
+            return ""
+        file.seek(-min(path.stat().st_size, SHOWN), os.SEEK_END)
+        end = file.read(SHOWN)
+    return end.rpartition(b"\n")[2].strip().decode(errors="replace")
+
+
+def _parquet(path: Path, schema: Schema) -> Iterator[Chunk]:
+    """The rows of a Parquet file in the declared types, none of them altered."""
+    rows = pl.scan_parquet(path)
+    have = rows.collect_schema()
+    for name, dtype in schema.items():
+        if name not in have:
+            raise BadInput(f"{path}: {unknown_name('column', name, have)}")
+        if not alike(have[name], dtype):
+            raise BadInput(
+                f"{path}: column {name} is {type_name(have[name])} in the file and was declared"
+                f" {type_name(dtype)}; declare it as it is, and CAST it in the query"
+            )
+    first = 1
+    for chunk in rows.select(list(schema)).collect_batches(chunk_size=ROWS_AT_ONCE):
+        values = read_as(chunk, schema)
+        wrong = altered(chunk, values)
+        if wrong is not None:
+            raise BadInput(f"cannot read {path}: row {first + wrong[0]}, {wrong[1]}")
+        first += chunk.height
+        yield values
+
+
+def refuse_unwritten(format_: str, schema: Schema) -> None:
+    """Refuse columns of types that no text of this format can hold."""
+    types = {"csv": (pl.Binary, pl.List, pl.Struct), "json": (pl.Binary,)}.get(format_, ())
+    for name, dtype in schema.items():
+        if isinstance(dtype, types):
+            raise QueryError(
+                f"column {name!r} is {type_name(dtype)}, which {format_.upper()} cannot hold;"
+                " declare it as STRING"
+            )
 
 
 def columns_of(format_: str, path: Path, separator: str = ",") -> dict[str, pl.DataType]:
@@ -232,14 +345,26 @@ def columns_of(format_: str, path: Path, separator: str = ",") -> dict[str, pl.D
         else:
             frame = pl.scan_ndjson(path).head(LOOKED_AT).collect()
     except (OSError, pl.exceptions.PolarsError) as error:
-        found = fault(format_, path, {}, separator=separator)
-        raise QueryError(_cannot_read(path, found, error)) from None
+        raise QueryError(_found_wrong(format_, path, separator, error)) from None
     texts = [name for name, dtype in frame.schema.items() if dtype == pl.String]
     return dict(frame.with_columns(_perhaps_time(frame[name]) for name in texts).schema)
 
 
-def _cannot_read(path: Path, found: str | None, error: Exception) -> str:
-    return f"cannot read {path}: {found or str(error).splitlines()[0]}"
+def _found_wrong(format_: str, path: Path, separator: str, error: Exception) -> str:
+    """Which line cannot be read whatever its columns are, if there is one."""
+    if format_ != "parquet":
+        try:
+            deque(TextFile(path, format_, {}, True, separator).read(complete=True), maxlen=0)
+        except BadInput as found:
+            return str(found)
+        except (OSError, pl.exceptions.PolarsError):
+            pass
+    return _cannot_read(path, error)
+
+
+def _cannot_read(path: Path, error: Exception) -> str:
+    said = error.strerror if isinstance(error, OSError) else None
+    return f"cannot read {path}: {said or str(error).splitlines()[0]}"
 
 
 def _perhaps_time(texts: pl.Series) -> pl.Series:

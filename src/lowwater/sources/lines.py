@@ -11,15 +11,15 @@ import socket
 import threading
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from functools import partial
 from itertools import groupby
 
 import polars as pl
 
 from lowwater.errors import BadInput, StreamError
-from lowwater.sources.faults import bad_object, bad_record, first_bad
+from lowwater.sources.files import refuse_unwritten
+from lowwater.sources.records import BadRecord, Layout, objects, records
 from lowwater.sources.source import AT_ONCE
-from lowwater.sources.text import as_declared, as_written, headed, read_objects, type_name
+from lowwater.sources.text import type_name
 from lowwater.stream.element import Chunk
 
 MOST_WAITING = 1_000_000
@@ -36,6 +36,7 @@ class Lines:
 
     def __init__(self, host: str, port: int, schema: Mapping[str, pl.DataType]):
         self.host, self.port, self._schema = host, port, dict(schema)
+        refuse_unwritten("csv", self._schema)
 
     @property
     def schema(self) -> Mapping[str, pl.DataType]:
@@ -70,8 +71,9 @@ class LinesReader:
         self._source, self._connection = source, connection
         self._lines: deque[bytes] = deque()
         self._changed = threading.Condition()
+        self._bytes = 0
         self._closed = self._released = False
-        self._failure: str | None = None
+        self._failure: StreamError | None = None
 
     def begin(self, now: int, first: int) -> None:
         """Lines come when they come."""
@@ -103,10 +105,16 @@ class LinesReader:
         """The next lines as rows."""
         with self._changed:
             if not self._lines and self._failure:
-                raise StreamError(self._failure)
+                raise self._failure
             taken = [self._lines.popleft() for _ in range(min(limit, len(self._lines)))]
+            self._bytes -= sum(map(len, taken))
             self._changed.notify_all()
         return parse_lines(taken, self._source.schema) if taken else None
+
+    def waiting(self) -> tuple[int, int]:
+        """How many lines were read ahead, and how many bytes they have."""
+        with self._changed:
+            return len(self._lines), self._bytes
 
     def told(self) -> list[tuple[str, object]]:
         """Lines are rows and nothing else."""
@@ -123,19 +131,32 @@ class LinesReader:
                 *lines, rest = (rest + more).split(b"\n")
                 self._keep(lines)
                 wake()
-            self._keep([rest])
+            self._end_within(rest)
         except OSError as error:
             where = f"{self._source.host}:{self._source.port}"
-            self._failure = f"the connection to {where} broke: {error.strerror or error}"
+            self._failure = StreamError(
+                f"the connection to {where} broke: {error.strerror or error}"
+            )
         with self._changed:
             self._closed = True
         wake()
+
+    def _end_within(self, rest: bytes) -> None:
+        """What follows the last end of line may be any part of a line: say so."""
+        if rest.strip() and not self._released:
+            where = f"{self._source.host}:{self._source.port}"
+            with self._changed:
+                self._failure = BadInput(
+                    f"the connection to {where} was closed in the middle of a line: {_shown(rest)}"
+                    " has no end of line, and more of it may be missing"
+                )
 
     def _keep(self, lines: list[bytes]) -> None:
         some = [line.strip() for line in lines if line.strip()]
         with self._changed:
             self._changed.wait_for(lambda: self._released or len(self._lines) < MOST_WAITING)
             self._lines.extend(some)
+            self._bytes += sum(map(len, some))
 
 
 def parse_lines(lines: Sequence[bytes], schema: Mapping[str, pl.DataType]) -> Chunk:
@@ -144,25 +165,18 @@ def parse_lines(lines: Sequence[bytes], schema: Mapping[str, pl.DataType]) -> Ch
 
 
 def _parts(lines: Sequence[bytes], schema: Mapping[str, pl.DataType]) -> Iterator[Chunk]:
+    layout = Layout(tuple(schema))
     for is_json, some in groupby(lines, lambda line: line.startswith(b"{")):
         part = list(some)
+        text = b"\n".join(part)
         try:
-            yield _rows(b"\n".join(part), schema, is_json)
-        except pl.exceptions.PolarsError:
-            raise _bad_line(part, schema, is_json) from None
+            yield objects(text, schema) if is_json else records(text, schema, layout)
+        except BadRecord as bad:
+            line = part[bad.line] if bad.line is not None else text
+            columns = ", ".join(f"{name} {type_name(dtype)}" for name, dtype in schema.items())
+            why = bad.why if bad.line is not None else f"no row of ({columns})"
+            raise BadInput(f"cannot read the line {_shown(line)}: {why}") from None
 
 
-def _rows(text: bytes, schema: Mapping[str, pl.DataType], is_json: bool) -> Chunk:
-    if is_json:
-        return read_objects(text, schema)
-    rows = pl.read_csv(headed(text, schema), schema_overrides=as_written(schema))
-    return rows.select(as_declared(schema))
-
-
-def _bad_line(lines: Sequence[bytes], schema: Mapping[str, pl.DataType], is_json: bool) -> BadInput:
-    """Which line cannot be read, and why."""
-    line = lines[first_bad(lines, partial(_rows, schema=schema, is_json=is_json))]
-    columns = ", ".join(f"{name} {type_name(dtype)}" for name, dtype in schema.items())
-    why = bad_object(line, schema) if is_json else bad_record(line, schema)
-    shown = line[:200].decode(errors="replace")
-    return BadInput(f"cannot read the line {shown!r}: {why or f'no row of ({columns})'}")
+def _shown(line: bytes) -> str:
+    return repr(line[:200].decode(errors="replace"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 import pyarrow as pa
@@ -14,15 +14,33 @@ from lowwater.errors import BadInput, OptionError, StreamError, unknown_name
 from lowwater.sources.source import AT_ONCE
 from lowwater.stream.element import Chunk
 
+MOST_WAITING = 1_000_000
+"""Rows that may wait to be read, unless the user says otherwise."""
+
 
 class Push:
-    """A live source; one query may read it."""
+    """A live source; one query may read it.
+
+    At most ``limit`` rows wait to be read, or one push if that alone has more.
+    """
 
     live = True
 
-    def __init__(self, schema: Mapping[str, pl.DataType | type[pl.DataType]]):
+    def __init__(
+        self,
+        schema: Mapping[str, pl.DataType | type[pl.DataType]],
+        limit: int = MOST_WAITING,
+        full: Literal["wait", "fail"] = "wait",
+    ):
+        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+            raise OptionError(f"limit= is a whole number of rows above zero, not {limit!r}")
+        if full not in ("wait", "fail"):
+            raise OptionError(f"full= is 'wait' or 'fail', not {full!r}")
         self._schema = dict(pl.Schema(schema))
-        self._lock = threading.Lock()
+        self._limit, self._full = limit, full
+        self._rows = self._bytes = 0
+        self._reader: int | None = None
+        self._lock = threading.Condition()
         self._events: deque[Chunk | tuple[str, object]] = deque()
         self._closed = False
         self._opened = False
@@ -40,13 +58,43 @@ class Push:
         return None
 
     def send(self, rows: Any) -> None:
-        """Push rows: a polars frame, a pyarrow table, a list of dicts or one dict."""
+        """Push rows: a polars frame, a pyarrow table, a list of dicts or one dict.
+
+        When as many rows wait as may, this waits until the run has read some, or fails if the
+        source was made with ``full="fail"``, or if nobody will read them.
+        """
         chunk = self._chunk(rows)
         with self._lock:
             self._refuse_if_over()
+            while self._rows and chunk.height and self._rows + chunk.height > self._limit:
+                self._refuse_to_wait(chunk.height)
+                self._lock.wait()
+                self._refuse_if_over()
             if chunk.height:
                 self._events.append(chunk)
+                self._rows += chunk.height
+                self._bytes += int(chunk.estimated_size())
         self._notify()
+
+    def _refuse_to_wait(self, rows: int) -> None:
+        """Fail where waiting would have no end, or is not wanted."""
+        full = (
+            f"{self._rows:,} rows wait to be read and {rows:,} more would be above the limit of"
+            f" {self._limit:,}"
+        )
+        if self._full == "fail":
+            raise StreamError(f"{full}; they were not taken. Send them again later")
+        if self._wake is None:
+            raise StreamError(
+                f"{full}, and no run reads this source yet; they were not taken. Start the run"
+                " first, or make the source with a larger limit="
+            )
+        if self._reader == threading.get_ident():
+            raise StreamError(
+                f"{full}, and they were sent from within the run that reads them, which would wait"
+                " for itself; they were not taken. Send them from another thread, or make the"
+                " source with a larger limit="
+            )
 
     def punctuate(self, attribute: str, value: object) -> None:
         """Promise that every later row has ``attribute >= value``."""
@@ -72,11 +120,13 @@ class Push:
         """Nobody reads any more."""
         with self._lock:
             self._released = True
+            self._lock.notify_all()
 
     def close(self) -> None:
         """Say that nothing more will come."""
         with self._lock:
             self._closed = True
+            self._lock.notify_all()
         self._notify()
 
     def _chunk(self, rows: Any) -> Chunk:
@@ -140,10 +190,21 @@ class Push:
             if not isinstance(chunk, pl.DataFrame):
                 return None
             self._events.popleft()
+            before = int(chunk.estimated_size())
             if chunk.height > limit:
-                self._events.appendleft(chunk.slice(limit))
+                rest = chunk.slice(limit)
+                self._events.appendleft(rest)
+                before -= int(rest.estimated_size())
                 chunk = chunk.head(limit)
+            self._rows -= chunk.height
+            self._bytes -= before
+            self._lock.notify_all()
             return chunk
+
+    def waiting(self) -> tuple[int, int]:
+        """How many rows were pushed and not read yet, and how many bytes they take."""
+        with self._lock:
+            return self._rows, self._bytes
 
     def told(self) -> list[tuple[str, object]]:
         """Promises made after the rows read so far and before the next ones."""
@@ -157,6 +218,7 @@ class Push:
 
     def notify(self, wake: Callable[[], None]) -> None:
         """Call ``wake`` when something is pushed."""
+        self._reader = threading.get_ident()
         self._wake = wake
 
 
@@ -182,6 +244,14 @@ def _fits(have: pl.DataType, want: pl.DataType) -> bool:
     return have == pl.String and want.base_type() in (pl.Categorical, pl.Enum)
 
 
-def push(schema: Mapping[str, pl.DataType | type[pl.DataType]]) -> Push:
-    """A live source with these columns; feed it with ``send``, ``punctuate`` and ``close``."""
-    return Push(schema)
+def push(
+    schema: Mapping[str, pl.DataType | type[pl.DataType]],
+    limit: int = MOST_WAITING,
+    full: Literal["wait", "fail"] = "wait",
+) -> Push:
+    """A live source with these columns; feed it with ``send``, ``punctuate`` and ``close``.
+
+    At most ``limit`` rows wait to be read. Beyond it ``send`` waits until the run has read some
+    (``full="wait"``) or raises an error (``full="fail"``).
+    """
+    return Push(schema, limit, full)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import polars as pl
@@ -48,6 +48,14 @@ class Reader(Protocol):
 
     def notify(self, wake: Callable[[], None]) -> None:
         """Call ``wake`` whenever something new may be there."""
+
+
+@runtime_checkable
+class Holding(Protocol):
+    """A reader that holds rows which came and were not read yet."""
+
+    def waiting(self) -> tuple[int, int]:
+        """How many rows, and how many bytes they take."""
 
 
 class Source(Protocol):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -10,29 +11,44 @@ from typing import Literal
 import polars as pl
 
 Schema = Mapping[str, pl.DataType]
+Unit = Literal["ns", "us", "ms"]
 
 ZONED = r"(Z|:\d\d(\.\d+)?[+-]\d\d(:?\d\d)?)$"
 """How a time ends that says its zone."""
 
 
 def as_written(schema: Schema) -> dict[str, pl.DataType]:
-    """The columns as they stand in a text: times are strings."""
+    """The columns as they are read from CSV: what is judged here is read as a string."""
     return {name: pl.String() if _spelled(dtype) else dtype for name, dtype in schema.items()}
 
 
 def as_json(schema: Schema) -> dict[str, pl.DataType]:
-    """The same in JSON, where Polars reads no short numbers."""
-    short = (pl.Int8, pl.Int16)
-    written = as_written(schema).items()
-    return {name: pl.Int64() if isinstance(dtype, short) else dtype for name, dtype in written}
+    """The same from JSON, where Polars reads no short numbers and floats are judged as numbers."""
+    return {name: _in_json(dtype) for name, dtype in schema.items()}
 
 
-def as_declared(schema: Schema, strict: bool = True) -> list[pl.Expr]:
+def _in_json(dtype: pl.DataType) -> pl.DataType:
+    if isinstance(dtype, pl.Int8 | pl.Int16):
+        return pl.Int64()
+    if dtype.is_float():
+        return pl.Float64()
+    return pl.String() if _spelled(dtype) else dtype
+
+
+def as_declared(schema: Schema, written: Schema) -> list[pl.Expr]:
     """From the columns as they are written to those that were declared.
 
-    What is no value of its type is an error, or null if not ``strict``.
+    What is no value of its type, or would be altered by becoming one, is null.
     """
-    return [_read(pl.col(name), dtype, strict) for name, dtype in schema.items()]
+    return [_value(pl.col(name), dtype, written[name]) for name, dtype in schema.items()]
+
+
+def is_there(name: str, dtype: pl.DataType, written: pl.DataType) -> pl.Expr:
+    """Whether a column as it is written says anything; an empty number is null."""
+    column = pl.col(name)
+    if written != pl.String or not dtype.is_float():
+        return column.is_not_null()
+    return (column.str.strip_chars() != "").fill_null(False)
 
 
 def scan_csv(
@@ -51,19 +67,7 @@ def scan_csv(
     )
 
 
-def headed(lines: bytes, schema: Schema) -> bytes:
-    """CSV rows under the names of their columns."""
-    return pl.DataFrame(schema=schema).write_csv().encode() + lines
-
-
-def read_objects(text: bytes, schema: Schema) -> pl.DataFrame:
-    """JSON objects, one a line, as rows; what an object leaves out is null."""
-    return pl.read_ndjson(text, schema=as_json(schema)).select(as_declared(schema))
-
-
-def moments(
-    texts: pl.Series, unit: Literal["ns", "us", "ms"] = "us", strict: bool = True
-) -> pl.Series:
+def moments(texts: pl.Series, unit: Unit = "us", strict: bool = True) -> pl.Series:
     """Times in UTC; those that are written without a zone are UTC already."""
     try:
         return texts.str.to_datetime(time_unit=unit, time_zone="UTC")
@@ -77,21 +81,78 @@ def moments(
 
 
 def _spelled(dtype: pl.DataType) -> bool:
-    return isinstance(dtype, pl.Datetime | pl.Date | pl.Decimal)
+    return dtype.is_float() or isinstance(dtype, pl.Datetime | pl.Date | pl.Decimal)
 
 
-def _read(column: pl.Expr, dtype: pl.DataType, strict: bool) -> pl.Expr:
+def _value(column: pl.Expr, dtype: pl.DataType, written: pl.DataType) -> pl.Expr:
     """A value; a time that is written without a zone is UTC, as is one declared without."""
     if isinstance(dtype, pl.Date):
-        return column.str.to_date(strict=strict)
+        return column.str.to_date(strict=False)
     if isinstance(dtype, pl.Datetime):
-        read = partial(moments, unit=dtype.time_unit, strict=strict)
-        utc = pl.Datetime(dtype.time_unit, "UTC")
-        moment = column.map_batches(read, return_dtype=utc, is_elementwise=True)
-        if dtype.time_zone is None:
-            return moment.dt.replace_time_zone(None)
-        return moment.dt.convert_time_zone(dtype.time_zone)
-    return column.cast(dtype, strict=strict)
+        return _time(column, dtype)
+    if isinstance(dtype, pl.Decimal):
+        few = rf"^\s*[+-]?\d*(\.\d{{0,{dtype.scale}}}0*)?\s*$"
+        return _if(column.str.contains(few), column.str.strip_chars()).cast(dtype, strict=False)
+    if dtype.is_float():
+        return _float(column, dtype, written)
+    return column.cast(dtype, strict=False)
+
+
+def _time(column: pl.Expr, dtype: pl.Datetime) -> pl.Expr:
+    """A time with no more digits than its unit has."""
+    read = partial(_moments, unit=dtype.time_unit)
+    utc = pl.Datetime(dtype.time_unit, "UTC")
+    moment = column.map_batches(read, return_dtype=utc, is_elementwise=True)
+    if dtype.time_zone is None:
+        return moment.dt.replace_time_zone(None)
+    return moment.dt.convert_time_zone(dtype.time_zone)
+
+
+def _moments(texts: pl.Series, unit: Unit) -> pl.Series:
+    digits = _DIGITS[unit]
+    longest = texts.str.len_bytes().max()
+    if isinstance(longest, int) and longest > len("2024-01-01T00:00:00.") + digits:
+        many = texts.str.contains(rf"\.\d{{{digits}}}\d*[1-9]")
+        texts = texts.set(many, None) if many.any() else texts
+    return moments(texts, unit, strict=False)
+
+
+_DIGITS = {"ms": 3, "us": 6, "ns": 9}
+_FRACTION = re.compile(r"\d\.(\d*[1-9])")
+
+
+def digits_of(value: str | pl.Datetime) -> int:
+    """Digits of a second's fraction that a type has, or that a written time needs."""
+    if isinstance(value, pl.Datetime):
+        return _DIGITS[value.time_unit]
+    found = _FRACTION.search(value)
+    return len(found[1]) if found else 0
+
+
+def _float(column: pl.Expr, dtype: pl.DataType, written: pl.DataType) -> pl.Expr:
+    """The nearest number of the type; null if there is none but infinity, or zero."""
+    number = column
+    if written == pl.String:
+        number = column.map_batches(_numbers, return_dtype=pl.Float64, is_elementwise=True)
+    if dtype == pl.Float64:
+        return number
+    short = number.cast(pl.Float32, strict=False)
+    return _if((short.is_finite() == number.is_finite()) & ((short == 0) == (number == 0)), short)
+
+
+def _numbers(texts: pl.Series) -> pl.Series:
+    texts = texts.str.strip_chars()
+    numbers = texts.cast(pl.Float64, strict=False)
+    odd = ~numbers.is_finite() | (numbers == 0)
+    if not odd.any():
+        return numbers
+    endless = ~numbers.is_finite() & texts.str.contains(r"\d")
+    nothing = (numbers == 0) & texts.str.contains(r"^[^eE]*[1-9]")
+    return numbers.set(endless | nothing, None)
+
+
+def _if(fine: pl.Expr, then: pl.Expr) -> pl.Expr:
+    return pl.when(fine).then(then)
 
 
 def plain(dtype: pl.DataType) -> pl.DataType:

@@ -143,7 +143,7 @@ def test_lines_of_a_socket_are_csv_or_json_until_it_is_closed():
                 connection.sendall(b'0:12\n{"ts": "2024-01-01T00:00:13", "v": 5}\n')
                 until(kept.rows, running)
                 assert running.active
-                connection.sendall(b"c,3,2024-01-01 00:00:25")
+                connection.sendall(b"c,3,2024-01-01 00:00:25\n")
             until(lambda: not running.active, running)
     assert [row["n"] for row in kept.rows()] == [1, 2, 1]
 

@@ -47,7 +47,7 @@ def said(kind: str, content: str | bytes, schema: Any = SCHEMA, **options: str) 
         (f"a,1,{DAY}\nb,one,{DAY}\n", "line 3, column v: 'one' is no BIGINT"),
         (f"a,1,{DAY}\n\nb,2,soon\n", "line 4, column ts: 'soon' is no TIMESTAMP"),
         (f'"a, b",1,{DAY}\nb,1.5,{DAY}\n', "line 3, column v: '1.5' is no BIGINT"),
-        (f'"a\nb",1,{DAY}\nb,one,{DAY}\n', "row 2, column v: 'one' is no BIGINT"),
+        (f'"a\nb",1,{DAY}\nb,one,{DAY}\n', "line 4, column v: 'one' is no BIGINT"),
         (
             f'a,"",{DAY}\nb, 2,{DAY}\nc,{"x" * 99},\n',
             f"line 4, column v: '{'x' * 59}… is no BIGINT",
@@ -108,7 +108,7 @@ def test_what_is_wrong_in_a_json_file_is_found(line: str, where: str) -> None:
 
 
 def test_a_fault_is_found_among_many_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lowwater.sources.faults.LINES_AT_ONCE", 10)
+    monkeypatch.setattr("lowwater.sources.textfile.PIECE", 100)
     lines = ['{"v": 1}'] * 33 + ['{"v": "one"}'] * 9
     assert said("json", "\n".join(lines)) == "line 34, column v: 'one' is no BIGINT"
 
@@ -190,3 +190,151 @@ def test_numbers_in_names_count_as_numbers() -> None:
         "10/b.csv",
         "٣.csv",
     ]
+
+
+# ---- lines that are cut off ----------------------------------------------------------------------
+
+LONG_LINES = [
+    "2,345,b,,2024-01-01",
+    '"a, b",1,"x\ny",z,',
+    "a,1,,,",
+    "a,1,x,y,2024-01-01T00:00:00.5",
+]
+WIDE = {"k": pl.String(), "ts": pl.Datetime("us")}
+HEADER = "k,v,some,more,ts\n"
+
+
+@pytest.mark.parametrize("line", LONG_LINES)
+@pytest.mark.parametrize("declared", [WIDE, {"k": pl.String()}], ids=len)
+def test_a_record_that_is_cut_off_is_bad_wherever_it_is_cut(line: str, declared: Any) -> None:
+    """Cut within its last value it is whole: nothing says that more was written."""
+    whole = read("csv", f"{HEADER}{line}\n{line}\n", declared)
+    assert whole.height == 2
+    assert read("csv", f"{HEADER}{line}\n{line}", declared).rows() == whole.rows()
+    for cut in range(1, line.rindex(",") + 1):
+        for end in ("\n", "", f"\n{line}\n"):
+            if '"' in line and line[:cut].count('"') % 2:
+                continue  # an open quote takes the rest in
+            assert "too few values" in said("csv", f"{HEADER}{line}\n{line[:cut]}{end}", declared)
+    second = 3 + line.count("\n")
+    for more in (",", ",1", ',"x"'):
+        found = said("csv", f"{HEADER}{line}\n{line}{more}\n", declared)
+        assert found == f"line {second}, too many values: 6 for 5 columns"
+
+
+def test_an_empty_line_is_no_record() -> None:
+    assert read("csv", "k,v\n\na,1\n \n\r\nb,\n\n", {"v": pl.Int64()}).rows() == [(1,), (None,)]
+    assert read("csv", '\nk,v\n"a\n\nb",1\n\n', {"k": pl.String()}).rows() == [("a\n\nb",)]
+
+
+@pytest.mark.parametrize("piece", [1, 7, 20, 1 << 20])
+def test_a_file_is_the_same_in_pieces_of_any_size(
+    monkeypatch: pytest.MonkeyPatch, piece: int
+) -> None:
+    monkeypatch.setattr("lowwater.sources.textfile.PIECE", piece)
+    text = '\ufeffk,v\na,1\n"b\nc",2\n,\n\n"d""e",4\r\nf,5'
+    schema = {"v": pl.Int64(), "k": pl.String()}
+    expected = [(1, "a"), (2, "b\nc"), (None, None), (4, 'd"e'), (5, "f")]
+    assert read("csv", text, schema).rows() == expected
+    assert said("csv", f"{text}x\ng,h\n", schema) == "line 8, column v: '5x' is no BIGINT"
+    assert read("json", '{"v": 1}\n\n{"k": "a"}', schema).rows() == [(1, None), (None, "a")]
+
+
+# ---- files that are still being written ----------------------------------------------------------
+
+
+def added(reader: Any) -> list[tuple[Any, ...]]:
+    """What a reader has to read now."""
+    rows = []
+    while reader.due() is not None:
+        chunk = reader.read(0, 100)
+        rows += chunk.rows() if chunk is not None else []
+    return rows
+
+
+def look(reader: Any) -> None:
+    """Have a reader look at its folder once."""
+    reader._over = Once()
+    reader._look(lambda: None)
+
+
+class Once:
+    """An event that is set when it is asked for the second time."""
+
+    asked = False
+
+    def wait(self, seconds: float) -> bool:
+        before, self.asked = self.asked, True
+        return before
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("csv", 'v,k\n1,a\n23,"b\nc"\n456,d\n'),
+        ("json", '{"v": 1, "k": "a"}\n{"v": 23, "k": "b\\nc"}\n\n{"v": 456, "k": "d"}\n'),
+    ],
+)
+def test_a_line_of_a_growing_file_is_read_when_it_has_its_end(kind: str, text: str) -> None:
+    """However the file grows, no part of a line is ever taken for one."""
+    schema, rows = {"v": pl.Int64(), "k": pl.String()}, [(1, "a"), (23, "b\nc"), (456, "d")]
+    for step in (1, 2, 3, 5, 8, 13, 21, 100):
+        path = Path(f"in{step}/a.{kind}")
+        path.parent.mkdir()
+        path.write_text("")
+        reader, found = Files(kind, path.parent, schema, follow=True).open(), []
+        for at in range(0, len(text), step):
+            found += added(reader)
+            assert found == rows[: len(found)]
+            with path.open("a") as file:
+                file.write(text[at : at + step])
+            look(reader)
+        assert found + added(reader) == rows
+        assert not reader.ended
+
+
+def test_a_growing_file_says_in_which_line_it_is_wrong() -> None:
+    path = Path("in/a.csv")
+    path.parent.mkdir()
+    path.write_text("v\n1\n2")
+    reader = Files("csv", "in", {"v": pl.Int64()}, follow=True).open()
+    assert added(reader) == [(1,)]
+    path.write_text("v\n1\n2\nx\n")
+    look(reader)
+    with pytest.raises(lw.BadInput, match=r"in/a.csv: line 4, column v: 'x' is no BIGINT"):
+        added(reader)
+
+
+def test_a_last_line_that_stays_unfinished_is_told_of_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    path = Path("in/a.csv")
+    path.parent.mkdir()
+    path.write_text("v\n1\n23")
+    reader = Files("csv", "in", {"v": pl.Int64()}, follow=True).open()
+    assert added(reader) == [(1,)]
+    look(reader)
+    monkeypatch.setattr("lowwater.sources.files.UNFINISHED_SECONDS", -1.0)
+    with pytest.warns(lw.StreamWarning, match=r"in/a.csv ends in the middle of a line"):
+        look(reader)
+    look(reader)  # a second warning would be an error
+
+
+@pytest.mark.parametrize("kind", ["csv", "json"])
+def test_an_engine_that_reads_files_once_wants_them_complete(kind: str) -> None:
+    path = Path(f"in/a.{kind}")
+    path.parent.mkdir()
+    line = {"csv": "v\n23", "json": '{"v": 23}'}[kind]
+    schema = {"v": pl.Int64()}
+    path.write_text(line)
+    with pytest.raises(lw.BadInput, match="no end of line"):
+        Files(kind, "in", schema, follow=True).read_once(path)
+    assert pl.concat(Files(kind, "in", schema).read_once(path)).rows() == [(23,)]
+    path.write_text(f"{line}\n")
+    assert pl.concat(Files(kind, "in", schema, follow=True).read_once(path)).rows() == [(23,)]
+
+
+@pytest.mark.parametrize("dtype", [pl.Binary(), pl.List(pl.Int64()), pl.Struct({"a": pl.Int64()})])
+def test_a_type_that_no_csv_holds_is_refused(dtype: Any) -> None:
+    with pytest.raises(lw.QueryError, match="CSV cannot hold; declare it as STRING"):
+        Files("csv", "in", {"v": dtype}, follow=True)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from datetime import datetime
 from typing import Any
 
@@ -208,3 +209,129 @@ def test_rows_and_promises_are_judged_in_the_order_they_were_sent() -> None:
     assert run.await_termination(LONG)
     assert run.results()["v"].to_pylist() == [1, 3]
     assert run.late_rows()["v"].to_pylist() == [2]
+
+
+# ---- how much may wait ---------------------------------------------------------------------------
+
+
+def row(at: int) -> dict[str, Any]:
+    return {"ts": at, "k": "a", "v": 1}
+
+
+def test_without_a_run_a_full_source_says_so_and_takes_nothing() -> None:
+    source = lw.push(SCHEMA, limit=3)
+    source.send([row(1), row(2), row(3)])
+    with pytest.raises(lw.StreamError, match=r"3 rows wait .* limit of 3, and no run reads"):
+        source.send(row(4))
+    source.close()
+    assert sums(source).collect().num_rows == 1
+
+
+def test_a_push_above_the_limit_is_taken_alone() -> None:
+    source = lw.push(SCHEMA, limit=2)
+    source.send([row(at) for at in range(5)])
+    assert source.waiting()[0] == 5
+    with pytest.raises(lw.StreamError):
+        source.send(row(5))
+
+
+def test_a_full_source_may_fail_and_what_it_took_is_answered() -> None:
+    source = lw.push(SCHEMA, limit=10, full="fail")
+    taken = 0
+    with running(sums(source)) as run:
+        for at in range(2_000):
+            with suppress(lw.StreamError):
+                source.send(row(at))
+                taken += 1
+        source.close()
+        run.await_termination()
+        assert sum(run.results()["total"].to_pylist()) == taken
+
+
+def test_a_sender_waits_for_the_run_and_no_row_is_lost() -> None:
+    source = lw.push(SCHEMA, limit=4)
+    with running(sums(source), sink=lambda table: None) as run:
+        for at in range(300):
+            source.send([row(at), row(at)])
+            assert source.waiting()[0] <= 4
+        source.close()
+        run.await_termination()
+        assert run.metrics().stream("live").rows == 600
+        assert run.metrics().stream("live").waiting_rows == 0
+
+
+@pytest.mark.parametrize("failing", [True, False])
+def test_a_sender_that_waits_is_told_when_the_run_ends(failing: bool) -> None:
+    source, go, errors = lw.push(SCHEMA, limit=2), threading.Event(), list[Exception]()
+
+    def sink(table: pa.Table) -> None:
+        go.wait(LONG)
+        if failing:
+            raise OSError("gone")
+
+    def send() -> None:
+        try:
+            for at in range(0, 10_000, 10):
+                source.send(row(at))
+        except lw.StreamError as error:
+            errors.append(error)
+
+    run = sums(source).run(sink=sink)
+    sender = threading.Thread(target=send)
+    sender.start()
+    eventually(lambda: source.waiting()[0] == 2)
+    metrics = run.metrics().stream("live")
+    assert metrics.waiting_rows == 2
+    assert metrics.waiting_bytes > 0
+    if not failing:
+        run._engine.stop()  # type: ignore[attr-defined]
+    go.set()
+    sender.join(LONG)
+    assert "the run that read this source has ended" in str(errors[0])
+    with pytest.raises(lw.SinkError) if failing else nullcontext():
+        run.await_termination()
+
+
+def test_a_run_that_feeds_itself_fails_instead_of_waiting_for_itself() -> None:
+    source = lw.push(SCHEMA, limit=1)
+
+    def sink(table: pa.Table) -> None:
+        for at in range(100, 200):
+            source.send(row(at))
+
+    run = sums(source).run(sink=sink)
+    source.send(row(1))
+    source.punctuate("ts", 50)
+    with pytest.raises(lw.StreamError, match="from within the run that reads them"):
+        run.await_termination()
+
+
+@pytest.mark.parametrize("options", [{"limit": 0}, {"limit": True}, {"full": "drop"}])
+def test_a_limit_that_makes_no_sense_is_refused(options: Any) -> None:
+    with pytest.raises(lw.OptionError):
+        lw.push(SCHEMA, **options)
+
+
+def test_stop_returns_and_says_which_sink_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lowwater.engines.embedded.run.STOP_SECONDS", 0.05)
+    source, go = lw.push(SCHEMA), threading.Event()
+
+    def slow_sink(table: pa.Table) -> None:
+        go.wait(LONG)
+
+    run = sums(source).run(sink=slow_sink)
+    source.send([row(1), row(20)])
+    eventually(lambda: run._engine.handing.blocked(0.0) is not None)  # type: ignore[attr-defined]
+    source.send(row(21))
+    with pytest.warns(lw.StreamWarning, match=r"slow_sink took 1 rows .* has not returned"):
+        assert not run.await_termination(0.0)
+    with pytest.warns(lw.StreamWarning, match=r"slow_sink took 1 rows .*1 rows that came were not"):
+        run.stop()
+    assert run.active
+    assert run.metrics().rows_out == 0
+    with pytest.raises(lw.StreamError, match="has ended"):
+        source.send(row(22))
+    go.set()
+    assert run.await_termination(LONG)
+    assert run.metrics().rows_out == 1
+    assert run.metrics().stream("live").waiting_rows == 1

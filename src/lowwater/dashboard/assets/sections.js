@@ -93,9 +93,10 @@ const TABLES = {
       .map((line) => [line.operator, [line.share, share(line.share)]])],
   made: ["By stream", [
     ["stream", "text"], ["timestamps on demand", "number"], ["heartbeats", "number"],
-    ["stray rows", "number"], ["marks that went back", "number"],
+    ["stray rows", "number"], ["marks that went back", "number"], ["rows not read yet", "number"],
   ], ({ streams }) => streams
-    .map((line) => [line.name, line.timestamps, line.heartbeats, line.strays, line.backward_marks])
+    .map((line) => [line.name, line.timestamps, line.heartbeats, line.strays, line.backward_marks,
+      line.waiting_rows ?? 0])
     .filter(([, ...counts]) => counts.some((count) => count > 0))
     .map(([name, ...counts]) => [name, ...counts.map(number)])],
   completeness: ["Share of rows in time", [

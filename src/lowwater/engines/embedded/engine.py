@@ -26,7 +26,7 @@ from lowwater.errors import LowwaterError, SinkError, StreamWarning
 from lowwater.metrics import Histogram, RunMetrics
 from lowwater.operators.kernel import Ask, Kernel
 from lowwater.plan.physical import PhysicalPlan
-from lowwater.sinks import LastRows, Sink, complete
+from lowwater.sinks import Handing, LastRows, Sink, complete
 from lowwater.sources.replay import clock_times
 from lowwater.sources.source import AT_ONCE
 from lowwater.stream.duration import SECOND
@@ -70,6 +70,7 @@ class EmbeddedEngine:
         self._totals = Totals()
         self._latency = Histogram()
         self._rows_out = 0
+        self.handing = Handing()
         self._stopped = False
         self._refused: dict[str, list[Chunk]] = {}
         self._refused_rows: dict[str, int] = {}
@@ -135,9 +136,10 @@ class EmbeddedEngine:
             for stage in self._stages.values():
                 stage.store.close()
             self._readings.end()
-            self._sink.close()
-            if self._late_sink is not None:
-                self._late_sink.close()
+            for sink in (self._sink, self._late_sink):
+                if sink is not None:
+                    with self.handing.over(sink, 0):
+                        sink.close()
 
     def _turn(self, feeds: list[Feed]) -> None:
         while not self._stopped:
@@ -168,8 +170,10 @@ class EmbeddedEngine:
             self._clock.wait(first)
 
     def stop(self) -> None:
-        """End the run at the next step."""
+        """End the run at the next step; who waits to send rows is told at once."""
         self._stopped = True
+        for feed in self._feeds.values():
+            feed.reader.release()
         self._clock.wake()
 
     def _serve(self, feeds: list[Feed]) -> bool:
@@ -319,14 +323,23 @@ class EmbeddedEngine:
         if not isinstance(element, pl.DataFrame):
             return
         rows = element if element.columns == self._columns else element.select(self._columns)
-        self._rows_out += rows.height
         now = self._clock.now()
         if self._arrival is None:
             self._latency.add(now - self._read_at, rows.height)
         else:
             self._latency.add_all(now - self._shift - clock_times(rows[self._arrival]))
         self.last.add(rows)
-        _write(self._sink, rows)
+        self._write(self._sink, rows)
+        self._rows_out += rows.height
+
+    def _write(self, sink: Sink, rows: Chunk) -> None:
+        try:
+            with self.handing.over(sink, rows.height):
+                sink.write(rows)
+        except LowwaterError:
+            raise
+        except Exception as error:
+            raise SinkError(f"the sink failed: {type(error).__name__}: {error}") from error
 
     def last_refused(self, stream: str) -> Chunk:
         """The last rows of a stream that were not let in, if some are kept."""
@@ -336,7 +349,7 @@ class EmbeddedEngine:
     def _take_refused(self, stream: str, rows: Chunk) -> None:
         self._last_refused.setdefault(stream, LastRows(self._keep_last)).add(rows)
         if self._late_sink is not None:
-            _write(self._late_sink, rows.with_columns(pl.lit(stream).alias("_stream")))
+            self._write(self._late_sink, rows.with_columns(pl.lit(stream).alias("_stream")))
             return
         held = self._refused_rows.get(stream, 0)
         self._refused_rows[stream] = held + rows.height
@@ -387,12 +400,3 @@ class EmbeddedEngine:
             totals.queued.peak,
             copy.deepcopy(self._latency),
         )
-
-
-def _write(sink: Sink, rows: Chunk) -> None:
-    try:
-        sink.write(rows)
-    except LowwaterError:
-        raise
-    except Exception as error:
-        raise SinkError(f"the sink failed: {type(error).__name__}: {error}") from error

@@ -23,7 +23,7 @@ from lowwater.progress.contract import Heartbeat, OnDemand, Timer
 from lowwater.progress.describe import Demand
 from lowwater.progress.intake import Intake
 from lowwater.progress.standing import Channels
-from lowwater.sources.source import AT_ONCE
+from lowwater.sources.source import AT_ONCE, Holding
 from lowwater.stream.duration import nanoseconds
 from lowwater.stream.element import BEGINNING, Chunk, Element, End
 from lowwater.stream.time_domain import TimeDomain
@@ -172,6 +172,7 @@ class Feed:
             ),
             *(_told(channels, domain, now) if channels and domain else ((), 0, None)),
             self.ended,
+            *(self.reader.waiting() if isinstance(self.reader, Holding) else (0, 0)),
         )
 
 

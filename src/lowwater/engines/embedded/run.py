@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from lowwater.engines.embedded.clock import Charge, Clock, VirtualClock, WallClock
 from lowwater.engines.embedded.engine import EmbeddedEngine, Pace
-from lowwater.engines.run import RunOptions, Shown
+from lowwater.engines.run import STOP_SECONDS, RunOptions, Shown, warn_of_sink
 from lowwater.errors import OptionError, StreamError, unknown_name
 from lowwater.metrics import RunMetrics
 from lowwater.plan.physical import PhysicalPlan
@@ -64,16 +64,29 @@ class EmbeddedRun:
         return self._stopped
 
     def stop(self) -> None:
-        """End the run and wait for it (a sink, which runs inside it, cannot wait)."""
+        """End the run and wait for it (a sink, which runs inside it, cannot wait).
+
+        A sink that blocks cannot be interrupted: after ten seconds this returns and warns of it.
+        """
         self._stopped |= self.active
         self._engine.stop()
         if threading.current_thread() is not self._thread:
-            self._thread.join()
+            self._thread.join(STOP_SECONDS)
+            self._warn_of_sink(0.0)
             self._raise()
+
+    def _warn_of_sink(self, seconds: float) -> None:
+        if not self._thread.is_alive():
+            return
+        waiting = sum(each.waiting_rows for each in self.metrics().streams)
+        more = f"{waiting:,} rows that came were not read, and " if waiting else ""
+        warn_of_sink(self._engine.handing, seconds, more)
 
     def await_termination(self, timeout: float | None = None) -> bool:
         """Wait for the end; true if it has come. An error of the run is raised here."""
         self._thread.join(timeout)
+        if timeout is not None:
+            self._warn_of_sink(timeout)
         self._raise()
         return not self._thread.is_alive()
 

@@ -24,7 +24,7 @@ from lowwater.engines.spark.planning import make_program
 from lowwater.engines.spark.program import Program, SourceProgram
 from lowwater.engines.spark.pushdown import Pushed, push_down
 from lowwater.engines.spark.reading import with_dataframes
-from lowwater.engines.spark.replay_source import Log
+from lowwater.engines.spark.replay_source import Log, LogPrint
 from lowwater.engines.spark.result import ResultStage
 from lowwater.engines.spark.session import (
     on_one_machine,
@@ -227,10 +227,11 @@ def _replay(
     folder: Path,
     live: bool,
 ) -> DataFrame:
+    known = LogPrint.of(given, cuts, live)
     rows = folder / f"rows-{source.index}.arrow"
     given.table.write_ipc(rows)
     path = folder / f"log-{source.index}"
-    log = Log(source, str(rows), given.times, cuts, live)
+    log = Log(source, str(rows), given.times, cuts, live, known)
     path.write_bytes(cloudpickle.dumps(log))  # type: ignore[no-untyped-call]
     return spark.readStream.format(replay_source.FORMAT).option("log", str(path)).load()
 

@@ -1,29 +1,31 @@
 """Files, lines and other places as streaming DataFrames, with the columns a stream declares.
 
-Text is read by the rules of the embedded engine: what is no value of its type is an error and not
-null, and a time that is written without a zone is UTC.
+Files and lines are read by the readers of the embedded engine, in Spark's workers, so both engines
+judge them alike; Spark tells which files and lines there are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from lowwater.engines.spark.trouble import translate
-from lowwater.engines.spark.types import spark_ddl, spark_type
+from lowwater.engines.spark.result import old_strings
+from lowwater.engines.spark.task import begin_task
+from lowwater.engines.spark.trouble import carrying, translate
+from lowwater.engines.spark.types import handed_over, spark_ddl, spark_type
 from lowwater.errors import LowwaterError, QueryError, unknown_name
 from lowwater.plan.nodes import SourceNode
 from lowwater.plan.physical import Operator, PhysicalPlan
 from lowwater.sources.external import External
-from lowwater.sources.files import Files, columns_of
+from lowwater.sources.files import Files
 from lowwater.sources.frame import Frame
-from lowwater.sources.lines import Lines
-from lowwater.sources.text import as_written, plain
+from lowwater.sources.lines import Lines, parse_lines
 
 Schema = Mapping[str, pl.DataType]
 
@@ -72,27 +74,63 @@ def external_columns(
 
 
 def _files(spark: SparkSession, source: Files) -> DataFrame:
+    """Spark says which files there are; their rows are read as in the embedded engine."""
     source.check()
-    schema, there = source.schema, source.listed()
-    reader = spark.readStream.format(source.format).option("recursiveFileLookup", True)
-    if source.format == "parquet":
-        found = columns_of("parquet", there[0]) if there else dict(schema)
-        read = {name: plain(dtype) for name, dtype in found.items()}
-    else:
-        reader = reader.option("mode", "FAILFAST")
-        read = as_written(schema)
-        if source.format == "csv":
-            # Spark goes by the order of columns, so all that a file has must be named.
-            if source.header and there:
-                found = columns_of("csv", there[0], source.separator)
-                read = {name: read.get(name, pl.String()) for name in found}
-            reader = reader.option("sep", source.separator).option("header", source.header)
-            reader = reader.option("enforceSchema", False)
-    for name in schema:
-        if name not in read:
-            raise QueryError(f"{there[0]}: {unknown_name('column', name, read)}")
-    frame = reader.schema(spark_ddl(read)).load(str(Path(source.path).absolute()))
-    return frame.selectExpr(*_columns(schema, read))
+    reader = spark.readStream.format("binaryFile").option("recursiveFileLookup", True)
+    files = reader.schema(LISTED).load(str(Path(source.path).absolute())).select("path")
+    return files.mapInArrow(FileRows(source), spark_ddl(source.schema))
+
+
+LISTED = "path string, modificationTime timestamp, length bigint, content binary"
+"""What Spark says of a file; it reads no content that is not asked for."""
+
+
+class FileRows:
+    """Reads files by their names, on a worker."""
+
+    def __init__(self, files: Files):
+        self._files = files
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """What Spark calls, once a partition and batch."""
+        begin_task()
+        with carrying():
+            for batch in batches:
+                for path in batch.column("path").to_pylist():
+                    for rows in self._files.read_once(Path(path.removeprefix("file:"))):
+                        yield from as_spark_has_it(rows)
+
+
+class LineRows:
+    """Reads lines, on a worker."""
+
+    def __init__(self, schema: Schema):
+        self._schema = dict(schema)
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """What Spark calls, once a partition and batch."""
+        begin_task()
+        with carrying():
+            for batch in batches:
+                lines = [line.strip().encode() for line in batch.column("value").to_pylist()]
+                some = [line for line in lines if line]
+                if some:
+                    yield from as_spark_has_it(parse_lines(some, self._schema))
+
+
+def as_spark_has_it(rows: pl.DataFrame) -> list[pa.RecordBatch]:
+    """Rows in the types and layout that Spark takes."""
+    batches: list[pa.RecordBatch] = old_strings(handed_over(rows).to_arrow()).to_batches()
+    return batches
+
+
+# ---- lines and other places --------------------------------------------------------------------
+
+
+def _lines(spark: SparkSession, source: Lines) -> DataFrame:
+    reader = spark.readStream.format("socket").option("host", source.host)
+    lines = reader.option("port", source.port).load()
+    return lines.mapInArrow(LineRows(source.schema), spark_ddl(source.schema))
 
 
 def _columns(schema: Schema, read: Schema) -> list[str]:
@@ -131,22 +169,6 @@ def _unzoned(moment: str) -> str:
 
 def _quoted(name: str) -> str:
     return f"`{name.replace('`', '``')}`"
-
-
-# ---- lines and other places --------------------------------------------------------------------
-
-
-def _lines(spark: SparkSession, source: Lines) -> DataFrame:
-    reader = spark.readStream.format("socket").option("host", source.host)
-    lines = reader.option("port", source.port).load()
-    read = as_written(source.schema)
-    ddl = spark_ddl(read).replace("'", "\\'")
-    mode = "map('mode', 'FAILFAST')"
-    rows = lines.where("trim(value) <> ''").selectExpr(
-        f"if(startswith(ltrim(value), '{{'), from_json(value, '{ddl}', {mode}),"
-        f" from_csv(value, '{ddl}', {mode})) AS row"
-    )
-    return rows.selectExpr("row.*").selectExpr(*_columns(source.schema, read))
 
 
 def _external(spark: SparkSession, source: External) -> DataFrame:

@@ -11,7 +11,8 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -43,12 +44,15 @@ from lowwater.engines.spark.program import SourceProgram
 from lowwater.engines.spark.source_stage import Reading
 from lowwater.engines.spark.task import begin_task, end_quietly
 from lowwater.engines.spark.trouble import carrying
-from lowwater.errors import StreamWarning
+from lowwater.errors import CheckpointError, StreamWarning
 from lowwater.metrics import CHANNELS
 from lowwater.progress.intake import Intake
+from lowwater.sources.replay import Replay
 from lowwater.stream.element import Element, End
 
 FORMAT = "lowwater-replay"
+SEED = 0
+"""Rows are hashed alike in every process."""
 ROWS_A_TASK = 262_144
 """A batch is handed out by as many tasks as it takes for each to have at most so many rows."""
 
@@ -65,6 +69,53 @@ class Log:
     cuts: tuple[int, ...]
     """Batch k holds the rows from ``cuts[k]`` to ``cuts[k + 1]``."""
     live: bool
+    print: LogPrint | None = None
+    """What a checkpoint keeps of the log; None if nothing is compared."""
+
+
+@dataclass(frozen=True)
+class LogPrint:
+    """What tells a log from another: how long it is, and a digest of its columns and rows."""
+
+    rows: int
+    columns: str
+    content: str
+    batches: str
+    """How it is cut into batches; empty if it is played by the clock, which cuts it."""
+
+    @classmethod
+    def of(cls, given: Replay, cuts: tuple[int, ...], live: bool) -> LogPrint:
+        """The print of a log."""
+        times = b"" if given.times is None else given.times.tobytes()
+        return cls(
+            given.rows,
+            ", ".join(f"{name} {dtype}" for name, dtype in given.schema.items()),
+            _digest(given.table.hash_rows(SEED).to_numpy().tobytes(), times),
+            "" if live else _digest(repr(cuts).encode()),
+        )
+
+    def refuse_other(self, kept: dict[str, Any] | None) -> None:
+        """Refuse to go on from a checkpoint of another log; one of before knows nothing of its."""
+        if kept is None or kept == asdict(self):
+            return
+        if kept["columns"] != self.columns:
+            what = f"it had the columns {kept['columns']}, and has {self.columns}"
+        elif kept["rows"] != self.rows:
+            what = f"it had {kept['rows']:,} rows, and has {self.rows:,}"
+        elif kept["content"] != self.content:
+            what = "it has as many rows, but some of them are others"
+        else:
+            what = "it is cut into other batches: chunk_rows= or tick= was another"
+        raise CheckpointError(
+            f"the checkpoint is of a log that has changed since: {what}. A log that was played to"
+            " its end has been answered as a whole, and nothing can follow it. Play this log with"
+            " a checkpoint folder of its own; rows that go on coming are better read from a folder"
+            " that is followed"
+        )
+
+
+def _digest(*parts: bytes) -> str:
+    return sha256(b"".join(parts)).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -102,7 +153,12 @@ class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> dict[str, Any]:
         """Before the first row."""
-        return {"step": 0, "row": 0, "at": 0, "ended": False}
+        return self._offset({"step": 0, "row": 0, "at": 0, "ended": False})
+
+    def _offset(self, place: dict[str, Any]) -> dict[str, Any]:
+        """A place in this log."""
+        known = self._log.print
+        return place if known is None else {**place, "log": asdict(known)}
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """One batch of the log at a time."""
@@ -114,6 +170,7 @@ class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """The end of the next batch."""
+        self._check(start)
         if start["ended"]:
             return start
         cuts = self._log.cuts
@@ -121,8 +178,15 @@ class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             last = len(cuts) - 1
             step = last if isinstance(limit, ReadAllAvailable) else start["step"] + 1
             at = self._arrived(cuts[step])
-            return {"step": step, "row": cuts[step], "at": at, "ended": step == last}
+            place = {"step": step, "row": cuts[step], "at": at, "ended": step == last}
+            return self._offset(place)
         return self._due(start)
+
+    def _check(self, *places: dict[str, Any]) -> None:
+        if self._log.print is not None:
+            with carrying():
+                for place in places:
+                    self._log.print.refuse_other(place.get("log"))
 
     def _arrived(self, row: int) -> int:
         """When the last of so many rows arrived."""
@@ -145,7 +209,8 @@ class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if row <= start["row"] and not ended:
             return start
         step = start["step"] + 1
-        return {"step": step, "row": row, "at": now, "ended": ended, "begun": self._begun}
+        place = {"step": step, "row": row, "at": now, "ended": ended, "begun": self._begun}
+        return self._offset(place)
 
     # ---- planning --------------------------------------------------------------------------
 
@@ -153,6 +218,7 @@ class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The shares of a batch."""
         if start == end:
             return []
+        self._check(start, end)
         if self._planned is None or self._planned[0] != (start, end):
             with carrying():
                 shares = self._live(start, end) if self._log.live else self._judged(start, end)

@@ -45,7 +45,7 @@ class ResultStage:
                 rows = self._through(chunk)
                 if rows.height:
                     table = handed_over(rows.select(self._columns)).to_arrow()
-                    yield from _old_strings(table).to_batches()
+                    yield from old_strings(table).to_batches()
 
     def _whole(self, parts: Iterable[tuple[int, Chunk]]) -> Iterator[Chunk]:
         """What the parts of all buckets come to."""
@@ -72,7 +72,7 @@ def _results(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Chunk]]:
                 yield sender, unpacked(body.as_buffer())
 
 
-def _old_strings(table: pa.Table) -> pa.Table:
+def old_strings(table: pa.Table) -> pa.Table:
     """Strings in the layout Spark reads."""
     return table.cast(pa.schema([field.with_type(_old(field.type)) for field in table.schema]))
 

@@ -13,7 +13,7 @@ import polars as pl
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from lowwater.engines.run import RunOptions, Shown
+from lowwater.engines.run import STOP_SECONDS, RunOptions, Shown, warn_of_sink
 from lowwater.engines.scratch import scratch_folder
 from lowwater.engines.spark import cache, hints
 from lowwater.engines.spark.build import Built, build
@@ -27,7 +27,7 @@ from lowwater.metrics import RunMetrics
 from lowwater.plan.physical import PhysicalPlan
 from lowwater.progress.late import LateAccount
 from lowwater.progress.refusal import Refusals
-from lowwater.sinks import Folder, LastRows
+from lowwater.sinks import Folder, Handing, LastRows
 from lowwater.stream.duration import nanoseconds
 
 POLL = 0.05
@@ -69,6 +69,7 @@ class SparkRun:
         self._reports = Reports(plan, self._built.program)
         self._trigger = self._chosen_trigger()
         self._last = LastRows(options.keep_last)
+        self._handing_over = Handing()
         self._query: Any = None
         self._error: BaseException | None = None
         self._stopping = self._stopped = False
@@ -140,10 +141,11 @@ class SparkRun:
                 raise
             if table.num_rows:
                 self._last.add(pl.DataFrame(table))
-                if callable(sink):
-                    sink(table)
-                else:
-                    sink.write(pl.from_arrow(table))
+                with self._handing_over.over(sink, table.num_rows):
+                    if callable(sink):
+                        sink(table)
+                    else:
+                        sink.write(pl.from_arrow(table))
 
         return hand
 
@@ -206,17 +208,33 @@ class SparkRun:
         return self._stopped
 
     def stop(self) -> None:
-        """End the run and wait for it."""
+        """End the run and wait for it.
+
+        A sink that blocks cannot be interrupted: after ten seconds this returns and warns of it.
+        """
         self._stopped |= self.active
         self._stopping = True
         if self._query is not None:
-            self._query.stop()
-            self._thread.join()
+            stopping = threading.Thread(target=self._stop_query, daemon=True)
+            stopping.start()
+            while stopping.is_alive() and self._handing_over.blocked(STOP_SECONDS) is None:
+                stopping.join(POLL)
+            if not stopping.is_alive():
+                self._thread.join()
+            warn_of_sink(self._handing_over, STOP_SECONDS)
         self._raise()
+
+    def _stop_query(self) -> None:
+        try:
+            self._query.stop()
+        except Exception as error:
+            self._error = self._error or translate(error)
 
     def await_termination(self, timeout: float | None = None) -> bool:
         """Wait for the end; true if it has come. An error of the run is raised here."""
         self._thread.join(timeout)
+        if timeout is not None:
+            warn_of_sink(self._handing_over, timeout)
         self._raise()
         return not self._thread.is_alive()
 
