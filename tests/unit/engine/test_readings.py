@@ -35,8 +35,8 @@ def test_metrics_asked_for_in_the_middle_of_a_step_are_those_of_its_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The histogram of a learned promise has grown in one column and not yet in the other."""
-    late = [at - (at % 7) * 40 for at in range(2_000)]
-    stream = lw.stream(pl.DataFrame({"ts": late}), name="s", time="ts", progress=lw.learned(0.9))
+    source = lw.push({"ts": pl.Int64})
+    run = lw.stream(source, name="s", time="ts", progress=lw.learned(0.9)).run(chunk_rows=100)
     looking: list[tuple[threading.Thread, list[Any]]] = []
     whole = lateness.longest_in
 
@@ -47,9 +47,8 @@ def test_metrics_asked_for_in_the_middle_of_a_step_are_those_of_its_end(
         return whole(bins)
 
     monkeypatch.setattr(lateness, "longest_in", interrupted)
-    begin, door = threading.Event(), stream.where("ts >= -10000")
-    run = door.run(sink=lambda table: begin.wait(LONG), chunk_rows=100)
-    begin.set()
+    source.send(pl.DataFrame({"ts": [at - (at % 7) * 40 for at in range(2_000)]}))
+    source.close()
     assert run.await_termination(LONG)
     assert looking
     for thread, found in looking:
@@ -81,9 +80,16 @@ def test_a_step_that_takes_long_is_not_waited_for(monkeypatch: pytest.MonkeyPatc
     run = lw.stream(pl.DataFrame({"ts": [1, 2]}), name="s", time="ts").run(sink=sink)
     assert blocked.wait(LONG)
     before = run.metrics()
+    with monkeypatch.context() as broken:
+        broken.setattr(run._engine, "_stages", None)  # reading in the middle of the step fails
+        last = run.metrics()
     go_on.set()
     assert run.await_termination(LONG)
-    assert (before.stream("s").rows, run.metrics().stream("s").rows) == (0, 2)
+    assert [(each.stream("s").rows, each.rows_out) for each in (before, last, run.metrics())] == [
+        (2, 0),
+        (0, 0),
+        (2, 2),
+    ]
 
 
 def test_a_sink_may_read_the_metrics_of_its_own_run() -> None:

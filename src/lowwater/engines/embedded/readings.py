@@ -2,19 +2,22 @@
 
 A kernel in the middle of a step may hold a histogram that has grown in one column and not yet in
 the other. Invariant: the metrics are taken by the thread that works, between two steps, or by the
-thread that reads while no thread works.
+thread that reads while no thread works. The one exception is a step that takes long, because a
+sink blocks or a function of the user's computes: the reader then reads in the middle of it, and
+gets what was taken last if that fails.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
 PATIENCE = 1.0
-"""Seconds a reader waits for the end of a step before it gets what was taken last."""
+"""Seconds a reader waits for the end of a step before it reads in the middle of it."""
 
 
 class Readings(Generic[T]):
@@ -64,7 +67,7 @@ class Readings(Generic[T]):
             self._changed.notify_all()
 
     def read(self, wake: Callable[[], None]) -> T:
-        """Return the value as of now; as of an earlier step, if the present one takes long.
+        """Return the value as of the end of the present step, or as of now if that takes long.
 
         ``wake`` ends a sleep of the working thread.
         """
@@ -73,5 +76,12 @@ class Readings(Generic[T]):
                 return self._take()
             before, self._wanted = self._taken, True
             wake()
-            self._changed.wait_for(lambda: self._taken > before or self._worker is None, PATIENCE)
-            return self._take() if self._worker is None else self._last()
+            done = self._changed.wait_for(
+                lambda: self._taken > before or self._worker is None, PATIENCE
+            )
+            if self._worker is None:
+                return self._take()
+            if not done:
+                with suppress(Exception):
+                    return self._take()
+            return self._last()
