@@ -22,6 +22,7 @@ from lowwater.errors import (
     QueryError,
     unknown_name,
 )
+from lowwater.stream.duration import nanoseconds
 
 if TYPE_CHECKING:
     from lowwater.cli.progress import Teller
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from lowwater.dashboard.options import Dashboard
     from lowwater.pipeline.load import Pipeline, PlannedQuery
     from lowwater.pipeline.running import Options, Running
+    from lowwater.pipeline.targets import Writing
     from lowwater.plan.expecting import Rates
     from lowwater.sinks import Sink
 
@@ -82,6 +84,20 @@ def run(
             "--trigger", metavar="TIME", help="On Spark: '1 second' between batches, say."
         ),
     ] = None,
+    output_mode: Annotated[
+        str,
+        typer.Option(
+            "--output-mode",
+            metavar="fail|append|replace",
+            help="What to do with folders that already hold results.",
+        ),
+    ] = "fail",
+    flush_every: Annotated[
+        str,
+        typer.Option(
+            "--flush-every", metavar="TIME", help="How long a row may wait to be in a file."
+        ),
+    ] = "2 seconds",
     real_time: Annotated[
         bool,
         typer.Option("--real-time", help="Play generated streams as their rows would arrive."),
@@ -118,7 +134,8 @@ def run(
     with _Stopping() as stopping:
         try:
             page = _page(dashboard, dashboard_port, dashboard_host, show_rows)
-            options = Options(checkpoint, output, trigger, real_time, page, save_metrics)
+            writing = _writing(output_mode, flush_every)
+            options = Options(checkpoint, output, trigger, real_time, page, save_metrics, writing)
             loaded = _load(pipeline, engine, param, master)
             if engine == "spark" and screen.err.is_terminal and not quiet and not json:
                 screen.draw("starting Spark")
@@ -228,6 +245,18 @@ def _page(wanted: bool, port: int | None, host: str | None, rows: bool) -> Dashb
             raise OptionError(f"{name} goes with --dashboard")
         return None
     return dashboard(port=port, host=host or LOOPBACK, show_rows=rows)
+
+
+def _writing(mode: str, flush_every: str) -> Writing:
+    """How folders are written; what is wrong with it is said before anything is loaded."""
+    from lowwater.pipeline.targets import Writing  # noqa: PLC0415
+    from lowwater.sinks import MODES  # noqa: PLC0415
+
+    if mode not in MODES:
+        raise OptionError(f"--output-mode is {', '.join(MODES)}, not {mode!r}")
+    if nanoseconds(flush_every, "--flush-every") < 0:
+        raise OptionError(f"--flush-every is zero or more, not {flush_every!r}")
+    return Writing(mode, flush_every)
 
 
 def _load(path: Path, engine: str, param: list[str] | None, master: str | None) -> Pipeline:

@@ -129,7 +129,7 @@ def picture(progress: PipelineProgress, title: str, rate: float) -> RenderableTy
     table = Table(box=None, pad_edge=False, show_edge=False, title=Text(), title_justify="left")
     table.title = Text.from_markup(
         f"[bold]{escape(title)}[/bold]  {length(progress.elapsed_seconds)},"
-        f" {progress.rows_in:,} rows in ({rate:,.0f}/s), {progress.rows_out:,} out"
+        f" {progress.rows_in:,} rows in ({rate:,.0f}/s), {_out(progress)}"
     )
     table.add_column("", overflow="ellipsis", no_wrap=True)
     learned = any(each.completeness for query in progress.queries for each in query.streams)
@@ -140,7 +140,7 @@ def picture(progress: PipelineProgress, title: str, rate: float) -> RenderableTy
         state = f"{query.state_rows:,} rows, {size(query.state_bytes)}"
         name = f"query {query.number} → {query.target}"
         style = "" if query.active else "dim"
-        table.add_row(name, f"{query.rows_out:,} out", "", "", f"{late:,}", state, style=style)
+        table.add_row(name, _out(query), "", "", f"{late:,}", state, style=style)
         for each in query.streams:
             table.add_row(
                 f"  {each.name}",
@@ -171,6 +171,12 @@ def _share(found: CompletenessMetrics | None) -> str:
     return f"{percent(found.achieved)} of {percent(found.target)}{slack}"
 
 
+def _out(progress: PipelineProgress | QueryProgress) -> str:
+    """Rows that readers can see, and those whose file is not written yet."""
+    waiting = f" ({progress.rows_waiting:,} waiting in the sink)" if progress.rows_waiting else ""
+    return f"{progress.rows_out:,} out{waiting}"
+
+
 def plain_line(progress: PipelineProgress, rate: float) -> str:
     """Everything in one line."""
     state = sum(each.state_rows for each in progress.queries)
@@ -179,7 +185,7 @@ def plain_line(progress: PipelineProgress, rate: float) -> str:
     marks = [_marked(each) for each in streams.values() if each.mark is not None]
     words = [
         f"{length(progress.elapsed_seconds)}: {progress.rows_in:,} rows in ({rate:,.0f}/s)",
-        f"{progress.rows_out:,} out",
+        _out(progress),
         f"{progress.refused_rows:,} late",
         f"state {state:,} rows ({size(held)})",
     ]
@@ -198,13 +204,13 @@ def summary(progress: PipelineProgress, how: str) -> list[str]:
     style = {"done": "green", "stopped": "yellow", "failed": "bold red"}[how]
     lines = [
         f"[{style}]{how}[/{style}] after {length(progress.elapsed_seconds)}:"
-        f" {progress.rows_in:,} rows in, {progress.rows_out:,} out,"
+        f" {progress.rows_in:,} rows in, {_out(progress)},"
         f" {progress.refused_rows:,} late"
     ]
     many = len(progress.queries) > 1
     for query in progress.queries:
         if many or query.target != "console":
-            rows = f"{query.rows_in:,} rows in, {query.rows_out:,} out"
+            rows = f"{query.rows_in:,} rows in, {_out(query)}"
             lines.append(escape(f"  query {query.number} → {query.target}: {rows}"))
         lines += [
             escape(f"  {_complete(each, query, many)}")

@@ -26,7 +26,7 @@ from lowwater.errors import LowwaterError, SinkError, StreamWarning
 from lowwater.metrics import Histogram, RunMetrics
 from lowwater.operators.kernel import Ask, Kernel
 from lowwater.plan.physical import PhysicalPlan
-from lowwater.sinks import LastRows, Sink, complete
+from lowwater.sinks import LastRows, Sink, complete, standing
 from lowwater.sources.replay import clock_times
 from lowwater.sources.source import AT_ONCE
 from lowwater.stream.duration import SECOND
@@ -69,7 +69,7 @@ class EmbeddedEngine:
         self._last_refused: dict[str, LastRows] = {}
         self._totals = Totals()
         self._latency = Histogram()
-        self._rows_out = 0
+        self._delivered = 0
         self._stopped = False
         self._refused: dict[str, list[Chunk]] = {}
         self._refused_rows: dict[str, int] = {}
@@ -319,7 +319,6 @@ class EmbeddedEngine:
         if not isinstance(element, pl.DataFrame):
             return
         rows = element if element.columns == self._columns else element.select(self._columns)
-        self._rows_out += rows.height
         now = self._clock.now()
         if self._arrival is None:
             self._latency.add(now - self._read_at, rows.height)
@@ -327,6 +326,7 @@ class EmbeddedEngine:
             self._latency.add_all(now - self._shift - clock_times(rows[self._arrival]))
         self.last.add(rows)
         _write(self._sink, rows)
+        self._delivered += rows.height
 
     def last_refused(self, stream: str) -> Chunk:
         """The last rows of a stream that were not let in, if some are kept."""
@@ -374,8 +374,9 @@ class EmbeddedEngine:
         now = self._clock.now() if self._ended_at is None else self._ended_at
         elapsed = now - self._begun
         totals = self._totals
+        rows_out, rows_waiting = standing(self._sink, self._delivered)
         return RunMetrics(
-            self._rows_out,
+            rows_out,
             elapsed / SECOND,
             tuple(stage.metrics(elapsed) for stage in self._stages.values()),
             tuple(feed.metrics(now) for feed in self._feeds.values()),
@@ -386,6 +387,7 @@ class EmbeddedEngine:
             totals.memory.peak,
             totals.queued.peak,
             copy.deepcopy(self._latency),
+            rows_waiting=rows_waiting,
         )
 
 
