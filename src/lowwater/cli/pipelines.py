@@ -7,6 +7,8 @@ import signal
 import sys
 import threading
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
@@ -131,7 +133,7 @@ def run(
     from lowwater.pipeline.running import Options  # noqa: PLC0415
 
     screen = Screen()
-    with _Stopping() as stopping:
+    with _Stopping() as stopping, _warnings_on(screen):
         try:
             page = _page(dashboard, dashboard_port, dashboard_host, show_rows)
             writing = _writing(output_mode, flush_every)
@@ -387,6 +389,16 @@ def _teller(screen: Screen, pipeline: Pipeline, quiet: bool, json: bool) -> Tell
     return Said(screen)
 
 
+@contextmanager
+def _warnings_on(screen: Screen) -> Iterator[None]:
+    """Warnings, which may hold values of rows, as lines about the run."""
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_: screen.say(
+            f"[yellow]warning:[/yellow] {escape(str(message))}"
+        )
+        yield
+
+
 def _watch(running: Running, screen: Screen, teller: Teller, stopped: threading.Event) -> None:
     """Tell how the queries get on until they end, one way or another."""
 
@@ -395,17 +407,13 @@ def _watch(running: Running, screen: Screen, teller: Teller, stopped: threading.
 
     trouble: BaseException | None = None
     unshown: str | None = None
-    with warnings.catch_warnings():
-        warnings.showwarning = lambda message, *_: screen.say(
-            f"[yellow]warning:[/yellow] {escape(str(message))}"
-        )
-        try:
-            while not running.wait(teller.every, to_stop) and not to_stop():
-                unshown = _tell(running, screen, teller, unshown)
-        except LowwaterError as error:
-            trouble = error
-        unfinished = running.active
-        running.stop()
+    try:
+        while not running.wait(teller.every, to_stop) and not to_stop():
+            unshown = _tell(running, screen, teller, unshown)
+    except LowwaterError as error:
+        trouble = error
+    unfinished = running.active
+    running.stop()
     running.settle()
     said = _failure(running, trouble)
     how = "failed" if said is not None else "stopped" if unfinished else "done"

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from lowwater.cli.rows import json_line
 from lowwater.cli.screen import Screen
-from lowwater.cli.text import escape
+from lowwater.cli.text import escape_line
 from lowwater.metrics import CompletenessMetrics
 from lowwater.metrics.spelling import length, moment, percent, size
 from lowwater.metrics.telling import UpdateProgress
@@ -128,7 +128,7 @@ def picture(progress: PipelineProgress, title: str, rate: float) -> RenderableTy
     """The whole pipeline as a table that fits a terminal."""
     table = Table(box=None, pad_edge=False, show_edge=False, title=Text(), title_justify="left")
     table.title = Text.from_markup(
-        f"[bold]{escape(title)}[/bold]  {length(progress.elapsed_seconds)},"
+        f"[bold]{escape_line(title)}[/bold]  {length(progress.elapsed_seconds)},"
         f" {progress.rows_in:,} rows in ({rate:,.0f}/s), {_out(progress)}"
     )
     table.add_column("", overflow="ellipsis", no_wrap=True)
@@ -138,12 +138,12 @@ def picture(progress: PipelineProgress, title: str, rate: float) -> RenderableTy
     for query in progress.queries:
         late = sum(each.refused_rows for each in query.streams)
         state = f"{query.state_rows:,} rows, {size(query.state_bytes)}"
-        name = f"query {query.number} → {query.target}"
+        name = escape_line(f"query {query.number} → {query.target}")
         style = "" if query.active else "dim"
         table.add_row(name, _out(query), "", "", f"{late:,}", state, style=style)
         for each in query.streams:
             table.add_row(
-                f"  {each.name}",
+                escape_line(f"  {each.name}"),
                 f"{each.rows:,} in",
                 moment(each.mark),
                 "" if each.lag_seconds is None else length(each.lag_seconds),
@@ -154,7 +154,9 @@ def picture(progress: PipelineProgress, title: str, rate: float) -> RenderableTy
             )
         for fresh in query.updates:
             waits = f"{fresh.waiting:,} wait"
-            table.add_row(f"  {fresh.title}", waits, "", _stale(fresh), "", "", style=style)
+            table.add_row(
+                escape_line(f"  {fresh.title}"), waits, "", _stale(fresh), "", "", style=style
+            )
     return table
 
 
@@ -190,7 +192,7 @@ def plain_line(progress: PipelineProgress, rate: float) -> str:
         f"state {state:,} rows ({size(held)})",
     ]
     stale = [f"{u.title} {_stale(u)}" for query in progress.queries for u in query.updates]
-    return escape("; ".join([", ".join(words), *marks, *stale]))
+    return escape_line("; ".join([", ".join(words), *marks, *stale]))
 
 
 def _marked(stream: StreamProgress) -> str:
@@ -211,18 +213,20 @@ def summary(progress: PipelineProgress, how: str) -> list[str]:
     for query in progress.queries:
         if many or query.target != "console":
             rows = f"{query.rows_in:,} rows in, {_out(query)}"
-            lines.append(escape(f"  query {query.number} → {query.target}: {rows}"))
+            lines.append(escape_line(f"  query {query.number} → {query.target}: {rows}"))
         lines += [
-            escape(f"  {_complete(each, query, many)}")
+            escape_line(f"  {_complete(each, query, many)}")
             for each in query.streams
             if each.completeness is not None
         ]
         lines += [
-            escape(f"  {_late(each, query, many)}") for each in query.streams if each.refused_rows
+            escape_line(f"  {_late(each, query, many)}")
+            for each in query.streams
+            if each.refused_rows
         ]
-        lines += [escape(f"  {each}") for each in query.choices]
-        lines += [escape(f"  {each.words}") for each in query.joins]
-        lines += [escape(f"  {each.words}") for each in query.updates]
+        lines += [escape_line(f"  {each}") for each in query.choices]
+        lines += [escape_line(f"  {each.words}") for each in query.joins]
+        lines += [escape_line(f"  {each.words}") for each in query.updates]
     return lines
 
 

@@ -89,7 +89,7 @@ class Folder:
     def make_ready(self) -> None:
         """Do what ``mode`` says about files that are there; only while the claim is held."""
         if self.mode == "replace":
-            self._remove_results()
+            self.remove_results()
         if self.mode == "append" and (self.path / SPARKS_LOG).exists():
             raise SinkError(
                 f"{self.path} was written by Spark, which lists its files in {SPARKS_LOG} and reads"
@@ -100,7 +100,8 @@ class Folder:
         for left in self.path.glob(f"part-*{UNFINISHED}"):  # by a process that was killed
             left.unlink(missing_ok=True)
 
-    def _remove_results(self) -> None:
+    def remove_results(self) -> None:
+        """Remove what runs have written; only while the claim is held."""
         for kind in FORMATS:
             for file in self.path.glob(f"part-*.{kind}"):
                 file.unlink(missing_ok=True)
