@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         within,
         within_rows,
     )
+    from lowwater.sinks import Folder as folder
     from lowwater.sources.generate import Workload
     from lowwater.sources.push import push
     from lowwater.sources.replay import replay
@@ -73,6 +74,7 @@ _HOMES = {
     "aggregate": ("lowwater.operators.aggregates", "UserAggregate"),
     "dashboard": ("lowwater.dashboard.options", "dashboard"),
     "every": ("lowwater.progress.contract", "every"),
+    "folder": ("lowwater.sinks", "Folder"),
     "heartbeat": ("lowwater.progress.contract", "heartbeat"),
     "join": ("lowwater.api", "join"),
     "jump": ("lowwater.progress.contract", "jump"),
@@ -142,6 +144,7 @@ __all__ = [
     "aggregate",
     "dashboard",
     "every",
+    "folder",
     "heartbeat",
     "join",
     "jump",

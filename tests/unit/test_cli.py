@@ -275,6 +275,27 @@ def test_a_folder_that_is_taken_ends_with_one():
     assert "out already holds CSV files; give an empty folder" in lw("run", text, code=1).stderr
 
 
+def test_a_folder_is_added_to_or_its_results_are_replaced():
+    text = pipeline(STREAM, f"INSERT INTO 'csv:out' {ALL}")
+    lw("run", text)
+    lw("run", text, "--output-mode", "append", "--flush-every", "0 s")
+    assert len(list(Path("out").glob("*.csv"))) > 1
+    lw("run", text, "--output-mode", "replace")
+    assert [file.name for file in Path("out").iterdir()] == ["part-00000.csv"]
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        (("--output-mode", "add"), "--output-mode is fail, append, replace, not 'add'"),
+        (("--flush-every", "soon"), "--flush-every 'soon' is not a length of time"),
+        (("--flush-every", "-1 second"), "--flush-every"),
+    ],
+)
+def test_options_of_folders_that_cannot_be_are_wrong_use(option, words):
+    assert words in lw("run", pipeline(STREAM, ALL), *option, code=2).stderr
+
+
 # ---- check and explain -------------------------------------------------------------------------
 
 

@@ -9,17 +9,19 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from lowwater.cli.rows import shown
-from lowwater.cli.text import escape, visible
+from lowwater.cli.text import escape, one_line, visible
 
 
 def control_characters(text: str) -> set[str]:
-    return {each for each in text if unicodedata.category(each) in ("Cc", "Cf", "Cs")}
+    return {each for each in text if unicodedata.category(each) in ("Cc", "Cf", "Cs", "Zl", "Zp")}
 
 
 @given(st.text())
 def test_no_value_reaches_a_terminal_with_control_characters(text):
     assert not control_characters(shown(text)) - {"\u200d"}
     assert not control_characters(visible(text)) - {"\n", "\t", "\u200d"}
+    assert not control_characters(one_line(text)) - {"\u200d"}
+    assert len(one_line(text).splitlines()) <= 1
 
 
 @given(st.text(st.characters(min_codepoint=32, max_codepoint=126)))

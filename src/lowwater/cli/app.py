@@ -17,6 +17,7 @@ app = typer.Typer(
     help="Continuous queries over streams that arrive late, out of order, or out of step.",
     no_args_is_help=True,
     add_completion=False,
+    pretty_exceptions_show_locals=False,  # they may hold rows
 )
 WIDE = 140
 """Columns of text where there is no terminal to ask."""

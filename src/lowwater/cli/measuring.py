@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from lowwater.cli.app import FAILED, out, wrong_use
+from lowwater.cli.text import escape_line
 from lowwater.errors import LowwaterError, OptionError
 
 
@@ -96,12 +97,14 @@ def checkpoint(
         held = look_into(folder)
     except LowwaterError as error:
         raise wrong_use(error) from error
-    table = Table(title=f"state in {folder}", title_justify="left")
+    table = Table(title=escape_line(f"state in {folder}"), title_justify="left")
     for name in ("stage", "bucket", "operator or stream", "marks"):
         table.add_column(name, overflow="fold")
     for name in ("chunks", "rows", "bytes"):
         table.add_column(name, justify="right")
     for each in held:
         sizes = (f"{number:,}" for number in (each.chunks, each.rows, each.bytes))
-        table.add_row(str(each.stage), str(each.bucket), each.what, each.marks, *sizes)
+        table.add_row(
+            str(each.stage), str(each.bucket), *map(escape_line, (each.what, each.marks)), *sizes
+        )
     out().print(table)

@@ -7,6 +7,8 @@ import signal
 import sys
 import threading
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
@@ -22,6 +24,7 @@ from lowwater.errors import (
     QueryError,
     unknown_name,
 )
+from lowwater.stream.duration import nanoseconds
 
 if TYPE_CHECKING:
     from lowwater.cli.progress import Teller
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from lowwater.dashboard.options import Dashboard
     from lowwater.pipeline.load import Pipeline, PlannedQuery
     from lowwater.pipeline.running import Options, Running
+    from lowwater.pipeline.targets import Writing
     from lowwater.plan.expecting import Rates
     from lowwater.sinks import Sink
 
@@ -82,6 +86,20 @@ def run(
             "--trigger", metavar="TIME", help="On Spark: '1 second' between batches, say."
         ),
     ] = None,
+    output_mode: Annotated[
+        str,
+        typer.Option(
+            "--output-mode",
+            metavar="fail|append|replace",
+            help="What to do with folders that already hold results.",
+        ),
+    ] = "fail",
+    flush_every: Annotated[
+        str,
+        typer.Option(
+            "--flush-every", metavar="TIME", help="How long a row may wait to be in a file."
+        ),
+    ] = "2 seconds",
     real_time: Annotated[
         bool,
         typer.Option("--real-time", help="Play generated streams as their rows would arrive."),
@@ -115,10 +133,11 @@ def run(
     from lowwater.pipeline.running import Options  # noqa: PLC0415
 
     screen = Screen()
-    with _Stopping() as stopping:
+    with _Stopping() as stopping, _warnings_on(screen):
         try:
             page = _page(dashboard, dashboard_port, dashboard_host, show_rows)
-            options = Options(checkpoint, output, trigger, real_time, page, save_metrics)
+            writing = _writing(output_mode, flush_every)
+            options = Options(checkpoint, output, trigger, real_time, page, save_metrics, writing)
             loaded = _load(pipeline, engine, param, master)
             if engine == "spark" and screen.err.is_terminal and not quiet and not json:
                 screen.draw("starting Spark")
@@ -228,6 +247,18 @@ def _page(wanted: bool, port: int | None, host: str | None, rows: bool) -> Dashb
             raise OptionError(f"{name} goes with --dashboard")
         return None
     return dashboard(port=port, host=host or LOOPBACK, show_rows=rows)
+
+
+def _writing(mode: str, flush_every: str) -> Writing:
+    """How folders are written; what is wrong with it is said before anything is loaded."""
+    from lowwater.pipeline.targets import Writing  # noqa: PLC0415
+    from lowwater.sinks import MODES  # noqa: PLC0415
+
+    if mode not in MODES:
+        raise OptionError(f"--output-mode is {', '.join(MODES)}, not {mode!r}")
+    if nanoseconds(flush_every, "--flush-every") < 0:
+        raise OptionError(f"--flush-every is zero or more, not {flush_every!r}")
+    return Writing(mode, flush_every)
 
 
 def _load(path: Path, engine: str, param: list[str] | None, master: str | None) -> Pipeline:
@@ -358,6 +389,16 @@ def _teller(screen: Screen, pipeline: Pipeline, quiet: bool, json: bool) -> Tell
     return Said(screen)
 
 
+@contextmanager
+def _warnings_on(screen: Screen) -> Iterator[None]:
+    """Warnings, which may hold values of rows, as lines about the run."""
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_: screen.say(
+            f"[yellow]warning:[/yellow] {escape(str(message))}"
+        )
+        yield
+
+
 def _watch(running: Running, screen: Screen, teller: Teller, stopped: threading.Event) -> None:
     """Tell how the queries get on until they end, one way or another."""
 
@@ -366,17 +407,13 @@ def _watch(running: Running, screen: Screen, teller: Teller, stopped: threading.
 
     trouble: BaseException | None = None
     unshown: str | None = None
-    with warnings.catch_warnings():
-        warnings.showwarning = lambda message, *_: screen.say(
-            f"[yellow]warning:[/yellow] {escape(str(message))}"
-        )
-        try:
-            while not running.wait(teller.every, to_stop) and not to_stop():
-                unshown = _tell(running, screen, teller, unshown)
-        except LowwaterError as error:
-            trouble = error
-        unfinished = running.active
-        running.stop()
+    try:
+        while not running.wait(teller.every, to_stop) and not to_stop():
+            unshown = _tell(running, screen, teller, unshown)
+    except LowwaterError as error:
+        trouble = error
+    unfinished = running.active
+    running.stop()
     running.settle()
     said = _failure(running, trouble)
     how = "failed" if said is not None else "stopped" if unfinished else "done"

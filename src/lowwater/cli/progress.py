@@ -11,7 +11,7 @@ from rich.text import Text
 
 from lowwater.cli.rows import json_line
 from lowwater.cli.screen import Screen
-from lowwater.cli.text import escape
+from lowwater.cli.text import escape_line
 from lowwater.metrics import CompletenessMetrics
 from lowwater.metrics.spelling import length, moment, percent, size
 from lowwater.metrics.telling import UpdateProgress
@@ -128,8 +128,8 @@ def picture(progress: PipelineProgress, title: str, rate: float) -> RenderableTy
     """The whole pipeline as a table that fits a terminal."""
     table = Table(box=None, pad_edge=False, show_edge=False, title=Text(), title_justify="left")
     table.title = Text.from_markup(
-        f"[bold]{escape(title)}[/bold]  {length(progress.elapsed_seconds)},"
-        f" {progress.rows_in:,} rows in ({rate:,.0f}/s), {progress.rows_out:,} out"
+        f"[bold]{escape_line(title)}[/bold]  {length(progress.elapsed_seconds)},"
+        f" {progress.rows_in:,} rows in ({rate:,.0f}/s), {_out(progress)}"
     )
     table.add_column("", overflow="ellipsis", no_wrap=True)
     learned = any(each.completeness for query in progress.queries for each in query.streams)
@@ -138,12 +138,12 @@ def picture(progress: PipelineProgress, title: str, rate: float) -> RenderableTy
     for query in progress.queries:
         late = sum(each.refused_rows for each in query.streams)
         state = f"{query.state_rows:,} rows, {size(query.state_bytes)}"
-        name = f"query {query.number} → {query.target}"
+        name = escape_line(f"query {query.number} → {query.target}")
         style = "" if query.active else "dim"
-        table.add_row(name, f"{query.rows_out:,} out", "", "", f"{late:,}", state, style=style)
+        table.add_row(name, _out(query), "", "", f"{late:,}", state, style=style)
         for each in query.streams:
             table.add_row(
-                f"  {each.name}",
+                escape_line(f"  {each.name}"),
                 f"{each.rows:,} in",
                 moment(each.mark),
                 "" if each.lag_seconds is None else length(each.lag_seconds),
@@ -154,7 +154,9 @@ def picture(progress: PipelineProgress, title: str, rate: float) -> RenderableTy
             )
         for fresh in query.updates:
             waits = f"{fresh.waiting:,} wait"
-            table.add_row(f"  {fresh.title}", waits, "", _stale(fresh), "", "", style=style)
+            table.add_row(
+                escape_line(f"  {fresh.title}"), waits, "", _stale(fresh), "", "", style=style
+            )
     return table
 
 
@@ -171,6 +173,12 @@ def _share(found: CompletenessMetrics | None) -> str:
     return f"{percent(found.achieved)} of {percent(found.target)}{slack}"
 
 
+def _out(progress: PipelineProgress | QueryProgress) -> str:
+    """Rows that readers can see, and those whose file is not written yet."""
+    waiting = f" ({progress.rows_waiting:,} waiting in the sink)" if progress.rows_waiting else ""
+    return f"{progress.rows_out:,} out{waiting}"
+
+
 def plain_line(progress: PipelineProgress, rate: float) -> str:
     """Everything in one line."""
     state = sum(each.state_rows for each in progress.queries)
@@ -179,12 +187,12 @@ def plain_line(progress: PipelineProgress, rate: float) -> str:
     marks = [_marked(each) for each in streams.values() if each.mark is not None]
     words = [
         f"{length(progress.elapsed_seconds)}: {progress.rows_in:,} rows in ({rate:,.0f}/s)",
-        f"{progress.rows_out:,} out",
+        _out(progress),
         f"{progress.refused_rows:,} late",
         f"state {state:,} rows ({size(held)})",
     ]
     stale = [f"{u.title} {_stale(u)}" for query in progress.queries for u in query.updates]
-    return escape("; ".join([", ".join(words), *marks, *stale]))
+    return escape_line("; ".join([", ".join(words), *marks, *stale]))
 
 
 def _marked(stream: StreamProgress) -> str:
@@ -198,25 +206,27 @@ def summary(progress: PipelineProgress, how: str) -> list[str]:
     style = {"done": "green", "stopped": "yellow", "failed": "bold red"}[how]
     lines = [
         f"[{style}]{how}[/{style}] after {length(progress.elapsed_seconds)}:"
-        f" {progress.rows_in:,} rows in, {progress.rows_out:,} out,"
+        f" {progress.rows_in:,} rows in, {_out(progress)},"
         f" {progress.refused_rows:,} late"
     ]
     many = len(progress.queries) > 1
     for query in progress.queries:
         if many or query.target != "console":
-            rows = f"{query.rows_in:,} rows in, {query.rows_out:,} out"
-            lines.append(escape(f"  query {query.number} → {query.target}: {rows}"))
+            rows = f"{query.rows_in:,} rows in, {_out(query)}"
+            lines.append(escape_line(f"  query {query.number} → {query.target}: {rows}"))
         lines += [
-            escape(f"  {_complete(each, query, many)}")
+            escape_line(f"  {_complete(each, query, many)}")
             for each in query.streams
             if each.completeness is not None
         ]
         lines += [
-            escape(f"  {_late(each, query, many)}") for each in query.streams if each.refused_rows
+            escape_line(f"  {_late(each, query, many)}")
+            for each in query.streams
+            if each.refused_rows
         ]
-        lines += [escape(f"  {each}") for each in query.choices]
-        lines += [escape(f"  {each.words}") for each in query.joins]
-        lines += [escape(f"  {each.words}") for each in query.updates]
+        lines += [escape_line(f"  {each}") for each in query.choices]
+        lines += [escape_line(f"  {each.words}") for each in query.joins]
+        lines += [escape_line(f"  {each.words}") for each in query.updates]
     return lines
 
 

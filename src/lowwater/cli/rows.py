@@ -14,7 +14,7 @@ import polars as pl
 from rich.console import Console
 
 from lowwater.cli.screen import Screen
-from lowwater.cli.text import escape, visible
+from lowwater.cli.text import escape_line, one_line, visible
 from lowwater.stream.element import Chunk
 
 WIDEST = 40
@@ -30,7 +30,7 @@ class TableRows:
         self._screen, self._title = screen, title
         self._names = list(schema)
         self._right = [dtype.is_numeric() for dtype in schema.values()]
-        self._heads = [visible(name) for name in self._names]
+        self._heads = [one_line(name) for name in self._names]
         self._widths = [len(name) for name in self._heads]
         self._most = WIDEST if screen.out.is_terminal else 10**6
 
@@ -61,9 +61,9 @@ class TableRows:
         if self._screen.last is not None:
             console.print()
         if self._title is not None:
-            console.print(f"[dim]{escape(self._title)}[/dim]", soft_wrap=True)
+            console.print(f"[dim]{escape_line(self._title)}[/dim]", soft_wrap=True)
         self._screen.last = self
-        console.print(f"[bold]{escape(self._line(self._heads))}[/bold]", soft_wrap=True)
+        console.print(f"[bold]{escape_line(self._line(self._heads))}[/bold]", soft_wrap=True)
         rule = GAP.join("─" * width for width in self._widths)
         console.print(f"[dim]{rule}[/dim]", soft_wrap=True)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from lowwater.cli.text import escape
+from lowwater.cli.text import escape_line
 from lowwater.pipeline.load import DeclaredStream, Pipeline, PlannedQuery
 from lowwater.pipeline.targets import Target
 from lowwater.plan.expecting import Rates
@@ -21,7 +21,7 @@ def tell_pipeline(
 ) -> None:
     """The streams of a pipeline and where the answers of its queries go."""
     for name, stream in pipeline.streams.items():
-        console.print(f"[bold]stream {escape(name)}[/bold]", *_stream(stream), sep="\n    ")
+        console.print(f"[bold]stream {escape_line(name)}[/bold]", *_stream(stream), sep="\n    ")
     for query in pipeline.queries:
         lines = [
             f"to {goals[query.number]}",
@@ -33,7 +33,7 @@ def tell_pipeline(
             ),
         ]
         title = f"[bold]query {query.number}[/bold], line {query.line}"
-        console.print(title, *map(escape, lines), sep="\n    ", soft_wrap=True)
+        console.print(title, *map(escape_line, lines), sep="\n    ", soft_wrap=True)
     count = len(pipeline.queries)
     what = "1 query" if count == 1 else f"{count} queries"
     ends = " until stopped" if any(each.live for each in pipeline.queries) else ""
@@ -45,7 +45,7 @@ def _stream(stream: DeclaredStream) -> list[str]:
     columns = ", ".join(f"{name} {type_name(dtype)}" for name, dtype in spec.schema.items())
     follow = ", and what comes later" if declared.follow else ""
     lines = [f"from {declared.location}{follow}", columns, *promise(stream.node)]
-    return [escape(line) for line in lines]
+    return [escape_line(line) for line in lines]
 
 
 def _columns(query: PlannedQuery) -> str:
@@ -57,7 +57,9 @@ def tell_plans(console: Console, pipeline: Pipeline, rates: Rates | None = None)
     for query in pipeline.queries:
         where = query.target or "console"
         plan = explain(query.plan, _of_query(rates, query))
-        console.print(f"[bold]query {query.number}[/bold], line {query.line}, to {escape(where)}")
+        console.print(
+            f"[bold]query {query.number}[/bold], line {query.line}, to {escape_line(where)}"
+        )
         for line in plan.splitlines():
             console.print(_coloured(line), soft_wrap=True)
         console.print()
@@ -73,7 +75,7 @@ def _of_query(rates: Rates | None, query: PlannedQuery) -> Rates | None:
 
 def _coloured(line: str) -> str:
     """Operators stand out from what is said of them."""
-    text = escape(line)
+    text = escape_line(line)
     bare = line.lstrip("│├└─ ")
     if "#" in bare.split(" ", 1)[0]:
         title = bare.split(" ", 1)[0]

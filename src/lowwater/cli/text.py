@@ -11,6 +11,7 @@ import unicodedata
 from rich import markup
 
 _KEPT = "\n\t"
+_CONTROL = ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
 def visible(text: str) -> str:
@@ -20,11 +21,17 @@ def visible(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    return "".join(_shown(each) for each in text)
+    return "".join(_shown(each, _KEPT) for each in text)
 
 
-def _shown(character: str) -> str:
-    if character in _KEPT or unicodedata.category(character) not in ("Cc", "Cf", "Cs"):
+def one_line(text: str) -> str:
+    r"""The same of a name or another text of one line: a line end is ``\n``, so that it makes no
+    line that looks like one of ours."""
+    return "".join(_shown(each, "") for each in text)
+
+
+def _shown(character: str, kept: str) -> str:
+    if character in kept or unicodedata.category(character) not in _CONTROL:
         return character
     if character == "\u200d":  # joins the parts of an emoji
         return character
@@ -34,3 +41,8 @@ def _shown(character: str) -> str:
 def escape(text: str) -> str:
     """Text as Rich prints it: no markup, no control characters."""
     return markup.escape(visible(text))
+
+
+def escape_line(text: str) -> str:
+    """The same of a text that is one line."""
+    return markup.escape(one_line(text))

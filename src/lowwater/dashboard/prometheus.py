@@ -33,11 +33,12 @@ class _State(Collector):
         """The families, one after the other."""
         yield self._gauge("query_active", "Whether the query runs.", [], self._of("active"))
         for name, words in (
-            ("rows_out", "Rows answered."),
+            ("rows_out", "Rows answered, those in files that readers can see."),
             ("refused_rows", "Rows not let in, for any reason."),
         ):
             yield self._counter(name, words, [], self._of(name))
         for name, words in (
+            ("rows_waiting", "Rows that wait in the sink for their file to be written."),
             ("state_rows", "Rows kept in state."),
             ("state_bytes", "Bytes of state."),
         ):
@@ -48,7 +49,7 @@ class _State(Collector):
 
     def _of(self, name: str) -> Iterator[Line]:
         for query in self._queries:
-            yield (query["id"],), query[name]
+            yield (query["id"],), query.get(name)  # saved metrics may be older
 
     def _each(self, part: str, label: str, value: str) -> Iterator[Line]:
         for query in self._queries:

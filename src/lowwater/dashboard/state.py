@@ -37,6 +37,7 @@ def query_state(looked: Looked, show_rows: bool = False) -> Plain:
         "words": [{"level": each.level, "text": each.text} for each in words(looked)],
         "rows_in": sum(each.rows for each in metrics.streams),
         "rows_out": metrics.rows_out,
+        "rows_waiting": metrics.rows_waiting,
         "late_rows": metrics.late_rows,
         "refused_rows": sum(each.refused_rows for each in metrics.streams),
         "state_rows": metrics.state_rows,
@@ -151,7 +152,7 @@ def _end(looked: Looked) -> Plain:
         "lag": None,
         "holds": False,
         "waits": False,
-        "rows_in": looked.metrics.rows_out,
+        "rows_in": looked.metrics.rows_out + looked.metrics.rows_waiting,
         "rows_out": looked.metrics.rows_out,
     }
 

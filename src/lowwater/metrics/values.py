@@ -128,6 +128,7 @@ class RunMetrics:
     """A whole run."""
 
     rows_out: int
+    """Rows that the sink has handed over: of a folder, those in files that readers can see."""
     elapsed_seconds: float
     operators: tuple[OperatorMetrics, ...]
     streams: tuple[StreamMetrics, ...]
@@ -142,6 +143,8 @@ class RunMetrics:
     latency: Histogram = field(repr=False)
     batches: tuple[BatchMetrics, ...] = ()
     """On Spark the last batches, the oldest first."""
+    rows_waiting: int = 0
+    """Rows that wait in the sink for their file to be written; not in ``rows_out``."""
 
     @property
     def late_rows(self) -> int:

@@ -16,7 +16,7 @@ from typing import Any
 
 import polars as pl
 
-from lowwater.errors import QueryError, unknown_name
+from lowwater.errors import OptionError, QueryError, unknown_name
 from lowwater.operators import sketches
 
 MANY = 200_000
@@ -35,6 +35,8 @@ class Aggregate:
     lift: tuple[pl.Expr, ...]
     merge: tuple[pl.Expr, ...]
     finish: pl.Expr
+    own: UserAggregate | None = None
+    """The user's aggregate that it was built of, if it was."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,9 @@ class UserAggregate:
     ``merge(state, state) -> state`` and ``finish(state) -> value``.
 
     ``add`` gets the rows of one group as a polars frame with ``columns``. States are kept pickled.
+
+    On Spark a checkpoint whose states were made by other code is refused. ``version`` overrides
+    that: two runs that give the same version go on whatever the code, and other versions do not.
     """
 
     init: Callable[[], Any]
@@ -68,6 +73,11 @@ class UserAggregate:
     finish: Callable[[Any], Any]
     columns: tuple[str, ...]
     returns: pl.DataType | type[pl.DataType] = pl.Float64
+    version: str | int | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.version, bool) or not isinstance(self.version, str | int | None):
+            raise OptionError(f"version= is a number or a text, not {self.version!r}")
 
     def build(self, name: str, schema: Mapping[str, pl.DataType]) -> Aggregate:
         """The three steps of this aggregate under an output name, over rows of this schema.
@@ -97,7 +107,7 @@ class UserAggregate:
             .struct.field("state")
             .map_elements(lambda state: self.finish(pickle.loads(state)), return_dtype=self.returns)
         )
-        return Aggregate(name, (lifted.alias(part),), (merged,), finished.alias(name))
+        return Aggregate(name, (lifted.alias(part),), (merged,), finished.alias(name), self)
 
 
 def build(call: Call) -> Aggregate:

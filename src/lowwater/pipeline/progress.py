@@ -55,6 +55,8 @@ class QueryProgress:
     """What joins without a window found."""
     updates: tuple[UpdateProgress, ...] = ()
     """How fresh what update streams show is."""
+    rows_waiting: int = 0
+    """Rows that wait in the sink for their file to be written; not in ``rows_out``."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,11 @@ class PipelineProgress:
         return sum(each.rows_out for each in self.queries)
 
     @property
+    def rows_waiting(self) -> int:
+        """Rows answered that wait in sinks, over all queries."""
+        return sum(each.rows_waiting for each in self.queries)
+
+    @property
     def refused_rows(self) -> int:
         """Rows not let in, over all queries."""
         return sum(stream.refused_rows for each in self.queries for stream in each.streams)
@@ -85,6 +92,7 @@ class PipelineProgress:
             "elapsed_seconds": round(self.elapsed_seconds, 3),
             "rows_in": self.rows_in,
             "rows_out": self.rows_out,
+            "rows_waiting": self.rows_waiting,
             "late_rows": sum(s.late_rows for each in self.queries for s in each.streams),
             "queries": [_query_json(each) for each in self.queries],
         }
@@ -97,6 +105,7 @@ def _query_json(query: QueryProgress) -> dict[str, Any]:
         "active": query.active,
         "rows_in": query.rows_in,
         "rows_out": query.rows_out,
+        "rows_waiting": query.rows_waiting,
         "state_rows": query.state_rows,
         "state_bytes": query.state_bytes,
         "streams": [
@@ -146,6 +155,7 @@ def query_progress(
         tuple(found for each in metrics.operators if (found := choice(each))),
         tuple(join for each in metrics.operators if (join := JoinProgress.of(each))),
         tuple(queue for each in metrics.operators if (queue := UpdateProgress.of(each))),
+        metrics.rows_waiting,
     )
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from lowwater import sinks
 from lowwater.dashboard.options import LAST, Dashboard
 from lowwater.dashboard.page import Page
 from lowwater.dashboard.saving import METRICS
@@ -19,12 +19,10 @@ from lowwater.engines.run import Run, RunOptions, prepare
 from lowwater.errors import OptionError, SinkError
 from lowwater.pipeline.load import Pipeline, PlannedQuery
 from lowwater.pipeline.progress import PipelineProgress, QueryProgress, lags, query_progress
-from lowwater.pipeline.targets import Target, late_folders, targets
+from lowwater.pipeline.targets import PLAIN, Target, Writing, late_folders, targets
 from lowwater.sinks import Folder, Sink, make_sink
 
 AVAILABLE_NOW = "available-now"
-FLUSH_SECONDS = 2.0
-"""How long rows of a stream without end may wait to be written to a file."""
 LOOK_SECONDS = 0.05
 
 
@@ -40,6 +38,8 @@ class Options:
     dashboard: Dashboard | None = None
     """The page to show it on."""
     save_metrics: Path | None = None
+    writing: Writing = PLAIN
+    """How folders are written."""
 
 
 Console = Callable[[PlannedQuery], Sink]
@@ -52,7 +52,6 @@ class _Started:
     target: Target
     late: dict[str, Folder]
     run: Run
-    sinks: tuple[object, ...] = field(default=())
 
 
 class Running:
@@ -62,22 +61,28 @@ class Running:
         self.pipeline = pipeline
         self._options = options
         _check(pipeline, options)
-        goals, late = targets(pipeline, options.output), late_folders(pipeline, options.output)
+        writing = options.writing
+        goals, late = (
+            targets(pipeline, options.output, writing),
+            late_folders(pipeline, options.output, writing),
+        )
         if options.checkpoint is None:
             _refuse_used(goals, late)
         session = pipeline.session() if pipeline.engine == "spark" else None
         self._started: list[_Started] = []
-        for query in pipeline.queries:
-            goal, kept = goals[query.number], late[query.number]
-            sink: object = goal.folder or console(query)
-            side: object = kept
-            if pipeline.engine == "embedded":
-                sink, side = make_sink(sink, query.plan.schema), make_sink(kept, {})
-            run = prepare(
-                query.plan, pipeline.engine, self._run_options(query, sink, side, session)
-            )
-            self._started.append(_Started(query, goal, kept, run, (sink, side)))
-        self._begun = self._flushed = time.monotonic()
+        with ExitStack() as opened:
+            for query in pipeline.queries:
+                goal, kept = goals[query.number], late[query.number]
+                sink: object = goal.folder or console(query)
+                side: object = kept
+                if pipeline.engine == "embedded":
+                    sink = opened.enter_context(closing(make_sink(sink, query.plan.schema)))
+                    side = opened.enter_context(closing(make_sink(kept, {})))
+                about = self._run_options(query, sink, side, session)
+                run = prepare(query.plan, pipeline.engine, about)
+                self._started.append(_Started(query, goal, kept, run))
+            opened.pop_all()  # from here on the runs close them
+        self._begun = time.monotonic()
         self._watching: Page | Watcher | None = None
         try:
             for each in self._started:
@@ -181,18 +186,7 @@ class Running:
             if left <= 0:
                 break
             time.sleep(min(LOOK_SECONDS, left))
-            self._flush()
         return not self.active or self.failed is not None
-
-    def _flush(self) -> None:
-        """Let what has been answered be seen, where there is no end to wait for."""
-        if time.monotonic() - self._flushed < FLUSH_SECONDS:
-            return
-        self._flushed = time.monotonic()
-        for each in self._started:
-            if each.query.live and each.run.active:
-                for sink in each.sinks:
-                    sinks.flush(sink)
 
     def stop(self) -> None:
         """End all queries and wait for them; an error of theirs is in :attr:`failed`."""
@@ -240,4 +234,5 @@ def _refuse_used(goals: dict[int, Target], late: dict[int, dict[str, Folder]]) -
     for folder in folders:
         if folder.path.exists() and not folder.path.is_dir():
             raise SinkError(f"cannot write results to {folder.path}: it is a file")
-        folder.refuse_if_used()
+        if folder.mode == "fail":
+            folder.refuse_if_used()

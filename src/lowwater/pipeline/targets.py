@@ -10,9 +10,26 @@ from lowwater.errors import ExpressionError, OptionError, unknown_name
 from lowwater.pipeline.load import Pipeline, PlannedQuery
 from lowwater.pipeline.location import Location, read_location
 from lowwater.plan.sql.reading import pointed
-from lowwater.sinks import FORMATS, Folder
+from lowwater.sinks import FORMATS, Folder, Mode
+from lowwater.stream.duration import Duration
 
 CONSOLE = "console"
+
+
+@dataclass(frozen=True)
+class Writing:
+    """How the folders of a pipeline are written, all of them alike."""
+
+    mode: Mode = "fail"
+    flush_every: Duration = Folder.flush_every
+
+    def folder(self, path: Path, format_: str = "parquet") -> Folder:
+        """A folder that is written so."""
+        return Folder(path, format_, self.mode, self.flush_every)
+
+
+PLAIN = Writing()
+"""As folders are written if nothing is said."""
 
 
 @dataclass(frozen=True)
@@ -25,19 +42,19 @@ class Target:
         return f"{self.folder.format}:{self.folder.path}" if self.folder else CONSOLE
 
 
-def targets(pipeline: Pipeline, output: Path | None) -> dict[int, Target]:
+def targets(pipeline: Pipeline, output: Path | None, writing: Writing = PLAIN) -> dict[int, Target]:
     """The target of each query; ``output`` takes relative targets and what has none."""
     bare = [query for query in pipeline.queries if query.target is None]
     found: dict[int, Target] = {}
     for query in pipeline.queries:
         if query.target is not None:
             try:
-                found[query.number] = _named(read_location(query.target), output)
+                found[query.number] = _named(read_location(query.target), output, writing)
             except OptionError as error:
                 raise _at_target(str(error), pipeline.text, query) from None
         elif output is not None:
             inside = output if len(bare) == 1 else output / f"query{query.number}"
-            found[query.number] = Target(Folder(inside))
+            found[query.number] = Target(writing.folder(inside))
         else:
             found[query.number] = Target()
     kept = [
@@ -58,7 +75,7 @@ def _at_target(message: str, text: str, query: PlannedQuery) -> ExpressionError:
     return pointed(message, text, at, len(query.target or "") + 2)
 
 
-def _named(location: Location, output: Path | None) -> Target:
+def _named(location: Location, output: Path | None, writing: Writing) -> Target:
     kind = location.format.lower()
     if kind == CONSOLE:
         return Target()
@@ -66,14 +83,16 @@ def _named(location: Location, output: Path | None) -> Target:
         raise OptionError(unknown_name("format of results", kind, (*FORMATS, CONSOLE)))
     if not location.path:
         raise OptionError(f"say where results go: '{kind}:folder'")
-    return Target(Folder(_under(output, location.path), kind))
+    return Target(writing.folder(_under(output, location.path), kind))
 
 
 def _under(output: Path | None, path: str) -> Path:
     return output / path if output is not None else Path(path)
 
 
-def late_folders(pipeline: Pipeline, output: Path | None) -> dict[int, dict[str, Folder]]:
+def late_folders(
+    pipeline: Pipeline, output: Path | None, writing: Writing = PLAIN
+) -> dict[int, dict[str, Folder]]:
     """For each query, where the late rows of its streams are kept, for those that say LATE TO.
 
     Which rows are late is decided query by query, so each has a folder if several read a stream;
@@ -92,7 +111,7 @@ def late_folders(pipeline: Pipeline, output: Path | None) -> dict[int, dict[str,
         for query in pipeline.queries:
             if name in query.streams:
                 own = folder if readers[name] == 1 else folder / f"query{query.number}"
-                found[query.number][name] = Folder(own)
+                found[query.number][name] = writing.folder(own)
     return found
 
 

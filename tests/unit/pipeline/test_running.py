@@ -14,7 +14,7 @@ import pytest
 import lowwater as lw
 from lowwater.pipeline.load import load_text
 from lowwater.pipeline.running import Options, Running
-from lowwater.pipeline.targets import late_folders, targets
+from lowwater.pipeline.targets import Writing, late_folders, targets
 from tests.unit.pipeline.playing import SCHEMA, START, Kept, answers, playing, table, until, write
 
 FORMATS = ("parquet", "csv", "json")
@@ -123,10 +123,9 @@ def test_a_growing_folder_is_read_until_the_run_is_stopped():
     assert progress.queries[0].active
 
 
-def test_answers_of_a_growing_folder_are_written_while_it_grows(monkeypatch):
-    monkeypatch.setattr("lowwater.pipeline.running.FLUSH_SECONDS", 0.0)
+def test_answers_of_a_growing_folder_are_written_while_it_grows():
     text = stream("csv:in", "FOLLOW") + f"INSERT INTO 'parquet:out' {COUNT}"
-    with playing(text) as (running, _):
+    with playing(text, Options(writing=Writing(flush_every=0))) as (running, _):
         write(table([0, 11]), Path("in/1.csv"))
         until(lambda: list(Path("out").glob("*.parquet")), running)
         assert running.active

@@ -114,7 +114,8 @@ function figures(state, query, history) {
   const found = [
     ["Furthest behind", seconds(last?.lag), last?.name ?? ""],
     ["Rows in", number(query.rows_in), speed("rows_in")],
-    ["Rows out", number(query.rows_out), speed("rows_out")],
+    ["Rows out", number(query.rows_out), query.rows_waiting
+      ? `${number(query.rows_waiting)} waiting in the sink` : speed("rows_out")],
     ["Late rows", number(query.late_rows), `${number(query.refused_rows)} refused in all`],
     ["State", format.bytes(query.state_bytes), `${number(query.state_rows)} rows`],
   ];

@@ -26,7 +26,7 @@ from lowwater.errors import LowwaterError, SinkError, StreamWarning
 from lowwater.metrics import Histogram, RunMetrics
 from lowwater.operators.kernel import Ask, Kernel
 from lowwater.plan.physical import PhysicalPlan
-from lowwater.sinks import Handing, LastRows, Sink, complete
+from lowwater.sinks import Handing, LastRows, Sink, complete, standing
 from lowwater.sources.replay import clock_times
 from lowwater.sources.source import AT_ONCE
 from lowwater.stream.duration import SECOND
@@ -69,7 +69,7 @@ class EmbeddedEngine:
         self._last_refused: dict[str, LastRows] = {}
         self._totals = Totals()
         self._latency = Histogram()
-        self._rows_out = 0
+        self._delivered = 0
         self.handing = Handing()
         self._stopped = False
         self._refused: dict[str, list[Chunk]] = {}
@@ -330,7 +330,7 @@ class EmbeddedEngine:
             self._latency.add_all(now - self._shift - clock_times(rows[self._arrival]))
         self.last.add(rows)
         self._write(self._sink, rows)
-        self._rows_out += rows.height
+        self._delivered += rows.height
 
     def _write(self, sink: Sink, rows: Chunk) -> None:
         try:
@@ -387,8 +387,9 @@ class EmbeddedEngine:
         now = self._clock.now() if self._ended_at is None else self._ended_at
         elapsed = now - self._begun
         totals = self._totals
+        rows_out, rows_waiting = standing(self._sink, self._delivered)
         return RunMetrics(
-            self._rows_out,
+            rows_out,
             elapsed / SECOND,
             tuple(stage.metrics(elapsed) for stage in self._stages.values()),
             tuple(feed.metrics(now) for feed in self._feeds.values()),
@@ -399,4 +400,5 @@ class EmbeddedEngine:
             totals.memory.peak,
             totals.queued.peak,
             copy.deepcopy(self._latency),
+            rows_waiting=rows_waiting,
         )

@@ -13,7 +13,7 @@ from lowwater.engines.run import STOP_SECONDS, RunOptions, Shown, warn_of_sink
 from lowwater.errors import OptionError, StreamError, unknown_name
 from lowwater.metrics import RunMetrics
 from lowwater.plan.physical import PhysicalPlan
-from lowwater.sinks import MemorySink, make_sink
+from lowwater.sinks import MemorySink, make_sink, on_failure
 from lowwater.stream.duration import nanoseconds
 
 CHUNK_ROWS = 65_536
@@ -136,8 +136,6 @@ def prepare_embedded(plan: PhysicalPlan, options: RunOptions) -> EmbeddedRun:
     for option in ("checkpoint", "trigger", "buckets", "session"):
         if getattr(options, option) is not None:
             raise OptionError(f'{option}= is for engine="spark"; the embedded engine has none')
-    target = make_sink(options.sink, plan.schema)
-    late = make_sink(options.late_sink, {}) if options.late_sink is not None else None
     timer = _clock(plan, options.clock, options.charge)
     tick = options.tick
     exact = tick is None and isinstance(timer, WallClock)
@@ -145,7 +143,15 @@ def prepare_embedded(plan: PhysicalPlan, options: RunOptions) -> EmbeddedRun:
         options.chunk_rows or CHUNK_ROWS,
         0 if exact else None if tick is None else nanoseconds(tick, "tick"),
     )
+    target = make_sink(options.sink, plan.schema)
+    try:
+        late = make_sink(options.late_sink, {}) if options.late_sink is not None else None
+    except BaseException:
+        target.close()
+        raise
     engine = EmbeddedEngine(plan, target, timer, pace, late, options.keep_last)
+    for sink in (target, late):
+        on_failure(sink, engine.stop)
     return EmbeddedRun(engine, target)
 
 

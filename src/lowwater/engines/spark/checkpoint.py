@@ -32,7 +32,8 @@ def look_into(folder: str | Path, session: Any = None) -> list[Held]:
         raise CheckpointError(f"{folder} is not the checkpoint of a run that keeps state: {hint}")
     spark = session or spark_session()
     found: list[Held] = []
-    for operator in sorted(int(each.name) for each in (path / "state").iterdir()):
+    names = (each.name for each in (path / "state").iterdir())
+    for operator in sorted(int(name) for name in names if name.isdigit()):  # others are strangers
         reader = spark.read.format("statestore").option("path", str(path))
         reader = reader.option("operatorId", operator).option("stateVarName", "index")
         try:

@@ -10,13 +10,16 @@ always whole and always the batch's own.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from lowwater.engines.spark.cache import FORGOTTEN
 from lowwater.engines.spark.machine import private_folder
 from lowwater.engines.spark.message import pickled, unpickled
 
@@ -59,6 +62,15 @@ def find(run: str, batch: int, stage: int, buckets: Sequence[int] = ()) -> list[
         return [unpickled((folder / f"{batch}-{place}").read_bytes()) for place in places]
     except (OSError, EOFError):
         return None
+
+
+def sweep() -> None:
+    """Remove what runs left behind that were killed long ago."""
+    home = private_folder(Path(tempfile.gettempdir()), "lowwater-hints")
+    with contextlib.suppress(OSError):
+        for each in home.iterdir() if home is not None else ():
+            if time.time() - each.stat().st_mtime > FORGOTTEN:
+                shutil.rmtree(each, ignore_errors=True)
 
 
 def forget(run: str) -> None:

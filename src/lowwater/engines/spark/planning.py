@@ -16,6 +16,8 @@ from lowwater.engines.spark.program import (
     StageProgram,
 )
 from lowwater.engines.step import Where
+from lowwater.operators.aggregates import Aggregate
+from lowwater.operators.identity import Identity
 from lowwater.plan import nodes
 from lowwater.plan.layout import Edge, Layout, Stage, lay_out
 from lowwater.plan.physical import Operator, PhysicalPlan
@@ -23,7 +25,7 @@ from lowwater.progress.contract import Heartbeat, OnDemand, Timer
 from lowwater.sources.replay import Replay
 from lowwater.stream.element import SEQUENCE
 
-STATE_FORMAT = 3
+STATE_FORMAT = 4
 
 
 def make_program(
@@ -71,6 +73,7 @@ def make_program(
             ),
             _routes(plan, layout, ids, stage),
             _fingerprint(plan, stage, len(ids[stage.number])),
+            _own(plan, stage),
             late_folder=late_folder,
             ask_folder=ask_folder,
             hurried=hurried,
@@ -249,6 +252,16 @@ def _routes(
         target = ids[-1] if groups else bucket_ids(1)
         routes.append(Route(stage.exports[-1], len(layout.stages), target, groups))
     return tuple(routes)
+
+
+def _own(plan: PhysicalPlan, stage: Stage) -> tuple[tuple[str, Identity], ...]:
+    """The users' aggregates of a stage, each with the operator it is in."""
+    return tuple(
+        (plan.operators[index].title, Identity.of(each.name, each.own))
+        for index in stage.operators
+        for each in getattr(plan.operators[index].node, "aggregates", ())
+        if isinstance(each, Aggregate) and each.own is not None
+    )
 
 
 def _fingerprint(plan: PhysicalPlan, stage: Stage, buckets: int) -> tuple[str, ...]:

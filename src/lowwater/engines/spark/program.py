@@ -14,6 +14,7 @@ import polars as pl
 from lowwater.engines.spark.buckets import KeyColumns, hash_probe
 from lowwater.engines.spark.graph import Part
 from lowwater.engines.spark.late import LateFolder
+from lowwater.operators.identity import Identity
 from lowwater.operators.kernel import Finishing, Kernel, Reducing
 from lowwater.progress.describe import Demand
 from lowwater.progress.spec import StreamSpec
@@ -77,6 +78,8 @@ class StageProgram:
     """Those of them of which one bucket alone speaks for a group."""
     routes: tuple[Route, ...]
     fingerprint: tuple[str, ...]
+    own: tuple[tuple[str, Identity], ...]
+    """The users' aggregates in it, each with its operator."""
     probe: int = field(default_factory=hash_probe)
     hurried: bool = False
     """Whether rows come while others are worked on, so that some may have to wait."""

@@ -19,6 +19,7 @@ from lowwater.engines.spark import cache, hints
 from lowwater.engines.spark.build import Built, build
 from lowwater.engines.spark.late import folder_of, last_refused, late_folder, read_refused
 from lowwater.engines.spark.reports import Reports
+from lowwater.engines.spark.resuming import Places, about_checkpoint
 from lowwater.engines.spark.trouble import translate
 from lowwater.engines.spark.types import taken_back
 from lowwater.engines.spark.written import has_log, last_written, read_in_order, read_written
@@ -65,6 +66,7 @@ class SparkRun:
         assert late is not None
         self._late = late
         self._results = kept / "results"
+        self._places: Places | None = None
         self._built = build(plan, options, self._late)
         self._reports = Reports(plan, self._built.program)
         self._trigger = self._chosen_trigger()
@@ -102,7 +104,13 @@ class SparkRun:
 
     def start(self) -> SparkRun:
         """Run in the background."""
-        self._query = self._begin(self._built)
+        hints.sweep()
+        self._places = Places(self._options, self._checkpoint, self._results)
+        try:
+            self._query = self._begin(self._built)
+        except BaseException:
+            self._places.release()
+            raise
         self._thread.start()
         return self
 
@@ -121,7 +129,13 @@ class SparkRun:
                 return _writing(writer, sink).start()
             return writer.foreachBatch(self._handing(sink)).start()
         except Exception as error:
-            raise translate(error)  # noqa: B904 (its cause is set)
+            raise self._told(error)  # noqa: B904 (its cause is set)
+
+    def _told(self, error: BaseException) -> BaseException:
+        """An error in our words."""
+        assert self._places is not None
+        fresh = self._places.progress.fresh
+        return about_checkpoint(translate(error), self._checkpoint, fresh)
 
     def _handing(self, sink: Any) -> Callable[[DataFrame, int], None]:
         """A function, or an object with ``write``, as Spark calls it for each batch."""
@@ -155,7 +169,10 @@ class SparkRun:
             if self._options.to_end and not self._stopping:
                 self._finish_sources()
         except Exception as error:
-            self._error = translate(error)
+            self._error = self._told(error)
+        finally:
+            assert self._places is not None
+            self._places.release()
         with contextlib.suppress(Exception):
             self._gather()
             for leavings in (hints, cache):

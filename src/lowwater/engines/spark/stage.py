@@ -33,6 +33,7 @@ from lowwater.engines.spark.task import Task, current_task, end_quietly
 from lowwater.engines.spark.trouble import carrying
 from lowwater.errors import CheckpointError, StreamWarning
 from lowwater.metrics import CHANNELS
+from lowwater.operators.identity import Identity
 from lowwater.operators.kernel import Reducing
 from lowwater.operators.stamp import Stamp
 from lowwater.operators.union import Union
@@ -222,6 +223,10 @@ class Bucket:
                 + "\n".join(lines or ["  the same operators in another order"])
                 + "\nStart from a new checkpoint, or bring the query back to what it was."
             )
+        for (where, own), made_with in zip(self._program.own, saved["own"], strict=True):
+            change = own.change_from(Identity(**made_with))
+            if change is not None:
+                raise CheckpointError(own.advice(where, own.name, change))
         if saved["probe"] != self._program.probe:
             raise CheckpointError(
                 "the checkpoint was written with a version of polars that spreads keys differently;"
@@ -236,6 +241,7 @@ class Bucket:
             intake.settle()
         body = {
             "fingerprint": self._program.fingerprint,
+            "own": [vars(own) for _, own in self._program.own],
             "probe": self._program.probe,
             "polars": pl.__version__,
             "stores": {slot: store.save() for slot, store in self._stores.items()},
