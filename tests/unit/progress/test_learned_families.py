@@ -13,12 +13,13 @@ import polars as pl
 import pytest
 
 import lowwater as lw
+from lowwater.progress.batch_intake import BatchIntake
 from lowwater.progress.learned import LearnedChannel
 from lowwater.progress.shortfall import FEW, GROWN, NEAR, SOME, UNSEEN, Watch
 from lowwater.stream.element import BEGINNING
 from tests.support.batches import show_batch
 from tests.support.families import DEVELOPMENT, JUDGING, SECOND, Arrivals, Family
-from tests.unit.progress.judging import intake
+from tests.unit.progress.judging import ANY, intake, spec_of
 from tests.unit.running import finished
 
 ROWS = 40_000
@@ -236,6 +237,21 @@ def test_a_stream_warns_once_for_each_time_it_falls_short(channel: str | None) -
     again = intake(**options)
     again.restore(copy.deepcopy(judged.snapshot()))
     again.take(table[6_000:7_000], 0)  # it goes on, and has been told
+
+
+def test_batches_without_order_warn_likewise() -> None:
+    spec = spec_of(progress=lw.learned(0.99), unit="ms")
+    judged, table, told = BatchIntake(spec, {"ts": ANY}), rows(), []
+    for first in range(0, 8_000, 200):
+        with warnings.catch_warnings(record=True) as noticed:
+            warnings.simplefilter("always")
+            judged.absorb(judged.digest(table[first : first + 200]), 0, 200)
+        told += [(first, str(each.message)) for each in noticed]
+    ((first, message),) = told
+    assert first == 6_000
+    assert "were asked for" in message
+    ((_, _, whole),) = judged.completeness()
+    assert whole.reason == UNSEEN
 
 
 def test_metrics_say_why_a_stream_falls_short() -> None:
