@@ -97,6 +97,13 @@ def _long_tail(chance: Chance, rows: int) -> Arrivals:
     return _arriving(_paced(chance, rows), 50.0 * chance.pareto(1.3, rows))
 
 
+def _growing(chance: Chance, rows: int) -> Arrivals:
+    """The lateness of every fifth row grows, steadily, to twenty minutes."""
+    grown = np.linspace(0, 1_200 * SECOND, rows)
+    lag = np.where(chance.random(rows) < 0.2, grown, 0.0)
+    return _arriving(_paced(chance, rows), lag + chance.exponential(300.0, rows))
+
+
 DEVELOPMENT = (
     Family("steady", _steady),
     Family("two logs", _two_logs),
@@ -104,6 +111,7 @@ DEVELOPMENT = (
     Family("up and down", _up_and_down),
     Family("lost contact", _lost_contact),
     Family("long tail", _long_tail),
+    Family("growing", _growing),
 )
 DEVELOPMENT_SEEDS = (1, 2, 3)
 
@@ -176,6 +184,17 @@ def _congestion(chance: Chance, rows: int) -> Arrivals:
     return _arriving(times, np.where(queued, queue, 0.0) + chance.exponential(40.0, rows))
 
 
+def _clocks_are_set(chance: Chance, rows: int) -> Arrivals:
+    """Three clocks fall behind, each at its pace; each is set right now and then."""
+    times, logs = _paced(chance, rows), chance.integers(0, 4, rows)
+    delays = chance.exponential(60.0, rows)
+    for log in (1, 2, 3):
+        set_at = np.sort(np.append(chance.integers(0, times[-1], 5), 0))
+        since = times - set_at[np.searchsorted(set_at, times, "right") - 1]
+        delays += np.where(logs == log, since * chance.uniform(0.002, 0.05), 0.0)
+    return _arriving(times, delays, logs)
+
+
 JUDGING = (
     Family("many logs", _many_logs),
     Family("falling behind", _falling_behind),
@@ -185,5 +204,6 @@ JUDGING = (
     Family("tides", _tides),
     Family("joins late", _joins_late),
     Family("congestion", _congestion),
+    Family("clocks are set", _clocks_are_set),
 )
 JUDGING_SEEDS = (101, 102, 103, 104, 105)

@@ -8,8 +8,8 @@ run comes to the allowed one, whatever the disorder was, once rows are no later 
 
 An old debt alone makes the share no smaller than ``LEAST`` of the allowed one: to wait for all rows
 would pay it little sooner and cost much. A share of late rows that is too large *now* may make it
-smaller than that; if it is several times too large, the slack is longer than any that recent rows
-recommend.
+smaller than that. If it is several times too large, or has been too large for a while and much is
+owed, the slack is longer than any that recent rows recommend: their lateness grows.
 """
 
 from __future__ import annotations
@@ -84,12 +84,13 @@ class Debt:
         """What the next slack is chosen by."""
         owed = self._owed / self._unit
         excess = self._recent / self._missing - 1
-        sudden = self._lately / self._missing - 1 - SUDDEN
+        lately = self._lately / self._missing
+        sudden = lately - 1 - SUDDEN
         share = max(LEAST, exp(-owed)) * exp(-max(0.0, excess, sudden))
         return Need(
             exp(min(owed + excess, STRAIN)),
             self._missing * share,
-            1 + BEYOND * min(FURTHEST, max(0.0, sudden)),
+            1 + BEYOND * min(FURTHEST, max(0.0, sudden, min(excess, owed, lately))),
         )
 
     def snapshot(self) -> dict[str, Any]:

@@ -31,6 +31,8 @@ FORESEEABLE = {
     "long tail": 0.9,
     "uploads": 0.99,
     "regimes": 0.99,
+    "growing": 0.99,
+    "clocks are set": 0.99,
     "lognormal tail": 0.9,
     "tides": 0.9,
 }
