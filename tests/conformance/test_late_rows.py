@@ -191,3 +191,26 @@ def test_a_learned_promise_refuses_the_same_rows_and_says_alike_how_complete_it_
     restated = query.corrected(run.results(), run.late_rows())
     whole = f"SELECT ws, we, dev, count(*) FROM {windows('log', 10)} GROUP BY ALL"
     assert table_rows(restated) == answer(whole, {"log": table})
+
+
+def test_a_stream_that_falls_short_of_its_completeness_says_so_alike(engine: Engine) -> None:
+    """From the middle on, every second row of one device comes minutes late."""
+    behind = [600 if at >= 1_000 and at % 4 == 0 else 0 for at in range(2_000)]
+    rows = [(at - back, "ab"[at % 2], at) for at, back in enumerate(behind)]
+    table = pl.DataFrame(rows, schema=unruly(1, 0).schema, orient="row")
+    query = minutes(stream(table, progress=lw.learned(0.99), channel="dev"))
+    told = []
+    for each in (engine, EMBEDDED):
+        with warnings.catch_warnings(record=True) as noticed:
+            warnings.simplefilter("always")
+            run = each.run(query, chunk_rows=500, buckets=2)
+        (found,) = {str(x.message) for x in noticed if x.category is lw.StreamWarning}
+        lines = {line.channel: line for line in run.metrics().stream("log").completeness}
+        told.append((found, lines))
+    assert told[0] == told[1]
+    found, lines = told[0]
+    assert "stream 'log', channel 'a'" in found
+    assert "later than any before them" in found
+    assert lines["b"].shortfall is None
+    assert lines[None].shortfall == lines["a"].shortfall is not None
+    assert 1_000 <= lines["a"].short_since == lines[None].short_since < 1_200

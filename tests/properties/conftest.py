@@ -7,15 +7,16 @@ from unittest import mock
 
 import pytest
 
-from lowwater.progress import lateness, learned
+from lowwater.progress import debt, lateness, learned, shortfall, warm_up
 
 
 @pytest.fixture(scope="module", autouse=True)
 def quick_learners() -> Iterator[None]:
     with (
-        mock.patch.object(learned, "START", 3),
+        mock.patch.object(warm_up, "START", 3),
         mock.patch.object(learned, "STEPS", (2, 5)),
-        mock.patch.object(learned, "FORBEARANCE", 2.0),
+        mock.patch.object(debt, "FORBEARANCE", 2.0),
+        mock.patch.object(shortfall, "ROWS", 10_000),
         mock.patch.object(lateness, "PRIOR", 1.0),
     ):
         yield

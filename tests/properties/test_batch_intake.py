@@ -117,6 +117,7 @@ def test_a_digest_moves_marks_as_all_rows_and_as_digests_of_parts_do(
         two = absorb(parted, [parted.digest(part) for part in cut(data, batch)], batch.height)
         all_ = absorb(full, [all_times(spec, batch)], batch.height)
         assert marks(parted) == marks(whole) == marks(full)
+        assert parted.completeness() == whole.completeness() == full.completeness()
         assert leaps(two) == leaps(one) == leaps(all_)
 
 

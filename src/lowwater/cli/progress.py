@@ -235,7 +235,9 @@ def _complete(stream: StreamProgress, query: QueryProgress, many: bool) -> str:
     where = f" (query {query.number})" if many else ""
     assert stream.completeness is not None
     expected = percent(stream.completeness.expected)
-    return f"{stream.name}{where}: complete {_share(stream.completeness)}, {expected} expected"
+    short = stream.completeness.shortfall
+    why = "" if short is None else f"; {short}"
+    return f"{stream.name}{where}: complete {_share(stream.completeness)}, {expected} expected{why}"
 
 
 def _late(stream: StreamProgress, query: QueryProgress, many: bool) -> str:

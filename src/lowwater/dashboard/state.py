@@ -190,6 +190,7 @@ def _stream(looked: Looked, stream: StreamMetrics) -> Plain:
             "expected": _number(whole[0].expected),
             "achieved": _number(whole[0].achieved),
             "slack": whole[0].slack_seconds,
+            "shortfall": whole[0].shortfall,
         }
         if whole
         else None,

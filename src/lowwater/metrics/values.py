@@ -11,6 +11,7 @@ from lowwater.errors import OptionError, unknown_name
 from lowwater.metrics.histogram import Histogram
 from lowwater.progress.late import LateRows
 from lowwater.progress.learned import Completeness
+from lowwater.progress.shortfall import WORDS
 from lowwater.stream.duration import SECOND
 from lowwater.stream.time_domain import TimeDomain
 from lowwater.updates.staleness import Staleness
@@ -61,6 +62,11 @@ class CompletenessMetrics:
     """The share of recent rows that were."""
     slack_seconds: float | None
     """The slack in force, the longest of all channels; None before the first mark."""
+    shortfall: str | None = None
+    """Why fewer rows are on time than shall be, by more than 0.3 points; None if that is not so.
+    Of a stream, the reason of the channel of which it has been so longest."""
+    short_since: datetime | int | None = None
+    """The newest time when that began."""
 
     @property
     def achieved(self) -> float:
@@ -205,9 +211,9 @@ def channel_metrics(
 
 
 def completeness_metrics(
-    found: Iterable[tuple[str, Hashable, Completeness]], rates: Mapping[str, int]
+    found: Iterable[tuple[str, Hashable, Completeness]], domains: Mapping[str, TimeDomain]
 ) -> tuple[CompletenessMetrics, ...]:
-    """What a stream says of its completeness; ``rates`` are the ticks a second of attributes."""
+    """What a stream says of its completeness; ``domains`` are those of its attributes."""
     return tuple(
         CompletenessMetrics(
             attribute,
@@ -217,7 +223,9 @@ def completeness_metrics(
             each.target,
             each.expected,
             each.recent,
-            None if each.slack is None else each.slack / rates[attribute],
+            None if each.slack is None else each.slack / domains[attribute].ticks_per_second,
+            None if each.reason is None else WORDS[each.reason],
+            None if each.since is None else domains[attribute].show(each.since),
         )
         for attribute, channel, each in found
     )

@@ -131,7 +131,8 @@ def _completeness_json(found: CompletenessMetrics | None) -> dict[str, Any]:
         return {}
     shares = {"target": found.target, "expected": found.expected, "achieved": found.achieved}
     rounded = {name: round(value, 6) for name, value in shares.items()}
-    return {"completeness": {**rounded, "slack_seconds": found.slack_seconds}}
+    short = {} if found.shortfall is None else {"shortfall": found.shortfall}
+    return {"completeness": {**rounded, "slack_seconds": found.slack_seconds, **short}}
 
 
 def query_progress(

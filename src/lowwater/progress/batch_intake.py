@@ -125,6 +125,8 @@ class BatchIntake(Intake):
                 self._refusals.backward(attribute, verdict.backward, before)
             if verdict.strays:
                 self._refusals.strays(attribute, verdict.strays)
+            if verdict.short is not None:
+                self._refusals.short(attribute, verdict.short)
             if verdict.leaps.any():
                 far = part.filter(pl.Series(verdict.leaps))
                 leaps[attribute] = far.select(*self.spec.key_columns, TIME)

@@ -167,6 +167,8 @@ class Intake:
             keep &= ~leaps
         if judged.strays:
             self._refusals.strays(attribute, judged.strays)
+        if judged.short is not None:
+            self._refusals.short(attribute, judged.short)
         broken = keep & (times < judged.met)
         if broken.any():
             self._refusals.late(chunk, attribute, times, judged.met, broken)

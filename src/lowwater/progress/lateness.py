@@ -98,6 +98,10 @@ class Lateness:
         later += self._edges
         return int(self._edges[later.argmin()])
 
+    def is_far(self, bins: Ticks, times: int) -> bool:
+        """Whether rows of these bins are so many times as late as any that is remembered."""
+        return int(longest_in(bins.max(initial=0, keepdims=True))[0]) > times * self.longest
+
     def share_within(self, slack: int) -> float:
         """The share of recent rows that are no later than this."""
         total = float(self._weights.sum())

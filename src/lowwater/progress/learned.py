@@ -5,10 +5,14 @@ force is one that the rows so far recommend (see ``lateness``), and it is chosen
 *numbers of rows of the channel*, never at the ends of chunks: how a stream is cut cannot change a
 verdict. A late row is learned from like any other.
 
-How careful a channel is goes by the share of recent rows that were late, and by its *debt*: rows
-that were late, less those that were allowed to be. So the share of rows on time comes to the one
-wanted, over the run, whatever the disorder does. Credit is not saved up without end, or a quiet
-time would pay for a careless one.
+How careful a channel is goes by how many late rows it owes (see ``debt``), so that the share of
+rows on time comes to the one asked for, over the run; and by how few rows it has sent (see
+``warm_up``). Of two slacks the longer one is taken: the one at which waiting costs more than the
+late rows it would spare, and the one that leaves as large a share of recent rows late as the debt
+allows. The first does not wait for rows that no waiting helps with. The second reaches the share
+where the late rows are so much later than most that no price pays for them. Rows that are late by a
+mark made by other means, an enabling timestamp for example, count like any. A channel that falls
+short all the same says so, and why (see ``shortfall``).
 
 Invariant: the mark never decreases, and no row judged on time is below the mark that held when it
 arrived. What is learned of a batch without order does not depend on how it was read.
@@ -23,22 +27,18 @@ from typing import Any
 import numpy as np
 
 from lowwater.progress.channel import Verdict
-from lowwater.progress.lateness import Lateness, bins_of
+from lowwater.progress.debt import LEAST, MEMORY, Debt
+from lowwater.progress.lateness import Lateness, bins_of, longest_in
 from lowwater.progress.leaps import Believed, Leaps, Ticks
+from lowwater.progress.shortfall import FAR, Shortfall, Watch
 from lowwater.progress.spread import coarsened
+from lowwater.progress.warm_up import STRETCH, WarmUp
 from lowwater.stream.element import BEGINNING
 
-START = 16
-"""Rows to learn from before the first mark."""
 STEPS = (8, 64)
 """The least and the most rows between two choices of the slack; early on an eighth of all rows."""
-MEMORY = 30.0
-"""The memory of a channel: as many rows as may have so many late ones among them."""
-FORBEARANCE = 20.0
-"""So many late rows too many (or as many as are allowed between two choices of the slack) are worth
-one more ``e`` of pressure; so is a recent share of late rows that is twice the allowed one."""
-CREDIT, STRAIN = 3.0, 8.0
-"""The most that credit takes away from the pressure, and the most there is, as powers of ``e``."""
+ALL = 0.99
+"""The share of recent rows beyond which the slack does not matter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,10 @@ class Completeness:
     """Of the rows that the channel remembers."""
     slack: int | None
     """In ticks; None before the first mark."""
+    reason: str | None = None
+    """Why it falls short of the target, as in :mod:`~lowwater.progress.shortfall`; None if not."""
+    since: int | None = None
+    """The newest time when it began to, in ticks."""
 
     @property
     def achieved(self) -> float:
@@ -65,6 +69,7 @@ def together(parts: Sequence[Completeness]) -> Completeness:
     """How complete several channels of a stream are."""
     rows = sum(each.rows for each in parts)
     slacks = [each.slack for each in parts if each.slack is not None]
+    short = min((each for each in parts if each.since is not None), key=_begun, default=None)
     return Completeness(
         rows,
         sum(each.late for each in parts),
@@ -72,35 +77,42 @@ def together(parts: Sequence[Completeness]) -> Completeness:
         sum(each.rows * each.expected for each in parts) / rows if rows else 1.0,
         sum(each.rows * each.recent for each in parts) / rows if rows else 1.0,
         max(slacks, default=None),
+        None if short is None else short.reason,
+        None if short is None else short.since,
     )
+
+
+def _begun(part: Completeness) -> int:
+    assert part.since is not None
+    return part.since
 
 
 class LearnedChannel:
     """A channel that derives its mark from measured lateness."""
 
     __slots__ = (
+        "_behind",
         "_bins",
         "_debt",
         "_jump",
         "_late",
         "_lateness",
         "_leaps",
-        "_memory",
         "_missed",
         "_missing",
         "_own",
-        "_recent",
         "_rows",
         "_slack",
         "_studied",
         "_top",
+        "_warm_up",
+        "_watch",
         "floor",
     )
 
     def __init__(self, completeness: float, jump: int | None):
         self._missing = 1 - completeness
-        self._memory = MEMORY / self._missing
-        self._lateness = Lateness(self._missing, self._memory)
+        self._lateness = Lateness(self._missing, MEMORY / self._missing)
         self._jump = jump
         # A leap is confirmed by any row up there: what slack there is now cannot tell.
         self._leaps = None if jump is None else Leaps(jump, jump)
@@ -110,8 +122,10 @@ class LearnedChannel:
         self._studied = 0  # rows the slack was chosen by
         self._bins: Ticks = np.empty(0, dtype=np.int64)  # of the rows since then
         self._missed = 0  # how many of these were late
-        self._debt = 0.0
-        self._recent = 0.0  # the share of late rows, of those remembered
+        self._behind = 0  # how many of all studied were
+        self._debt = Debt(self._missing)
+        self._warm_up = WarmUp(self._missing)
+        self._watch = Watch(self._missing)
         self._rows = self._late = 0
         self.floor = BEGINNING
 
@@ -129,20 +143,36 @@ class LearnedChannel:
     @property
     def settled(self) -> int:
         """What would be promised of the newest time, by all that is known."""
-        return self.newest - (self._lateness.longest if self._slack is None else self._slack)
+        if self._slack is not None:
+            return self.newest - self._slack
+        waiting = longest_in(self._bins.max(initial=0, keepdims=True))
+        return self.newest - int(STRETCH * max(self._lateness.longest, int(waiting[0])))
 
     @property
     def completeness(self) -> Completeness:
         """How complete the channel is."""
         expected = 1.0 if self._slack is None else self._lateness.share_within(self._slack)
+        short = self._watch.now
         return Completeness(
             self._rows,
             self._late,
             1 - self._missing,
             expected,
-            1 - self._recent,
+            1 - self._debt.recent,
             self._slack,
+            None if short is None else short.reason,
+            None if short is None else short.since,
         )
+
+    @property
+    def shortfall(self) -> Shortfall | None:
+        """Since when and why the channel is less complete than it should be; None if it is not."""
+        return self._watch.now
+
+    @property
+    def latest_shortfall(self) -> Shortfall | None:
+        """The last episode in which it was, over or not."""
+        return self._watch.latest
 
     # ---- rows in order ---------------------------------------------------------------------
 
@@ -162,11 +192,12 @@ class LearnedChannel:
             held[part] = held[at]
             if self._slack is not None:
                 np.maximum(tops[part] - self._slack, held[at], out=held[part])
-            self._missed += int((times[at:until] < held[at:until]).sum())
+            met = np.maximum(held[at:until], self.floor)
+            self._missed += int((times[at:until] < met).sum())
             fresh = bins[at:until]
             self._bins = np.concatenate([self._bins, fresh]) if len(self._bins) else fresh
             if len(self._bins) == self._step():
-                self._learn(self._bins, None, len(self._bins), self._missed)
+                self._learn(self._bins, None, len(self._bins), self._missed, int(tops[until]))
                 self._bins, self._missed = self._bins[:0], 0
             at = until
         self._top, self._own = int(tops[-1]), int(held[-1])
@@ -192,18 +223,29 @@ class LearnedChannel:
         least, most = STEPS
         return min(most, max(least, self._studied // 8))
 
-    def _learn(self, bins: Ticks, counts: Ticks | None, rows: int, missed: int) -> None:
+    def _learn(
+        self, bins: Ticks, counts: Ticks | None, rows: int, missed: int, newest: int
+    ) -> None:
         """Take rows into account, and choose the slack anew."""
+        unseen = missed > 0 and self._lateness.is_far(bins, FAR)
         self._lateness.add(bins, counts, rows)
+        self._debt.add(rows, missed, self._studied)
         self._studied += rows
-        forbearance = max(FORBEARANCE, self._missing * rows)
-        debt = self._debt + missed - self._missing * rows
-        self._debt = max(debt, -CREDIT * forbearance)
-        fading = float(np.exp(-rows / self._memory))
-        self._recent = self._recent * fading + missed / rows * (1 - fading)
-        if self._studied >= START:
-            strain = self._debt / forbearance + self._recent / self._missing - 1
-            self._slack = self._lateness.slack(float(np.exp(min(strain, STRAIN))))
+        self._behind += missed
+        self._choose(newest)
+        self._watch.look(
+            self._studied, self._behind, self._debt.recent, newest, self._warm_up.over, unseen
+        )
+
+    def _choose(self, newest: int) -> None:
+        least, warm_up = 0, self._warm_up
+        if not warm_up.over:
+            longest = self._lateness.covering(LEAST * self._missing)
+            least = warm_up.slack(self._studied, newest, longest)
+        if warm_up.begun:
+            need = self._debt.need()
+            share = int(need.beyond * self._lateness.covering(min(ALL, need.share)))
+            self._slack = max(self._lateness.slack(need.pressure), share, least)
 
     # ---- rows without order ----------------------------------------------------------------
 
@@ -218,9 +260,9 @@ class LearnedChannel:
         rows = int(many.sum())
         mark, before = self.mark, self._top
         if before > BEGINNING and rows:
-            missed = int(many[all_times < self._own].sum())
+            missed = int(many[all_times < mark].sum())
             bins = bins_of(_lateness(all_times, np.full(len(all_times), before)))
-            self._learn(bins, many, rows, missed)
+            self._learn(bins, many, rows, missed, before)
         found = self._believe(times[plain])
         self._top = max(self._top, int(found.times.max(initial=BEGINNING)))
         if self._slack is not None:
@@ -241,8 +283,10 @@ class LearnedChannel:
             "studied": self._studied,
             "bins": self._bins.tolist(),
             "missed": self._missed,
-            "debt": self._debt,
-            "recent": self._recent,
+            "behind": self._behind,
+            "debt": self._debt.snapshot(),
+            "warm_up": self._warm_up.snapshot(),
+            "watch": self._watch.snapshot(),
             "rows": self._rows,
             "late": self._late,
             "floor": self.floor,
@@ -255,7 +299,10 @@ class LearnedChannel:
         self._top, self._own, self._slack = saved["top"], saved["own"], saved["slack"]
         self._studied, self._missed = saved["studied"], saved["missed"]
         self._bins = np.array(saved["bins"], dtype=np.int64)
-        self._debt, self._recent = saved["debt"], saved["recent"]
+        self._behind = saved["behind"]
+        self._debt.restore(saved["debt"])
+        self._warm_up.restore(saved["warm_up"])
+        self._watch.restore(saved["watch"])
         self._rows, self._late, self.floor = saved["rows"], saved["late"], saved["floor"]
         self._lateness.restore(saved["lateness"])
         if self._leaps is not None:

@@ -14,6 +14,7 @@ from lowwater.progress import late
 from lowwater.progress.channel import Ticks
 from lowwater.progress.late import LateAccount
 from lowwater.progress.spec import LATE_BY, MET, REASON, StreamSpec, channel_name
+from lowwater.progress.tracker import Short
 from lowwater.stream.element import Chunk
 
 Mask = NDArray[np.bool_]
@@ -114,6 +115,21 @@ class Refusals:
             f"stream {self._spec.name!r}: {rows} row(s) had {attribute} more than"
             f" {self._spec.jump.over} ahead and the rows after them went back;"
             " their times were not believed",
+            StreamWarning,
+            stacklevel=2,
+        )
+
+    def short(self, attribute: str, short: Short) -> None:
+        """A stream, or a channel of it, that is less complete than it should be."""
+        found, domain = short.completeness, self._spec.domains[attribute]
+        slack = "none yet" if found.slack is None else domain.spell(found.slack)
+        since = domain.show(short.shortfall.since)
+        warnings.warn(
+            f"{self._where(short.channel)}: {found.achieved:.2%} of the rows so far are on time on"
+            f" {attribute}, and {found.recent:.2%} of recent ones, where"
+            f" {found.target * 100:.10g} % were asked for; this began at {since}:"
+            f" {short.shortfall.words}. The slack is {slack} now. The share is made up for if rows"
+            " to come are no later than recent ones; completeness in the metrics says how it goes",
             StreamWarning,
             stacklevel=2,
         )

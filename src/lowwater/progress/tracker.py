@@ -27,8 +27,9 @@ from lowwater.progress.channel import (
 )
 from lowwater.progress.contract import Contract, Jump, Learned, Punctuated, Within, WithinRows
 from lowwater.progress.describe import Demand
-from lowwater.progress.learned import LearnedChannel
+from lowwater.progress.learned import Completeness, LearnedChannel
 from lowwater.progress.runs import Runs
+from lowwater.progress.shortfall import Shortfall
 from lowwater.progress.silence import Silence
 from lowwater.progress.standing import Channels, NamedStanding
 from lowwater.stream.element import BEGINNING, END_OF_TIME, MARK, Chunk
@@ -44,6 +45,17 @@ class Judgement:
     leaps: NDArray[np.bool_]
     strays: int
     backward: int
+    short: Short | None = None
+    """The channel by which the stream began to be less complete than it should be, if it did."""
+
+
+@dataclass(frozen=True, slots=True)
+class Short:
+    """The channel by which a stream began to fall short of its completeness."""
+
+    channel: Hashable
+    shortfall: Shortfall
+    completeness: Completeness
 
 
 def channel_maker(
@@ -80,6 +92,7 @@ class Tracker:
         self._seen: dict[Hashable, int] = {}
         self._told: dict[Hashable, int] = {}
         self._moved: list[Hashable] = []
+        self._short: set[Hashable] = set()  # channels that are less complete than they should be
         for name in announced:
             self._admit(name, BEGINNING)
 
@@ -157,7 +170,7 @@ class Tracker:
             if name not in self._channels:
                 self._admit(name, self._floor if sweep is None else sweep.mark_before(int(rows[0])))
             channel = self._channels[name]
-            start = channel.mark
+            start, short = channel.mark, _latest(channel)
             alone = len(rows) == len(times)
             judge = channel.absorb if batch else channel.observe
             verdict = judge(times if alone else times[rows], marks if alone else marks[rows])
@@ -168,12 +181,25 @@ class Tracker:
             judged.leaps[rows[verdict.leaps]] = True
             judged.strays += verdict.strays
             judged.backward += verdict.backward
+            if isinstance(channel, LearnedChannel):
+                began = self._begins_short(name, channel, short)
+                judged.short = judged.short or began
             if sweep is not None:
                 sweep.add(rows, start, verdict.after)
         self._moved = [name for name, _ in order]
         self._seen.update(dict.fromkeys(self._moved, now))
         self._marks.advance_all({name: self._channels[name].mark for name in self._moved})
         return judged
+
+    def _begins_short(
+        self, name: Hashable, channel: LearnedChannel, before: Shortfall | None
+    ) -> Short | None:
+        """Take note of whether a channel falls short; the episode, if it is the stream's first."""
+        first, latest = not self._short, channel.latest_shortfall
+        (self._short.discard if channel.shortfall is None else self._short.add)(name)
+        if latest is None or latest == before or not first:
+            return None
+        return Short(name, latest, channel.completeness)
 
     def _admit(self, name: Hashable, floor: int) -> None:
         channel = self._make()
@@ -301,9 +327,18 @@ class Tracker:
         for name, state in saved["channels"].items():
             self._channels[name] = self._make()
             self._channels[name].restore(state)
+        self._short = {
+            name
+            for name, channel in self._channels.items()
+            if isinstance(channel, LearnedChannel) and channel.shortfall is not None
+        }
         self._marks.restore(saved["marks"], saved["value"])
         self._floor = saved["floor"]
         self._seen, self._told = dict(saved["seen"]), dict(saved["told"])
+
+
+def _latest(channel: Channel) -> Shortfall | None:
+    return channel.latest_shortfall if isinstance(channel, LearnedChannel) else None
 
 
 class _Sweep:

@@ -92,7 +92,8 @@ def test_nothing_is_promised_before_there_is_something_to_learn_from() -> None:
     channel = LearnedChannel(0.9, None)
     _, after = judged(channel, np.arange(40) * 10)
     assert after[:16] == [BEGINNING] * 16
-    assert after[16] == 160
+    assert after[16] == 80  # a slack of the time that the rows since the last choice took
+    assert after[-1] == 390  # 20 rows are enough to know that one in ten may be late
     assert LearnedChannel(0.9, None).completeness.expected == 1.0
 
 

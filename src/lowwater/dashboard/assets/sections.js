@@ -101,10 +101,13 @@ const TABLES = {
     .map(([name, ...counts]) => [name, ...counts.map(number)])],
   completeness: ["Share of rows in time", [
     ["stream", "text"], ["target", "number"], ["achieved", "number"], ["expected now", "number"],
-    ["slack", "number"],
+    ["slack", "number"], ["falls short because", "text"],
   ], ({ streams }) => streams.filter((line) => line.completeness).map((line) => {
-    const { target, achieved, expected, slack } = line.completeness;
-    return [line.name, share(target), share(achieved), share(expected), seconds(slack)];
+    const { target, achieved, expected, slack, shortfall } = line.completeness;
+    return [
+      line.name, share(target), share(achieved), share(expected), seconds(slack),
+      shortfall === null ? "" : text(shortfall),
+    ];
   })],
   joins: ["By input", [
     ["join", "text"], ["input", "text"], ["predicted", "number"], ["used", "gauge"],

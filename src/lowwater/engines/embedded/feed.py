@@ -166,10 +166,7 @@ class Feed:
             self.beats,
             account.strays,
             account.backward_marks,
-            completeness_metrics(
-                self.intake.completeness(),
-                {name: domain.ticks_per_second for name, domain in self.spec.domains.items()},
-            ),
+            completeness_metrics(self.intake.completeness(), self.spec.domains),
             *(_told(channels, domain, now) if channels and domain else ((), 0, None)),
             self.ended,
             *(self.reader.waiting() if isinstance(self.reader, Holding) else (0, 0)),

@@ -252,7 +252,7 @@ class Reports:
         known = self._complete.get(spec.name, {})
         lines = completeness_metrics(
             [(attribute, channel, each) for (attribute, channel), each in known.items()],
-            {name: domain.ticks_per_second for name, domain in spec.domains.items()},
+            spec.domains,
         )
         if len(spec.contracts) > 1:
             return lines
