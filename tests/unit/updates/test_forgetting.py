@@ -398,3 +398,19 @@ def test_work_behind_a_window_is_done_for_windows_that_are_shown() -> None:
     assert shown(stream.apply(count).window(10, slide=5).group_by("k").agg(n="count(*)")) == ROWS
     assert 0 < shown(windows.apply(count)) < 250
     assert 0 < shown(stream.apply(count)) < ROWS / 2
+
+
+def test_an_aggregate_of_ones_own_gets_the_rows_of_windows_that_are_worked_on() -> None:
+    seen = [0]
+
+    def add(total: int, rows: pl.DataFrame) -> int:
+        seen[0] += rows.height
+        return total + int(rows["v"].sum())
+
+    own = lw.aggregate(int, add, lambda one, two: one + two, int, ("v",), pl.Int64)
+    query = passing_keys("S").window(10, slide=5).group_by("k").agg(total=own, n="count(*)")
+    batch = query.collect()
+    seen[0] = 0
+    shown = finished(query, tick=0, charge=lw.per_row("20 seconds")).results()
+    assert 0 < shown.num_rows < batch.num_rows
+    assert seen[0] == sum(shown["n"].to_pylist())

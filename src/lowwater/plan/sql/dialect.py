@@ -50,7 +50,13 @@ class CreateStream(exp.Expression):
 class StreamClause(exp.Expression):
     """One clause of a stream: its name and what was given with it."""
 
-    arg_types: ClassVar = {"this": True, "expressions": False, "length": False, "share": False}
+    arg_types: ClassVar = {
+        "this": True,
+        "expressions": False,
+        "length": False,
+        "share": False,
+        "condition": False,
+    }
 
 
 class InsertInto(exp.Expression):
