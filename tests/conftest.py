@@ -50,6 +50,7 @@ FULL = bool(os.environ.get("LOWWATER_FULL"))
 """Run every query of the conformance suite on Spark, and what takes a Spark of its own to prove."""
 ONLY_IN_FULL = (
     "test_cluster.py",
+    "test_keys_that_have_expired_or_were_deleted_are_gone_from_the_checkpoint",
     "test_connect.py",
     "test_pipeline.py",
     "test_killed_and_started_again_rows_go_on_in_order",

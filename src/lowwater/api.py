@@ -127,13 +127,17 @@ class Stream:
         budget: Duration | None = None,
         complete_within: Duration | None = None,
         windows: Windows | None = None,
+        expire: Duration | None = None,
+        delete_when: str | None = None,
     ) -> Stream:
         """The rows from here on as an update stream: each replaces the last of its key.
 
         For what follows to be worked on under load only for the newest rows; the options are those
         of :func:`lw.stream <lowwater.stream>`, where ``update_key=`` says it of a source.
         """
-        by = updates_of(key, schedule, weights, budget, complete_within, windows)
+        by = updates_of(
+            key, schedule, weights, budget, complete_within, windows, expire, delete_when
+        )
         return Stream(updating.updated(self._timed(), by, _origin()))
 
     # ---- many streams ----------------------------------------------------------------------
@@ -545,6 +549,8 @@ def stream(
     budget: Duration | None = None,
     complete_within: Duration | None = None,
     windows: Windows | None = None,
+    expire: Duration | None = None,
+    delete_when: str | None = None,
 ) -> Stream:
     """Declare a stream: where its rows come from and what their order can be relied on.
 
@@ -563,7 +569,9 @@ def stream(
     looked at, ``{"GOOG": "1 minute", "GM": "1 hour"}``. ``complete_within`` gives no row up as long
     as none has to wait longer. ``windows`` is which window of a key is next: the newest that is
     complete ("lazy") or that began ("eager"). ``budget`` is how much work a batch on Spark may
-    hold.
+    hold. A key is kept for ever, unless ``expire`` says how long after its newest row, by the time
+    of the stream, it is forgotten, or ``delete_when`` which rows say that their key is gone, a SQL
+    condition such as ``"status = 'closed'"``.
     """
     options = {
         "schedule": schedule,
@@ -571,6 +579,8 @@ def stream(
         "budget": budget,
         "complete_within": complete_within,
         "windows": windows,
+        "expire": expire,
+        "delete_when": delete_when,
     }
     if update_key is None:
         given = next((name for name, value in options.items() if value is not None), None)
@@ -595,5 +605,7 @@ def stream(
     found = Stream(node, time if stamp == "latent" else None)
     if update_key is None:
         return found
-    by = updates_of(update_key, schedule, weights, budget, complete_within, windows)
+    by = updates_of(
+        update_key, schedule, weights, budget, complete_within, windows, expire, delete_when
+    )
     return Stream(updating.updated(found._timed(), by, node.origin))

@@ -1025,6 +1025,12 @@ def updates_filtered_and_computed(w: World) -> lw.Stream:
     return w.ticks.updates("g").where("v > 1").select("ts", "g", "v", twice="v * 2", k="k")
 
 
+@case("SELECT ts, g, v, k FROM ticks", BOTH, 3)
+def updates_of_keys_that_expire_and_are_deleted(w: World) -> lw.Stream:
+    stream = w.ticks.updates("g", expire=2, delete_when="v > 3")
+    return stream.select("ts", "g", "v", k="k")
+
+
 @case(
     f"SELECT ws, we, k, g, count(*), max(v) FROM {windows('ticks', 10, 5)} GROUP BY ALL",
     BOTH,

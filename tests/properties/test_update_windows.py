@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 from unittest import mock
@@ -194,6 +194,40 @@ def test_a_restart_changes_nothing(mode: Mode, seed: int) -> None:
     assert runs[0].delivered == runs[1].delivered
     assert runs[0].portions == runs[1].portions
     assert runs[0].staleness == runs[1].staleness
+
+
+# ---- keys that are forgotten -------------------------------------------------------------------
+
+
+def forgetful(case: Case, seed: int) -> Case:
+    """The same case with keys that expire, are deleted, or both."""
+    chance = random.Random(f"forget {seed}")
+    one, two = {"expire": chance.choice([1, 6])}, {"delete_when": chance.choice(["v > 3", "v < 0"])}
+    options: dict[str, Any] = chance.choice([one, two, one | two])
+    if case.promise is PROMISES["none"]:
+        return replace(case, promise=PROMISES["within"], options=case.options | options)
+    return replace(case, options=case.options | options)
+
+
+@pytest.mark.parametrize("mode", [*MODES, "unhurried"])
+@given(SEEDS)
+def test_windows_of_keys_that_are_forgotten_are_whole_after_a_restart_too(
+    mode: Mode, seed: int
+) -> None:
+    """A key is forgotten when all its windows are over, so that no window is missing or cut."""
+    case = forgetful(Case.drawn(seed), seed)
+    runs = [LoadedRun(case.query(), seed, case.cost, mode, restarts) for restarts in (False, True)]
+    assert runs[0].delivered == runs[1].delivered
+    assert runs[0].staleness == runs[1].staleness
+    rows, batch = delivered(runs[0]), case.batch()
+    assert len(rows) == len(set(rows))
+    assert set(rows) <= batch
+    shown = case.windows(rows)
+    for key, starts in case.windows(sorted(batch, key=lambda row: row[0])).items():
+        assert shown[key] == sorted(shown[key])
+        assert shown[key][-1] == starts[-1], "the newest window is shown at the end"
+    if mode == "unhurried":
+        assert set(rows) == batch
 
 
 # ---- the schedule --------------------------------------------------------------------------

@@ -79,3 +79,38 @@ def test_on_a_clock_on_which_work_takes_no_time_all_rows_are_shown(spark):
     there = query.collect("spark", session=spark, chunk_rows=7, buckets=2)
     assert pl.DataFrame(here).sort("v").equals(pl.DataFrame(there).sort("v"))
     assert here.num_rows == 36
+
+
+def test_keys_that_have_expired_or_were_deleted_are_gone_from_the_checkpoint(spark, tmp_path):
+    """Keys come and go, and the run is ended and begun again on the way."""
+    folder, out = tmp_path / "in", tmp_path / "out"
+    states = []
+    for part in range(3):
+        write(folder, str(part), part * 1_000, range(part * 100, part * 100 + 100), 2)
+        source = spark.readStream.schema(SCHEMA).parquet(str(folder))
+        stream = lw.stream(
+            source,
+            name="S",
+            time="ts",
+            update_key="key",
+            expire=500,
+            delete_when="number = 1199",
+        )
+        run = stream.run(
+            engine="spark",
+            session=spark,
+            sink=out,
+            checkpoint=tmp_path / "checkpoint",
+            trigger="available-now",
+            buckets=2,
+        )
+        run.await_termination()
+        states.append(run.metrics().operator("update"))
+    shown = pl.DataFrame(spark.read.parquet(str(out)).toArrow())
+    newest = shown.group_by("key").agg(pl.col("number").max()).sort("key")["number"].to_list()
+    assert newest == [part * 1_000 + 100 + key for part in range(3) for key in range(100)]
+    assert [each.about["keys"] for each in states] == [100, 100, 100]
+    assert [each.about["keys expired"] for each in states] == [0, 100, 199]
+    assert [each.about["keys deleted"] for each in states] == [0, 0, 1]
+    assert all(each.state_rows == 100 for each in states)
+    assert all(30_000 < each.state_bytes < 300_000 for each in states)

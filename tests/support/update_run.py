@@ -74,7 +74,13 @@ class UpdateRun:
         prefer: int | None = None,
         restarts: Callable[[], bool] = lambda: False,
         disorder: int = 0,
+        expire: int | None = None,
     ):
+        self._expire = expire
+        self.mark = BEGINNING
+        """What was promised of all inputs."""
+        self.came: list[Row] = []
+        """The rows that were let in so far."""
         self._by, self._cost, self._restarts = by, cost, restarts
         self._ports, self._prefer, self._disorder = ports, prefer, disorder
         self.now = 0
@@ -92,6 +98,7 @@ class UpdateRun:
             lambda: self.now,
             ports=self._ports,
             prefer=self._prefer,
+            expire=self._expire,
         )
         queue.singly = True
         return queue
@@ -118,6 +125,7 @@ class UpdateRun:
 
     def _let_in(self, row: Row, marks: list[int]) -> None:
         real, self.now = self.now, row.at
+        self.came.append(row)
         chunk = pl.DataFrame([(row.ts, row.key, row.number)], schema=SCHEMA, orient="row")
         self._note(self.queue.on_chunk(row.port, chunk), real)
         self.now = real
@@ -125,6 +133,7 @@ class UpdateRun:
         if mark > marks[row.port]:
             marks[row.port] = mark
             self._note(self.queue.on_punctuation(row.port, Punctuation.linear("ts", mark)), real)
+            self.mark = min(marks)
         self.watch(self)
 
     def _work(self) -> None:

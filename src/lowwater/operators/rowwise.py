@@ -22,6 +22,7 @@ from lowwater.state.store import ChunkStore
 from lowwater.stream.element import (
     BEGINNING,
     END_OF_TIME,
+    GONE,
     MARK,
     Chunk,
     Element,
@@ -139,6 +140,8 @@ class Project(Kernel):
         if not set(promise.keys) <= set(self._copied):
             return []
         marks = promise.marks.rename({key: self._copied[key] for key in promise.keys})
+        if promise.attribute == GONE:
+            return [GroupPunctuation(GONE, marks)]
         told: list[Element] = []
         for name, derivation in self._derived.items():
             if derivation.only == promise.attribute:
@@ -260,6 +263,10 @@ class Apply(Kernel):
     def on_punctuation(self, port: int, promise: Punctuation) -> Sequence[Element]:
         """Keep promises on attributes that the function leaves alone."""
         return [promise] if set(promise.attributes) <= self._kept else []
+
+    def on_group_punctuation(self, port: int, promise: GroupPunctuation) -> Sequence[Element]:
+        """Pass on which keys are gone: an update key stays what it is."""
+        return [promise] if promise.attribute == GONE else []
 
     def jointly_needs(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Ask]:
         """The same of the input."""

@@ -171,6 +171,7 @@ def window_aggregated(
         _check_updates(node, by, clause, groups)
         arrival = updating.arrival(node)
         node = updating.without_queue(node)
+        updating.check_deletion(node, by, "window")
     time = clause.attribute
     calls: tuple[Call, ...] = ()
     built: tuple[Aggregate, ...] = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from lowwater.plan import nodes
 from lowwater.plan.nodes import Node
 from lowwater.plan.physical import Operator
-from lowwater.plan.updating import sources
+from lowwater.plan.updating import lives, may_delete, sources
 from lowwater.stream.duration import spell
 from lowwater.updates.options import Schedule, Updates
 
@@ -21,13 +21,66 @@ def under_load(operator: Operator) -> list[str]:
     """What an operator that is a queue, or joins what leaves queues, does and keeps."""
     node = operator.node
     if isinstance(node, nodes.NewestJoinNode):
-        return [f"keeps: the newest row {_of_each(node.updates)} of both inputs"]
+        return [
+            f"keeps: the newest row {_of_each(node.updates)} of both inputs{_how_long(node)}",
+            f"shows: the newest pair {_of_each(node.updates)}; which older ones are shown before it"
+            " depends on which rows are read together",
+        ]
     if operator.name == "update" and isinstance(node, nodes.UpdateNode):
-        return [*_given_up(node.by, "row"), *_of_several(node), _budget(node.by)]
+        lines = [*_given_up(node.by, "row"), *_of_several(node), _budget(node.by)]
+        return [*lines, _kept(node.by), *_spared(node, "union")]
     if operator.name == "update windows" and node.updates is not None:
         kind = "complete window" if node.updates.windows == "lazy" else "window that began"
-        return [*_given_up(node.updates, kind), _budget(node.updates)]
+        lines = [*_given_up(node.updates, kind), _budget(node.updates)]
+        return [*lines, _kept(node.updates), *_spared(node, "window")]
     return []
+
+
+def _kept(by: Updates) -> str:
+    """How long keys are kept."""
+    if not by.forgets:
+        return "keys are kept for ever; expire= or delete_when= bounds that"
+    ends = []
+    if by.expire is not None:
+        ends.append(f"{spell(by.expire)} after their newest row, by the mark")
+    if by.delete_when is not None:
+        ends.append(f"when a row says {by.delete_when}")
+    return f"keys are forgotten {', or '.join(ends)}; what waits is worked on first"
+
+
+def _how_long(node: nodes.NewestJoinNode) -> str:
+    """How long a join of newest rows keeps them."""
+    both = zip(node.inputs, node.sides, strict=True)
+    ends = [any(life is not None for life in lives(each, side)) for each, side in both]
+    if all(ends):
+        return ", until they expire"
+    if any(ends):
+        left = "left" if not ends[0] else "right"
+        return f", until they expire, but those of the {left} for ever; expire= bounds that"
+    if may_delete(node):
+        return ", until their key is deleted"
+    return ", for ever; expire= bounds that"
+
+
+def _spared(node: Node, kind: str) -> list[str]:
+    """Functions that run on every row because they stand before the queue."""
+    names = [getattr(each.function, "__name__", "function") for each in _applied(node)]
+    if not names:
+        return []
+    behind = (
+        f"apply it behind the {kind}"
+        if len(node.inputs) > 1 or kind == "window"
+        else ("apply it behind updates()")
+    )
+    return [
+        f"before the queue, on every row: {', '.join(names)}; to run it on what is shown alone,"
+        f" {behind}"
+    ]
+
+
+def _applied(node: Node) -> list[nodes.ApplyNode]:
+    below = [found for each in node.inputs for found in _applied(each)]
+    return [*below, node] if isinstance(node, nodes.ApplyNode) else below
 
 
 def _of_each(by: Updates | None) -> str:

@@ -201,7 +201,9 @@ class ProjectNode(Node):
         before = self.inputs[0].updates
         if before is None:
             return None
-        return replace(before, key=tuple(self.copied[name] for name in before.key))
+        deletion = before.deletion and before.deletion.renamed(self.copied)
+        key = tuple(self.copied[name] for name in before.key)
+        return replace(before, key=key, deletion=deletion)
 
     @property
     def numbered(self) -> bool:

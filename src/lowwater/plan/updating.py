@@ -13,10 +13,12 @@ from dataclasses import replace
 
 import polars as pl
 
-from lowwater.errors import QueryError
+from lowwater.errors import ExpressionError, QueryError
 from lowwater.plan import nodes
+from lowwater.plan.expressions import compile_predicate
 from lowwater.plan.nodes import Node
-from lowwater.updates.options import Updates
+from lowwater.stream.time_domain import TimeDomain
+from lowwater.updates.options import Deletion, Updates
 
 
 def updated(node: Node, by: Updates, origin: str) -> Node:
@@ -39,8 +41,59 @@ def updated(node: Node, by: Updates, origin: str) -> Node:
             " have none"
         )
     return nodes.UpdateNode(
-        (node,), node.schema, node.progress, node.time, by, arrival=arrival(node), origin=origin
+        (node,),
+        node.schema,
+        node.progress,
+        node.time,
+        _forgetting(node, node.time, by),
+        arrival=arrival(node),
+        origin=origin,
     )
+
+
+def _forgetting(node: Node, time: str, by: Updates) -> Updates:
+    """When keys are forgotten, checked."""
+    if not by.forgets:
+        return by
+    said = "expire=" if by.expire is not None else "delete_when="
+    domain = node.progressing(time, said)
+    for source in sources(node):
+        if source.time is not None and not source.spec.promises(source.time):
+            raise QueryError(
+                f"{said} goes by what is promised of times, and nothing is promised about"
+                f" {source.time} of {source.spec.name}; say progress=lw.within(...) or"
+                " lw.learned(...) of it"
+            )
+    expire_of(by, domain)
+    if by.delete_when is None:
+        return by
+    try:
+        condition = compile_predicate(by.delete_when, node.schema)
+    except ExpressionError as error:
+        raise ExpressionError(f"delete_when=: {error.message}", by.delete_when) from None
+    names = sorted(set(condition.polars.meta.root_names()))
+    if not names:
+        raise QueryError(
+            f"delete_when={by.delete_when!r} is about no column; it says of a row that its key is"
+            " gone"
+        )
+    columns = tuple((name, name) for name in names)
+    return replace(by, deletion=Deletion(by.delete_when, condition.polars, columns))
+
+
+def expire_of(by: Updates, domain: TimeDomain) -> int | None:
+    """After how many ticks a key expires."""
+    return None if by.expire is None else domain.ticks(f"{by.expire} ns", "expire=")
+
+
+def check_deletion(node: Node, by: Updates, where: str) -> None:
+    """Refuse a queue that stands behind a select that left out what says that a key is gone."""
+    lost = by.deletion.lost if by.deletion is not None else []
+    if lost:
+        raise QueryError(
+            f"{where}: the queue stands here, and delete_when={by.delete_when!r} needs {lost[0]}"
+            " of its rows; keep that column where columns are selected"
+        )
 
 
 def _check_weights(node: Node, by: Updates) -> None:
@@ -139,6 +192,7 @@ def united(rows: Node, by: Updates, prefer: int | None) -> Node:
             "a union of update streams needs the time by which one row is newer than another; keep"
             " it where columns are selected"
         )
+    check_deletion(rows, by, "union")
     arrivals = {arrival(each) for each in rows.inputs}
     return nodes.UpdateNode(
         rows.inputs,
@@ -291,6 +345,41 @@ def _stamps(node: Node) -> tuple[str, ...]:
         copied = tuple(node.copied.get(name, "") for name in below)
         return copied if all(copied) else ()
     return below if all(name in node.schema for name in below) else ()
+
+
+def lives(node: Node, names: Sequence[str]) -> tuple[int | None, ...]:
+    """After how many ticks rows of an update stream expire, by each of the times they have."""
+    known = _lives(node)
+    others = [life for life in known.values() if life is not None]
+    return tuple(known.get(name, min(others, default=None)) for name in names)
+
+
+def may_delete(node: Node) -> bool:
+    """Whether keys of what comes to a node may be deleted."""
+    return any(
+        (each.updates is not None and each.updates.delete_when is not None) or may_delete(each)
+        for each in node.inputs
+    )
+
+
+def _lives(node: Node) -> dict[str, int | None]:
+    if isinstance(node, nodes.UpdateNode | nodes.WindowAggregateNode):
+        assert node.updates is not None
+        assert node.time is not None
+        return {node.time: expire_of(node.updates, node.progress[node.time].domain)}
+    below = [_lives(each) for each in node.inputs]
+    if isinstance(node, nodes.ProjectNode):
+        return {node.copied[name]: life for name, life in below[0].items() if name in node.copied}
+    if not isinstance(node, nodes.JoinNode | nodes.NewestJoinNode):
+        return below[0]
+    outside = {inside: out for out, inside in node.merged.items()}
+    found = dict(below[0])
+    for name, life in below[1].items():
+        inside = node.right_names[name]
+        out = outside.get(inside, inside)
+        both = [each for each in (life, found.get(out)) if each is not None]
+        found[out] = min(both, default=None)
+    return found
 
 
 # ---- what may not be ---------------------------------------------------------------------------

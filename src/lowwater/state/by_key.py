@@ -32,6 +32,18 @@ class ByKey:
         self._slices = 1
         self._rows = 0
 
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return self._rows
+
+    def keep(self, wanted: pl.Expr) -> None:
+        """Drop all rows but those for which a condition is true; all of them are looked at."""
+        held = self.take()
+        kept = None if held is None else held.filter(wanted)
+        if kept is not None and kept.height:
+            self._put(kept)
+
     def look_up(self, keys: Chunk) -> Chunk | None:
         """The rows that have one of the keys; None if there are none."""
         held = self._near(keys)

@@ -24,6 +24,10 @@ SEQUENCE = "__seq"
 MARK = "__mark"
 """The column of a group punctuation that holds each group's promised bound, in ticks."""
 
+GONE = "__gone"
+"""The attribute, of no column, of a group punctuation by which keys of an update stream are
+deleted: each has ended at its mark, and no more rows below that come."""
+
 BEGINNING = -(2**62)
 """The mark of an input that has promised nothing."""
 

@@ -22,20 +22,26 @@ from numpy.typing import NDArray
 
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import Chunk
-from lowwater.updates.cells import Cell, Entry
+from lowwater.updates.cells import NUMBER, PLACE, Cell, Entry, bytes_of_slots, key_bytes
 from lowwater.updates.dice import throw
+from lowwater.updates.forgetting import Forgetting
 from lowwater.updates.least import Least
 from lowwater.updates.line import Line, line_of
 from lowwater.updates.memory.on_demand import OnDemandMemory
 from lowwater.updates.options import PLAIN, Key, Updates
 from lowwater.updates.pace import Pace
 from lowwater.updates.rate import Rate
+from lowwater.updates.staleness import ACCOUNT
 
 Numbers = NDArray[np.int64]
 AT, TIME = "__at", "__ticks"
 PAGES = "pages"
 RECENT = 20
 """Rates are measured over the time that it takes to work on so many rows."""
+CELL_BYTES = bytes_of_slots(Cell, list, list, *ACCOUNT) + PLACE + 8 * NUMBER
+"""Bytes of a key and all that is known of it, beside its values, about."""
+ENTRY_BYTES = bytes_of_slots(Entry, tuple, tuple) + 3 * PLACE + 4 * NUMBER
+"""Bytes of the place in line of a row that waits, beside the row, about."""
 CALM = 0.9
 """All rows are worked on again when the work that comes is less than this much of what can be."""
 
@@ -43,10 +49,19 @@ CALM = 0.9
 class Arrivals:
     """Rows that came on a port: when each did, and its times, the main one first."""
 
-    __slots__ = ("port", "rows", "ticks", "when")
+    __slots__ = ("gone", "port", "rows", "ticks", "when")
 
-    def __init__(self, port: int, rows: Chunk, ticks: Sequence[Numbers], when: Numbers):
+    def __init__(
+        self,
+        port: int,
+        rows: Chunk,
+        ticks: Sequence[Numbers],
+        when: Numbers,
+        gone: NDArray[np.bool_] | None = None,
+    ):
         self.port, self.rows, self.ticks, self.when = port, rows, ticks, when
+        self.gone = gone
+        """Which rows say that their key is gone; None: none does."""
 
     def ticks_at(self, at: int) -> tuple[int, ...]:
         """The times of one row."""
@@ -66,12 +81,17 @@ class QueueManager:
         *,
         strict: bool = False,
         prefer: int | None = None,
+        expire: int | None = None,
     ):
         self._by, self._pace = by, pace
         self._strict, self._prefer = strict, prefer
         self._weights = dict(by.weights)
         self.memory = OnDemandMemory(pl.Schema(schema))
         self.cells: dict[Key, Cell] = {}
+        self.forgetting: Forgetting[Cell] | None = None
+        if by.forgets:
+            self.forgetting = Forgetting(expire, lambda cell: bool(cell.entries))
+        self._met = self._key_bytes = 0
         self._line: Line[Cell] = line_of(by.schedule, bool(by.weights), lambda: pace.cost, now)
         self._all: deque[Entry] = deque()
         self._least = Least(attributes)
@@ -102,8 +122,34 @@ class QueueManager:
         cell = self.cells.get(key)
         if cell is None:
             weight = self._weights.get(key, self._by.other_weight)
-            cell = self.cells[key] = Cell(key, weight, len(self.cells))
+            cell = self.cells[key] = Cell(key, weight, self._met)
+            self._met += 1
+            self._key_bytes += key_bytes(key)
         return cell
+
+    def _newest_is(self, cell: Cell, came: Arrivals, at: int) -> None:
+        """A row is the newest of its key."""
+        if self.forgetting is not None:
+            gone = came.gone is not None and bool(came.gone[at])
+            self.forgetting.newest(cell, int(came.ticks[0][at]), gone)
+
+    def forget(self, mark: int) -> list[tuple[Key, int]]:
+        """Forget the keys that end by a mark and do not wait; which were deleted, and their end."""
+        if self.forgetting is None:
+            return []
+        deleted: list[tuple[Key, int]] = []
+        for cell in self.forgetting.ended(mark):
+            del self.cells[cell.key]
+            self._key_bytes -= key_bytes(cell.key)
+            if cell.deleted:
+                deleted.append((cell.key, cell.end))
+        return deleted
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of keys, of what is known of them and of the line they stand in, about."""
+        keys = len(self.cells) * CELL_BYTES + self._key_bytes
+        return keys + self.waiting * ENTRY_BYTES
 
     def _append(self, came: Arrivals) -> None:
         """Every row waits in its order; some are shed where that is asked for."""
@@ -119,6 +165,7 @@ class QueueManager:
                 continue
             cell.seen(when, when, 1, since)
             cell.account.arrived(when, replaced=False)
+            self._newest_is(cell, came, at)
             if self._by.schedule == "shedding" and self._shed(when):
                 self.given_up += 1
                 continue
@@ -184,10 +231,12 @@ class QueueManager:
                 self.given_up += 1
                 if self._supersedes(tick, came.port, cell.entries[0]):
                     changed.append((cell.entries[0], at))
+                    self._newest_is(cell, came, at)
             else:
                 cell.first = begun
                 cell.entries.append(Entry(cell, -1, begun, came.ticks_at(at), came.port))
                 added.append((cell, at, begun))
+                self._newest_is(cell, came, at)
             self._line.arrived(cell)
         self._write(came, added, changed)
 
@@ -263,8 +312,8 @@ class QueueManager:
             *older, newest = cell.entries
             gone += older
             newest.arrival = cell.first
-            cell.entries = deque([newest])
-            cell.account.behind = deque([cell.first])
+            cell.entries = [newest]
+            cell.account.behind = [cell.first]
             self._line.arrived(cell)
         self._all.clear()
         self._forget(gone)
@@ -299,14 +348,16 @@ class QueueManager:
         for _ in range(min(count, self.waiting)):
             if self.complete:
                 entry = self._all.popleft()
-                entry.cell.entries.popleft()
+                del entry.cell.entries[0]
                 if entry.cell.entries:
                     entry.cell.first = entry.cell.entries[0].arrival
                 entry.cell.account.taken(now, entry.arrival)
             else:
-                entry = self._line.next().entries.popleft()
+                entry = self._line.next().entries.pop()
                 entry.cell.account.taken(now)
             entry.cell.newest = entry.ticks[0]
+            if self.forgetting is not None and not entry.cell.entries:
+                self.forgetting.watch(entry.cell)
             entries.append(entry)
         rows = self.memory.read(_places(entries))
         self._forget(entries)
@@ -344,6 +395,7 @@ class QueueManager:
                 self.outdated += 1
                 continue
             cell.newest = tick
+            self._newest_is(cell, came, at)
             cell.account.updates += 1
             cell.account.delivered += 1
             kept.append(at)
@@ -366,6 +418,8 @@ class QueueManager:
             "begun": self.begun,
             "counts": (self.given_up, self.outdated, self.switches, self._thrown),
             "rate": self._rate.saved(),
+            "met": self._met,
+            "forgotten": self.forgetting and self.forgetting.saved(),
         }
 
     def restore(self, store: ChunkStore, saved: dict[str, Any]) -> None:
@@ -381,6 +435,9 @@ class QueueManager:
         self.complete, self.begun = saved["complete"], saved["begun"]
         self.given_up, self.outdated, self.switches, self._thrown = saved["counts"]
         self._rate.restore(saved["rate"])
+        self._met = saved["met"]
+        if self.forgetting is not None:
+            self.forgetting.restore(saved["forgotten"] or (0, 0), self.cells.values())
 
 
 def _places(entries: list[Entry]) -> Numbers:

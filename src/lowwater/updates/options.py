@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
 
 from lowwater.errors import OptionError
 from lowwater.stream.duration import SECOND, Duration, nanoseconds, spell
@@ -19,6 +23,33 @@ PLAIN: tuple[Schedule, ...] = ("append", "shedding")
 Windows = Literal["lazy", "eager"]
 WINDOWS: tuple[Windows, ...] = ("lazy", "eager")
 Key = tuple[Hashable, ...]
+
+
+@dataclass(frozen=True)
+class Deletion:
+    """A condition on a row that says that its key is gone."""
+
+    text: str
+    condition: pl.Expr = field(compare=False, repr=False)
+    columns: tuple[tuple[str, str | None], ...]
+    """What the columns in it are called in the condition, and here; None: it is not here."""
+
+    def renamed(self, names: Mapping[str, str]) -> Deletion:
+        """The same after columns got other names, or were left out."""
+        columns = tuple((own, names.get(here) if here else None) for own, here in self.columns)
+        return replace(self, columns=columns)
+
+    @property
+    def lost(self) -> list[str]:
+        """The columns that are not here."""
+        return [own for own, here in self.columns if here is None]
+
+    def of(self, rows: pl.DataFrame) -> NDArray[np.bool_]:
+        """Which rows say so; null says nothing."""
+        given = rows.select(pl.col(here).alias(own) for own, here in self.columns if here)
+        said = self.condition.fill_null(value=False)
+        found: NDArray[np.bool_] = given.select(said.alias("gone")).to_series().to_numpy()
+        return found
 
 
 @dataclass(frozen=True)
@@ -42,6 +73,18 @@ class Updates:
     """As long as no row has to wait longer, all are worked on and none is given up."""
     windows: Windows = "lazy"
     """Which window a key shows next: the newest that is complete, or the newest that began."""
+    expire: int | None = None
+    """Nanoseconds after its newest row, by the time of the stream, after which a key is forgotten;
+    None: never."""
+    delete_when: str | None = None
+    """A condition on a row that says that its key is gone."""
+    deletion: Deletion | None = None
+    """The same, for the columns the rows have here."""
+
+    @property
+    def forgets(self) -> bool:
+        """Whether keys are ever forgotten."""
+        return self.expire is not None or self.delete_when is not None
 
     def weight_of(self, key: Key) -> float:
         """How much the staleness of a key counts."""
@@ -54,6 +97,10 @@ class Updates:
             parts.append(f"{len(self.weights)} keys weighted")
         if self.complete_within is not None:
             parts.append(f"complete within {spell(self.complete_within)}")
+        if self.expire is not None:
+            parts.append(f"keys expire after {spell(self.expire)}")
+        if self.delete_when is not None:
+            parts.append(f"deleted when {self.delete_when}")
         return ", ".join(parts)
 
 
@@ -64,6 +111,8 @@ def updates_of(
     budget: Duration | None = None,
     complete_within: Duration | None = None,
     windows: Windows | None = None,
+    expire: Duration | None = None,
+    delete_when: str | None = None,
 ) -> Updates:
     """The options as a user gives them, checked."""
     columns = (key,) if isinstance(key, str) else tuple(key)
@@ -82,6 +131,16 @@ def updates_of(
             f"complete_within= says when rows are given up for newer ones, and"
             f" schedule={chosen!r} never does so"
         )
+    for name, given in (("expire=", expire), ("delete_when=", delete_when)):
+        if given is not None and chosen in PLAIN:
+            raise OptionError(
+                f"{name} is for queues of keys, and schedule={chosen!r} is a queue of rows"
+            )
+    if delete_when is not None and not (isinstance(delete_when, str) and delete_when.strip()):
+        raise OptionError(
+            "delete_when= is a condition on a row that says that its key is gone,"
+            f" \"status = 'closed'\" for example, not {delete_when!r}"
+        )
     counted, others = _weights(weights or {}, len(columns))
     return Updates(
         columns,
@@ -91,6 +150,8 @@ def updates_of(
         None if budget is None else _positive(budget, "budget="),
         None if complete_within is None else _positive(complete_within, "complete_within="),
         windows or "lazy",
+        None if expire is None else _positive(expire, "expire="),
+        delete_when,
     )
 
 

@@ -114,7 +114,8 @@ class Queueing(Kernel):
     def staleness(self) -> Staleness:
         """How stale what is shown was, and is."""
         now = self._now()
-        return staleness_of(self._accounts(), now if self._begun is None else self._begun, now)
+        begun = now if self._begun is None else self._begun
+        return staleness_of(self._accounts(), begun, now, by_life=self._by.forgets)
 
     def snapshot(self) -> dict[str, Any]:
         """What a row costs, and whether all inputs have ended."""

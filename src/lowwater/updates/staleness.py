@@ -10,7 +10,6 @@ Invariant: the reference is the oldest of the updates that arrived and were not 
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
 from heapq import nlargest
@@ -20,7 +19,7 @@ from lowwater.stream.duration import SECOND
 from lowwater.stream.element import BEGINNING
 
 SavedReference = tuple[int | None, int, float]
-SavedAccount = tuple[SavedReference, SavedReference, tuple[int, ...], int, int]
+SavedAccount = tuple[SavedReference, SavedReference, tuple[int, ...], int, int, int | None]
 
 
 class Reference:
@@ -70,11 +69,13 @@ class Account:
     only the first where rows replace each other, because taking the newest takes them all.
     """
 
-    __slots__ = ("application", "behind", "delivered", "queue", "updates")
+    __slots__ = ("application", "begun", "behind", "delivered", "queue", "updates")
 
     def __init__(self) -> None:
         self.application, self.queue = Reference(), Reference()
-        self.behind: deque[int] = deque()
+        self.behind: list[int] = []
+        self.begun: int | None = None
+        """When the first update came."""
         self.updates = 0
         self.delivered = 0
 
@@ -86,6 +87,8 @@ class Account:
     def waits(self, arrival: int) -> None:
         """An update came that waits in the queue."""
         self.queue.begin(arrival)
+        if self.begun is None:
+            self.begun = arrival
 
     def ended(self, arrival: int, count: int, unseen: int | None, *, replaced: bool = True) -> None:
         """Updates came that the application knows of, the first at a time; ``unseen``: when the
@@ -100,7 +103,7 @@ class Account:
         if until is None:
             self.behind.clear()
         while self.behind and until is not None and self.behind[0] <= until:
-            self.behind.popleft()
+            del self.behind[0]
         self.queue.move(self.behind[0] if self.behind else None, now)
 
     def shown(self, now: int) -> None:
@@ -112,9 +115,8 @@ class Account:
         """The integrals of application and queue staleness, in seconds squared."""
         return self.application.area(now), self.queue.area(now)
 
-    def told(self, begun: int, now: int) -> KeyStaleness:
-        """The averages over a stretch of time."""
-        length = max(now - begun, 1) / SECOND
+    def told(self, length: float, now: int) -> KeyStaleness:
+        """The averages over so many seconds."""
         application, queue = self.areas(now)
         return KeyStaleness(
             application / length,
@@ -127,16 +129,20 @@ class Account:
     def saved(self) -> SavedAccount:
         """What it takes to go on."""
         both = self.application.saved(), self.queue.saved()
-        return *both, tuple(self.behind), self.updates, self.delivered
+        return *both, tuple(self.behind), self.updates, self.delivered, self.begun
 
     @classmethod
     def restored(cls, saved: SavedAccount) -> Account:
         """Go on from what :meth:`saved` gave."""
         account = cls()
-        application, queue, behind, account.updates, account.delivered = saved
+        application, queue, behind, account.updates, account.delivered, account.begun = saved
         account.application, account.queue = Reference(*application), Reference(*queue)
-        account.behind = deque(behind)
+        account.behind = list(behind)
         return account
+
+
+ACCOUNT = (Account, Reference, Reference)
+"""The objects of an account."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,20 +215,34 @@ MANY_KEYS = 1_000
 
 
 def staleness_of(
-    accounts: Mapping[tuple[object, ...], tuple[Account, float]], begun: int, now: int
+    accounts: Mapping[tuple[object, ...], tuple[Account, float]],
+    begun: int,
+    now: int,
+    *,
+    by_life: bool = False,
 ) -> Staleness:
-    """The averages over all keys, from their accounts and weights."""
-    length = max(now - begun, 1) / SECOND
+    """The averages over all keys, from their accounts and weights.
+
+    Each is an average over the time since the stream began or, ``by_life``, since the key did:
+    where keys are forgotten and come anew, what was long before them says nothing of them.
+    """
+
+    def seconds(account: Account) -> float:
+        since = account.begun if by_life and account.begun is not None else begun
+        return max(now - since, 1) / SECOND
+
     areas = {key: each.areas(now) for key, (each, _) in accounts.items()}
-    worst = nlargest(MANY_KEYS, areas, key=lambda key: areas[key][0])
+    lengths = {key: seconds(each) for key, (each, _) in accounts.items()}
+    worst = nlargest(MANY_KEYS, areas, key=lambda key: areas[key][0] / lengths[key])
     weight = sum(each for _, each in accounts.values())
     weighted = sum(areas[key][0] * each for key, (_, each) in accounts.items())
-    whole = max(len(areas), 1) * length
+    whole = sum(lengths.values()) or 1.0
+    heavy = sum(lengths[key] * each for key, (_, each) in accounts.items()) or 1.0
     return Staleness(
         sum(application for application, _ in areas.values()) / whole,
         sum(queue for _, queue in areas.values()) / whole,
-        weighted / (weight or 1.0) / length,
+        weighted / heavy,
         len(areas),
         weight,
-        {key: accounts[key][0].told(begun, now) for key in worst},
+        {key: accounts[key][0].told(lengths[key], now) for key in worst},
     )

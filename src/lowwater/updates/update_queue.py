@@ -21,6 +21,7 @@ from lowwater.stream.element import BEGINNING, END_OF_TIME, Chunk, Element, Punc
 from lowwater.stream.low_water_mark import LowWaterMark
 from lowwater.stream.time_domain import TimeDomain
 from lowwater.updates.cells import Cell
+from lowwater.updates.forgetting import gone
 from lowwater.updates.manager import Arrivals, QueueManager
 from lowwater.updates.options import Updates
 from lowwater.updates.queueing import Numbers, Queueing
@@ -43,9 +44,12 @@ class UpdateQueue(Queueing):
         ports: int = 1,
         prefer: int | None = None,
         arrival: str | None = None,
+        expire: int | None = None,
     ):
         super().__init__(store, by, now, arrival, ports)
         self._domains = dict(domains)
+        self._schema = pl.Schema(schema)
+        self._time = next(iter(self._domains))
         self._queue = QueueManager(
             by,
             dict(schema),
@@ -54,6 +58,7 @@ class UpdateQueue(Queueing):
             now,
             strict=ports > 1,
             prefer=prefer,
+            expire=expire,
         )
         self._marks = {name: LowWaterMark(range(ports)) for name in self._domains}
         self._told = dict.fromkeys(self._domains, BEGINNING)
@@ -64,7 +69,9 @@ class UpdateQueue(Queueing):
     def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
         """Let rows wait; if work takes no time, they pass."""
         ticks = [self._ticks(name, domain, chunk) for name, domain in self._domains.items()]
-        came = Arrivals(port, chunk, ticks, self._arrivals(chunk))
+        deletion = self._by.deletion
+        gone = None if deletion is None else deletion.of(chunk)
+        came = Arrivals(port, chunk, ticks, self._arrivals(chunk), gone)
         if self.unhurried:
             return [self._queue.passed(came)]
         self._queue.enqueue(came)
@@ -83,7 +90,15 @@ class UpdateQueue(Queueing):
         if not promise.is_linear or name not in self._marks:
             return []
         self._marks[name].advance(port, mark)
-        return self._promises()
+        return [*self._promises(), *self._forget()]
+
+    def _forget(self) -> list[Element]:
+        """Forget keys that have ended, and say which of them were deleted."""
+        mark = self._marks[self._time].value
+        if not BEGINNING < mark < END_OF_TIME:
+            return []
+        deleted = self._queue.forget(mark)
+        return [gone(deleted, self._by.key, self._schema)] if deleted and self._by.key else []
 
     def _promises(self) -> list[Element]:
         least = self._queue.least()
@@ -118,8 +133,9 @@ class UpdateQueue(Queueing):
         return self._queue.oldest
 
     def _dequeue(self, rows: int, now: int) -> list[Element]:
+        forgotten = self._forget()  # those that were worked on last
         left, self._in_work = self._queue.dequeue(rows, now)
-        return [left, *self._promises()]
+        return [*forgotten, left, *self._promises()]
 
     def answered(self, nanoseconds: int, now: int) -> None:
         """What left is shown."""
@@ -139,8 +155,10 @@ class UpdateQueue(Queueing):
 
     @property
     def held(self) -> tuple[int, int]:
-        """What is in pages; in batches these are in the store."""
-        return (0, 0) if self.in_batches else (self._queue.waiting, self._queue.memory.bytes)
+        """Keys, and what is in pages; in batches these are in the store."""
+        queue = self._queue
+        rows, size = (0, 0) if self.in_batches else (queue.waiting, queue.memory.bytes)
+        return len(queue.cells) + rows, queue.bytes + size
 
     def marks(self) -> dict[str, int]:
         """The last mark of each input."""
@@ -168,6 +186,9 @@ class UpdateQueue(Queueing):
             "given up for newer ones": queue.given_up,
             "outdated when they came": queue.outdated,
         }
+        if queue.forgetting is not None:
+            found["keys expired"] = queue.forgetting.expired
+            found["keys deleted"] = queue.forgetting.deleted
         if self._pace.cost:
             found["seconds a row"] = self._pace.cost / SECOND
         if self._by.complete_within is not None:

@@ -140,6 +140,27 @@ def test_a_stream_may_be_one_of_updates(clauses, expected):
     assert pipeline.queries[0].plan.result.node.updates == made.declared.updates
 
 
+@pytest.mark.parametrize(
+    ("clauses", "expire", "delete_when"),
+    [
+        ("UPDATE KEY k EXPIRE 10 MINUTES", "10 minutes", None),
+        ("EXPIRE '2 hours' UPDATE KEY k", "2 hours", None),
+        ("UPDATE KEY k DELETE WHEN v = 0 SCHEDULE fifo", None, '"v" = 0'),
+        (
+            "UPDATE KEY k delete when K = 'gone' AND (V > 3) EXPIRE 5",
+            5,
+            '"k" = \'gone\' AND ("v" > 3)',
+        ),
+    ],
+)
+def test_keys_expire_or_are_deleted(clauses, expire, delete_when):
+    made = load_text(f"CREATE STREAM S {SCHEMA} FROM 'parquet:x' {clauses}; SELECT * FROM S")
+    updates = made.queries[0].plan.result.node.updates
+    assert updates.expire == updates_of("k", expire=expire).expire
+    assert updates.delete_when == delete_when
+    assert (updates.deletion is None) == (delete_when is None)
+
+
 def test_how_updates_are_worked_on_may_be_parameters():
     text = f"""
         CREATE STREAM S {SCHEMA} FROM 'csv:x' PROGRESS ORDERED BY ts
@@ -206,6 +227,13 @@ def test_windows_are_a_unit_as_well_as_a_clause():
         ("ORDERED BY ts BUDGET 1 SECOND", "BUDGET is about updates"),
         ("ORDERED BY ts UPDATE KEY k SCHEDULE linecuting", "Did you mean 'LINECUTTING'"),
         ("ORDERED BY ts UPDATE KEY k SCHEDULE 5", "a word is missing: IN-PLACE, FIFO,"),
+        ("ORDERED BY ts UPDATE KEY k EXPIRE 5 ROWS", "EXPIRE takes a length of time"),
+        ("ORDERED BY ts UPDATE KEY k EXPIRE 0", "EXPIRE is a length of time above zero"),
+        ("ORDERED BY ts EXPIRE 1 SECOND", "EXPIRE is about updates: say by which UPDATE KEY"),
+        ("ORDERED BY ts UPDATE KEY k EXPIRE 1 SCHEDULE append", "EXPIRE is for queues of keys"),
+        ("ORDERED BY ts UPDATE KEY k DELETE WHEN", "DELETE WHEN takes a condition"),
+        ("ORDERED BY ts UPDATE KEY k DELETE WHEN w = 1", "unknown column 'w'"),
+        ("ORDERED BY ts UPDATE KEY k DELETE WHEN v + 1", "DELETE WHEN: a condition must be true"),
         ("ORDERED BY ts UPDATE KEY k WINDOWS busy", "unknown WINDOWS 'BUSY'. Known: EAGER, LAZY"),
         ("ORDERED BY ts UPDATE KEY k BUDGET 5 ROWS", "BUDGET takes a length of time"),
         ("ORDERED BY ts UPDATE KEY k BUDGET 'soon'", "BUDGET"),

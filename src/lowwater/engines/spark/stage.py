@@ -42,7 +42,14 @@ from lowwater.progress.contract import Heartbeat, OnDemand, Timer
 from lowwater.progress.late import LateAccount
 from lowwater.progress.learned import Completeness
 from lowwater.state.store import ChunkKey, MemoryStore
-from lowwater.stream.element import BEGINNING, Chunk, Element, End, GroupPunctuation
+from lowwater.stream.element import (
+    BEGINNING,
+    GONE,
+    Chunk,
+    Element,
+    End,
+    GroupPunctuation,
+)
 from lowwater.updates.staleness import Shows
 
 CHUNK_KEY = "slot string, name string, slice bigint, sequence bigint"
@@ -356,7 +363,7 @@ class Bucket:
                 if isinstance(element, End):
                     results = union.on_end(port)
                 elif isinstance(element, GroupPunctuation):
-                    alone = message.port in self._program.owned
+                    alone = message.port in self._program.owned or element.attribute == GONE
                     results = [element] if alone else union.on_group_punctuation(port, element)
                 else:
                     assert not isinstance(element, pl.DataFrame)
@@ -426,12 +433,13 @@ class Bucket:
         operators = {}
         for member in self._graph.members.values():
             store, marks = self._stores[member.part.slot], member.kernel.marks()
+            rows, size = member.kernel.held
             operators[member.part.where.title] = {
                 "marks": marks,
                 "shown": member.part.shown(marks),
                 "chunks": store.chunks,
-                "rows": store.rows,
-                "bytes": store.bytes,
+                "rows": store.rows + rows,
+                "bytes": store.bytes + size,
                 "about": member.kernel.about(),
             }
             if isinstance(member.kernel, Shows):

@@ -78,6 +78,10 @@ def compile_project(plan: Compiler, node: nodes.ProjectNode, inputs: tuple[int, 
     """Columns computed from columns."""
     expressions = [item.polars.alias(name) for name, item in node.items]
     derived, copied = dict(node.derived), dict(node.copied)
+    if node.updates is not None:  # a join of newest rows promises its times jointly alone
+        times = [copied[name] for name in node.inputs[0].stamps if name in copied]
+        names = {out: name for name, out in copied.items()}
+        derived = {out: Derivation(((names[out], 0),)) for out in times} | derived
     if id(node) in plan.numbered:
         expressions.append(pl.col(SEQUENCE))
         derived[SEQUENCE] = Derivation(((SEQUENCE, 0),))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from lowwater.operators.group_aggregate import GroupAggregate
 from lowwater.operators.window_aggregate import END
 from lowwater.operators.window_state import START
-from lowwater.plan import nodes
+from lowwater.plan import nodes, updating
 from lowwater.plan.compiling.compiler import Compiler, second, wish_of
 from lowwater.plan.physical import Demands
 from lowwater.progress.describe import Demand
@@ -23,6 +23,7 @@ def compile_update_windows(
     keys = plan.serves(inputs[0], time, by.key) if by.schedule not in PLAIN else ()
     schema, arrival = dict(node.inputs[0].schema), node.arrival
     kernel = AppendWindows if by.schedule in PLAIN else UpdateWindows
+    more = {"expire": updating.expire_of(by, domain)} if by.forgets else {}
     newest = f", {by.windows}" if kernel is UpdateWindows else ""
     queue = plan.add(
         "update windows",
@@ -30,7 +31,7 @@ def compile_update_windows(
         f" by {', '.join(by.key) or 'nothing: the newest window of all'}, {by.describe()}{newest}",
         node,
         inputs,
-        lambda store, now: kernel(store, by, schema, time, domain, window, now, arrival),
+        lambda store, now: kernel(store, by, schema, time, domain, window, now, arrival, **more),
         lambda demands: [{time: wish_of(Demand.any_value(), bool(keys), demands.values())}],
         kernel,
         by.key,

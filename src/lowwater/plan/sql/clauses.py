@@ -106,6 +106,8 @@ STREAM_CLAUSES = {
     "BUDGET": "length",
     "COMPLETE WITHIN": "length",
     "WINDOWS": "words",
+    "EXPIRE": "length",
+    "DELETE WHEN": "condition",
     "FOLLOW": "nothing",
     "OPTIONS": "pairs",
 }

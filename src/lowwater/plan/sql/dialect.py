@@ -50,7 +50,13 @@ class CreateStream(exp.Expression):
 class StreamClause(exp.Expression):
     """One clause of a stream: its name and what was given with it."""
 
-    arg_types: ClassVar = {"this": True, "expressions": False, "length": False, "share": False}
+    arg_types: ClassVar = {
+        "this": True,
+        "expressions": False,
+        "length": False,
+        "share": False,
+        "condition": False,
+    }
 
 
 class InsertInto(exp.Expression):
@@ -260,11 +266,21 @@ class Parser(ClauseParser):
             clause.set("length", self._parse_length())
         elif kind == "share":
             clause.set("share", self._parse_share())
+        elif kind == "condition":
+            clause.set("condition", self._parse_row_condition(words))
         elif kind != "nothing":
             clause.set("expressions", self._parse_listed(words, kind))
         clause = placed(self.expression(clause), token)
         clause.meta["end"] = self._prev.end
         return clause
+
+    def _parse_row_condition(self, words: str) -> exp.Expr:
+        token = self._curr
+        found = self._parse_disjunction()
+        if found is None:
+            self.raise_error(f"{words} takes a condition, for example status = 'closed'", token)
+            return exp.true()
+        return found
 
     def _parse_listed(self, words: str, kind: str) -> list[exp.Expr]:
         """What a clause lists: columns, a text, a word, or pairs."""

@@ -141,7 +141,7 @@ def _declared(tree: dialect.CreateStream, values: Values, text: str) -> Declared
     made |= _known(made, tree.args["clauses"], text)
     said = {name: [each for each in tree.args["clauses"] if each.this == name] for name in UPDATES}
     key = [name for each in said[KEY] for name in _listed(each, columns, text)]
-    made["updates"] = read_updates(said, key, values, text)
+    made["updates"] = read_updates(said, key, columns, values, text)
     time = made.pop("time", None) or _only_time(columns, made.get("punctuated"))
     if time is None:
         raise wrong(

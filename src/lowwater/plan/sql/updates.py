@@ -11,11 +11,15 @@ from sqlglot import exp
 from lowwater.errors import OptionError, unknown_name
 from lowwater.plan.sql.clauses import Length
 from lowwater.plan.sql.reading import wrong
+from lowwater.plan.sql.scope import found
 from lowwater.plan.sql.values import Values, number, parameter, span
 from lowwater.updates.options import SCHEDULES, WINDOWS, Updates, updates_of
 
 KEY = "UPDATE KEY"
-UPDATES = (KEY, "SCHEDULE", "WEIGHTS", "BUDGET", "COMPLETE WITHIN", "WINDOWS")
+UPDATES = (
+    *(KEY, "SCHEDULE", "WEIGHTS", "BUDGET", "COMPLETE WITHIN", "WINDOWS"),
+    *("EXPIRE", "DELETE WHEN"),
+)
 """The clauses, each of which can be said once."""
 _OPTIONS = {
     "update_key=": KEY,
@@ -24,12 +28,18 @@ _OPTIONS = {
     "budget=": "BUDGET",
     "complete_within=": "COMPLETE WITHIN",
     "windows=": "WINDOWS",
+    "expire=": "EXPIRE",
+    "delete_when=": "DELETE WHEN",
 }
 """What they are called where they are no clauses."""
 
 
 def read_updates(
-    said: Mapping[str, Sequence[exp.Expr]], key: Sequence[str], values: Values, text: str
+    said: Mapping[str, Sequence[exp.Expr]],
+    key: Sequence[str],
+    columns: Mapping[str, object] | None,
+    values: Values,
+    text: str,
 ) -> Updates | None:
     """What the clauses of a stream, by name, say of its updates; None if they say nothing."""
     given = {name: clauses[0] for name, clauses in said.items() if clauses}
@@ -46,6 +56,8 @@ def read_updates(
         "budget": _length(given.get("BUDGET"), values, text),
         "complete_within": _length(given.get("COMPLETE WITHIN"), values, text),
         "weights": _weights(given.get("WEIGHTS"), values, text),
+        "expire": _length(given.get("EXPIRE"), values, text),
+        "delete_when": _condition(given.get("DELETE WHEN"), columns, values, text),
     }
     try:
         return updates_of(tuple(key), **options)
@@ -73,6 +85,24 @@ def _word(clause: exp.Expr | None, known: Sequence[str], text: str) -> str | Non
     return str(word)
 
 
+def _condition(
+    clause: exp.Expr | None, columns: Mapping[str, object] | None, values: Values, text: str
+) -> str | None:
+    """A condition on a row, with its columns as they were declared and parameters put in."""
+    if clause is None:
+        return None
+    tree = clause.args["condition"].copy()
+    for node in list(tree.walk()):
+        if isinstance(node, exp.Placeholder | exp.Parameter):
+            node.replace(parameter(node, values, text))
+        elif isinstance(node, exp.Column) and columns is not None:
+            column = found(node.name, columns)
+            if column is None:
+                raise wrong(unknown_name("column", node.name, columns), text, node, clause)
+            node.this.set("this", column)
+    return str(tree.sql(identify=True))
+
+
 def _length(clause: exp.Expr | None, values: Values, text: str) -> str | None:
     if clause is None:
         return None
@@ -91,13 +121,13 @@ def _weights(
 ) -> dict[Hashable, float | str] | None:
     if clause is None:
         return None
-    found: dict[Hashable, float | str] = {}
+    weights: dict[Hashable, float | str] = {}
     for each in clause.expressions:
         key = _constants(each.this, values, text)
-        if key in found:
+        if key in weights:
             raise wrong("WEIGHTS names a key twice", text, each)
-        found[key] = _weight(each.expression, values, text)
-    return found
+        weights[key] = _weight(each.expression, values, text)
+    return weights
 
 
 def _weight(tree: exp.Expr, values: Values, text: str) -> float | str:

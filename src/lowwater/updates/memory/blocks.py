@@ -217,6 +217,13 @@ class BlockMemory:
             found = self._buffers[owner] = WindowBuffer(self)
         return found
 
+    def forget(self, owners: Sequence[int]) -> None:
+        """Drop buffers with all rows in them."""
+        for owner in owners:
+            buffer = self._buffers.pop(owner, None)
+            if buffer is not None:
+                self.give_back(buffer.blocks)
+
     def append(
         self, owners: Sequence[int], counts: Sequence[int], rows: Chunk, times: Times
     ) -> None:

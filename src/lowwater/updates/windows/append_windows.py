@@ -31,6 +31,7 @@ from lowwater.updates.rate import Rate
 from lowwater.updates.staleness import Account
 from lowwater.updates.windows.cells import WindowCell
 from lowwater.updates.windows.due import Due
+from lowwater.updates.windows.manager import CELL_BYTES
 from lowwater.updates.windows.open_windows import Run, Ticks
 from lowwater.updates.windows.progress import Progress
 from lowwater.updates.windows.spreading import by_key
@@ -237,6 +238,11 @@ class AppendWindows(WindowQueue):
         """The window that ends first wants the mark at its end."""
         due = self._due.first
         return [] if due is None else [Ask(0, self._time, due)]
+
+    @property
+    def held(self) -> tuple[int, int]:
+        """The keys."""
+        return len(self._cells), len(self._cells) * CELL_BYTES
 
     def _accounts(self) -> dict[tuple[object, ...], tuple[Account, float]]:
         return {cell.key: (cell.account, 1.0) for cell in list(self._cells.values())}

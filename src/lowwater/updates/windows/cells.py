@@ -32,8 +32,8 @@ class WindowCell(Cell):
     """One key."""
 
     __slots__ = (
-        *("begun", "committed", "due", "fresh", "mark", "progress", "since", "states", "told"),
-        *("waiting", "windows"),
+        *("begun", "committed", "due", "fresh", "latest", "mark", "progress", "since", "states"),
+        *("told", "waiting", "windows"),
     )
 
     def __init__(self, key: Key, weight: float, number: int, window: WindowSpec):
@@ -47,6 +47,8 @@ class WindowCell(Cell):
         """How far its own rows have come, where keys are promised each by itself."""
         self.begun: int | None = None
         """The newest start of which a row came; of one that works on windows as they begin."""
+        self.latest = BEGINNING
+        """The time of the newest row that came."""
         self.waiting: Update | None = None
         self.committed: Update | None = None
         """The window that is worked on, until it is answered."""
@@ -57,6 +59,11 @@ class WindowCell(Cell):
         self.states: set[KeyState] = set()
         self.told = BEGINNING
         """The start that windows of this key were last promised to have at least."""
+
+    @property
+    def busy(self) -> bool:
+        """Whether a window has begun that is not over, waits or is worked on."""
+        return bool(self.windows.runs) or self.waiting is not None or self.committed is not None
 
     @property
     def enqueue_buffer(self) -> int:
@@ -76,6 +83,7 @@ class WindowCell(Cell):
             "mark": self.mark,
             "progress": self.progress and self.progress.saved(),
             "begun": self.begun,
+            "latest": self.latest,
             "waiting": self.waiting and self.waiting.start,
             "committed": self.committed and self.committed.start,
             "work": (self.fresh, self.since, self.told),
@@ -87,6 +95,7 @@ class WindowCell(Cell):
         super().restore(saved)
         self.windows.runs = list(saved["runs"])
         self.due, self.mark, self.begun = saved["due"], saved["mark"], saved["begun"]
+        self.latest = saved["latest"]
         if saved["progress"] is not None:
             self.progress = Progress()
             self.progress.restore(saved["progress"])

@@ -21,25 +21,35 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import BEGINNING, END_OF_TIME, Chunk
 from lowwater.stream.window import WindowSpec
+from lowwater.updates.cells import NUMBER, PLACE, bytes_of_slots, key_bytes
+from lowwater.updates.forgetting import Forgetting
 from lowwater.updates.least import Least
 from lowwater.updates.line import line_of
 from lowwater.updates.memory.blocks import Block, BlockMemory, WindowBuffer
 from lowwater.updates.memory.windows import TIME
 from lowwater.updates.options import Key, Updates
 from lowwater.updates.pace import FORGETTING, Pace
+from lowwater.updates.staleness import ACCOUNT
 from lowwater.updates.windows.cells import Update, WindowCell
 from lowwater.updates.windows.due import Due
-from lowwater.updates.windows.open_windows import Run, Ticks, count, first_after
+from lowwater.updates.windows.open_windows import OpenWindows, Run, Ticks, count, first_after
 from lowwater.updates.windows.progress import Progress
 from lowwater.updates.windows.scheduler import KeyScheduler
 from lowwater.updates.windows.spreading import by_key
 from lowwater.updates.windows.states import KeyState
 
 PAGES = "pages"
+CELL_BYTES = (
+    bytes_of_slots(WindowCell, OpenWindows, list, list, list, set, WindowBuffer, *ACCOUNT)
+    + 4 * PLACE
+    + 10 * NUMBER
+)
+"""Bytes of a key and all that is known of it, beside its values and its rows, about."""
 
 
 class Portion(NamedTuple):
@@ -68,18 +78,27 @@ class WindowManager:
         window: WindowSpec,
         pace: Pace,
         now: Callable[[], int],
+        expire: int | None = None,
     ):
         self._by, self._window, self._pace = by, window, pace
         self._eager = by.windows == "eager"
         self._weights = dict(by.weights)
         self.memory = BlockMemory(pl.Schema(schema))
         self.cells: dict[Key, WindowCell] = {}
+        self.forgetting: Forgetting[WindowCell] | None = None
+        if by.forgets:
+            self.forgetting = Forgetting(expire, lambda cell: cell.busy)
+        self._moved: dict[WindowCell, None] = {}
+        """Keys that may have ended by what is promised of them alone."""
+        self._met = self._key_bytes = 0
         self.progress = Progress()
         self.keys = KeyScheduler(line_of(by.schedule, bool(by.weights), self._cost, now))
         self._due = Due(window)
         self._marks: dict[tuple[str, ...], dict[Key, int]] = {}
         self._closing: dict[WindowCell, None] = {}
         self._least = Least(1)
+        self.complete = self.shown = 0
+        """Windows of keys that were forgotten, and those of them that were shown."""
         self.begun: int | None = None
         self.window_rows = 0.0
         """Rows of a window, on average."""
@@ -89,8 +108,15 @@ class WindowManager:
 
     # ---- enqueue ---------------------------------------------------------------------------
 
-    def enqueue(self, rows: Chunk, ticks: Ticks, when: Ticks) -> None:
-        """Take rows in; those between windows only show how far the stream has come."""
+    def enqueue(
+        self,
+        rows: Chunk,
+        ticks: Ticks,
+        when: Ticks,
+        gone: NDArray[np.bool_] | None = None,
+    ) -> None:
+        """Take rows in; those between windows only show how far the stream has come, and whether
+        their key is ``gone``."""
         self.progress.came(ticks, when)
         if self.begun is None:
             self.begun = int(when[0])
@@ -102,6 +128,7 @@ class WindowManager:
                 cell = self._cell(key)
                 if cell.progress is not None:
                     cell.progress.came(ticks[at], when[at])
+                self._newest(cell, at, ticks, gone)
                 parts += self._needed(cell, own, ticks[own], when[own])
         parts = [part for part in parts if len(part[1])]
         if parts:
@@ -113,11 +140,45 @@ class WindowManager:
         cell = self.cells.get(key)
         if cell is None:
             weight = self._weights.get(key, self._by.other_weight)
-            cell = self.cells[key] = WindowCell(key, weight, len(self.cells), self._window)
+            cell = self.cells[key] = WindowCell(key, weight, self._met, self._window)
+            self._met += 1
+            self._key_bytes += key_bytes(key)
             cell.progress = Progress() if self._marks else None
             for names, marks in self._marks.items():
                 cell.mark = max(cell.mark, marks.get(self._part(key, names), BEGINNING))
         return cell
+
+    def _newest(
+        self, cell: WindowCell, at: Ticks, ticks: Ticks, gone: NDArray[np.bool_] | None
+    ) -> None:
+        """Rows of a key came: the newest of them may be the newest of it."""
+        if self.forgetting is None:
+            return
+        newest = int(at[len(at) - 1 - int(np.argmax(ticks[at][::-1]))])
+        if ticks[newest] >= cell.latest:
+            cell.latest = int(ticks[newest])
+            self.forgetting.newest(cell, cell.latest, gone is not None and bool(gone[newest]))
+
+    def forget(self) -> None:
+        """Forget the keys that have ended and of which no window waits."""
+        mark = self.progress.mark
+        if self.forgetting is None or mark == END_OF_TIME:
+            return
+        alone = [cell for cell in self._moved if cell.end <= cell.mark and not cell.busy]
+        for cell in (*self.forgetting.ended(mark), *self.forgetting.end_now(alone)):
+            if self.cells.pop(cell.key, None) is None:
+                continue
+            self._key_bytes -= key_bytes(cell.key)
+            self.complete += cell.account.updates
+            self.shown += cell.account.delivered
+            self.memory.forget((cell.enqueue_buffer, cell.dequeue_buffer))
+            self._marks.get(self._by.key, {}).pop(cell.key, None)
+        self._moved.clear()
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of keys and of what is known of them, about."""
+        return len(self.cells) * CELL_BYTES + self._key_bytes
 
     def _needed(
         self, cell: WindowCell, at: Ticks, ticks: Ticks, when: Ticks
@@ -193,6 +254,7 @@ class WindowManager:
                 moved.append(cell)
                 cell.progress = cell.progress or Progress()
                 cell.progress.promised(mark, came)
+                self._moved[cell] = None
                 if cell.due <= mark:
                     self._complete(cell, self._due.complete_of(cell, mark), cell.progress)
         return moved
@@ -213,6 +275,7 @@ class WindowManager:
 
     def _complete(self, cell: WindowCell, runs: Sequence[Run], progress: Progress) -> None:
         """Windows of a key are complete that were not, by some progress."""
+        self._watch(cell)
         range_, slide = self._window.range, self._window.slide
         ended, windows = progress.when(runs[0][0] + range_), count(runs, slide)
         if not self._eager:
@@ -227,6 +290,12 @@ class WindowManager:
         cell.account.ended(ended, windows, unseen)
         if KeyState.IDLE in cell.states and self._is_complete(cell):
             self._closing[cell] = None
+
+    def _watch(self, cell: WindowCell) -> None:
+        """A key may wait no more, and has to be looked at again."""
+        if self.forgetting is not None:
+            self._moved[cell] = None
+            self.forgetting.watch(cell)
 
     def mark_of(self, cell: WindowCell) -> int:
         """What is promised of a key."""
@@ -296,6 +365,7 @@ class WindowManager:
         cell.committed.alive = False
         cell.newest, cell.committed = cell.committed.start, None
         self.keys.done(cell)
+        self._watch(cell)
 
     def _read(self, parts: Sequence[_Part]) -> tuple[Chunk, Ticks]:
         """The rows of several windows, and the start of the window of each; what is not needed
@@ -371,6 +441,10 @@ class WindowManager:
             "progress": self.progress.saved(),
             "begun": self.begun,
             "rows": self.window_rows,
+            "met": self._met,
+            "past": (self.complete, self.shown),
+            "forgotten": self.forgetting and self.forgetting.saved(),
+            "moved": [cell.key for cell in self._moved],
         }
 
     def load(self, store: ChunkStore, saved: dict[str, Any]) -> None:
@@ -388,3 +462,8 @@ class WindowManager:
         self._closing = dict.fromkeys(self.cells[key] for key in saved["closing"])
         self._marks = {names: dict(marks) for names, marks in saved["marks"].items()}
         self.begun, self.window_rows = saved["begun"], saved["rows"]
+        self._met = saved["met"]
+        self.complete, self.shown = saved["past"]
+        self._moved = dict.fromkeys(self.cells[key] for key in saved["moved"] if key in self.cells)
+        if self.forgetting is not None:
+            self.forgetting.restore(saved["forgotten"] or (0, 0), self.cells.values())

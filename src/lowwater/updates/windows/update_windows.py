@@ -41,19 +41,22 @@ class UpdateWindows(WindowQueue):
         window: WindowSpec,
         now: Callable[[], int],
         arrival: str | None = None,
+        expire: int | None = None,
     ):
         super().__init__(store, by, schema, time, domain, window, now, arrival)
-        self._queue = WindowManager(by, self._schema, window, self._pace, now)
+        self._queue = WindowManager(by, self._schema, window, self._pace, now, expire)
         self._in_work: list[WindowCell] = []
         self._left = 0
 
     # ---- rows and promises -----------------------------------------------------------------
 
     def _enqueue(self, rows: Chunk, ticks: Ticks, when: Ticks) -> None:
-        self._queue.enqueue(rows, ticks, when)
+        deletion = self._by.deletion
+        self._queue.enqueue(rows, ticks, when, None if deletion is None else deletion.of(rows))
 
     def _promised(self, mark: int) -> list[Element]:
         self._queue.promised(mark, self._now())
+        self._queue.forget()
         return self._tell(self._queue.least())
 
     def on_group_punctuation(self, port: int, promise: GroupPunctuation) -> Sequence[Element]:
@@ -67,7 +70,9 @@ class UpdateWindows(WindowQueue):
             return self._tell_keys(promise.marks.with_columns(first))
         order = tuple(name for name in self._by.key if name in names)
         marks = {row[:-1]: row[-1] for row in promise.marks.select(*order, MARK).iter_rows()}
-        return self._tell_of(self._queue.promised_of(order, marks, self._now()))
+        moved = self._queue.promised_of(order, marks, self._now())
+        self._queue.forget()
+        return self._tell_of(moved)
 
     def _tell_of(self, cells: Sequence[WindowCell]) -> list[Element]:
         """Promise where windows of some keys start at least, if that is more than is promised."""
@@ -98,6 +103,7 @@ class UpdateWindows(WindowQueue):
         return self._queue.keys.waiting * self._queue.window_rows
 
     def _dequeue(self, rows: int, now: int) -> list[Element]:
+        self._queue.forget()  # those that were worked on last
         portion = self._queue.dequeue(rows, now)
         self._in_work, self._left = portion.closed, portion.rows.height
         self._queue.learn(self._left, len(portion.closed))
@@ -122,8 +128,10 @@ class UpdateWindows(WindowQueue):
 
     @property
     def held(self) -> tuple[int, int]:
-        """What is in pages; in batches these are in the store."""
-        return (0, 0) if self.in_batches else (self._queue.memory.used, self._queue.memory.bytes)
+        """Keys, and what is in pages; in batches these are in the store."""
+        queue = self._queue
+        rows, size = (0, 0) if self.in_batches else (queue.memory.used, queue.memory.bytes)
+        return len(queue.cells) + rows, queue.bytes + size
 
     def _accounts(self) -> dict[tuple[object, ...], tuple[Account, float]]:
         cells = list(self._queue.cells.values())  # at once: another thread may be looking
@@ -137,8 +145,8 @@ class UpdateWindows(WindowQueue):
         """The queue, in numbers."""
         queue = self._queue
         accounts = [account for account, _ in self._accounts().values()]
-        complete = sum(each.updates for each in accounts)
-        shown = sum(each.delivered for each in accounts)
+        complete = queue.complete + sum(each.updates for each in accounts)
+        shown = queue.shown + sum(each.delivered for each in accounts)
         found: dict[str, str | int | float] = {
             "schedule": self._by.schedule,
             "windows": self._by.windows,
@@ -149,6 +157,9 @@ class UpdateWindows(WindowQueue):
             "windows shown": shown,
             "given up for newer ones": max(0, complete - shown),
         }
+        if queue.forgetting is not None:
+            found["keys expired"] = queue.forgetting.expired
+            found["keys deleted"] = queue.forgetting.deleted
         if self._pace.cost:
             found["seconds a row"] = self._pace.cost / SECOND
         return found

@@ -88,7 +88,7 @@ def test_the_newest_complete_window_leaves_and_older_ones_are_given_up() -> None
     run.promise(4)
     assert run.work() == [(2, "a", 2), (2, "a", 3)]
     assert not run.kernel.more
-    assert run.kernel.held[0] == 1, "the row of the window that is open"
+    assert run.kernel._queue.memory.used == 1, "the row of the window that is open"
     about = run.kernel.about()
     assert (about["windows complete"], about["windows shown"]) == (2, 1)
 
@@ -130,7 +130,8 @@ def test_at_the_end_the_newest_windows_leave_and_nothing_is_left() -> None:
     assert left(elements) == [(4, "a", 5)]
     assert told_by(elements)["window_start"] == 6, "which closes the one from 4 on"
     assert run.work() == [(6, "b", 6), ("over", "b", 8), ("end",)]
-    assert (run.kernel.held, run.store.rows) == ((0, 0), 0)
+    memory = run.kernel._queue.memory
+    assert (memory.used, memory.bytes, run.store.rows) == (0, 0, 0)
 
 
 def test_a_row_may_make_an_earlier_window_the_first_to_end() -> None:
@@ -170,7 +171,7 @@ def test_a_window_that_begins_takes_the_place_of_one_that_waits() -> None:
     run = Driven(3, 1, windows="eager")
     run.rows((0, "a"))
     run.rows((0, "a"), (1, "a"), (2, "a"))
-    assert run.kernel.held[0] == 1, "only rows of the newest window are kept"
+    assert run.kernel._queue.memory.used == 1, "only rows of the newest window are kept"
     assert run.work() == [(2, "a", 2)]
     run.rows((3, "a"), (4, "a"), (5, "a"))
     assert run.work() == [(2, "a", 3), (2, "a", 4)], "the window that was begun is finished first"

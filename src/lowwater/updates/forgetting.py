@@ -1,0 +1,98 @@
+"""When a queue forgets keys: when no row within ``expire`` of their newest can come any more.
+
+A key ends ``expire`` after the time of its newest row, or right after that row if the row says that
+the key is gone. It is forgotten when the mark has reached its end: no row older than that can come
+then, so that nothing that was outdated before is taken for new after. What waits is worked on
+first, however long it waits.
+
+Invariant: of every key that has an end and does not wait, the end or an earlier time is in the
+heap.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import count
+from typing import Generic, TypeVar
+
+import polars as pl
+
+from lowwater.stream.element import END_OF_TIME, GONE, MARK, GroupPunctuation
+from lowwater.updates.cells import Cell
+from lowwater.updates.options import Key
+
+C = TypeVar("C", bound=Cell)
+
+
+def gone(
+    ended: Sequence[tuple[Key, int]], names: Sequence[str], schema: Mapping[str, pl.DataType]
+) -> GroupPunctuation:
+    """Say of keys that they have been deleted, each with its end."""
+    columns = {name: schema[name] for name in names} | {MARK: pl.Int64()}
+    rows = [(*key, end) for key, end in ended]
+    return GroupPunctuation(GONE, pl.DataFrame(rows, columns, orient="row"))
+
+
+class Forgetting(Generic[C]):
+    """The keys that end, by when they do."""
+
+    def __init__(self, expire: int | None, waits: Callable[[C], bool]):
+        self._expire, self._waits = expire, waits
+        self._ends: list[tuple[int, int, int, C]] = []
+        self._order = count()
+        self.expired = self.deleted = 0
+        """Keys forgotten because of their age, and because a row said that they are gone."""
+
+    def newest(self, cell: C, tick: int, deleted: bool) -> None:
+        """The newest row of a key has this time and says, or does not, that the key is gone."""
+        cell.deleted = deleted
+        if deleted:
+            cell.end = tick + 1
+        elif self._expire is None or tick == END_OF_TIME:
+            cell.end = END_OF_TIME
+        else:
+            cell.end = tick + self._expire
+        self.watch(cell)
+
+    def watch(self, cell: C) -> None:
+        """A key has another end, or waits no more."""
+        if cell.end < cell.planned:
+            cell.planned = cell.end
+            heapq.heappush(self._ends, (cell.end, cell.number, next(self._order), cell))
+
+    def ended(self, mark: int) -> list[C]:
+        """The keys that end by a mark and do not wait; who asks forgets them."""
+        found: list[C] = []
+        while self._ends and self._ends[0][0] <= mark:
+            end, _, _, cell = heapq.heappop(self._ends)
+            if cell.planned != end:
+                continue
+            cell.planned = END_OF_TIME
+            if cell.end > mark:
+                self.watch(cell)
+            elif not self._waits(cell):  # it is watched again when it waits no more
+                found.append(cell)
+                self.deleted += cell.deleted
+                self.expired += not cell.deleted
+        return found
+
+    def end_now(self, cells: Iterable[C]) -> list[C]:
+        """Keys that end by what is promised of them alone; who calls forgets them."""
+        found = [cell for cell in cells if cell.planned < END_OF_TIME or cell.end < END_OF_TIME]
+        for cell in found:
+            cell.planned = END_OF_TIME
+            self.deleted += cell.deleted
+            self.expired += not cell.deleted
+        return found
+
+    def saved(self) -> tuple[int, int]:
+        """How many keys were forgotten."""
+        return self.expired, self.deleted
+
+    def restore(self, saved: tuple[int, int], cells: Iterable[C]) -> None:
+        """Go on from what :meth:`saved` gave, with these keys."""
+        self.expired, self.deleted = saved
+        self._ends.clear()
+        for cell in cells:
+            self.watch(cell)
