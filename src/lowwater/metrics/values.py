@@ -167,7 +167,7 @@ SHARES = frozenset({"accuracy", "accuracy asked for", "expected accuracy", "seco
 """Numbers that are shares of a whole, or averages: about the same of all."""
 FOUND, LOST = "results found", "results lost"
 """Of a join: what its accuracy follows from."""
-GREATEST = frozenset({"multiplicity"})
+GREATEST = frozenset({"multiplicity", "restarts"})
 """Numbers of which the greatest is that of the whole."""
 
 

@@ -97,6 +97,12 @@ class Losses:
         if not known.all():
             self._add(port, own[~known], ticks[first][~known], counts[~known])
 
+    def begin_again(self) -> None:
+        """Rows still to come meet none of those that came; the figures stay."""
+        none = np.zeros(len(self._keys), dtype=np.bool_)
+        self._keys, self._ticks = self._keys[none], self._ticks[none]
+        self._counts, self._edges, self._limit = self._counts[none], [], 0
+
     def put_back(self, port: int, keys: Keys, ticks: Ticks) -> None:
         """Rows that were taken, and had nothing to meet, will be taken again."""
         _, inside = self._placed(keys, ticks)

@@ -45,6 +45,12 @@ class Measures:
         self._fresh = 0
         self._together: list[list[Ticks]] = [[] for _ in known]
 
+    def begin_again(self) -> None:
+        """Measure the inputs anew; what was found and lost stays counted."""
+        self.gauges = [each.fresh() for each in self.gauges]
+        self.multiplicity = [1] * len(self.gauges)
+        self.losses.begin_again()
+
     def take(self, port: int, ticks: Ticks, below: int) -> None:
         """Take rows in, to be measured with all that come together with them; those below a value
         come too late."""

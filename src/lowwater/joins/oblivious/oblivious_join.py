@@ -435,6 +435,19 @@ class ObliviousJoin(MultiJoin):
         self._heard[port][time,] = Punctuation.linear(self._names[port][time], END_OF_TIME)
         return self._moved()
 
+    def _close_epoch(self) -> list[Element]:
+        """Join and drop all rows as if all inputs had ended, and forget what was measured."""
+        self._measures.measure(self._at)
+        for gauge in self._measures.gauges:
+            gauge.end()
+        results = self._moved()
+        self._measures.begin_again()
+        self._places.drop_met(END_OF_TIME)
+        nothing = [BEGINNING] * self.ports
+        self._marks, self._dropped = list(nothing), list(nothing)
+        self._swept = self._floor = BEGINNING
+        return results
+
     def _moved(self) -> list[Element]:
         results = self._begin_step()
         if not self._sorts:
