@@ -144,9 +144,10 @@ class Measures:
         whole = self.losses.found + lost
         return self.losses.found / whole if whole else 1.0
 
-    def shortfall(self, ended: bool) -> str | None:
+    def shortfall(self, ended: bool) -> list[str]:
         """A warning, if too many results are lost."""
-        return shortfall(self.losses.found, self.losses.lost[0], self.asked, ended)
+        note = shortfall(self.losses.found, self.losses.lost[0], self.asked, ended)
+        return [] if note is None else [note]
 
     def about(self, places: Places, now: int, reading: bool = True) -> dict[str, str | int | float]:
         """All figures, for people; inputs are numbered from 0."""

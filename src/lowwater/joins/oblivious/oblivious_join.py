@@ -7,8 +7,7 @@ So what is kept follows lags, bursts and lulls by itself: nothing is dropped whi
 lags has not come so far.
 
 Rows that come below what was dropped meet what is still there; each is counted, and so is every row
-that a cap on memory made the join give up. Which results are lost by that is counted by key: every
-row is accounted for when it is joined, or given up before (see ``losses``).
+that a cap on memory made the join give up. Lost results are counted by key (see ``losses``).
 
 Two reliefs, alone or together (see ``manager``). *Sorting first*: rows wait until the marks of all
 inputs have passed them, then those that waited are joined and their results leave in order; what
@@ -21,11 +20,9 @@ measurements are.
 
 Invariants: a row that was joined is kept until it is below ``_dropped`` of its input, has met all
 it can, or is given up. So a result is lost only if one of its rows comes below what is dropped of
-another input, repeats a value whose rows have met, or was given up, and it is counted when the last
-of its rows is accounted for: results found and results counted as lost are all results. A row that
-is aside
-is above the greatest value of some other input (above what was joined, if rows are sorted first),
-and so belongs to no result yet.
+another input, repeats a value whose rows have met, or was given up. A row that is aside is above
+the greatest value of some other input (above what was joined, if rows are sorted first), and so
+belongs to no result yet.
 """
 
 from __future__ import annotations
@@ -141,6 +138,7 @@ class ObliviousJoin(MultiJoin):
 
     def _begin_step(self) -> list[Chunk]:
         """Take the time; what leaves if another strategy than before is in force."""
+        self._measures.losses.copies = self.copies
         self._before, self._at = self._at, self._now()
         if self._began is None:
             self._began = self._before = self._at
@@ -443,8 +441,7 @@ class ObliviousJoin(MultiJoin):
         results = self._moved()
         self._measures.begin_again()
         self._places.drop_met(END_OF_TIME)
-        nothing = [BEGINNING] * self.ports
-        self._marks, self._dropped = list(nothing), list(nothing)
+        self._marks, self._dropped = [BEGINNING] * self.ports, [BEGINNING] * self.ports
         self._swept = self._floor = BEGINNING
         return results
 
@@ -470,9 +467,9 @@ class ObliviousJoin(MultiJoin):
         """Once: that too many results are lost. Of copies only all together can tell."""
         if self._noted or self.copies > 1 or not self._measures.losses.lost_more:
             return []
-        note = self._measures.shortfall(ended=not self._open)
-        self._noted = note is not None
-        return [note] if note is not None else []
+        notes = self._measures.shortfall(ended=not self._open)
+        self._noted = bool(notes)
+        return notes
 
     def snapshot(self) -> dict[str, Any]:
         """All that is measured, and what was dropped."""
@@ -484,9 +481,7 @@ class ObliviousJoin(MultiJoin):
             "dropped": list(self._dropped),
             "swept": self._swept,
             "floor": self._floor,
-            "fresh": self._fresh,
-            "in order": self._in_order,
-            "noted": self._noted,
+            **{"fresh": self._fresh, "in order": self._in_order, "noted": self._noted},
             "clock": (self._began, self._before, self._at),
         }
 
@@ -498,6 +493,7 @@ class ObliviousJoin(MultiJoin):
         self._places.restore(saved["places"])
         self._pledged, self._dropped = list(saved["pledged"]), list(saved["dropped"])
         self._swept, self._floor = saved["swept"], saved["floor"]
-        self._fresh, self._in_order = saved["fresh"], saved["in order"]
-        self._noted = saved["noted"]
+        self._fresh, self._in_order, self._noted = (
+            saved[n] for n in ("fresh", "in order", "noted")
+        )
         self._began, self._before, self._at = saved["clock"]
