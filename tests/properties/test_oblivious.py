@@ -23,6 +23,7 @@ from lowwater.plan.compile import compile_plan
 from lowwater.state.store import MemoryStore
 from lowwater.stream.element import Punctuation
 from tests.support.checked_run import CheckedRun
+from tests.support.driven_join import Driven
 from tests.support.local_spark import LocalSpark
 from tests.support.oracle import answer, table_rows
 
@@ -225,3 +226,55 @@ def test_with_promises_and_measures_no_more_is_kept_than_with_either(
                 held[kind].append(store.rows)
     for promised, measured, both in zip(*held.values(), strict=True):
         assert both <= min(promised, measured)
+
+
+# ---- what is lost is counted -------------------------------------------------------------------
+
+
+class Changing(Driven):
+    """A join whose strategy changes before any element, by switch or by restart."""
+
+    def run(self, draw: Any, switches: bool) -> None:
+        places = [0] * len(self.inputs)
+        while open_ := [at for at, each in enumerate(self.inputs) if places[at] < each.height]:
+            if switches and draw(st.booleans()):
+                mode = draw(st.sampled_from(["plain", "msf", "dbf", "hybrid"]))
+                change = draw(st.sampled_from([self.switch, self.restarted]))
+                change(mode)
+            port, many = draw(st.sampled_from(open_)), draw(st.integers(1, 6))
+            self.push(port, self.inputs[port][places[port] : places[port] + many])
+            places[port] += many
+            if self.batches and draw(st.booleans()):
+                self.settle()
+        self.end()
+
+    def restarted(self, mode: Any) -> None:
+        if self.kernel.more:
+            self.settle()
+        self.restart(strategy=mode)
+
+
+@pytest.mark.parametrize("batches", [False, True], ids=["rows", "batches"])
+@given(data=st.data())
+def test_every_result_is_found_or_counted_as_lost(batches: bool, data: Any) -> None:
+    """Whatever is measured, however little memory there is, whenever the strategy changes."""
+    frames = [each.rows for each in data.draw(inputs(data.draw(st.integers(2, 3)), 40))]
+    memory = data.draw(st.one_of(st.none(), st.integers(200, 2_000)))
+    key = ("epoch", "k") if data.draw(st.booleans()) else ("epoch",)
+    given_ = {"memory": memory, "strategy": data.draw(STRATEGIES), "accuracy": 0.9}
+    run = Changing(frames, key, batches=batches, options=given_)
+    run.run(data.draw, data.draw(st.booleans()))
+    assert run.accounted == run.all_results
+    assert run.about["results lost margin"] == 0
+
+
+@pytest.mark.parametrize("batches", [False, True], ids=["rows", "batches"])
+@given(data=st.data())
+def test_with_disorder_known_no_change_of_strategy_loses_anything(batches: bool, data: Any) -> None:
+    """In any order of the inputs, which are behind each other by as much as is drawn."""
+    found = data.draw(inputs(data.draw(st.integers(2, 3)), 40))
+    frames = [each.rows for each in data.draw(st.permutations(found))]
+    known = [scrambling(each["epoch"].to_list()) for each in frames]
+    run = Changing(frames, disorder=known, batches=batches, options={"strategy": "plain"})
+    run.run(data.draw, True)
+    assert run.results == run.accounted == run.all_results

@@ -12,7 +12,7 @@ import pytest
 
 import lowwater as lw
 from tests.support.oracle import answer, table_rows
-from tests.unit.engine.test_oblivious_batches import log, scrambling
+from tests.unit.engine.test_oblivious_batches import far_apart, log, scrambling
 
 ROWS, BEHIND, FILES = 4_000, 1_200, 8
 MEMORY = 32_000
@@ -49,6 +49,23 @@ def test_every_result_is_found_as_in_one_process(spark, strategy):
     assert about["late rows"] == 0
     if strategy != "auto":  # which may give rows up that nobody meets; the estimate counts them
         assert about["accuracy"] == 1.0
+
+
+def test_too_many_lost_results_are_told(spark):
+    """All buckets together are judged, and one warning comes."""
+    frames = far_apart()
+    streams = [
+        lw.stream(each, name=f"s{at}", time="epoch", progress=lw.unpromised())
+        for at, each in enumerate(frames)
+    ]
+    query = lw.join(streams, on="epoch", accuracy=0.999)
+    run = query.run(engine="spark", session=spark, chunk_rows=250, buckets=2)
+    with pytest.warns(lw.StreamWarning, match="obliviousjoin.*fewer than 99.9 %") as told:
+        run.await_termination()
+    assert len(told) == 1
+    about = run.metrics().operator("obliviousjoin").about
+    assert about["results found"] == run.results().num_rows
+    assert about["accuracy"] == pytest.approx(run.results().num_rows / 4_000, abs=0.005)
 
 
 def write(folder: Path, at: int, numbers: range) -> None:

@@ -90,6 +90,13 @@ class MultiJoin(Kernel):
 
     def _meet(self, port: int, rows: Chunk, low: int, high: int) -> Chunk | None:
         """The results of new rows with kept ones."""
+        matched = self._match(port, rows, low, high)
+        return None if matched is None else self._shape.put_out(*matched)
+
+    def _match(
+        self, port: int, rows: Chunk, low: int, high: int
+    ) -> tuple[Chunk, dict[int, Chunk]] | None:
+        """All matches of new rows with kept ones, and the rows they are of; None if none is."""
         shape, met = self._shape, {port: rows}
         found = shape.narrow(port, rows)
         for other in self._fewest_first(port, low, high):
@@ -104,7 +111,7 @@ class MultiJoin(Kernel):
             if not found.height:
                 return None
             met[other] = others
-        return shape.put_out(found, met)
+        return found, met
 
     def _fewest_first(self, port: int, low: int, high: int) -> list[int]:
         """The other inputs, by how many of their rows are in reach of rows between two times."""

@@ -90,6 +90,14 @@ class MultiShape:
             *(key.alias(name) for key, name in zip(keys, self._keys, strict=True)),
         )
 
+    def numbers(self, port: int, found: Chunk) -> pl.Series:
+        """Of matches: the number of the row of an input that each has."""
+        return found[_row(port)]
+
+    def keys(self, port: int, rows: Chunk) -> Chunk:
+        """What rows of an input are joined on, in one form for all inputs."""
+        return self.narrow(port, rows).select(self._keys)
+
     @property
     def _keys(self) -> list[str]:
         return [f"__key{at}" for at in range(len(self.on))]

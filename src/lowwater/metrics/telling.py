@@ -32,7 +32,7 @@ class JoinProgress:
         lost = [f"{self.late_rows:,} rows came too late for it"] if self.late_rows else []
         if self.given_up_rows:
             lost.append(f"{self.given_up_rows:,} had no place in memory")
-        if not lost:
+        if not lost or self.accuracy == 1:
             return f"{self.title}: all results found"
         share = f"about {self.accuracy * 100:.5g} % of results found"
         return f"{self.title}: {share}; {', '.join(lost)}"

@@ -172,9 +172,11 @@ class RunMetrics:
         raise OptionError(unknown_name("stream", name, (each.name for each in self.streams)))
 
 
-SHARES = frozenset({"accuracy", "expected accuracy", "seconds a row"})
+SHARES = frozenset({"accuracy", "accuracy asked for", "expected accuracy", "seconds a row"})
 """Numbers that are shares of a whole, or averages: about the same of all."""
-GREATEST = frozenset({"multiplicity"})
+FOUND, LOST = "results found", "results lost"
+"""Of a join: what its accuracy follows from."""
+GREATEST = frozenset({"multiplicity", "restarts"})
 """Numbers of which the greatest is that of the whole."""
 
 
@@ -193,6 +195,9 @@ def together(parts: Sequence[Mapping[str, str | int | float]]) -> dict[str, str 
         counts = Counter(map(str, values)).most_common()
         shares = (f"{text} ({count} of {len(values)} buckets)" for text, count in counts)
         found[name] = counts[0][0] if len(counts) == 1 else "; ".join(shares)
+    if FOUND in found:
+        whole = float(found[FOUND]) + float(found[LOST])
+        found["accuracy"] = float(found[FOUND]) / whole if whole else 1.0
     return found
 
 

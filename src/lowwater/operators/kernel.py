@@ -147,6 +147,11 @@ class Kernel:
         """What else people may want to know: choices made and why, sizes of buffers."""
         return {}
 
+    def notes(self) -> Sequence[str]:
+        """Warnings for people that have come up since this was asked before. Copies that notice
+        the same give the same text."""
+        return []
+
     def settle(self) -> None:
         """Make the state small: an engine is about to write it. Answers stay what they are."""
 

@@ -18,6 +18,7 @@ import lowwater as lw
 from lowwater.engines.spark.stage import Bucket
 from lowwater.engines.spark.store import SparkStore
 from lowwater.joins.oblivious.oblivious_join import ObliviousJoin
+from lowwater.metrics.values import together
 from lowwater.plan.compile import compile_plan
 from lowwater.stream.element import Chunk
 from tests.support import local_spark
@@ -173,6 +174,34 @@ def test_what_lag_takes_goes_to_state_that_is_not_in_memory_and_nothing_is_lost(
     assert table_rows(LocalSpark(query, 1, 1).results()) == all_results(frames)
     assert max(watched.memory) <= memory
     assert max(watched.on_disk) > 1_000
+
+
+# ---- what is lost ---------------------------------------------------------------------------
+
+
+def far_apart() -> list[pl.DataFrame]:
+    """Rows of a second input that come later than any before them, from the middle on."""
+    keys = np.arange(4_000)
+    order = np.argsort(keys + np.where(keys > 2_000, 900 * (keys % 2), 0), kind="stable")
+    return [pl.DataFrame({"epoch": each, f"v{at}": keys}) for at, each in enumerate([keys, order])]
+
+
+def test_a_run_in_one_process_warns_of_too_many_lost_results_once() -> None:
+    frames = far_apart()
+    query = lw.join(streams(frames, None, known=False), on="epoch")
+    run = query.run(chunk_rows=20)
+    with pytest.warns(lw.StreamWarning, match="obliviousjoin.*fewer than 99.9 %") as told:
+        run.await_termination()
+    assert len(told) == 1
+    about = run.metrics().operators[-1].about
+    assert about["results found"] == run.results().num_rows < 0.999 * 4_000
+    assert about["results found"] + float(about["results lost"]) == pytest.approx(4_000)
+
+
+def test_what_all_buckets_found_and_lost_is_judged_together() -> None:
+    parts = [{"accuracy": 1.0, "results found": 900, "results lost": 0.0}]
+    parts.append({"accuracy": 0.5, "results found": 50, "results lost": 50.0})
+    assert together(parts)["accuracy"] == 0.95
 
 
 # ---- what is put aside ---------------------------------------------------------------------

@@ -5,6 +5,7 @@ Metering is done here, around the kernels, which know nothing of it.
 
 from __future__ import annotations
 
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
@@ -14,6 +15,7 @@ import polars as pl
 from lowwater.engines.embedded.clock import Clock, stopwatch
 from lowwater.engines.embedded.pages import PagedStore
 from lowwater.engines.step import Where, proceed, step
+from lowwater.errors import StreamWarning
 from lowwater.metrics import OperatorMetrics
 from lowwater.operators.kernel import Kernel
 from lowwater.plan.physical import Operator
@@ -136,6 +138,8 @@ class Stage:
         leaving = rows_of(results) if self.kernel.queues and arc is None else 0
         self.kernel.took(self._clock.worked(took, self.kernel.comparisons - compared, leaving))
         self._meter()
+        for note in self.kernel.notes():
+            warnings.warn(f"{self.operator.title}: {note}", StreamWarning, stacklevel=2)
         for result in results:
             self._emit(result)
 

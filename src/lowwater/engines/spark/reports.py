@@ -12,6 +12,7 @@ from typing import Any
 
 from lowwater.engines.spark.listening import answers_in, batch_of, reports_in
 from lowwater.engines.spark.program import Program
+from lowwater.joins.oblivious.shortfall import shortfall
 from lowwater.metrics import (
     CHANNELS,
     BatchMetrics,
@@ -25,6 +26,7 @@ from lowwater.metrics import (
     completeness_metrics,
     together,
 )
+from lowwater.metrics.values import FOUND, LOST
 from lowwater.plan.physical import Operator, PhysicalPlan
 from lowwater.progress.contract import Heartbeat
 from lowwater.progress.late import LATE, LateAccount
@@ -128,9 +130,35 @@ class Reports:
                 self._spoken[name] = self._spoken.get(name, 0) + count
             for name, told in report["channels"].items():
                 self._channels.setdefault(name, {})[report["stage"], report["bucket"]] = told
+        self._note_shortfalls()
         rows, size = self._held()
         self._peak_rows = max(self._peak_rows, rows)
         self._peak_bytes = max(self._peak_bytes, size)
+
+    def _note_shortfalls(self) -> None:
+        """Warn of joins that find fewer results than asked for, in all buckets together."""
+        for title in self._measuring:
+            about = self._about(title)
+            found, lost = float(about[FOUND]), float(about[LOST])
+            text = shortfall(found, lost, float(about["accuracy asked for"]), self.all_ended)
+            if text is not None and (note := f"{title}: {text}") not in self.notes:
+                self.notes.append(note)
+
+    def _about(self, title: str) -> dict[str, str | int | float]:
+        reports = (each["operators"] for each in self._latest.values())
+        return together([each[title]["about"] for each in reports if title in each])
+
+    @property
+    def _measuring(self) -> list[str]:
+        """The joins that count what they lose."""
+        return list(
+            dict.fromkeys(
+                title
+                for report in self._latest.values()
+                for title, each in report["operators"].items()
+                if LOST in each["about"]
+            )
+        )
 
     def _held(self) -> tuple[int, int]:
         about = [each for r in self._latest.values() for each in r["operators"].values()]
@@ -187,7 +215,7 @@ class Reports:
             0,
             0.0,
             min(1.0, self._idle.get(operator.title, 0.0) / elapsed),
-            together([each["about"] for each in about]),
+            self._about(operator.title),
             _staleness([each["staleness"] for each in about if "staleness" in each]),
         )
 

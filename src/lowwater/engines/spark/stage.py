@@ -285,6 +285,8 @@ class Bucket:
         self._graph.settle()
         own = self._id == self._program.ids[0]  # all buckets notice the same
         notes = [str(each.message) for each in noticed if own and each.category is StreamWarning]
+        for member in self._graph.members.values():
+            notes += [f"{member.part.where.title}: {each}" for each in member.kernel.notes()]
         yield self._report([*self._notes, *notes], task.batch)
 
     @property

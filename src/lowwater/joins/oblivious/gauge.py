@@ -39,7 +39,7 @@ class Gauge:
     """Measures one input by the ticks of its rows' join attribute."""
 
     def __init__(self, missing: float, known: int | None, ticks_per_second: int):
-        self._missing, self._known = missing, known
+        self._missing, self._known, self._per_second = missing, known, ticks_per_second
         self._seen, self._steady = Records(), Records()
         self._usually = Lateness(missing, MEMORY / missing)
         self._lately = Lateness(missing, LATELY)
@@ -54,6 +54,10 @@ class Gauge:
         self._places = known  # that rows to come may need; None before it is known
         self.bound = BEGINNING
         """No row still to come should be below this."""
+
+    def fresh(self) -> Gauge:
+        """A gauge that has measured nothing yet."""
+        return Gauge(self._missing, self._known, self._per_second)
 
     def observe(self, ticks: Ticks, now: int) -> None:
         """Take rows in, in the order in which they came."""

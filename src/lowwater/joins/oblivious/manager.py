@@ -80,7 +80,7 @@ class Manager:
 
     def restore(self, saved: Any) -> None:
         """Go on from a snapshot; a strategy that is asked for now counts."""
-        if self._options.strategy == "auto":
+        if self.chooses:
             self.mode, self.reason, self.switches = saved
 
 

@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 
 from lowwater.joins.oblivious.gauge import Gauge
+from lowwater.joins.oblivious.losses import Losses
 from lowwater.joins.oblivious.model import Needs, Traits
 from lowwater.joins.oblivious.options import Oblivious
 from lowwater.joins.oblivious.places import Places
 from lowwater.joins.oblivious.records import Ticks
+from lowwater.joins.oblivious.shortfall import shortfall
 
 CAREFUL = 2
 """Of the results that may be lost, one in so many is meant to be: what comes may be worse."""
@@ -37,8 +39,17 @@ class Measures:
         """Rows of each input that came below what was dropped of another."""
         self.given_up = [0] * ports
         """Rows that nobody had reached and that memory had no place for."""
+        self.asked = options.accuracy
+        self.losses = Losses(ports)
+        """Which results were found, and which were lost."""
         self._fresh = 0
         self._together: list[list[Ticks]] = [[] for _ in known]
+
+    def begin_again(self) -> None:
+        """Measure the inputs anew; what was found and lost stays counted."""
+        self.gauges = [each.fresh() for each in self.gauges]
+        self.multiplicity = [1] * len(self.gauges)
+        self.losses.begin_again()
 
     def take(self, port: int, ticks: Ticks, below: int) -> None:
         """Take rows in, to be measured with all that come together with them; those below a value
@@ -127,17 +138,26 @@ class Measures:
 
     @property
     def accuracy(self) -> float:
-        """The share of results that was found, estimated: a row that came too late, or was given
-        up, misses as many results as the others had."""
-        found = 1.0
-        for late, given_up, gauge in zip(self.late, self.given_up, self.gauges, strict=True):
-            found *= 1 - min(1.0, (late + given_up) / max(1, gauge.rows))
-        return found
+        """The share of results that was found: found ones are counted, lost ones are counted or
+        estimated."""
+        lost, _ = self.losses.lost
+        whole = self.losses.found + lost
+        return self.losses.found / whole if whole else 1.0
+
+    def shortfall(self, ended: bool) -> list[str]:
+        """A warning, if too many results are lost."""
+        note = shortfall(self.losses.found, self.losses.lost[0], self.asked, ended)
+        return [] if note is None else [note]
 
     def about(self, places: Places, now: int, reading: bool = True) -> dict[str, str | int | float]:
         """All figures, for people; inputs are numbered from 0."""
+        lost, margin = self.losses.lost
         about: dict[str, str | int | float] = {
             "accuracy": self.accuracy,
+            "accuracy asked for": self.asked,
+            "results found": self.losses.found,
+            "results lost": lost,
+            "results lost margin": margin,
             "expected accuracy": float(np.prod([gauge.expected for gauge in self.gauges])),
             "late rows": sum(self.late),
             "rows given up": sum(self.given_up),
@@ -165,6 +185,7 @@ class Measures:
             "multiplicity": list(self.multiplicity),
             "late": list(self.late),
             "given up": list(self.given_up),
+            "losses": self.losses.snapshot(),
             "fresh": self._fresh,
         }
 
@@ -174,4 +195,5 @@ class Measures:
             gauge.restore(each)
         self.multiplicity = list(saved["multiplicity"])
         self.late, self.given_up = list(saved["late"]), list(saved["given up"])
+        self.losses.restore(saved["losses"])
         self._fresh = saved["fresh"]

@@ -7,7 +7,7 @@ So what is kept follows lags, bursts and lulls by itself: nothing is dropped whi
 lags has not come so far.
 
 Rows that come below what was dropped meet what is still there; each is counted, and so is every row
-that a cap on memory made the join give up. The share of results found is estimated from these.
+that a cap on memory made the join give up. Lost results are counted by key (see ``losses``).
 
 Two reliefs, alone or together (see ``manager``). *Sorting first*: rows wait until the marks of all
 inputs have passed them, then those that waited are joined and their results leave in order; what
@@ -18,9 +18,11 @@ Output promises. A result has a row that comes last, and its other rows are kept
 is below what is dropped of at least all inputs but one: that is a true promise, however rough the
 measurements are.
 
-Invariants: rows below ``_dropped`` of an input are neither kept nor put there; a row that is aside
-is above the greatest value of some other input (above what was joined, if rows are sorted first),
-and so belongs to no result yet.
+Invariants: a row that was joined is kept until it is below ``_dropped`` of its input, has met all
+it can, or is given up. So a result is lost only if one of its rows comes below what is dropped of
+another input, repeats a value whose rows have met, or was given up. A row that is aside is above
+the greatest value of some other input (above what was joined, if rows are sorted first), and so
+belongs to no result yet.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ import polars as pl
 
 from lowwater.joins.multi_join import MultiJoin
 from lowwater.joins.multi_shape import MultiShape
+from lowwater.joins.oblivious.accounts import Accounts
 from lowwater.joins.oblivious.aside import LEAST_ROWS, PAGE_ROWS
 from lowwater.joins.oblivious.manager import FITS, Manager
 from lowwater.joins.oblivious.measures import Measures
@@ -71,11 +74,15 @@ class ObliviousJoin(MultiJoin):
         self._measures = Measures(options, self.ports, shape.domain.ticks_per_second)
         self._manager = Manager(options)
         self._places = Places(store, shape, slice_ticks, self._slicing)
+        self._accounts = Accounts(shape, self._places, self._measures.losses)
         self._pledged = [BEGINNING] * self.ports  # what the inputs promise
         self._dropped = [BEGINNING] * self.ports
         self._swept = BEGINNING  # rows below were joined after they had waited
         self._floor = BEGINNING  # rows below were given up for lack of memory
         self._fresh = 0  # rows taken in since rows were dropped
+        self._in_order = self._sorts  # how the rows that are here were put
+        self._sweeping = False
+        self._noted = False  # that too many results are lost
         self._unsettled = False
         self._began: int | None = None
         self._before = self._at = 0  # when this step and the one before began
@@ -94,18 +101,18 @@ class ObliviousJoin(MultiJoin):
         """Measure rows, join them now or let them wait, and drop what is not needed any more."""
         rows = self._shape.prepare(port, chunk)
         ticks = self._places.ticks(port, rows)
-        self._begin_step()
-        others = (each for at, each in enumerate(self._dropped) if at != port)
-        self._measures.take(port, ticks, max(*others, self._swept))
+        results = self._begin_step()
+        self._measures.take(port, ticks, max(self._gone(port), self._swept))
         self._notice_again(port, ticks)
         self._fresh += len(ticks)
         if not self.in_batches:
             self._measures.measure(self._at)
-        results = self._choose()
+        results += self._choose()
         if not self._sorts:
             self._fetch(self._reached)
         elif int(ticks.min()) < self._swept:  # what would come out of order does not go in
             in_time = ticks >= self._swept
+            self._account(port, rows.filter(~in_time))
             rows, ticks = rows.filter(in_time), ticks[in_time]
         rows = self._put_aside(port, rows, ticks)
         if rows.height and self._sorts:
@@ -125,20 +132,30 @@ class ObliviousJoin(MultiJoin):
     def go_on(self) -> Sequence[Element]:
         """A batch has ended: measure it, and act on that."""
         self._unsettled = False
+        results = self._follow()
         self._measures.measure(self._at)
-        return self._settled([])
+        return self._settled(results)
 
-    def _begin_step(self) -> None:
+    def _begin_step(self) -> list[Chunk]:
+        """Take the time; what leaves if another strategy than before is in force."""
+        self._measures.losses.copies = self.copies
         self._before, self._at = self._at, self._now()
         if self._began is None:
             self._began = self._before = self._at
+        return self._follow()
 
     def _joined(self, port: int, rows: Chunk) -> list[Chunk]:
         """The results of rows with what is kept of the others; they are kept as well."""
         low, high = self._span(port, rows)
-        found = self._meet(port, rows, low, high)
+        matched = self._match(port, rows, low, high)
         self._keep(port, rows, low, high)
-        if found is None or not found.height:
+        if matched is None or not matched[0].height:
+            self._account(port, rows)
+            return []
+        self._account(port, rows, self._shape.numbers(port, matched[0]))
+        found = self._shape.put_out(*matched)
+        self._measures.losses.found += found.height
+        if not found.height:
             return []
         if self._measures.unique and not self._sorts:
             self._note_met(found)
@@ -159,6 +176,14 @@ class ObliviousJoin(MultiJoin):
         if again:
             self._measures.late[port] += again
             self._measures.multiplicity[port] = max(2, self._measures.multiplicity[port])
+
+    def _gone(self, port: int) -> int:
+        """Rows of an input below this miss rows of another one that were dropped."""
+        return max(each for at, each in enumerate(self._dropped) if at != port)
+
+    def _account(self, port: int, rows: Chunk, made: pl.Series | None = None) -> None:
+        """Count rows that were joined or given up; ``made`` has the row of each match."""
+        self._accounts.take(port, rows, self._gone(port), made)
 
     def _span(self, port: int, rows: Chunk) -> tuple[int, int]:
         ticks = self._places.ticks(port, rows)
@@ -193,6 +218,7 @@ class ObliviousJoin(MultiJoin):
             if self._sorts:
                 self._places.waiting[port].put(rows)
             else:  # nothing that has come can meet them, but for the rows of this step
+                self._account(port, rows)
                 self._keep(port, rows, *self._span(port, rows))
 
     def _put_aside(self, port: int, rows: Chunk, ticks: Ticks) -> Chunk:
@@ -220,12 +246,23 @@ class ObliviousJoin(MultiJoin):
         return since is not None and self._at - since >= ROUND_TRIPS * trip
 
     def _sweep(self, below: int) -> list[Chunk]:
-        """Join rows that have waited, up to a value; the results in order."""
+        """Join rows that have waited, up to a value; the results in order.
+
+        All are kept until all have been joined: marks of before may have passed rows that have not
+        met yet, if rows were joined as they came until now.
+        """
         found: list[Chunk] = []
+        least = list(self._dropped)
+        self._sweeping = True
         for port in self._shape.ports:
             rows = self._places.waiting[port].upto(below - 1)
             if rows is not None:
+                least[port] = min(least[port], self._span(port, rows)[0])
                 found += self._joined(port, rows)
+        self._sweeping = False
+        for port in self._shape.ports:
+            if least[port] < self._dropped[port]:
+                self._drop(port, self._dropped[port])
         time = self._shape.out_name(0, self._shape.times[0])
         return [pl.concat(found).sort(time, maintain_order=True)] if found else []
 
@@ -238,8 +275,6 @@ class ObliviousJoin(MultiJoin):
     def _choose(self) -> list[Chunk]:
         """Measure and let the manager choose, now and then; what leaves if rows wait no more."""
         places, held = self._places, self.store.rows
-        if not self._sorts and any(places.waiting):  # they were to be sorted before a restart
-            return self._let_go()
         over = self._manager.chooses and places.memory > FITS * self._cap
         if not held or not (over or self._measures.due(held)):
             return []
@@ -247,7 +282,6 @@ class ObliviousJoin(MultiJoin):
             self._measures.renew(places)
         if not self._manager.chooses:
             return []
-        sorted_before = self._sorts
         needs = self._measures.needs(places, self._at, not self.in_batches)
         if needs is not None:
             row_bytes = places.memory / max(1, places.rows)
@@ -256,10 +290,18 @@ class ObliviousJoin(MultiJoin):
             reached = self._reached
             ahead = sum(int((places.values(p) > reached).sum()) for p in self._shape.ports)
             self._manager.guess(ahead, places.rows - ahead)
-        if sorted_before and not self._sorts:
+        return self._follow()
+
+    def _follow(self) -> list[Chunk]:
+        """Go over to the strategy in force, also after a restart; what leaves thereby."""
+        if self._in_order == self._sorts:
+            return []
+        self._in_order = self._sorts
+        if not self._sorts:
             return self._let_go()
-        if not sorted_before and self._sorts:
-            self._swept = max(self._swept, self._mark_out)
+        for port in self._shape.ports:  # no row is to be dropped while those it meets wait
+            self._drop_to(port, self._droppable(port))
+        self._swept = max(self._swept, self._mark_out)
         return []
 
     def _let_go(self) -> list[Chunk]:
@@ -280,7 +322,7 @@ class ObliviousJoin(MultiJoin):
         if at_once or self._fresh * LAZY >= self.store.rows:
             self._fresh = 0
             for port in self._shape.ports:
-                self._drop_to(port, self._threshold(port))
+                self._drop_to(port, self._droppable(port))
             if len(self._places.met):
                 self._places.drop_met(min(self._dropped))
         if self._memory_allowed is not None and self._places.memory > self._cap:
@@ -291,7 +333,11 @@ class ObliviousJoin(MultiJoin):
 
     def _threshold(self, port: int) -> int:
         """Rows of ``port`` below this time are not kept any more."""
-        return max(super()._threshold(port), self._floor, self._dropped[port])
+        return BEGINNING if self._sweeping else self._dropped[port]
+
+    def _droppable(self, port: int) -> int:
+        """Rows of ``port`` below this time need not be kept any more."""
+        return max(self._least_but([port]), self._floor, self._dropped[port])
 
     def _advance(self, least: int = BEGINNING) -> list[Chunk]:
         """Move the marks, and join what has waited long enough, or is below a value."""
@@ -333,10 +379,15 @@ class ObliviousJoin(MultiJoin):
         disk if they may, and are given up if not."""
         for port in self._shape.ports:
             aside = self._places.aside[port]
-            for rows in self._places.take_from(port, value):
-                if self._puts_aside:
+            waited, kept = self._places.take_from(port, value)
+            if self._puts_aside and kept is not None:
+                self._accounts.put_back(port, kept)
+            elif not self._puts_aside and waited is not None:
+                self._account(port, waited)
+            for rows in (waited, kept):
+                if rows is not None and self._puts_aside:
                     aside.put(rows)
-                else:
+                elif rows is not None:
                     self._measures.given_up[port] += rows.height
             aside.flush()
 
@@ -382,11 +433,23 @@ class ObliviousJoin(MultiJoin):
         self._heard[port][time,] = Punctuation.linear(self._names[port][time], END_OF_TIME)
         return self._moved()
 
+    def _close_epoch(self) -> list[Element]:
+        """Join and drop all rows as if all inputs had ended, and forget what was measured."""
+        self._measures.measure(self._at)
+        for gauge in self._measures.gauges:
+            gauge.end()
+        results = self._moved()
+        self._measures.begin_again()
+        self._places.drop_met(END_OF_TIME)
+        self._marks, self._dropped = [BEGINNING] * self.ports, [BEGINNING] * self.ports
+        self._swept = self._floor = BEGINNING
+        return results
+
     def _moved(self) -> list[Element]:
-        self._begin_step()
+        results = self._begin_step()
         if not self._sorts:
             self._fetch(self._reached)
-        return self._settled([], at_once=True)
+        return self._settled(results, at_once=True)
 
     # ---- looking and saving ----------------------------------------------------------------
 
@@ -400,6 +463,14 @@ class ObliviousJoin(MultiJoin):
         measured = self._measures.about(self._places, self._at, not self.in_batches)
         return {**self._manager.about(), **measured}
 
+    def notes(self) -> Sequence[str]:
+        """Once: that too many results are lost. Of copies only all together can tell."""
+        if self._noted or self.copies > 1 or not self._measures.losses.lost_more:
+            return []
+        notes = self._measures.shortfall(ended=not self._open)
+        self._noted = bool(notes)
+        return notes
+
     def snapshot(self) -> dict[str, Any]:
         """All that is measured, and what was dropped."""
         return super().snapshot() | {
@@ -410,7 +481,7 @@ class ObliviousJoin(MultiJoin):
             "dropped": list(self._dropped),
             "swept": self._swept,
             "floor": self._floor,
-            "fresh": self._fresh,
+            **{"fresh": self._fresh, "in order": self._in_order, "noted": self._noted},
             "clock": (self._began, self._before, self._at),
         }
 
@@ -422,5 +493,7 @@ class ObliviousJoin(MultiJoin):
         self._places.restore(saved["places"])
         self._pledged, self._dropped = list(saved["pledged"]), list(saved["dropped"])
         self._swept, self._floor = saved["swept"], saved["floor"]
-        self._fresh = saved["fresh"]
+        self._fresh, self._in_order, self._noted = (
+            saved[n] for n in ("fresh", "in order", "noted")
+        )
         self._began, self._before, self._at = saved["clock"]

@@ -77,11 +77,12 @@ class Places:
         parts = [self.ticks(port, rows) for rows in chunks]
         return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
 
-    def take_from(self, port: int, value: int) -> list[Chunk]:
-        """Take out the rows of an input in memory from a value on, but those on their way out."""
+    def take_from(self, port: int, value: int) -> tuple[Chunk | None, Chunk | None]:
+        """Take out the rows of an input in memory from a value on: those that wait and those that
+        are kept, but not those on their way out."""
         time, name = self._shape.inside_time(port), rows_of(port)
         waiting = self.waiting[port].take_from(value)
-        found = [] if waiting is None else [waiting]
+        found = []
         for slice_ in self._store.slices(name):
             rows = take(self._store, name, slice_, slice_ + 1)
             assert rows is not None
@@ -89,7 +90,8 @@ class Places:
             stay = rows.filter(time < value)
             if stay.height:
                 self._store.put(name, slice_, stay)
-        return [rows for rows in found if rows.height]
+        kept = [rows for rows in found if rows.height]
+        return waiting, pl.concat(kept) if kept else None
 
     def drop_met(self, below: int) -> None:
         """Drop the rows that have met all they can; remember their values, but not below one."""
