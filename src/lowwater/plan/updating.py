@@ -15,6 +15,7 @@ import polars as pl
 
 from lowwater.errors import QueryError
 from lowwater.plan import nodes
+from lowwater.plan.main_time import undecided
 from lowwater.plan.nodes import Node
 from lowwater.updates.options import Updates
 
@@ -34,9 +35,10 @@ def updated(node: Node, by: Updates, origin: str) -> Node:
             )
     _check_weights(node, by)
     if node.time is None:
+        reason = undecided(node)
         raise QueryError(
-            "an update stream needs a time by which one row is newer than another, and these rows"
-            " have none"
+            "an update stream needs a time by which one row is newer than another, and"
+            f" {'these rows have none' if reason is None else reason[1]}"
         )
     return nodes.UpdateNode(
         (node,), node.schema, node.progress, node.time, by, arrival=arrival(node), origin=origin
@@ -135,9 +137,10 @@ def _spelled(by: Updates) -> str:
 def united(rows: Node, by: Updates, prefer: int | None) -> Node:
     """The queue of several inputs, from the union of their rows."""
     if rows.time is None:
+        reason = undecided(rows)
         raise QueryError(
-            "a union of update streams needs the time by which one row is newer than another; keep"
-            " it where columns are selected"
+            "a union of update streams needs the time by which one row is newer than another;"
+            f" {'keep it where columns are selected' if reason is None else reason[1]}"
         )
     arrivals = {arrival(each) for each in rows.inputs}
     return nodes.UpdateNode(

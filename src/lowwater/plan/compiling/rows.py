@@ -140,7 +140,7 @@ def compile_union(plan: Compiler, node: nodes.UnionNode, inputs: tuple[int, ...]
     if not plan.in_order or node.time is None:
         index = plan.add(
             "union",
-            f"{ports} inputs",
+            f"{ports} inputs, {_goes_by(node)}",
             node,
             inputs,
             lambda store, _: Union(store, ports),
@@ -173,6 +173,13 @@ def compile_union(plan: Compiler, node: nodes.UnionNode, inputs: tuple[int, ...]
     )
     plan.ordered[index] = time
     return index
+
+
+def _goes_by(node: nodes.UnionNode) -> str:
+    """The time of a union, in words."""
+    if node.time is not None:
+        return f"time {node.time}"
+    return f"no time of all (promised by all: {', '.join(node.progress) or 'none'})"
 
 
 def compile_distinct(plan: Compiler, node: nodes.DistinctNode, inputs: tuple[int, ...]) -> int:
