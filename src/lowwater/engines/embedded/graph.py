@@ -158,6 +158,11 @@ class Stage:
         if self.deliver is not None:
             self.deliver(element)
 
+    def say(self, elements: Iterable[Element]) -> None:
+        """Push promises that follow from no input."""
+        for element in elements:
+            self._emit(element)
+
     def _meter(self) -> None:
         held_rows, held_bytes = self.kernel.held
         rows = self.store.rows + held_rows - self.rows.now

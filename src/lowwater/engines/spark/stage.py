@@ -34,7 +34,6 @@ from lowwater.engines.spark.trouble import carrying
 from lowwater.errors import CheckpointError, StreamWarning
 from lowwater.metrics import CHANNELS
 from lowwater.operators.kernel import Reducing
-from lowwater.operators.stamp import Stamp
 from lowwater.operators.union import Union
 from lowwater.progress.batch_intake import BatchIntake
 from lowwater.progress.contract import Heartbeat, OnDemand, Timer
@@ -362,9 +361,8 @@ class Bucket:
         latent = {s.index for s in self._program.sources if s.spec.stamp == "latent"}
         spoken = [*by_kind.get(Kind.DIGEST, []), *by_kind.get(Kind.ELEMENTS, [])]
         times = [message.at for message in spoken if message.port in latent]
-        for index, member in self._graph.members.items() if times else ():
-            if isinstance(member.kernel, Stamp):
-                self._graph.push(index, [member.kernel.told(max(times))])
+        for index, kernel in self._graph.stamps.items() if times else ():
+            self._graph.push(index, kernel.moved(max(times)))
 
     def _take_ticks(self, by_kind: dict[int, list[Message]]) -> None:
         """Silent sources speak: enabling timestamps, heartbeats and timers go by the tick."""
@@ -390,6 +388,11 @@ class Bucket:
                     promises = intake.enable(attribute, BEGINNING, now)
                     self._spoken[source.index] = self._spoken.get(source.index, 0) + bool(promises)
                     self._graph.push(source.index, promises)
+        latent = [each for each in self._program.sources if each.spec.stamp == "latent"]
+        if not any(each.ordered for each in latent):  # rows of a log are stamped by its clock
+            told = self._graph.tell_clock(now)
+            for source in latent if told else ():
+                self._spoken[source.index] = self._spoken.get(source.index, 0) + 1
 
     def _ask(self, task: Task) -> None:
         """Tell the clock what is waited for."""
@@ -397,13 +400,16 @@ class Bucket:
         if program.ask_folder is None:
             return
         waits = self._graph.waits
+        due: int | None
         when: int | None = time.time_ns() + FOR_NEW_ROWS if waits else None
         asks = self._graph.asks()
         self._holding = list(asks)
         for producer, attribute, mark in chain.from_iterable(asks.values()):
             intake = self._intakes.get(producer)
-            if intake is None:  # it comes from another stage, where the clock has to be asked
-                due: int | None = self._now
+            if producer in self._graph.members:  # latent time is the clock
+                due = self._graph.clock_due(producer, mark)
+            elif intake is None:  # it comes from another stage, where the clock has to be asked
+                due = self._now
             elif not isinstance(intake.spec.idle, OnDemand) or producer in self._ended:
                 continue
             else:

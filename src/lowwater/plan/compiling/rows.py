@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import polars as pl
 
+from lowwater.errors import QueryError
 from lowwater.operators.distinct import Distinct
 from lowwater.operators.rowwise import Apply, Derivation, Project, Select
 from lowwater.operators.sort import Merge
-from lowwater.operators.stamp import Stamp
+from lowwater.operators.stamp import Stamp, Told
 from lowwater.operators.union import Union
 from lowwater.plan import nodes
 from lowwater.plan.compiling.compiler import (
@@ -21,8 +22,9 @@ from lowwater.plan.compiling.compiler import (
     wish_of,
 )
 from lowwater.plan.physical import Build, Demands
-from lowwater.progress.contract import Ordered, Within
+from lowwater.progress.contract import Every, Heartbeat, OnDemand, Ordered, Timer, Within
 from lowwater.progress.describe import Demand
+from lowwater.progress.spec import StreamSpec
 from lowwater.stream.element import SEQUENCE
 
 
@@ -46,15 +48,41 @@ def compile_source(plan: Compiler, node: nodes.SourceNode, _: tuple[int, ...]) -
 
 def compile_stamp(plan: Compiler, node: nodes.StampNode, inputs: tuple[int, ...]) -> int:
     """Times for latent rows."""
-    column = node.column
+    column, how = node.column, _told(node)
     return plan.add(
         "stamp",
         column,
         node,
         inputs,
-        lambda store, now: Stamp(store, column, now),
+        lambda store, now: Stamp(store, column, now, how),
         lambda _: [{}],
         Stamp,
+    )
+
+
+def _told(node: nodes.StampNode) -> Told:
+    """When the time given to rows is promised: as the latent streams before it say."""
+    specs: list[StreamSpec] = []
+    waiting = list(node.inputs)
+    while waiting:
+        each = waiting.pop()
+        waiting += each.inputs
+        if isinstance(each, nodes.SourceNode) and each.spec.stamp == "latent":
+            specs.append(each.spec)
+    (punctuate, *others) = dict.fromkeys(spec.punctuate for spec in specs) or (None,)
+    if others:
+        names = ", ".join(repr(spec.name) for spec in specs)
+        raise QueryError(
+            f"the latent streams {names} are stamped together, so their time is promised together:"
+            " give all of them the same punctuate="
+        )
+    step = punctuate.step if isinstance(punctuate, Every) else None
+    domain = node.progress[node.column].domain
+    return Told(
+        1 if step is None else domain.ticks(step, "every(...)"),
+        isinstance(punctuate, Timer),
+        any(isinstance(spec.idle, OnDemand) for spec in specs),
+        any(isinstance(spec.idle, Heartbeat) for spec in specs),
     )
 
 
