@@ -295,7 +295,7 @@ class Bucket:
             aside = intake.refused()
             if aside is not None and port in self._accountable:
                 refused.setdefault(intake.spec.name, []).append(aside)
-            self._graph.push(port, [intake.seal(rows)])
+            self._graph.push(port, [rows])
         for message in by_kind.get(Kind.REFUSED, []):
             told, body = unpickled(message.body)
             self._notes += told.notes
