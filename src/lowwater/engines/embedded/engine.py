@@ -27,6 +27,7 @@ from lowwater.errors import LowwaterError, SinkError, StreamWarning
 from lowwater.metrics import Histogram, RunMetrics
 from lowwater.operators.kernel import Ask, Kernel
 from lowwater.plan.physical import PhysicalPlan
+from lowwater.progress.late import LateRows
 from lowwater.sinks import Handing, LastRows, Sink, complete
 from lowwater.sources.replay import clock_times
 from lowwater.sources.source import AT_ONCE
@@ -106,6 +107,8 @@ class EmbeddedEngine:
             node = self._stages.get(index) or self._feeds[index]
             node.outputs = [self._stages[i].inputs[p] for i, p in self._plan.consumers(index)]
         stages = list(self._stages.values())
+        for stage in stages:
+            stage.refuse = self._refuse
         self._stampings = stampings(stages, list(self._feeds.values()))
         self._queues = [stage for stage in stages if stage.kernel.queues]
         self._leaving = [
@@ -369,6 +372,15 @@ class EmbeddedEngine:
                 StreamWarning,
                 stacklevel=2,
             )
+
+    def _refuse(self, stream: str, rows: Chunk | None, lines: list[LateRows]) -> None:
+        """Take note of rows that an operator has found to be late."""
+        account = next(f.intake.account for f in self._feeds.values() if f.spec.name == stream)
+        for line in lines:
+            total = line.mean_seconds * line.rows
+            account.add(line.channel, line.reason, line.rows, line.longest_seconds, total)
+        if rows is not None:
+            self._take_refused(stream, rows)
 
     def refused(self, stream: str) -> Chunk:
         """The rows of a stream that were not let in."""

@@ -17,7 +17,8 @@ from lowwater.engines.step import Where, proceed, step
 from lowwater.metrics import OperatorMetrics
 from lowwater.operators.kernel import Kernel
 from lowwater.plan.physical import Operator
-from lowwater.stream.element import Element, End, GroupPunctuation, Punctuation
+from lowwater.progress.late import LateRows
+from lowwater.stream.element import Chunk, Element, End, GroupPunctuation, Punctuation
 from lowwater.stream.time_domain import ROWS
 from lowwater.updates.staleness import Shows
 
@@ -109,6 +110,7 @@ class Stage:
         self.inputs: list[Arc] = [Arc(self, port, totals) for port in range(len(operator.inputs))]
         self.outputs: list[Arc] = []
         self.deliver: Callable[[Element], None] | None = None
+        self.refuse: Callable[[str, Chunk | None, list[LateRows]], None] | None = None
         self._clock, self._totals = clock, totals
         self._held_in_merge = operator.name in ("merge", "sort")
         self.rows_in = self.rows_out = self.promises_in = self.promises_out = 0
@@ -136,6 +138,9 @@ class Stage:
         leaving = rows_of(results) if self.kernel.queues and arc is None else 0
         self.kernel.took(self._clock.worked(took, self.kernel.comparisons - compared, leaving))
         self._meter()
+        aside = self.kernel.refused()
+        if aside is not None and self.refuse is not None:
+            self.refuse(*aside)
         for result in results:
             self._emit(result)
 

@@ -37,7 +37,7 @@ from lowwater.operators.kernel import Reducing
 from lowwater.operators.union import Union
 from lowwater.progress.batch_intake import BatchIntake
 from lowwater.progress.contract import Heartbeat, OnDemand, Timer
-from lowwater.progress.late import LateAccount
+from lowwater.progress.late import LateAccount, LateRows
 from lowwater.progress.learned import Completeness
 from lowwater.state.store import ChunkKey, MemoryStore
 from lowwater.stream.element import BEGINNING, Chunk, Element, End, GroupPunctuation
@@ -151,6 +151,7 @@ class Bucket:
         self._shelf, self._cache = shelf, cache
         self._now = 0
         self._notes: list[str] = []
+        self._late: list[LateRows] = []
         self._complete: list[tuple[str, str, Hashable, Completeness]] = []
         self._told: dict[int, Account] = {}
         self._spoken: dict[int, int] = {}
@@ -259,6 +260,7 @@ class Bucket:
             self._take_promises(by_kind)
             self._take_ticks(by_kind)
             self._graph.finish()
+            self._take_refused(refused)
         keep_refused(self._program.late_folder, self._program.number, task.batch, self._id, refused)
         self._ask(task)
         if self._intakes and not all(s.ordered for s in self._program.sources):
@@ -316,6 +318,17 @@ class Bucket:
         for port, rows in _gathered(by_kind.get(Kind.ROWS, [])):
             self._graph.push(port, [rows])
         return refused
+
+    def _take_refused(self, refused: dict[str, list[Chunk]]) -> None:
+        """Rows that operators have found to be late."""
+        for member in self._graph.members.values():
+            found = member.kernel.refused()
+            if found is None:
+                continue
+            stream, rows, lines = found
+            self._late += lines
+            if rows is not None:
+                refused.setdefault(stream, []).append(rows)
 
     def _absorb(self, source: SourceProgram, digests: list[Message]) -> dict[str, Chunk]:
         found, rows, at = [], 0, 0
@@ -514,6 +527,10 @@ class Bucket:
                 (x.stream, x.channel, x.reason, x.rows, x.longest_seconds, x.mean_seconds)
                 for x in both
             ]
+        lines += [
+            (x.stream, x.channel, x.reason, x.rows, x.longest_seconds, x.mean_seconds)
+            for x in self._late
+        ]
         about["late"] = lines
         about["complete"] = self._completeness() if first else []
         about["ended"] = [s.spec.name for s in self._program.sources if s.index in self._ended]

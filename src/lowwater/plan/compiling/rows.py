@@ -6,7 +6,7 @@ import polars as pl
 
 from lowwater.errors import QueryError
 from lowwater.operators.distinct import Distinct
-from lowwater.operators.rowwise import Apply, Derivation, Project, Select
+from lowwater.operators.rowwise import Derivation, Project, Select
 from lowwater.operators.sort import Merge
 from lowwater.operators.stamp import Stamp, Told
 from lowwater.operators.union import Union
@@ -144,22 +144,6 @@ def compile_project(plan: Compiler, node: nodes.ProjectNode, inputs: tuple[int, 
         if source in told and set(told[source]) <= set(copied)
     }
     return index
-
-
-def compile_apply(plan: Compiler, node: nodes.ApplyNode, inputs: tuple[int, ...]) -> int:
-    """A user's function."""
-    name = getattr(node.function, "__name__", "function")
-    kept = frozenset(node.progress)
-    function, schema = node.function, dict(node.schema)
-    return plan.add(
-        "apply",
-        name,
-        node,
-        inputs,
-        lambda store, _: Apply(store, function, schema, kept),
-        lambda demands: [{a: d for a, d in demands.items() if a in kept}],
-        Apply,
-    )
 
 
 def compile_union(plan: Compiler, node: nodes.UnionNode, inputs: tuple[int, ...]) -> int:
