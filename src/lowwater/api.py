@@ -114,7 +114,8 @@ class Stream:
         """Run a Python function over chunks of rows; ``schema`` if it changes the columns.
 
         The function must treat rows one by one and leave the progressing columns it returns as
-        they are; how rows are cut into chunks is not defined.
+        they are; how rows are cut into chunks is not defined. Rows whose time it moves below what
+        was promised are late rows, where a later operator goes by that promise.
         """
         return self._next(builders.applied(self._node, function, schema, _origin()))
 

@@ -159,6 +159,20 @@ def test_rows_dated_far_ahead_are_set_aside_and_spoken_of(engine: Engine) -> Non
     assert table_rows(run.results()) == table_rows(again.results())
 
 
+def test_windows_of_rows_count_late_rows_though_they_are_not_in_them(engine: Engine) -> None:
+    """The row keeps the number with which it came; what is in no answer leaves a gap."""
+    log = unruly(3)
+    query = stream(log).window(rows=20).agg(n="count(*)", total="sum(id)")
+    fine = pl.Series(is_kept(log["ts"].to_list(), lw.within(4)))
+    sql = "SELECT id // 20 * 20, id // 20 * 20 + 20, count(*), sum(id) FROM log GROUP BY ALL"
+    wanted = answer(sql, {"log": log.filter(fine)})  # ids are the numbers of rows
+    run = on(engine, query)
+    assert 0 < run.late_rows("log").num_rows == log.height - fine.sum()
+    assert table_rows(run.results()) == wanted
+    assert side(run) == side(EMBEDDED.run(query, chunk_rows=7))
+    assert "__sequence" not in run.late_rows("log").column_names
+
+
 def test_an_operator_that_fails_is_named_with_its_line(engine: Engine) -> None:
     query = stream(unruly(7)).apply(_fails)
     errors = []

@@ -129,6 +129,27 @@ def _reports(progress) -> list[str]:
     return progress.observedMetrics["lowwater"]["reports"]
 
 
+def test_rows_of_equal_time_leave_alike_whatever_the_strategy(spark):
+    """Rows of one time: those of the second input come before those of the first."""
+    seconds = [
+        rows(seed, late=0)
+        .with_columns(pl.col("ts").dt.truncate("2s"))
+        .with_columns(pl.Series("v", range(ROWS)))
+        for seed in (5, 6)
+    ]
+    found = []
+    for order in ("sync-filter", "filter-order", "adaptive"):
+        one, two = (stream(each, name) for each, name in zip(seconds, "AB", strict=True))
+        query = one.join(two, on="k", within="4 seconds", order=order)
+        table = query.collect(**MANY)
+        assert table_rows(table) == table_rows(query.collect())
+        times = [(row["ts"], row["ts_right"]) for row in table.to_pylist()]
+        positions = [(max(each), each[0] == max(each)) for each in times]
+        assert positions == sorted(positions)
+        found.append([(row["v"], row["v_right"]) for row in table.to_pylist()])
+    assert found[0] == found[1] == found[2]
+
+
 def test_live_batches_without_order_leave_in_order(spark, tmp_path):
     a, b = (file_stream(spark, tmp_path, name, seed) for seed, name in enumerate("AB"))
     frame = lw.sql(GREATER, A=a, B=b).to_spark(spark, buckets=BUCKETS)

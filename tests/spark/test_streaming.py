@@ -193,6 +193,22 @@ def test_a_silent_source_does_not_stall_the_others(spark, tmp_path):
     ]
 
 
+def test_a_window_over_a_silent_latent_stream_closes_by_the_clock(spark, tmp_path):
+    write(tmp_path / "silent", 0, [1, 2, 3])
+    source = spark.readStream.schema("ts timestamp_ntz, k bigint, v bigint")
+    frame = source.parquet(str(tmp_path / "silent")).select("k")
+    silent = lw.stream(frame, name="s", time="seen", stamp="latent", idle=lw.on_demand())
+    counted = silent.window("1 second").agg(n="count(*)")
+    run = counted.run(engine="spark", session=spark, trigger="50 milliseconds")
+    limit = time.monotonic() + 60
+    while not run.results().num_rows and time.monotonic() < limit:
+        time.sleep(0.2)  # no row comes; the clock passes the window
+    found = run.results().to_pylist()
+    run.stop()
+    assert [each["n"] for each in found] == [3]
+    assert run.metrics().stream("s").enabling_timestamps > 0
+
+
 def test_columns_nobody_reads_are_not_read(spark, tmp_path):
     write(tmp_path / "in", 0, [1, 2, 70])
     counts = read(spark, tmp_path / "in", "s").where("v > 1").window("1 minute").agg(n="count(*)")

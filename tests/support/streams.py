@@ -27,6 +27,8 @@ class Sample:
     late: pl.DataFrame
     alone: tuple[pl.DataFrame, pl.DataFrame] | None = None
     """The same where groups are promised each by itself and nothing of the whole stream."""
+    numbers: pl.Series | None = None
+    """The places of the rows that are kept, among all that came."""
 
     def judged(self, plan: PhysicalPlan) -> Sample:
         """The rows that keep the promises a plan asks for."""
@@ -106,4 +108,4 @@ def samples(
         groups="s" if groups else None,
         jump=None,
     )
-    return Sample(stream, table.filter(mask), table.filter(~mask))
+    return Sample(stream, table.filter(mask), table.filter(~mask), numbers=mask.arg_true())

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lowwater.operators.apply import Apply
 from lowwater.operators.kernel import Ask
-from lowwater.operators.rowwise import Apply, Derivation, Project, Select
+from lowwater.operators.rowwise import Derivation, Project, Select
 from lowwater.operators.union import Union
 from lowwater.plan.expressions import compile_expression, derivation
 from lowwater.state.store import MemoryStore

@@ -143,9 +143,10 @@ class WatchingClock(VirtualClock):
 def done_upto(join: OrderedJoin) -> int:
     """The time up to which all rows that came are joined and their results have left.
 
-    The mark does not tell whether the row at that very time has been joined; its queue does.
+    The frontier does not tell whether the row at that very time has been joined; its queue does.
     """
-    return join.mark - 1 if join.unjoined <= join.mark else join.mark
+    upto = join.frontier[0]
+    return upto - 1 if join.unjoined[0] <= upto else upto
 
 
 def arrivals(rate: float, seconds: float, seed: int, keys: int = KEYS) -> pl.DataFrame:

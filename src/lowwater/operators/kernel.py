@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
+from lowwater.progress.late import LateRows
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import Chunk, Element, End, GroupPunctuation, Punctuation
 
@@ -138,6 +139,10 @@ class Kernel:
     def jointly_needs(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Ask]:
         """The input progress that lets the output promise one of the bounds: that of any."""
         return [ask for attribute, mark in bounds for ask in self.needs(attribute, mark)]
+
+    def refused(self) -> tuple[str, Chunk | None, list[LateRows]] | None:
+        """Rows refused since the last call: their stream, those set aside, and the account."""
+        return None
 
     def marks(self) -> dict[str, int]:
         """The promises held, by input or attribute, for people to look at."""

@@ -9,14 +9,13 @@ greatest of it and others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, ClassVar, Literal
 
 import polars as pl
 
-from lowwater.errors import BadInput
 from lowwater.operators.kernel import Ask, Kernel
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import (
@@ -229,45 +228,3 @@ class Project(Kernel):
         super().restore(saved)
         self._held, self._told = dict(saved["held"]), dict(saved["told"])
         self._joint = dict(saved["joint"])
-
-
-class Apply(Kernel):
-    """Runs a Python function over chunks; progressing columns must come back untouched."""
-
-    rule: ClassVar[str] = "promises pass through on the attributes the function keeps"
-
-    def __init__(
-        self,
-        store: ChunkStore,
-        function: Callable[[Chunk], Chunk],
-        schema: Mapping[str, pl.DataType],
-        kept: frozenset[str],
-    ):
-        super().__init__(store)
-        self._function = function
-        self._schema = dict(schema)
-        self._kept = kept
-
-    def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
-        """Run the function and check what it gives back."""
-        result = self._function(chunk)
-        if not isinstance(result, pl.DataFrame):
-            raise BadInput(f"apply: the function gave {type(result).__name__}, not a polars frame")
-        if dict(result.schema) != self._schema:
-            raise BadInput(
-                f"apply: the function gave columns {dict(result.schema)},"
-                f" but {self._schema} were declared"
-            )
-        return [result] if result.height else []
-
-    def on_punctuation(self, port: int, promise: Punctuation) -> Sequence[Element]:
-        """Keep promises on attributes that the function leaves alone."""
-        return [promise] if set(promise.attributes) <= self._kept else []
-
-    def on_group_punctuation(self, port: int, promise: GroupPunctuation) -> Sequence[Element]:
-        """Pass on which keys are gone: an update key stays what it is."""
-        return [promise] if promise.attribute == GONE else []
-
-    def jointly_needs(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Ask]:
-        """The same of the input."""
-        return [Ask.jointly(0, bounds)]

@@ -4,8 +4,8 @@ Merges, sorts and ordered joins hold rows back until no earlier one can come. Th
 slices of time, so that letting some go reads only the slices that have any of them.
 
 Invariant: a row is here from :meth:`TimeBuffer.put` until a mark at or above its time is given to
-:meth:`TimeBuffer.upto`, which gives rows by time; rows of equal time by the columns ``then``, or
-else as they came.
+:meth:`TimeBuffer.upto`, which gives rows by time; rows of equal time by ``then``, or else as they
+came.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class TimeBuffer:
         time: str,
         domain: TimeDomain,
         slice_ticks: int,
-        then: Sequence[str] = (),
+        then: Sequence[pl.Expr | str] = (),
     ):
         self._store, self._name = store, name
         self._time, self._domain, self._then = time, domain, list(then)
@@ -95,19 +95,27 @@ class TimeBuffer:
         count, size = count + rows.height, size + int(rows.estimated_size())
         self._held[slice_] = _Held(min(least, low), max(most, high), count, size)
 
-    def upto(self, mark: int) -> Chunk | None:
-        """Every row not above the mark, in order; it waits no more. None if there is none."""
+    def upto(self, mark: int, staying: pl.Expr | None = None) -> Chunk | None:
+        """Every row not above the mark, in order; it waits no more. None if there is none.
+
+        ``staying``: rows of the mark itself that go on waiting.
+        """
         released: list[Chunk] = []
         for slice_ in sorted(s for s, held in self._held.items() if held.least <= mark):
             rows = take(self._store, self._name, slice_, slice_ + 1)
             assert rows is not None
             most = self._held.pop(slice_).most
-            if most > mark:
-                later = rows.filter(self._ticks > mark)
-                least = int(self._domain.array_of(later[self._time]).min())
-                self._hold(slice_, later, least, most)
-                rows = rows.filter(self._ticks <= mark)
-            released.append(self.sorted(rows))
+            if most > mark or (most == mark and staying is not None):
+                stays = self._ticks > mark
+                if staying is not None:
+                    stays = stays | ((self._ticks == mark) & staying)
+                later = rows.filter(stays)
+                if later.height:
+                    least = int(self._domain.array_of(later[self._time]).min())
+                    self._hold(slice_, later, least, most)
+                rows = rows.filter(~stays)
+            if rows.height:
+                released.append(self.sorted(rows))
         if not released:
             return None
         return pl.concat(released) if len(released) > 1 else released[0]

@@ -17,6 +17,7 @@ from lowwater.operators.window_aggregate import END, IMMEDIATE
 from lowwater.operators.window_state import START
 from lowwater.plan import nodes, updating
 from lowwater.plan.expressions import compile_expression, take_apart
+from lowwater.plan.main_time import main_time
 from lowwater.plan.nodes import Node, Progressing
 from lowwater.stream.duration import Duration, nanoseconds
 from lowwater.stream.element import SEQUENCE
@@ -103,9 +104,7 @@ def window(
         raise OptionError("slide_rows= goes with rows=")
     if range_ is None:
         raise OptionError("a window needs a length, window('1 minute'), or rows=100")
-    attribute = on or node.time
-    if attribute is None:
-        raise QueryError("a window needs a progressing attribute, and this stream has none")
+    attribute = on or main_time(node, "a window", "on={}, in a query's text WA")
     domain = node.progressing(attribute, "a window")
     on_change = isinstance(slide, str) and " ".join(slide.lower().split()) == ON_CHANGE
     if on_change and closing != AT_ONCE:
@@ -135,9 +134,7 @@ def _length(given: Duration, name: str) -> int:
 
 def session(node: Node, gap: Duration, on: str | None) -> Window:
     """Windows that end when rows of a group stay away for ``gap``."""
-    attribute = on or node.time
-    if attribute is None:
-        raise QueryError("a session needs a progressing attribute, and this stream has none")
+    attribute = on or main_time(node, "a session", "on={}, in a query's text WA")
     domain = node.progressing(attribute, "a session")
     if nanoseconds(gap, "a session's gap") <= 0:
         raise OptionError(f"a session's gap must be longer than zero, not {gap!r}")

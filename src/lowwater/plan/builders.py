@@ -17,6 +17,7 @@ from lowwater.plan.expressions import (
     derivation,
     plain_column,
 )
+from lowwater.plan.main_time import main_time, undecided
 from lowwater.plan.nodes import Node, Progressing
 from lowwater.stream.time_domain import BUCKETS, TimeDomain
 
@@ -135,6 +136,8 @@ def _main_time(
     usable = [name for name, attribute in progress.items() if not attribute.nullable]
     if node.time in usable:
         return node.time
+    if undecided(node) is not None:
+        return None
     heirs = [name for name in usable if node.time in dict(derived[name].sources)]
     return next(iter([*heirs, *usable]), None)
 
@@ -249,7 +252,7 @@ def _united(inputs: Sequence[Node], origin: str) -> nodes.UnionNode:
             f" {', '.join(str(list(n.progress)) for n in inputs)}"
         )
     usable = [name for name, attribute in progress.items() if not attribute.nullable]
-    time = first.time if first.time in usable else next(iter(usable), None)
+    time = first.time if first.time in usable else None  # no other time in its place
     return nodes.UnionNode(tuple(inputs), first.schema, progress, time, origin=origin)
 
 
@@ -290,9 +293,7 @@ def ordered_by(node: Node, column: str | None, origin: str) -> Node:
         "order_by",
         "the rows of each key leave in order; let what reads them sort across keys",
     )
-    attribute = column or node.time
-    if attribute is None:
-        raise QueryError("order_by needs a progressing attribute, and this stream has none")
+    attribute = column or main_time(node, "order_by", "order_by({})")
     domain = node.progressing(attribute, "order_by")
     progress = {attribute: Progressing(domain)}
     return nodes.OrderNode((node,), node.schema, progress, attribute, attribute, origin=origin)

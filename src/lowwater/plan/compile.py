@@ -17,11 +17,11 @@ from lowwater.plan.compiling.aggregates import (
     compile_sliding,
     compile_window,
 )
+from lowwater.plan.compiling.applying import compile_apply
 from lowwater.plan.compiling.compiler import Compile, Compiler
 from lowwater.plan.compiling.joins import compile_join
 from lowwater.plan.compiling.multi_joins import compile_multi_join
 from lowwater.plan.compiling.rows import (
-    compile_apply,
     compile_distinct,
     compile_filter,
     compile_order,

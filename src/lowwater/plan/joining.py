@@ -15,6 +15,7 @@ from lowwater.joins.reach import Band, Reach, SameBucket
 from lowwater.joins.shape import HOWS, Carried, How
 from lowwater.plan import nodes, oblivious, updating
 from lowwater.plan.expressions import compile_predicate
+from lowwater.plan.main_time import main_time
 from lowwater.plan.nodes import Node, Progressing
 from lowwater.stream.duration import Duration, nanoseconds
 from lowwater.stream.time_domain import TimeDomain
@@ -322,9 +323,9 @@ def _join_times(
             " be. Give within=('2 minutes', '3 minutes'), within=lw.same('10 seconds'), or put a"
             " progressing attribute of both sides among the on= columns"
         )
-    if left.time is None or right.time is None:
-        raise QueryError("a join needs a progressing attribute on both sides; use times=(..., ...)")
-    return left.time, right.time
+    say = "times=({}, ...), one attribute of each side"
+    found = [main_time(node, "a join", say, " on both sides") for node in (left, right)]
+    return found[0], found[1]
 
 
 def _reach(

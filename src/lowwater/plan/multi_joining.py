@@ -15,6 +15,7 @@ from lowwater.joins.shape import Carried
 from lowwater.plan import nodes, oblivious, updating
 from lowwater.plan.expressions import compile_predicate
 from lowwater.plan.joining import carried_columns, in_order
+from lowwater.plan.main_time import main_time
 from lowwater.plan.nodes import Node, Progressing
 from lowwater.stream.duration import Duration
 from lowwater.stream.time_domain import TimeDomain
@@ -118,12 +119,8 @@ def _times(
         if equal is None:
             raise QueryError(_UNBOUNDED)
         return equal
-    found = tuple(node.time for node in inputs if node.time is not None)
-    if len(found) < len(inputs):
-        raise QueryError(
-            "a join needs a progressing attribute of every input; use times=[..., ...]"
-        )
-    return found
+    say = "times=[{}, ...], one attribute of each input"
+    return tuple(main_time(node, "a join", say, " of every input") for node in inputs)
 
 
 _UNBOUNDED = (

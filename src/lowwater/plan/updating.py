@@ -16,6 +16,7 @@ import polars as pl
 from lowwater.errors import ExpressionError, QueryError
 from lowwater.plan import nodes
 from lowwater.plan.expressions import compile_predicate
+from lowwater.plan.main_time import undecided
 from lowwater.plan.nodes import Node
 from lowwater.stream.time_domain import TimeDomain
 from lowwater.updates.options import Deletion, Updates
@@ -36,9 +37,10 @@ def updated(node: Node, by: Updates, origin: str) -> Node:
             )
     _check_weights(node, by)
     if node.time is None:
+        reason = undecided(node)
         raise QueryError(
-            "an update stream needs a time by which one row is newer than another, and these rows"
-            " have none"
+            "an update stream needs a time by which one row is newer than another, and"
+            f" {'these rows have none' if reason is None else reason[1]}"
         )
     return nodes.UpdateNode(
         (node,),
@@ -188,9 +190,10 @@ def _spelled(by: Updates) -> str:
 def united(rows: Node, by: Updates, prefer: int | None) -> Node:
     """The queue of several inputs, from the union of their rows."""
     if rows.time is None:
+        reason = undecided(rows)
         raise QueryError(
-            "a union of update streams needs the time by which one row is newer than another; keep"
-            " it where columns are selected"
+            "a union of update streams needs the time by which one row is newer than another;"
+            f" {'keep it where columns are selected' if reason is None else reason[1]}"
         )
     check_deletion(rows, by, "union")
     arrivals = {arrival(each) for each in rows.inputs}

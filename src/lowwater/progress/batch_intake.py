@@ -70,6 +70,7 @@ class BatchIntake(Intake):
         self, chunk: Chunk, standing: Mapping[str, Standing], leaps: dict[str, Chunk] | None = None
     ) -> Chunk:
         """The rows of a conformed chunk that keep every promise; the others are refused."""
+        chunk = self._number(chunk)
         if self.spec.stamp != "external":
             return chunk
         pure = self._pure(chunk)
@@ -134,11 +135,7 @@ class BatchIntake(Intake):
 
     def refused(self) -> Chunk | None:
         """The rows set aside since the last call; None if there are none."""
-        return self._refusals.collected()
-
-    def seal(self, rows: Chunk) -> Chunk:
-        """Number rows that were let in, if a window counts them."""
-        return self._number(rows)
+        return self._collected()
 
     def told(self) -> Promises:
         """The promises that follow from what was taken in."""

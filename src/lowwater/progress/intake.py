@@ -122,7 +122,7 @@ class Intake:
         Rows of an internally stamped stream still to come arrive at ``until`` or later; None
         stands for ``now``.
         """
-        chunk = conform(self.spec, chunk, now, arrivals)
+        chunk = self._number(conform(self.spec, chunk, now, arrivals))
         if self.spec.stamp == "external":
             rows = self._judged(chunk, now)
         else:  # a clock never goes back: nothing to judge
@@ -130,8 +130,7 @@ class Intake:
             for tracker in self._trackers.values():
                 tracker.promise_all((now if until is None else until) // 1_000)
         promises = [] if self._held else self.promises()
-        rows = self._number(rows)
-        return Taken(rows, self._refusals.collected(), [*promises, *self._sequence_promise()])
+        return Taken(rows, self._collected(), [*promises, *self._sequence_promise()])
 
     def _judged(self, chunk: Chunk, now: int) -> Chunk:
         """The rows that keep every promise; the others are refused."""
@@ -243,12 +242,19 @@ class Intake:
         self._refusals.strange(attribute, int(strange.sum()))
         return np.where(strange, BEGINNING, marks)
 
-    def _number(self, rows: Chunk) -> Chunk:
+    def _number(self, chunk: Chunk) -> Chunk:
+        """Rows with their numbers, as they come: those that will be refused have one, too. What is
+        nothing but a producer's punctuation is no row."""
         if not self._numbered:
-            return rows
-        first, self._sequence = self._sequence, self._sequence + rows.height
-        numbers = pl.int_range(first, self._sequence, dtype=pl.Int64)
-        return rows.with_columns(numbers.alias(SEQUENCE))
+            return chunk
+        numbers = self._sequence + np.cumsum(~self._pure(chunk))
+        self._sequence = int(numbers[-1]) if chunk.height else self._sequence
+        return chunk.with_columns(pl.Series(SEQUENCE, numbers - 1, dtype=pl.Int64))
+
+    def _collected(self) -> Chunk | None:
+        """The rows refused since the last call, without their numbers; None if there are none."""
+        refused = self._refusals.collected()
+        return refused.drop(SEQUENCE) if refused is not None and self._numbered else refused
 
     def _sequence_promise(self) -> Promises:
         return self._tell(SEQUENCE, self._sequence) if self._numbered else []

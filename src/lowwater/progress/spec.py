@@ -17,6 +17,7 @@ from lowwater.progress.contract import (
     Idle,
     Jump,
     OnDemand,
+    Ordered,
     Punctuated,
     Timer,
     Unpromised,
@@ -85,6 +86,7 @@ class StreamSpec:
                 f"{where}: a promise is kept per channel or per group; give channel= or groups="
             )
         self._check_unpromised(where)
+        self._check_stamped(where)
         if self.channels and not self.channel:
             raise OptionError(f"{where}: channels= names the values of channel=; give both")
         if len(set(self.channels)) != len(self.channels):
@@ -118,6 +120,30 @@ class StreamSpec:
                     f" none; leave {option}= out, or promise something: progress=lw.ordered(),"
                     " lw.within('5 seconds') or lw.learned(0.999)"
                 )
+
+    def _check_stamped(self, where: str) -> None:
+        """Refuse what says how the times of rows progress, where the clock makes them."""
+        if self.stamp == "external":
+            return
+        for option in ("channel", "channels", "groups"):
+            if getattr(self, option):
+                raise OptionError(
+                    f"{where}: stamp={self.stamp!r} promises what the clock does, which is one for"
+                    f" all rows; leave {option}= out, and group by the column where you"
+                    " aggregate"
+                )
+        others = [name for name in self.contracts if name != self.time]
+        if others or not isinstance(self.contracts[self.time], Ordered):
+            raise OptionError(
+                f"{where}: stamp={self.stamp!r} makes the one time of its rows, and the clock never"
+                f" goes back; leave progress= out. For rows with times of their own say"
+                " stamp='external'"
+            )
+        if self.unit != "s":
+            raise OptionError(
+                f"{where}: stamp={self.stamp!r} makes times of type Datetime, which have a unit;"
+                " leave unit= out"
+            )
 
     def promises(self, attribute: str) -> bool:
         """Whether anything is promised about an attribute."""

@@ -34,7 +34,7 @@ def test_an_ungrouped_window_has_one_partition() -> None:
 
 def test_a_union_shows_its_rule_and_the_contract_of_every_source() -> None:
     text = left().union(right()).order_by().explain()
-    assert "union#2  2 inputs" in text
+    assert "union#2  2 inputs, time ts" in text
     assert "progress: the least mark over the inputs" in text
     assert "right: ts ordered per k" in text
     assert "punctuates: ts at every step" in text

@@ -22,10 +22,12 @@ from lowwater.engines.embedded.clock import Clock, VirtualClock, stopwatch
 from lowwater.engines.embedded.feed import Feed
 from lowwater.engines.embedded.graph import Stage, Totals
 from lowwater.engines.embedded.readings import Readings
+from lowwater.engines.embedded.stamping import Stamping, stampings
 from lowwater.errors import LowwaterError, SinkError, StreamWarning
 from lowwater.metrics import Histogram, RunMetrics
 from lowwater.operators.kernel import Ask, Kernel
 from lowwater.plan.physical import PhysicalPlan
+from lowwater.progress.late import LateRows
 from lowwater.sinks import Handing, LastRows, Sink, complete, standing
 from lowwater.sources.replay import clock_times
 from lowwater.sources.source import AT_ONCE
@@ -105,6 +107,9 @@ class EmbeddedEngine:
             node = self._stages.get(index) or self._feeds[index]
             node.outputs = [self._stages[i].inputs[p] for i, p in self._plan.consumers(index)]
         stages = list(self._stages.values())
+        for stage in stages:
+            stage.refuse = self._refuse
+        self._stampings = stampings(stages, list(self._feeds.values()))
         self._queues = [stage for stage in stages if stage.kernel.queues]
         self._leaving = [
             stage
@@ -233,6 +238,8 @@ class EmbeddedEngine:
                 feed.fire(now)
                 self._clock.worked(stopwatch() - begun)
                 self._depth_first(feed)
+                for stamping in self._stampings.values():
+                    self._depth_first(stamping)
                 fired = True
         return fired
 
@@ -250,7 +257,7 @@ class EmbeddedEngine:
         for stage in waiting:
             stage.idle += self._clock.now() - before
 
-    def _depth_first(self, feed: Feed) -> None:
+    def _depth_first(self, feed: Feed | Stamping) -> None:
         """Forward, Encore, Backtrack, from the source that has just spoken."""
         for arc in feed.outputs:
             if arc:
@@ -301,17 +308,20 @@ class EmbeddedEngine:
                         self._clock.worked(stopwatch() - begun)
                         self._depth_first(feed)
                         return True
-                    when = feed.intake.when(attribute, mark, now)
+                    when = feed.when(attribute, mark, now)
                     if when is not None and when > now:
                         wakes.append(when)
         return False
 
-    def _backtrack(self, inputs: tuple[int, ...], ask: Ask) -> Iterator[tuple[Feed, str, int]]:
+    def _backtrack(
+        self, inputs: tuple[int, ...], ask: Ask
+    ) -> Iterator[tuple[Feed | Stamping, str, int]]:
         """From an operator's wish to the sources it depends on."""
         index = inputs[ask.port]
-        if index in self._feeds:
+        source = self._feeds.get(index) or self._stampings.get(index)
+        if source is not None:
             for attribute, mark in ask.bounds:
-                yield self._feeds[index], attribute, mark
+                yield source, attribute, mark
             return
         stage = self._stages[index]
         for wish in stage.kernel.needed(ask):
@@ -362,6 +372,15 @@ class EmbeddedEngine:
                 StreamWarning,
                 stacklevel=2,
             )
+
+    def _refuse(self, stream: str, rows: Chunk | None, lines: list[LateRows]) -> None:
+        """Take note of rows that an operator has found to be late."""
+        account = next(f.intake.account for f in self._feeds.values() if f.spec.name == stream)
+        for line in lines:
+            total = line.mean_seconds * line.rows
+            account.add(line.channel, line.reason, line.rows, line.longest_seconds, total)
+        if rows is not None:
+            self._take_refused(stream, rows)
 
     def refused(self, stream: str) -> Chunk:
         """The rows of a stream that were not let in."""

@@ -49,6 +49,10 @@ class Feed:
             announced = operator.node.source.channels(self.spec.key_columns)
         self.intake = Intake(self.spec, demands, announced)
         self.outputs: list[Arc] = []
+        self.timers: list[Callable[[], object]] = []
+        """What else is to be done when the timer of this source fires."""
+        self.heartbeats: list[Callable[[int], object]] = []
+        """What else is to be done at a heartbeat."""
         self.deliver: Callable[[Element], None] | None = None
         self._refuse = refuse
         self._period = _period(self.spec.punctuate, Timer)
@@ -115,6 +119,8 @@ class Feed:
         """Fire the timers that are due."""
         if self._next_timer is not None and self._period and self._next_timer <= now:
             self._push(self.intake.promises())
+            for tell in self.timers:
+                tell()
             self._next_timer = _after(self._next_timer, self._period, now)
         if self._next_beat is not None and self._beat and self._next_beat <= now:
             # A source whose rows are there to be read is not idle, and they may be below a beat.
@@ -129,6 +135,8 @@ class Feed:
             ]
             self.beats += 1
             self._push(promises)
+            for beat in self.heartbeats:
+                beat(now)
             self._next_beat = _after(self._next_beat, self._beat, now)
 
     def enable(self, attribute: str, mark: int, now: int) -> bool:
@@ -138,6 +146,10 @@ class Feed:
             self.stamps += 1
             self._push(promises)
         return bool(promises)
+
+    def when(self, attribute: str, mark: int, now: int) -> int | None:
+        """The clock time at which a mark could be reached; None if never."""
+        return self.intake.when(attribute, mark, now)
 
     def _push(self, elements: Sequence[Element]) -> None:
         for element in elements:

@@ -19,7 +19,8 @@ from lowwater.errors import StreamWarning
 from lowwater.metrics import OperatorMetrics
 from lowwater.operators.kernel import Kernel
 from lowwater.plan.physical import Operator
-from lowwater.stream.element import Element, End, GroupPunctuation, Punctuation
+from lowwater.progress.late import LateRows
+from lowwater.stream.element import Chunk, Element, End, GroupPunctuation, Punctuation
 from lowwater.stream.time_domain import ROWS
 from lowwater.updates.staleness import Shows
 
@@ -111,6 +112,7 @@ class Stage:
         self.inputs: list[Arc] = [Arc(self, port, totals) for port in range(len(operator.inputs))]
         self.outputs: list[Arc] = []
         self.deliver: Callable[[Element], None] | None = None
+        self.refuse: Callable[[str, Chunk | None, list[LateRows]], None] | None = None
         self._clock, self._totals = clock, totals
         self._held_in_merge = operator.name in ("merge", "sort")
         self.rows_in = self.rows_out = self.promises_in = self.promises_out = 0
@@ -140,6 +142,9 @@ class Stage:
         self._meter()
         for note in self.kernel.notes():
             warnings.warn(f"{self.operator.title}: {note}", StreamWarning, stacklevel=2)
+        aside = self.kernel.refused()
+        if aside is not None and self.refuse is not None:
+            self.refuse(*aside)
         for result in results:
             self._emit(result)
 
@@ -161,6 +166,11 @@ class Stage:
             arc.push(element)
         if self.deliver is not None:
             self.deliver(element)
+
+    def say(self, elements: Iterable[Element]) -> None:
+        """Push promises that follow from no input."""
+        for element in elements:
+            self._emit(element)
 
     def _meter(self) -> None:
         held_rows, held_bytes = self.kernel.held

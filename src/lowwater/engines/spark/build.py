@@ -286,7 +286,9 @@ def _clock(
     if not (on_demand or periods or closing):
         return None
     targets = [
-        (stage.number, stage.ids) for stage in program.stages if stage.sources or plan.queues
+        (stage.number, stage.ids)
+        for stage in program.stages
+        if stage.sources or plan.queues or any(part.name == "stamp" for part in stage.parts)
     ]
     spark.dataSource.register(clock_source.ClockSource)
     reader: Any = spark.readStream.format(clock_source.FORMAT)

@@ -12,6 +12,7 @@ import polars as pl
 
 from lowwater.engines.step import Where, proceed, step
 from lowwater.operators.kernel import Ask, Kernel
+from lowwater.operators.stamp import TICK, Stamp
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import Element
 from lowwater.stream.time_domain import ROWS, TimeDomain
@@ -134,8 +135,35 @@ class Graph:
                 yield index, attribute, mark
             return
         before = self.members[index]
+        if isinstance(before.kernel, Stamp):  # the clock is asked
+            for attribute, mark in ask.bounds:
+                yield index, attribute, mark
+            return
         for wish in before.kernel.needed(ask):
             yield from self._backtrack(before, wish)
+
+    # ---- latent time -----------------------------------------------------------------------
+
+    @property
+    def stamps(self) -> dict[int, Stamp]:
+        """The operators that give rows the time of the clock."""
+        kernels = ((index, member.kernel) for index, member in self.members.items())
+        return {index: kernel for index, kernel in kernels if isinstance(kernel, Stamp)}
+
+    def tell_clock(self, now: int) -> bool:
+        """Let latent time move with a tick, in every bucket alike; whether it was promised on."""
+        told = False
+        for index, kernel in self.stamps.items():
+            self.push(index, kernel.tell())
+            if kernel.how.on_demand or kernel.how.beats:
+                promises = kernel.enable(now)
+                self.push(index, promises)
+                told = told or bool(promises)
+        return told
+
+    def clock_due(self, index: int, mark: int) -> int | None:
+        """When a tick lets an operator promise a latent time; None if it does not on demand."""
+        return mark * TICK if self.stamps[index].how.on_demand else None
 
     def settle(self) -> None:
         """Let all kernels make their state small."""

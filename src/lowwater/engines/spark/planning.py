@@ -213,6 +213,8 @@ def _prefix(plan: PhysicalPlan, stage: Stage, index: int) -> list[int]:
     while (reader := _only_reader(plan, stage, index)) is not None:
         if reader.name not in ("filter", "project", "apply"):
             break
+        if reader.name == "apply" and set(plan.demands[reader.index]) & set(reader.node.progress):
+            break  # its rows are held to promises, which are known where the state is
         index = reader.index
         found.append(index)
     return found

@@ -35,11 +35,10 @@ from lowwater.errors import CheckpointError, StreamWarning
 from lowwater.metrics import CHANNELS
 from lowwater.operators.identity import Identity
 from lowwater.operators.kernel import Reducing
-from lowwater.operators.stamp import Stamp
 from lowwater.operators.union import Union
 from lowwater.progress.batch_intake import BatchIntake
 from lowwater.progress.contract import Heartbeat, OnDemand, Timer
-from lowwater.progress.late import LateAccount
+from lowwater.progress.late import LateAccount, LateRows
 from lowwater.progress.learned import Completeness
 from lowwater.state.store import ChunkKey, MemoryStore
 from lowwater.stream.element import (
@@ -160,6 +159,7 @@ class Bucket:
         self._shelf, self._cache = shelf, cache
         self._now = 0
         self._notes: list[str] = []
+        self._late: list[LateRows] = []
         self._complete: list[tuple[str, str, Hashable, Completeness]] = []
         self._told: dict[int, Account] = {}
         self._spoken: dict[int, int] = {}
@@ -273,6 +273,7 @@ class Bucket:
             self._take_promises(by_kind)
             self._take_ticks(by_kind)
             self._graph.finish()
+            self._take_refused(refused)
         keep_refused(self._program.late_folder, self._program.number, task.batch, self._id, refused)
         self._ask(task)
         if self._intakes and not all(s.ordered for s in self._program.sources):
@@ -311,7 +312,7 @@ class Bucket:
             aside = intake.refused()
             if aside is not None and port in self._accountable:
                 refused.setdefault(intake.spec.name, []).append(aside)
-            self._graph.push(port, [intake.seal(rows)])
+            self._graph.push(port, [rows])
         for message in by_kind.get(Kind.REFUSED, []):
             told, body = unpickled(message.body)
             self._notes += told.notes
@@ -332,6 +333,17 @@ class Bucket:
         for port, rows in _gathered(by_kind.get(Kind.ROWS, [])):
             self._graph.push(port, [rows])
         return refused
+
+    def _take_refused(self, refused: dict[str, list[Chunk]]) -> None:
+        """Rows that operators have found to be late."""
+        for member in self._graph.members.values():
+            found = member.kernel.refused()
+            if found is None:
+                continue
+            stream, rows, lines = found
+            self._late += lines
+            if rows is not None:
+                refused.setdefault(stream, []).append(rows)
 
     def _absorb(self, source: SourceProgram, digests: list[Message]) -> dict[str, Chunk]:
         found, rows, at = [], 0, 0
@@ -377,9 +389,8 @@ class Bucket:
         latent = {s.index for s in self._program.sources if s.spec.stamp == "latent"}
         spoken = [*by_kind.get(Kind.DIGEST, []), *by_kind.get(Kind.ELEMENTS, [])]
         times = [message.at for message in spoken if message.port in latent]
-        for index, member in self._graph.members.items() if times else ():
-            if isinstance(member.kernel, Stamp):
-                self._graph.push(index, [member.kernel.told(max(times))])
+        for index, kernel in self._graph.stamps.items() if times else ():
+            self._graph.push(index, kernel.moved(max(times)))
 
     def _take_ticks(self, by_kind: dict[int, list[Message]]) -> None:
         """Silent sources speak: enabling timestamps, heartbeats and timers go by the tick."""
@@ -405,6 +416,11 @@ class Bucket:
                     promises = intake.enable(attribute, BEGINNING, now)
                     self._spoken[source.index] = self._spoken.get(source.index, 0) + bool(promises)
                     self._graph.push(source.index, promises)
+        latent = [each for each in self._program.sources if each.spec.stamp == "latent"]
+        if not any(each.ordered for each in latent):  # rows of a log are stamped by its clock
+            told = self._graph.tell_clock(now)
+            for source in latent if told else ():
+                self._spoken[source.index] = self._spoken.get(source.index, 0) + 1
 
     def _ask(self, task: Task) -> None:
         """Tell the clock what is waited for."""
@@ -412,13 +428,16 @@ class Bucket:
         if program.ask_folder is None:
             return
         waits = self._graph.waits
+        due: int | None
         when: int | None = time.time_ns() + FOR_NEW_ROWS if waits else None
         asks = self._graph.asks()
         self._holding = list(asks)
         for producer, attribute, mark in chain.from_iterable(asks.values()):
             intake = self._intakes.get(producer)
-            if intake is None:  # it comes from another stage, where the clock has to be asked
-                due: int | None = self._now
+            if producer in self._graph.members:  # latent time is the clock
+                due = self._graph.clock_due(producer, mark)
+            elif intake is None:  # it comes from another stage, where the clock has to be asked
+                due = self._now
             elif not isinstance(intake.spec.idle, OnDemand) or producer in self._ended:
                 continue
             else:
@@ -524,6 +543,10 @@ class Bucket:
                 (x.stream, x.channel, x.reason, x.rows, x.longest_seconds, x.mean_seconds)
                 for x in both
             ]
+        lines += [
+            (x.stream, x.channel, x.reason, x.rows, x.longest_seconds, x.mean_seconds)
+            for x in self._late
+        ]
         about["late"] = lines
         about["complete"] = self._completeness() if first else []
         about["ended"] = [s.spec.name for s in self._program.sources if s.index in self._ended]

@@ -10,12 +10,12 @@ Changing from Sync-Filter to Filter-Order joins what waits in front. Changing ba
 results that are held go on to leave as the mark moves, those of rows joined since among them,
 until none is held (the paper's steps E to L).
 
-Invariant: after every step exactly the results not above the least mark have left. Rows are
-numbered as they come and results of one time leave by the numbers of their rows, so what leaves,
-and in which order, is the same whatever the strategy and whenever it changes.
+Invariant: after every step exactly the results up to the frontier have left, the least position
+(:mod:`lowwater.joins.ordered.ties`) that an input has promised. So what leaves, and in which order,
+is the same whatever the strategy and whenever it changes.
 
 Work can be cut: an engine that asks for portions gets what is ready before the next is joined.
-The mark is then no higher than the least row that is still to be joined.
+The frontier is then no further than the first row that is still to be joined.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ import numpy as np
 import polars as pl
 
 from lowwater.joins.ordered.strategy import Ordering, Strategy
+from lowwater.joins.ordered.ties import AT, Position, Ties, number_of
 from lowwater.operators.kernel import Ask, Kernel
 from lowwater.operators.time_buffer import TimeBuffer
 from lowwater.state.store import ChunkStore
@@ -43,18 +44,11 @@ from lowwater.stream.element import (
 from lowwater.stream.low_water_mark import LowWaterMark
 from lowwater.stream.time_domain import TimeDomain
 
-AT = "__at"
-"""The time of a row or result, in ticks."""
 TARGET = 10_000_000
 """Nanoseconds a portion of work should take."""
 FIRST_PORTION = 256
 """Rows in the first one."""
 TICKS = TimeDomain(pl.Int64(), 1)
-
-
-def number_of(port: int) -> str:
-    """The column that numbers the rows of an input as they come."""
-    return f"__n{port}"
 
 
 @dataclass(frozen=True)
@@ -91,11 +85,11 @@ class OrderedShape:
     output: Timed
     columns: tuple[str, ...]
     """The columns that come out."""
-    numbered: tuple[int, ...]
-    """The inputs whose rows are in the output."""
-    sides: tuple[tuple[str, ...], ...]
-    """Stamps of the output that together have no nulls; one such group unless rows of either side
-    come out alone."""
+    ties: Ties
+    """How results of one time are told apart."""
+    sides: Mapping[int, tuple[str, ...]]
+    """The inputs whose rows can come out alone, with their stamps in the output: those of at least
+    one of them are not null."""
     paired: bool
     """Whether every result has a row of each input."""
     windows: tuple[float, ...]
@@ -125,8 +119,7 @@ class OrderedJoin(Kernel):
             TimeBuffer(store, f"waiting{port}", AT, TICKS, slice_ticks, [number_of(port)])
             for port in ports
         ]
-        numbers = [number_of(port) for port in shape.numbered]
-        self._held = TimeBuffer(store, "held", AT, TICKS, slice_ticks, numbers)
+        self._held = TimeBuffer(store, "held", AT, TICKS, slice_ticks, shape.ties.then)
         self._todo: list[Chunk | None] = [None for _ in ports]  # rows about to be joined, by time
         self._registers = LowWaterMark(ports)
         self._heard: list[dict[tuple[str, ...], Punctuation]] = [{} for _ in ports]
@@ -297,17 +290,22 @@ class OrderedJoin(Kernel):
     # ---- order -----------------------------------------------------------------------------
 
     @property
-    def mark(self) -> int:
-        """No result still to be found is below this time."""
-        if not self._shape.paired:
-            return min(self._known_of(side) for side in self._shape.sides)
-        return min(self._registers.value, self.unjoined)
+    def frontier(self) -> Position:
+        """No result still to be found is before this position, and none at it that is held is
+        after one of them."""
+        ties = self._shape.ties
+        if not self._shape.paired:  # a row that is there may yet come out alone
+            known = self._shape.sides.items()
+            return min((self._known_of(side), ties.rank(port) - 1) for port, side in known)
+        promised = ((self._registers.of(port), ties.rank(port)) for port in range(self.ports))
+        return min(*promised, self.unjoined)
 
     @property
-    def unjoined(self) -> int:
-        """The least time of a row that is still to be joined; the end of time if there is none."""
-        times = (int(rows[AT].min()) for rows in self._todo if rows is not None)  # type: ignore[arg-type]
-        return min(times, default=END_OF_TIME)
+    def unjoined(self) -> Position:
+        """The first position of a row that is still to be joined; after all if there is none."""
+        todo = ((port, rows) for port, rows in enumerate(self._todo) if rows is not None)
+        first = ((int(rows[AT].min()), self._shape.ties.rank(port)) for port, rows in todo)  # type: ignore[arg-type]
+        return min(first, default=(END_OF_TIME, self.ports))
 
     def _known_of(self, columns: tuple[str, ...]) -> int:
         """What the join promised of the greatest of some columns."""
@@ -315,16 +313,20 @@ class OrderedJoin(Kernel):
         return END_OF_TIME if not self._open and not self.more else max(own, default=BEGINNING)
 
     def _release(self, results: list[Chunk]) -> list[Element]:
-        """Let go what is not above the mark, of what is held and of new results."""
-        mark = self.mark
-        leaving = [held] if (held := self._held.upto(mark)) is not None else []
+        """Let go what is not after the frontier, of what is held and of new results."""
+        frontier = mark, rank = self.frontier
+        staying = self._shape.ties.result > rank
+        leaving = [held] if (held := self._held.upto(mark, staying)) is not None else []
         for rows in results:
-            if int(rows[AT].max()) <= mark:  # type: ignore[arg-type]
+            if int(rows[AT].max()) < mark:  # type: ignore[arg-type]
                 leaving.append(rows)
                 continue
-            early = rows.filter(pl.col(AT) <= mark)
-            self._held.put(rows.filter(pl.col(AT) > mark) if early.height else rows)
-            leaving += [early] if early.height else []
+            after = self._shape.ties.after(frontier)
+            later = rows.filter(after)
+            if later.height:
+                self._held.put(later)
+            if later.height < rows.height:
+                leaving.append(rows.filter(~after) if later.height else rows)
         released: list[Element] = []
         if leaving:
             together = pl.concat(leaving) if len(leaving) > 1 else leaving[0]
@@ -351,8 +353,9 @@ class OrderedJoin(Kernel):
         return [promise]
 
     def finished(self, results: Chunk) -> Chunk:
-        """Results of several copies that left at one mark, in order."""
-        return results.sort(self._shape.output.ticks, maintain_order=True)
+        """Results of several copies that left at one frontier, in order."""
+        timed = results.with_columns(self._shape.output.ticks)
+        return timed.sort(AT, self._shape.ties.result, maintain_order=True).drop(AT)
 
     # ---- asking ----------------------------------------------------------------------------
 
@@ -360,9 +363,11 @@ class OrderedJoin(Kernel):
         """The least row or result that is held wants the marks to come up to it."""
         least = min(waiting.least for waiting in self._waiting)
         if self._shape.paired:
-            return self._wants(min(least, self._held.least))
+            least = min(least, self._held.least)
+            # What is held at a time all inputs have reached waits for later inputs to be past it.
+            return self._wants(least) or [each for each in self._wants(least + 1) if each.port]
         wants = [*self._wants(least), *self._through(self._join.asks())]
-        return [*wants, *(self._results_upto(self._held.least) if self._held else ())]
+        return [*wants, *(self._results_upto(self._held.least + 1) if self._held else ())]
 
     def _wants(self, mark: int) -> list[Ask]:
         """Every input that is behind a mark should come up to it."""
@@ -375,7 +380,7 @@ class OrderedJoin(Kernel):
         """What lets results up to a mark leave."""
         if self._shape.paired:
             return self._wants(mark)
-        bounds = [[(name, mark) for name in side] for side in self._shape.sides]
+        bounds = [[(name, mark) for name in side] for side in self._shape.sides.values()]
         return [ask for side in bounds for ask in self._through(self._join.jointly_needs(side))]
 
     def _through(self, asks: Sequence[Ask]) -> list[Ask]:

@@ -10,7 +10,7 @@ from lowwater.joins.multi_join import MultiJoin
 from lowwater.joins.multi_shape import MultiShape
 from lowwater.joins.oblivious.following_join import FollowingJoin
 from lowwater.joins.oblivious.oblivious_join import ObliviousJoin
-from lowwater.joins.ordered.ordered_join import number_of
+from lowwater.joins.ordered.ties import number_of
 from lowwater.plan import nodes
 from lowwater.plan.compiling.compiler import SLICES_PER_SPAN, Compiler, second
 from lowwater.plan.compiling.ordering import numbers_of, put_in_order

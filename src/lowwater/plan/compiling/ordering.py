@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import polars as pl
 
-from lowwater.joins.ordered.ordered_join import OrderedJoin, OrderedShape, Timed, number_of
+from lowwater.joins.ordered.ordered_join import OrderedJoin, OrderedShape, Timed
+from lowwater.joins.ordered.ties import Ties, number_of
 from lowwater.operators.kernel import Kernel
 from lowwater.plan.compiling.compiler import Compiler
 from lowwater.plan.nodes import AnyJoin
@@ -39,8 +40,8 @@ def put_in_order(
         tuple(Timed(node.side_stamps(port), node.side_lags(port), domain) for port in ports),
         Timed(node.stamps, node.out_lags, domain),
         tuple(node.schema),
-        node.shown,
-        tuple(node.out_stamps(port) for port in alone or ()),
+        Ties(len(ports), {port: node.out_stamps(port) for port in node.shown}, domain),
+        {port: node.out_stamps(port) for port in alone or ()},
         alone is None,
         node.kept_seconds,
     )

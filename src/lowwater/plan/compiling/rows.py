@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import polars as pl
 
+from lowwater.errors import QueryError
 from lowwater.operators.distinct import Distinct
-from lowwater.operators.rowwise import Apply, Derivation, Project, Select
+from lowwater.operators.rowwise import Derivation, Project, Select
 from lowwater.operators.sort import Merge
-from lowwater.operators.stamp import Stamp
+from lowwater.operators.stamp import Stamp, Told
 from lowwater.operators.union import Union
 from lowwater.plan import nodes
 from lowwater.plan.compiling.compiler import (
@@ -21,8 +22,9 @@ from lowwater.plan.compiling.compiler import (
     wish_of,
 )
 from lowwater.plan.physical import Build, Demands
-from lowwater.progress.contract import Ordered, Within
+from lowwater.progress.contract import Every, Heartbeat, OnDemand, Ordered, Timer, Within
 from lowwater.progress.describe import Demand
+from lowwater.progress.spec import StreamSpec
 from lowwater.stream.element import SEQUENCE
 
 
@@ -46,15 +48,41 @@ def compile_source(plan: Compiler, node: nodes.SourceNode, _: tuple[int, ...]) -
 
 def compile_stamp(plan: Compiler, node: nodes.StampNode, inputs: tuple[int, ...]) -> int:
     """Times for latent rows."""
-    column = node.column
+    column, how = node.column, _told(node)
     return plan.add(
         "stamp",
         column,
         node,
         inputs,
-        lambda store, now: Stamp(store, column, now),
+        lambda store, now: Stamp(store, column, now, how),
         lambda _: [{}],
         Stamp,
+    )
+
+
+def _told(node: nodes.StampNode) -> Told:
+    """When the time given to rows is promised: as the latent streams before it say."""
+    specs: list[StreamSpec] = []
+    waiting = list(node.inputs)
+    while waiting:
+        each = waiting.pop()
+        waiting += each.inputs
+        if isinstance(each, nodes.SourceNode) and each.spec.stamp == "latent":
+            specs.append(each.spec)
+    (punctuate, *others) = dict.fromkeys(spec.punctuate for spec in specs) or (None,)
+    if others:
+        names = ", ".join(repr(spec.name) for spec in specs)
+        raise QueryError(
+            f"the latent streams {names} are stamped together, so their time is promised together:"
+            " give all of them the same punctuate="
+        )
+    step = punctuate.step if isinstance(punctuate, Every) else None
+    domain = node.progress[node.column].domain
+    return Told(
+        1 if step is None else domain.ticks(step, "every(...)"),
+        isinstance(punctuate, Timer),
+        any(isinstance(spec.idle, OnDemand) for spec in specs),
+        any(isinstance(spec.idle, Heartbeat) for spec in specs),
     )
 
 
@@ -122,29 +150,13 @@ def compile_project(plan: Compiler, node: nodes.ProjectNode, inputs: tuple[int, 
     return index
 
 
-def compile_apply(plan: Compiler, node: nodes.ApplyNode, inputs: tuple[int, ...]) -> int:
-    """A user's function."""
-    name = getattr(node.function, "__name__", "function")
-    kept = frozenset(node.progress)
-    function, schema = node.function, dict(node.schema)
-    return plan.add(
-        "apply",
-        name,
-        node,
-        inputs,
-        lambda store, _: Apply(store, function, schema, kept),
-        lambda demands: [{a: d for a, d in demands.items() if a in kept}],
-        Apply,
-    )
-
-
 def compile_union(plan: Compiler, node: nodes.UnionNode, inputs: tuple[int, ...]) -> int:
     """Rows of several inputs; in the in-order shape merged by time."""
     ports = len(inputs)
     if not plan.in_order or node.time is None:
         index = plan.add(
             "union",
-            f"{ports} inputs",
+            f"{ports} inputs, {_goes_by(node)}",
             node,
             inputs,
             lambda store, _: Union(store, ports),
@@ -177,6 +189,13 @@ def compile_union(plan: Compiler, node: nodes.UnionNode, inputs: tuple[int, ...]
     )
     plan.ordered[index] = time
     return index
+
+
+def _goes_by(node: nodes.UnionNode) -> str:
+    """The time of a union, in words."""
+    if node.time is not None:
+        return f"time {node.time}"
+    return f"no time of all (promised by all: {', '.join(node.progress) or 'none'})"
 
 
 def compile_distinct(plan: Compiler, node: nodes.DistinctNode, inputs: tuple[int, ...]) -> int:

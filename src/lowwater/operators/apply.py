@@ -1,0 +1,176 @@
+"""A user's function over chunks, whose rows are held to what was promised of them.
+
+The function should leave progressing columns as they are. A row that it moves below a promise is
+late, like a row that comes below one: set aside, dropped or fatal, as its stream says.
+
+Where the order of rows is known and the function gives one row for each, a row that is moved back
+is judged by the rows before it, whatever chunk they were in. Otherwise by what was promised before
+its chunk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import polars as pl
+
+from lowwater.errors import BadInput
+from lowwater.operators.kernel import Ask, Kernel
+from lowwater.progress.channel import Ticks
+from lowwater.progress.late import LateAccount, LateRows
+from lowwater.progress.refusal import Refusals
+from lowwater.progress.spec import StreamSpec
+from lowwater.state.store import ChunkStore
+from lowwater.stream.element import (
+    BEGINNING,
+    END_OF_TIME,
+    GONE,
+    Chunk,
+    Element,
+    GroupPunctuation,
+    Punctuation,
+)
+
+
+@dataclass(frozen=True)
+class Held:
+    """What the rows of a function are held to."""
+
+    spec: StreamSpec
+    """The rows as a stream: its name and what is done with late rows are the source's."""
+    attributes: frozenset[str]
+    """The columns whose promises somebody goes by."""
+    slack: Mapping[str, int] = field(default_factory=dict)
+    """By how many ticks rows of the source may be behind, where that is all it promises."""
+    shown: tuple[str, ...] = ()
+    """The columns that go to the side output."""
+
+
+class Apply(Kernel):
+    """Runs a Python function over chunks; progressing columns must come back untouched."""
+
+    rule: ClassVar[str] = "promises pass through on the attributes the function keeps"
+
+    def __init__(
+        self,
+        store: ChunkStore,
+        function: Callable[[Chunk], Chunk],
+        schema: Mapping[str, pl.DataType],
+        kept: frozenset[str],
+        held: Held | None = None,
+    ):
+        super().__init__(store)
+        self._function = function
+        self._schema = dict(schema)
+        self._kept = kept
+        self._held = held
+        self._marks: dict[str, int] = {}
+        self._joint: dict[tuple[str, ...], tuple[int, ...]] = {}
+        self._newest: dict[str, int] = {}
+        if held is not None:
+            self._account = LateAccount(held.spec.name)
+            self._refusals = Refusals(held.spec, self._account)
+
+    def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
+        """Run the function and check what it gives back."""
+        result = self._function(chunk)
+        if not isinstance(result, pl.DataFrame):
+            raise BadInput(f"apply: the function gave {type(result).__name__}, not a polars frame")
+        if dict(result.schema) != self._schema:
+            raise BadInput(
+                f"apply: the function gave columns {dict(result.schema)},"
+                f" but {self._schema} were declared"
+            )
+        if self._held is not None:
+            result = self._on_time(self._held, chunk, result)
+        return [result] if result.height else []
+
+    def _on_time(self, held: Held, chunk: Chunk, result: Chunk) -> Chunk:
+        """The rows that keep every promise; the others are refused."""
+        keep = np.ones(result.height, dtype=bool)
+        for attribute in sorted(held.attributes):
+            times = self._ticks(held, result, attribute)
+            met = self._met(held, attribute, chunk, times)
+            broken = keep & (times < met)
+            if broken.any():
+                self._refusals.late(result, attribute, times, met, broken)
+                keep &= ~broken
+        for attributes, marks in self._joint.items():
+            first = self._ticks(held, result, attributes[0])
+            late = keep.copy()
+            for attribute, mark in zip(attributes, marks, strict=True):
+                late &= self._ticks(held, result, attribute) < mark
+            if late.any():
+                met = np.full(len(first), marks[0], dtype=np.int64)
+                self._refusals.late(result, attributes[0], first, met, late)
+                keep &= ~late
+        return result if keep.all() else result.filter(pl.Series(keep))
+
+    def _ticks(self, held: Held, rows: Chunk, attribute: str) -> Ticks:
+        ticks = held.spec.domains[attribute].ticks_of(rows[attribute])
+        found: Ticks = ticks.fill_null(END_OF_TIME).to_numpy()
+        return found
+
+    def _met(self, held: Held, attribute: str, chunk: Chunk, times: Ticks) -> Ticks:
+        """The mark that each row meets."""
+        met = np.full(len(times), self._marks.get(attribute, BEGINNING), dtype=np.int64)
+        if attribute not in held.slack or self.in_batches or not chunk.height:
+            return met
+        given = self._ticks(held, chunk, attribute)
+        newest = np.maximum.accumulate(
+            np.concatenate(([self._newest.get(attribute, BEGINNING)], given))
+        )
+        self._newest[attribute] = int(newest[-1])
+        if len(given) != len(times) or np.array_equal(np.sort(given), np.sort(times)):
+            return met
+        before = np.where(times < given, newest[:-1] - held.slack[attribute], BEGINNING)
+        return np.maximum(met, before)
+
+    def refused(self) -> tuple[str, Chunk | None, list[LateRows]] | None:
+        """The rows refused since the last call, and the account of them."""
+        if self._held is None or not self._account.rows:
+            return None
+        rows, lines = self._refusals.collected(), self._account.lines()
+        self._account = LateAccount(self._held.spec.name)
+        self._refusals = Refusals(self._held.spec, self._account)
+        if rows is not None:
+            whole = [name for name in self._schema if name not in self._held.shown]
+            rows = rows.drop(whole)
+        return self._held.spec.name, rows, lines
+
+    def on_punctuation(self, port: int, promise: Punctuation) -> Sequence[Element]:
+        """Keep promises on attributes that the function leaves alone."""
+        if not set(promise.attributes) <= self._kept:
+            return []
+        if self._held is not None and set(promise.attributes) <= self._held.attributes:
+            if promise.is_linear:
+                ((attribute, mark),) = promise.bounds
+                self._marks[attribute] = max(mark, self._marks.get(attribute, BEGINNING))
+            else:
+                self._joint[promise.attributes] = promise.values
+        return [promise]
+
+    def on_group_punctuation(self, port: int, promise: GroupPunctuation) -> Sequence[Element]:
+        """Pass on which keys are gone: an update key stays what it is."""
+        return [promise] if promise.attribute == GONE else []
+
+    def jointly_needs(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Ask]:
+        """The same of the input."""
+        return [Ask.jointly(0, bounds)]
+
+    def snapshot(self) -> dict[str, Any]:
+        """The promises, and the newest times."""
+        return super().snapshot() | {
+            "marks": dict(self._marks),
+            "joint": dict(self._joint),
+            "newest": dict(self._newest),
+        }
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on from a snapshot."""
+        super().restore(saved)
+        self._marks, self._joint = dict(saved["marks"]), dict(saved["joint"])
+        self._newest = dict(saved["newest"])

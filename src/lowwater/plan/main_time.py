@@ -1,0 +1,62 @@
+"""The time a query goes by where it names none, and why there may be none.
+
+A union goes by the time of its first stream, if every stream promises it. If one does not, no other
+attribute is taken in its place: windows by it would mean something else. Whoever wants one says so.
+"""
+
+from __future__ import annotations
+
+from lowwater.errors import QueryError
+from lowwater.plan.nodes import ApplyNode, FilterNode, Node, ProjectNode, SourceNode, UnionNode
+
+
+def main_time(node: Node, use: str, say: str, of: str = "") -> str:
+    """The main time of a node; an error that says why there is none, and what to ``say``.
+
+    ``say`` has a place for the name of another attribute; ``of``: whose time is needed.
+    """
+    if node.time is not None:
+        return node.time
+    usable = [name for name, each in node.progress.items() if not each.nullable]
+    named = f"name the attribute: {say.format(repr(usable[0]))}" if usable else ""
+    reason = undecided(node)
+    if reason is None:
+        raise QueryError(
+            f"{use} needs a progressing attribute{of}, and this stream has none"
+            + (f"; {named}" if named else "")
+        )
+    cure = f"Promise it there too, progress={{{reason[0]!r}: ..., ...}}"
+    other = f"; or {named}" if named else ""
+    raise QueryError(f"{use} needs a time, and {reason[1]}. {cure}{other}")
+
+
+def undecided(node: Node) -> tuple[str, str] | None:
+    """The time that not all inputs of a union promise, and a sentence on it; None if that is not
+    why a node has no main time."""
+    if node.time is not None:
+        return None
+    if isinstance(node, FilterNode | ProjectNode | ApplyNode):
+        return undecided(node.inputs[0])
+    if not isinstance(node, UnionNode):
+        return None
+    first, *others = node.inputs
+    if first.time is None:
+        return undecided(first)
+    for other in others:
+        attribute = other.progress.get(first.time)
+        if attribute is None or attribute.nullable:
+            there = ", ".join(other.progress) or "nothing"
+            why = f"which {_name(other)} does not promise (it promises {there})"
+        elif attribute.domain != first.progress[first.time].domain:
+            why = f"which {_name(other)} counts in another unit"
+        else:
+            continue
+        return first.time, f"the time of this union is {first.time} of {_name(first)}, {why}"
+    return None
+
+
+def _name(node: Node) -> str:
+    """The streams a node is made of."""
+    if isinstance(node, SourceNode):
+        return f"stream {node.spec.name!r}"
+    return " and ".join(dict.fromkeys(_name(each) for each in node.inputs))
