@@ -7,7 +7,7 @@ asked. It reads no clock: the engine tells ``now``.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,12 +18,13 @@ from lowwater.errors import OptionError
 from lowwater.progress import late
 from lowwater.progress.channel import Ticks
 from lowwater.progress.conform import conform
-from lowwater.progress.contract import Every, Ordered, Punctuated, Timer, Within
+from lowwater.progress.contract import Every, OnDemand, Ordered, Punctuated, Timer, Within
 from lowwater.progress.describe import Demand
 from lowwater.progress.group_tracker import GroupTracker
 from lowwater.progress.late import LateAccount
 from lowwater.progress.learned import Completeness, LearnedChannel, together
 from lowwater.progress.refusal import Mask, Refusals
+from lowwater.progress.requests import Requests
 from lowwater.progress.runs import Runs
 from lowwater.progress.silence import Silence
 from lowwater.progress.spec import StreamSpec
@@ -81,6 +82,11 @@ class Intake:
             for attribute in spec.contracts
             if spec.stamp != "latent" and spec.promises(attribute)
         }
+        self._requests = (
+            {attribute: Requests(tracker) for attribute, tracker in self._trackers.items()}
+            if self._grouped and isinstance(spec.idle, OnDemand)
+            else {}
+        )
         self._told: dict[str, int] = {}
 
     def _tracker(
@@ -150,6 +156,8 @@ class Intake:
             verdicts.append(
                 (attribute, times, tracker.observe(times, marks, order if told else timed, now))
             )
+            if requests := self._requests.get(attribute):
+                requests.moved(tracker.moved)
         if self.spec.late == "fail":  # by the first row that fails, whichever promise it breaks
             verdicts.sort(key=lambda each: _first(keep & (each[1] < each[2].met)))
         for attribute, times, judged in verdicts:
@@ -317,7 +325,7 @@ class Intake:
         self._told[attribute] = useful
         return [Punctuation.linear(attribute, useful)]
 
-    def _tell_groups(self, attribute: str, at_least: int = BEGINNING) -> Promises:
+    def _tell_groups(self, attribute: str, at_least: int | Sequence[int] = BEGINNING) -> Promises:
         """What is new of single groups; of all of them, where marks are told by the clock."""
         demand = self._demands.get(attribute)
         if demand is None or not self._grouped:
@@ -355,6 +363,36 @@ class Intake:
         """The clock time at which :meth:`enable` could reach ``awaited``; None if never."""
         tracker = self._trackers.get(attribute)
         return tracker.when(awaited, now) if tracker else None
+
+    # ---- requests of single groups ---------------------------------------------------------
+
+    def request(self, attribute: str, origin: Hashable, group: Hashable, mark: int | None) -> None:
+        """Take note of the mark that somebody awaits of one group; None: none any more."""
+        if attribute in self._requests:
+            self._requests[attribute].put(origin, group, mark)
+
+    def enable_groups(self, now: int) -> Promises:
+        """Enabling timestamps of the groups whose clocks have come to what is awaited of them."""
+        told: Promises = []
+        for attribute, requests in self._requests.items():
+            tracker = self._trackers[attribute]
+            due = requests.take(now)
+            if due:
+                tracker.stamp([group for group, _ in due], now)
+                requests.moved([group for group, _ in due])
+                told += self._tell(attribute, tracker.promised)
+                told += self._tell_groups(attribute, [mark for _, mark in due])
+        return told
+
+    def due_groups(self) -> int | None:
+        """The clock time at which :meth:`enable_groups` has something to tell; None if never."""
+        times = [requests.due() for requests in self._requests.values()]
+        return min((time for time in times if time is not None), default=None)
+
+    @property
+    def looked(self) -> int:
+        """How often a single group was looked at for what is awaited of it."""
+        return sum(requests.looked for requests in self._requests.values())
 
     # ---- saving ----------------------------------------------------------------------------
 

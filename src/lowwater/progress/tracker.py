@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from heapq import heappush, heapreplace, nsmallest
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -189,17 +190,24 @@ class Tracker:
     # ---- what is told ----------------------------------------------------------------------
 
     def told(
-        self, demand: Demand, whole: int, at_least: int = BEGINNING, every: bool = False
+        self,
+        demand: Demand,
+        whole: int,
+        at_least: int | Sequence[int] = BEGINNING,
+        every: bool = False,
     ) -> tuple[Chunk, int] | None:
         """New and useful marks of the groups that moved (or of all), and the least before.
 
-        ``whole`` is what was told of the whole stream; ``at_least`` is useful whatever the demand.
+        ``whole`` is what was told of the whole stream; ``at_least`` is useful whatever the demand:
+        of all groups, or of each that moved.
         """
         rows, least = [], END_OF_TIME
-        for name in self._channels if every else self._moved:
+        names = list(self._channels) if every else self._moved
+        points = repeat(at_least) if isinstance(at_least, int) else at_least
+        for name, point in zip(names, points, strict=False):
             mark = self._channels[name].mark
             useful = demand.roll(mark) if mark > BEGINNING else BEGINNING
-            useful = max(useful, at_least) if mark >= at_least else useful
+            useful = max(useful, point) if mark >= point else useful
             before = max(self._told.get(name, BEGINNING), whole)
             if useful > before:
                 self._told[name] = useful
@@ -224,6 +232,30 @@ class Tracker:
     def _stamp(self, name: Hashable, now: int) -> int:
         channel = self._channels[name]
         return self._silence.stamp(channel.newest, channel.settled, self._seen.get(name), now)
+
+    @property
+    def moved(self) -> Sequence[Hashable]:
+        """The channels of which something came last."""
+        return self._moved
+
+    def mark_of(self, name: Hashable) -> int:
+        """The mark of one channel."""
+        return self._channels[name].mark if name in self._channels else BEGINNING
+
+    def reached(self, name: Hashable, mark: int) -> int | None:
+        """The clock time at which one channel can be stamped with a mark; None if never."""
+        channel = self._channels.get(name)
+        if channel is None:
+            return None
+        return self._silence.reached(channel.newest, channel.settled, self._seen.get(name), mark)
+
+    def stamp(self, names: Sequence[Hashable], now: int) -> None:
+        """Stamp some channels by their silence."""
+        self._moved = list(names)
+        for name in names:
+            channel = self._channels[name]
+            channel.floor = max(channel.floor, self._stamp(name, now))
+        self._marks.advance_all({name: self._channels[name].mark for name in names})
 
     def enable(self, awaited: int, now: int) -> bool:
         """Stamp the channels if all can be past a mark by now; groups, those that can."""

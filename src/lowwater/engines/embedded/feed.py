@@ -139,6 +139,14 @@ class Feed:
             self._push(promises)
         return bool(promises)
 
+    def enable_groups(self, now: int) -> bool:
+        """Make enabling timestamps for the groups whose time has come."""
+        promises = self.intake.enable_groups(now)
+        if promises:
+            self.stamps += 1
+            self._push(promises)
+        return bool(promises)
+
     def _push(self, elements: Sequence[Element]) -> None:
         for element in elements:
             for arc in self.outputs:
