@@ -17,7 +17,7 @@ from lowwater.api import Stream
 from lowwater.engines.embedded.clock import VirtualClock
 from lowwater.engines.embedded.engine import EmbeddedEngine, Pace
 from lowwater.engines.spark import asking
-from lowwater.operators.waiting import Holding, Waits
+from lowwater.operators.waiting import Release, Waits
 from lowwater.plan.compile import compile_plan
 from lowwater.stream.element import MARK, GroupPunctuation, Punctuation
 from tests.support.local_spark import LocalSpark, Unordered
@@ -164,7 +164,7 @@ def test_the_least_awaited_mark_of_each_group(
     rows: list[Any], passes: list[Any], near: int, wide: int, step: int, data: Any
 ) -> None:
     offset = data.draw(st.integers(0, step - 1))
-    waits = Waits(Holding(0, pl.col("ts"), ("g",), "ts", near, near + wide, step, offset))
+    waits = Waits(Release(0, pl.col("ts"), ("g",), "ts", near, near + wide, step, offset))
     marks, whole = {"a": -100, "b": -100}, -100
     told: dict[Any, int | None] = {}
     steps = data.draw(

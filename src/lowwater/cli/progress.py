@@ -214,6 +214,7 @@ def summary(progress: PipelineProgress, how: str) -> list[str]:
         lines += [
             escape(f"  {_late(each, query, many)}") for each in query.streams if each.refused_rows
         ]
+        lines += [escape(f"  {text}") for each in query.streams for text in _channels(each)]
         lines += [escape(f"  {each}") for each in query.choices]
         lines += [escape(f"  {each.words}") for each in query.joins]
         lines += [escape(f"  {each.words}") for each in query.updates]
@@ -226,6 +227,19 @@ def _complete(stream: StreamProgress, query: QueryProgress, many: bool) -> str:
     assert stream.completeness is not None
     expected = percent(stream.completeness.expected)
     return f"{stream.name}{where}: complete {_share(stream.completeness)}, {expected} expected"
+
+
+def _channels(stream: StreamProgress) -> list[str]:
+    """Which channel holds a stream back, and how many are set aside."""
+    words = [f"{stream.name}: {stream.holding}"] if stream.holding else []
+    if stream.stale_channels:
+        many = (
+            "1 channel is"
+            if stream.stale_channels == 1
+            else f"{stream.stale_channels} channels are"
+        )
+        words.append(f"{stream.name}: {many} set aside (STALE AFTER)")
+    return words
 
 
 def _late(stream: StreamProgress, query: QueryProgress, many: bool) -> str:

@@ -57,17 +57,17 @@ class Awaiting:
         self._touched: set[int] = set()
         self._placed: dict[Hashable, dict[tuple[int, str], Hashable]] = {}
         for index, node in nodes.items():
-            holdings = node.kernel.holdings()
+            releases = node.kernel.releases()
             traced = [
-                holding
-                for holding in holdings
-                for port, names in [holding.promised]
+                release
+                for release in releases
+                for port, names in [release.promised]
                 if (sources := self._sources(node.inputs[port], names)) is not None
                 and not on_demand.isdisjoint(sources)
             ]
             if traced:
-                self._waits[index] = [Waits(holding) for holding in traced]
-            if traced and len(traced) == len(holdings) and len(node.inputs) == 1:
+                self._waits[index] = [Waits(release) for release in traced]
+            if traced and len(traced) == len(releases) and len(node.inputs) == 1:
                 self._covered.add(index)
 
     def _sources(self, index: int, names: tuple[str, ...]) -> list[int] | None:
@@ -102,7 +102,7 @@ class Awaiting:
         for waits in self._waits.get(index, ()):
             self._touched.add(index)
             if isinstance(element, pl.DataFrame):
-                if port == waits.holding.port:
+                if port == waits.release.port:
                     waits.hold(element)
             elif isinstance(element, End):
                 waits.end(port)
@@ -121,9 +121,9 @@ class Awaiting:
         self, index: int, number: int, waits: Waits, key: Any, mark: int | None
     ) -> Iterator[GroupRequest]:
         origin, wanted = (index, number, key), dict[tuple[int, str], tuple[Hashable, int]]()
-        port, names = waits.holding.promised
+        port, names = waits.release.promised
         if mark is not None:
-            ask = Ask(port, waits.holding.attribute, mark)
+            ask = Ask(port, waits.release.attribute, mark)
             for source, attribute, further, group in self._traced(index, ask, names, key):
                 held = wanted.get((source, attribute), (group, further))
                 wanted[source, attribute] = (group, max(further, held[1]))

@@ -37,7 +37,7 @@ from lowwater.joins.shape import IDS, JoinShape
 from lowwater.joins.telling import either, once
 from lowwater.operators.kernel import Ask, Kernel
 from lowwater.operators.passing import take_passed
-from lowwater.operators.waiting import Holding
+from lowwater.operators.waiting import Release
 from lowwater.state.group_table import GroupTable, Numbers
 from lowwater.state.slicing import Slicing, reslice, take_below
 from lowwater.state.store import ChunkStore, add, read, split, take
@@ -339,16 +339,16 @@ class BandJoin(Kernel):
 
     # ---- asking and saving -----------------------------------------------------------------
 
-    def holdings(self) -> Sequence[Holding]:
+    def releases(self) -> Sequence[Release]:
         """A row of an outer side is released by a mark past the last time that can meet it."""
         return self._released([side for side in (0, 1) if self._shape.keeps(side)])
 
-    def _released(self, sides: Sequence[int]) -> list[Holding]:
+    def _released(self, sides: Sequence[int]) -> list[Release]:
         shape, reach = self._shape, self._reach
         names = [tuple(self._by), tuple(self._outside(key) for key in self._by)]
         ticks = [shape.domain.to_ticks(pl.col(time)) for time in shape.times]
         return [
-            Holding(
+            Release(
                 side, ticks[side], names[side], shape.times[1 - side], 1, 1, awaits=1 - side,
                 names=names[1 - side], moved=partial(reach.latest, side),
             )

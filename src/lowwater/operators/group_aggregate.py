@@ -22,7 +22,7 @@ import polars as pl
 from lowwater.operators.aggregates import Aggregate, finish, in_key_order, merge
 from lowwater.operators.kernel import Ask, Reducing
 from lowwater.operators.partials import Partials
-from lowwater.operators.waiting import Holding
+from lowwater.operators.waiting import Release
 from lowwater.state.slicing import Slicing
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import (
@@ -204,10 +204,10 @@ class GroupAggregate(Reducing):
         bounds = [(n, value + 1) for n, value in zip(self._domains, earliest, strict=True)]
         return [Ask.jointly(0, bounds)]
 
-    def holdings(self) -> Sequence[Holding]:
+    def releases(self) -> Sequence[Release]:
         """A group is released by a mark just past any of its values."""
         return [
-            Holding(0, self._ticks(attribute), tuple(keys), attribute, 1, 1)
+            Release(0, self._ticks(attribute), tuple(keys), attribute, 1, 1)
             for attribute, keys in self._by.items()
         ]
 

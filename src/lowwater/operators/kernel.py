@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
-from lowwater.operators.waiting import Holding
+from lowwater.operators.waiting import Release
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import Chunk, Element, End, GroupPunctuation, Punctuation
 
@@ -128,7 +128,7 @@ class Kernel:
         """The progress that would let this kernel answer something it holds back."""
         return []
 
-    def holdings(self) -> Sequence[Holding]:
+    def releases(self) -> Sequence[Release]:
         """Which promises on single groups release the rows this kernel holds back; none where
         it goes by promises on the whole stream."""
         return ()

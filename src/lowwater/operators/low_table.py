@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from lowwater.operators.aggregates import Aggregate, lift, merge
 from lowwater.operators.flush import Flush, Slow
 from lowwater.operators.kernel import Ask, Kernel
-from lowwater.operators.waiting import Holding
+from lowwater.operators.waiting import Release
 from lowwater.operators.window_state import PANE
 from lowwater.state.store import ChunkStore, add, read, take
 from lowwater.stream.element import (
@@ -245,13 +245,13 @@ class LowTable(Kernel):
             return [Ask(0, self._time, least + window.pane + later)]
         return [Ask(0, self._time, window.starts_covering(least)[0] + window.range)]
 
-    def holdings(self) -> Sequence[Holding]:
+    def releases(self) -> Sequence[Release]:
         """A row is released by the end of any window it is in, whether it is still here or not."""
         window, step = self._window, self._window.slide
         if not self._by:
             return []
         ends = (1, window.range, step, window.range % step)
-        return [Holding(0, self._ticks, self._by, self._time, *ends)]
+        return [Release(0, self._ticks, self._by, self._time, *ends)]
 
     def needs(self, attribute: str, mark: int) -> Sequence[Ask]:
         """A promise on panes needs the mark as much further as partials may wait."""

@@ -24,7 +24,7 @@ import polars as pl
 from lowwater.operators.aggregates import Aggregate, finish, in_key_order, lift
 from lowwater.operators.kernel import Ask, Kernel
 from lowwater.operators.passing import take_passed
-from lowwater.operators.waiting import Holding
+from lowwater.operators.waiting import Release
 from lowwater.operators.window_aggregate import END
 from lowwater.operators.window_state import START
 from lowwater.state.group_table import GroupTable
@@ -227,12 +227,12 @@ class SessionAggregate(Kernel):
                 return [Ask(0, self._time, least + self._gap)]
         return []
 
-    def holdings(self) -> Sequence[Holding]:
+    def releases(self) -> Sequence[Release]:
         """A session is released by the mark a gap after its last row."""
         if not self._by:
             return []
         ticks = self._domain.to_ticks(pl.col(self._time))
-        return [Holding(0, ticks, self._by, self._time, self._gap, self._gap, chained=True)]
+        return [Release(0, ticks, self._by, self._time, self._gap, self._gap, chained=True)]
 
     def needs(self, attribute: str, mark: int) -> Sequence[Ask]:
         """A promise on either edge needs the input's mark there."""

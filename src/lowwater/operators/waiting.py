@@ -31,7 +31,7 @@ def _same(time: int) -> int:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Holding:
+class Release:
     """Which marks of an input release a row: those from ``near`` to ``far`` ticks after its time
     that are ``offset`` more than a multiple of ``step``.
     """
@@ -85,8 +85,8 @@ class Holding:
 class Waits:
     """What one operator holds of single groups, as the marks they await."""
 
-    def __init__(self, holding: Holding):
-        self.holding = holding
+    def __init__(self, release: Release):
+        self.release = release
         self._cells: dict[Hashable, list[Cell]] = {}
         self._marks: dict[Hashable, int] = {}
         self._least: dict[Hashable, int] = {}
@@ -106,7 +106,7 @@ class Waits:
     def hold(self, chunk: Chunk) -> None:
         """Take note of rows that are held."""
         touched: set[Hashable] = set()
-        for cell in self.holding.cells(chunk):
+        for cell in self.release.cells(chunk):
             self._add(cell[:-2], (cell[-2], cell[-1]))
             touched.add(cell[:-2])
         for key in touched:
@@ -117,8 +117,8 @@ class Waits:
         at = bisect_left(cells, cell)
         if at < len(cells) and cells[at] == cell:
             return
-        if self.holding.chained:
-            far = self.holding.far
+        if self.release.chained:
+            far = self.release.far
             if at < len(cells) and cells[at][0] - cell[0] < far:
                 return
             if at and cell[0] - cells[at - 1][0] < far:
@@ -128,13 +128,13 @@ class Waits:
 
     def hear(self, port: int, element: Element) -> None:
         """Take note of a promise."""
-        awaits, names = self.holding.promised
+        awaits, names = self.release.promised
         if port != awaits:
             return
         if isinstance(element, GroupPunctuation):
-            if element.attribute == self.holding.attribute and set(element.keys) == set(names):
+            if element.attribute == self.release.attribute and set(element.keys) == set(names):
                 self._hear_groups(element.marks.select(*names, MARK))
-        elif isinstance(element, Punctuation) and element.attributes == (self.holding.attribute,):
+        elif isinstance(element, Punctuation) and element.attributes == (self.release.attribute,):
             self._hear_all(element.values[0])
 
     def _hear_groups(self, marks: Chunk) -> None:
@@ -153,13 +153,13 @@ class Waits:
 
     def end(self, port: int) -> None:
         """An input has ended: nothing is awaited of it any more."""
-        if port == self.holding.promised[0]:
+        if port == self.release.promised[0]:
             self._changed |= self._least.keys()
             self._cells, self._marks, self._least, self._order = {}, {}, {}, []
 
     def _look(self, key: Hashable) -> None:
         """See what a group awaits now."""
-        step, offset = self.holding.step, self.holding.offset
+        step, offset = self.release.step, self.release.offset
         cells = self._cells[key]
         mark = max(self._marks.get(key, BEGINNING), self._whole)
         above = (mark - offset) // step + 1 if mark > BEGINNING else BEGINNING

@@ -21,7 +21,7 @@ from lowwater.operators.aggregates import Aggregate, finish, in_key_order, merge
 from lowwater.operators.flush import Flush, Immediate, Leaving, slots_of
 from lowwater.operators.keeping import Form
 from lowwater.operators.kernel import Ask, Reducing
-from lowwater.operators.waiting import Holding
+from lowwater.operators.waiting import Release
 from lowwater.operators.window_state import PANE, START, WindowState
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import (
@@ -220,13 +220,13 @@ class WindowAggregate(Reducing):
         start = self._state.earliest(self._open_from)
         return [] if start is None else [Ask(0, self._time, start + self._window.range)]
 
-    def holdings(self) -> Sequence[Holding]:
+    def releases(self) -> Sequence[Release]:
         """A row is released by the end of any window it is in."""
         window, step = self._window, self._window.slide
         if not self._by:
             return []
         ends = (1, window.range, step, window.range % step)
-        return [Holding(0, self._ticks, self._by, self._time, *ends)]
+        return [Release(0, self._ticks, self._by, self._time, *ends)]
 
     def needs(self, attribute: str, mark: int) -> Sequence[Ask]:
         """A promise on a window's edge needs the mark past all earlier windows."""
@@ -274,6 +274,6 @@ class HighAggregate(WindowAggregate):
         self.on_partials(chunk)
         return []
 
-    def holdings(self) -> Sequence[Holding]:
+    def releases(self) -> Sequence[Release]:
         """A partial is released by the end of any window its pane is in."""
-        return [replace(each, ticks=pl.col(PANE)) for each in super().holdings()]
+        return [replace(each, ticks=pl.col(PANE)) for each in super().releases()]

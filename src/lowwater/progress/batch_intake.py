@@ -125,6 +125,7 @@ class BatchIntake(Intake):
                 self._refusals.backward(attribute, verdict.backward, before)
             if verdict.strays:
                 self._refusals.strays(attribute, verdict.strays)
+            self._tell_stale(attribute, tracker)
             if verdict.leaps.any():
                 far = part.filter(pl.Series(verdict.leaps))
                 leaps[attribute] = far.select(*self.spec.key_columns, TIME)

@@ -28,6 +28,7 @@ from lowwater.progress.requests import Requests
 from lowwater.progress.runs import Runs
 from lowwater.progress.silence import Silence
 from lowwater.progress.spec import StreamSpec
+from lowwater.progress.stale import Moved, Stale
 from lowwater.progress.standing import Channels
 from lowwater.progress.tracker import Judgement, Tracker, channel_maker
 from lowwater.state.store import ChunkStore
@@ -40,6 +41,7 @@ from lowwater.stream.element import (
     GroupPunctuation,
     Punctuation,
 )
+from lowwater.stream.time_domain import TimeDomain
 
 Promises = list[Punctuation | GroupPunctuation]
 
@@ -105,7 +107,7 @@ class Intake:
         keys = [(key, spec.row_schema[key]) for key in spec.groups] if self._grouped else []
         if not keys or not isinstance(contract, Ordered | Within):
             make = channel_maker(contract, domain, spec.jump)
-            return Tracker(make, silence, channels, linear, keys)
+            return Tracker(make, silence, channels, linear, keys, self._stale(domain))
         rows = [name if isinstance(name, tuple) else (name,) for name in channels]
         return GroupTracker(
             domain.ticks(contract.bound, "within(...)") if isinstance(contract, Within) else 0,
@@ -116,6 +118,19 @@ class Intake:
             store,
             f"groups {attribute}",
         )
+
+    def _stale(self, domain: TimeDomain) -> Stale | None:
+        after = self.spec.stale_after
+        if after is None:
+            return None
+        return Stale(domain.ticks(after, "stale_after="), nanoseconds(after))
+
+    def _tell_stale(self, attribute: str, tracker: Tracker | GroupTracker) -> None:
+        """Say which channels were set aside by what has come, and which have caught up."""
+        if isinstance(tracker, Tracker) and tracker.set_aside:
+            rate = self.spec.domains[attribute].ticks_per_second
+            self._refusals.stale(attribute, tracker.set_aside, rate)
+            tracker.set_aside = Moved()
 
     # ---- rows ------------------------------------------------------------------------------
 
@@ -162,6 +177,7 @@ class Intake:
             verdicts.sort(key=lambda each: _first(keep & (each[1] < each[2].met)))
         for attribute, times, judged in verdicts:
             self._refuse(chunk, attribute, times, judged, keep)
+            self._tell_stale(attribute, self._trackers[attribute])
         return chunk if keep.all() else chunk.filter(pl.Series(keep))
 
     def _refuse(

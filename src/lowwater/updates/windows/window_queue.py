@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import polars as pl
 
 from lowwater.operators.kernel import Ask
-from lowwater.operators.waiting import Holding
+from lowwater.operators.waiting import Release
 from lowwater.operators.window_aggregate import END
 from lowwater.operators.window_state import START
 from lowwater.state.store import ChunkStore
@@ -115,14 +115,14 @@ class WindowQueue(Queueing):
 
     # ---- asking and telling ----------------------------------------------------------------
 
-    def holdings(self) -> Sequence[Holding]:
+    def releases(self) -> Sequence[Release]:
         """A row is released by the end of any window it is in."""
         window, step = self._window, self._window.slide
         if not self._apart:
             return []
         ticks = self._domain.to_ticks(pl.col(self._time))
         ends = (1, window.range, step, window.range % step)
-        return [Holding(0, ticks, self._apart, self._time, *ends)]
+        return [Release(0, ticks, self._apart, self._time, *ends)]
 
     def needs(self, attribute: str, mark: int) -> Sequence[Ask]:
         """A promise on a window's edge needs the mark past all earlier windows."""
