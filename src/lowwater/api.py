@@ -544,6 +544,7 @@ def stream(
     late: LatePolicy = "side",
     jump: Jump | None = jump("1 day"),  # noqa: B008
     punctuate: Generation | None = None,
+    stale_after: Duration | None = None,
     update_key: str | Sequence[str] | None = None,
     schedule: Schedule | None = None,
     weights: Mapping[Hashable, float | Duration] | None = None,
@@ -560,6 +561,10 @@ def stream(
     progress. The promise holds per ``channel``. ``unit`` is what an integer time column counts in.
     With ``stamp="internal"`` rows are stamped on entry, with ``stamp="latent"`` where an operator
     needs a time; ``time`` then names the column to make.
+
+    ``stale_after`` sets a channel aside that is further than that behind most of the others, or
+    that has sent nothing for so long while others have: it does not hold the stream back until it
+    has caught up, and its rows below the stream's mark are late.
 
     ``update_key`` turns it into an update stream: each row replaces the last one of its key, and
     when rows come faster than they can be worked on, only the newest of each key is.
@@ -601,6 +606,7 @@ def stream(
         late=late,
         jump=jump,
         punctuate=punctuate,
+        stale_after=stale_after,
         origin=_origin(),
     )
     found = Stream(node, time if stamp == "latent" else None)

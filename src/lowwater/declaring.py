@@ -13,6 +13,7 @@ from lowwater.progress.spec import LatePolicy, Stamp, StreamSpec
 from lowwater.sources.frame import Frame, is_dataframe
 from lowwater.sources.replay import replay
 from lowwater.sources.source import Source
+from lowwater.stream.duration import Duration
 
 _names = count(1)
 
@@ -32,6 +33,7 @@ def declared(
     late: LatePolicy,
     jump: Jump | None,
     punctuate: Generation | None,
+    stale_after: Duration | None,
     origin: str,
 ) -> SourceNode:
     """The node of a declared stream; the options are those of ``lw.stream``."""
@@ -53,6 +55,7 @@ def declared(
         late=late,
         jump=jump,
         punctuate=punctuate,
+        stale_after=stale_after,
     )
     return SourceNode.of(spec, source, origin)
 

@@ -224,6 +224,7 @@ def summary(progress: PipelineProgress, how: str) -> list[str]:
             for each in query.streams
             if each.refused_rows
         ]
+        lines += [escape_line(f"  {text}") for each in query.streams for text in _channels(each)]
         lines += [escape_line(f"  {each}") for each in query.choices]
         lines += [escape_line(f"  {each.words}") for each in query.joins]
         lines += [escape_line(f"  {each.words}") for each in query.updates]
@@ -238,6 +239,19 @@ def _complete(stream: StreamProgress, query: QueryProgress, many: bool) -> str:
     short = stream.completeness.shortfall
     why = "" if short is None else f"; {short}"
     return f"{stream.name}{where}: complete {_share(stream.completeness)}, {expected} expected{why}"
+
+
+def _channels(stream: StreamProgress) -> list[str]:
+    """Which channel holds a stream back, and how many are set aside."""
+    words = [f"{stream.name}: {stream.holding}"] if stream.holding else []
+    if stream.stale_channels:
+        many = (
+            "1 channel is"
+            if stream.stale_channels == 1
+            else f"{stream.stale_channels} channels are"
+        )
+        words.append(f"{stream.name}: {many} set aside (STALE AFTER)")
+    return words
 
 
 def _late(stream: StreamProgress, query: QueryProgress, many: bool) -> str:

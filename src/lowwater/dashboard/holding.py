@@ -127,7 +127,8 @@ def _progress(looked: Looked) -> list[Said]:
 
 def _stalled(looked: Looked, stream: StreamMetrics) -> bool:
     """Whether a channel that has fallen silent holds everything back, and nothing will free it."""
-    silent = stream.channels[0].silent_seconds if len(stream.channels) > 1 else None
+    holding = [each for each in stream.channels if not each.stale]
+    silent = holding[0].silent_seconds if len(holding) > 1 else None
     return silent is not None and silent > SILENT and not looked.watched.specs[stream.name].idle
 
 
@@ -150,9 +151,10 @@ def _ahead_of(looked: Looked, behind: str) -> str:
 
 def _channel(looked: Looked, stream: StreamMetrics) -> str:
     """Which channel of the stream it is."""
-    if len(stream.channels) < 2:
+    holding = [each for each in stream.channels if not each.stale]
+    if len(holding) < 2:
         return ""
-    slowest, following = stream.channels[0], stream.channels[1]
+    slowest, following = holding[0], holding[1]
     text = f" Of its {stream.channel_count:,} channels, {name_of(slowest.channel)} holds it back"
     mine, other = looked.at(stream.name, slowest.mark), looked.at(stream.name, following.mark)
     if mine is None:
@@ -166,9 +168,16 @@ def _channel(looked: Looked, stream: StreamMetrics) -> str:
 
 def _hint(looked: Looked, stream: StreamMetrics) -> str:
     """What would help where nothing tells that time passes."""
-    if looked.watched.specs[stream.name].idle is not None:
-        return ""
-    return " If it is silent, idle=lw.on_demand() (IDLE ON DEMAND) would let the others go on."
+    spec = looked.watched.specs[stream.name]
+    text = ""
+    if spec.idle is None:
+        text += " If it is silent, idle=lw.on_demand() (IDLE ON DEMAND) would let the others go on."
+    if len(stream.channels) > 1 and spec.channel and spec.stale_after is None:
+        text += (
+            " If its clock is far behind, stale_after='1 hour' (STALE AFTER 1 HOUR) would set it"
+            " aside."
+        )
+    return text
 
 
 def _late(looked: Looked) -> list[Said]:

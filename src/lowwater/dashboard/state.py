@@ -203,6 +203,7 @@ def _stream(looked: Looked, stream: StreamMetrics) -> Plain:
                 "late_rows": late.get(name_of(each.channel), (0, 0.0))[0],
                 "longest_late": _number(late.get(name_of(each.channel), (0, 0.0))[1]),
                 "silent": _number(each.silent_seconds),
+                "stale": each.stale,
             }
             for each in stream.channels
         ],

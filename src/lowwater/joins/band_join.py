@@ -26,6 +26,7 @@ group by group. What holds for a group on a side is the greater of the side's ma
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -36,6 +37,7 @@ from lowwater.joins.shape import IDS, JoinShape
 from lowwater.joins.telling import either, once
 from lowwater.operators.kernel import Ask, Kernel
 from lowwater.operators.passing import take_passed
+from lowwater.operators.waiting import Release
 from lowwater.state.group_table import GroupTable, Numbers
 from lowwater.state.slicing import Slicing, reslice, take_below
 from lowwater.state.store import ChunkStore, add, read, split, take
@@ -336,6 +338,28 @@ class BandJoin(Kernel):
         return once(bounds, self._told, self._awaited)
 
     # ---- asking and saving -----------------------------------------------------------------
+
+    def releases(self) -> Sequence[Release]:
+        """A row of an outer side is released by a mark past the last time that can meet it."""
+        return self._released([side for side in (0, 1) if self._shape.keeps(side)])
+
+    def _released(self, sides: Sequence[int]) -> list[Release]:
+        shape, reach = self._shape, self._reach
+        names = [tuple(self._by), tuple(self._outside(key) for key in self._by)]
+        ticks = [shape.domain.to_ticks(pl.col(time)) for time in shape.times]
+        return [
+            Release(
+                side, ticks[side], names[side], shape.times[1 - side], 1, 1, awaits=1 - side,
+                names=names[1 - side], moved=partial(reach.latest, side),
+            )
+            for side in sides if self._by
+        ]  # fmt: skip
+
+    def keys_before(self, port: int, names: tuple[str, ...]) -> tuple[str, ...] | None:
+        """The left columns, and those of the right that must equal them."""
+        if not set(names) <= set(self._by):
+            return None
+        return names if port == 0 else tuple(map(self._outside, names))
 
     def asks(self) -> Sequence[Ask]:
         """An outer join wants to know when its earliest row has missed its partners."""

@@ -17,6 +17,7 @@ import polars as pl
 
 from lowwater.joins.band_join import ROWS, BandJoin
 from lowwater.operators.kernel import Ask
+from lowwater.operators.waiting import Release
 from lowwater.state.store import read, take
 from lowwater.stream.element import Chunk, Element
 
@@ -81,6 +82,10 @@ class HalfJoin(BandJoin):
 
     def _dropped(self, side: int, rows: Chunk | None, met: Chunk | None) -> list[Element]:
         return self._missed(rows) if rows is not None and side == LEFT else []
+
+    def releases(self) -> Sequence[Release]:
+        """A row of an anti join is released by a mark past the last time that can meet it."""
+        return self._released([LEFT] if self._shape.how == "anti" else [])
 
     def asks(self) -> Sequence[Ask]:
         """An anti join wants to know when its earliest row has missed its partners."""

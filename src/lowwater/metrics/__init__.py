@@ -11,6 +11,7 @@ from lowwater.metrics.values import (
     StreamMetrics,
     channel_metrics,
     completeness_metrics,
+    holding_channel,
     together,
 )
 
@@ -25,5 +26,6 @@ __all__ = [
     "StreamMetrics",
     "channel_metrics",
     "completeness_metrics",
+    "holding_channel",
     "together",
 ]

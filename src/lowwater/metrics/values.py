@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -12,7 +12,8 @@ from lowwater.metrics.histogram import Histogram
 from lowwater.progress.late import LateRows
 from lowwater.progress.learned import Completeness
 from lowwater.progress.shortfall import WORDS
-from lowwater.stream.duration import SECOND
+from lowwater.stream.duration import SECOND, Duration, spell
+from lowwater.stream.element import BEGINNING, END_OF_TIME
 from lowwater.stream.time_domain import TimeDomain
 from lowwater.updates.staleness import Staleness
 
@@ -83,6 +84,8 @@ class ChannelMetrics:
     """Its own promise; None before the first."""
     silent_seconds: float | None
     """How long it has sent nothing, by the engine's clock; None where that is not known."""
+    stale: bool = False
+    """Whether it is set aside (``stale_after=``), so that it does not hold the stream back."""
 
 
 CHANNELS = 500
@@ -114,6 +117,10 @@ class StreamMetrics:
     waiting_rows: int = 0
     """Rows that came and were not read yet: pushed, or lines of a socket."""
     waiting_bytes: int = 0
+    stale_channels: int = 0
+    """How many channels are set aside."""
+    holding: str = ""
+    """Which channel holds the stream back, by how much, and what to write; nothing if none does."""
 
 
 @dataclass(frozen=True)
@@ -202,7 +209,10 @@ def together(parts: Sequence[Mapping[str, str | int | float]]) -> dict[str, str 
 
 
 def channel_metrics(
-    behind: Iterable[tuple[Hashable, int, int | None]], domain: TimeDomain, now: int | None
+    behind: Iterable[tuple[Hashable, int, int | None]],
+    domain: TimeDomain,
+    now: int | None,
+    stale: Container[Hashable] = (),
 ) -> tuple[ChannelMetrics, ...]:
     """Channels as told by a tracker; ``now`` is the clock they were last heard by."""
     return tuple(
@@ -210,6 +220,7 @@ def channel_metrics(
             channel,
             domain.show(mark),
             None if seen is None or now is None else max(0, now - seen) / SECOND,
+            channel in stale,
         )
         for channel, mark, seen in behind
     )
@@ -233,4 +244,31 @@ def completeness_metrics(
             None if each.since is None else domains[attribute].show(each.since),
         )
         for attribute, channel, each in found
+    )
+
+
+def holding_channel(
+    behind: Iterable[tuple[Hashable, int, int | None]],
+    ahead: int,
+    stale: Container[Hashable],
+    domain: TimeDomain,
+    after: Duration | None,
+) -> str:
+    """Which channel holds a stream back, by how much, and what to write; nothing if none does."""
+    holding = next(((name, mark) for name, mark, _ in behind if name not in stale), None)
+    if holding is None or not BEGINNING < ahead < END_OF_TIME or holding[1] >= ahead:
+        return ""
+    name, mark = holding
+    if mark == BEGINNING:
+        text = f"channel {name!r} holds the stream back: it has promised nothing yet"
+    else:
+        length = spell((ahead - mark) * SECOND // domain.ticks_per_second)
+        text = (
+            f"channel {name!r} holds the stream back: it is {length} behind the one furthest ahead"
+        )
+    if after is not None:
+        return f"{text}; channels are set aside by stale_after={after!r}"
+    return (
+        f"{text}; stale_after='1 hour' (STALE AFTER 1 HOUR in a pipeline) sets aside a channel that"
+        " is further behind than that"
     )

@@ -22,6 +22,7 @@ import polars as pl
 from lowwater.operators.aggregates import Aggregate, finish, in_key_order, merge
 from lowwater.operators.kernel import Ask, Reducing
 from lowwater.operators.partials import Partials
+from lowwater.operators.waiting import Release
 from lowwater.state.slicing import Slicing
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import (
@@ -47,10 +48,12 @@ class GroupAggregate(Reducing):
         progressing: Mapping[str, TimeDomain],
         aggregates: Sequence[Aggregate],
         slice_ticks: int,
+        by: Mapping[str, Sequence[str]] | None = None,
     ):
         super().__init__(store)
         self._groups, self._aggregates = list(groups), list(aggregates)
         self._domains = dict(progressing)
+        self._by = dict(by or {})  # attributes promised of single groups, and what names these
         self._first = next(iter(self._domains))
         self._slicing = Slicing(slice_ticks)
         self._partials = Partials(store, pl.col(self._first), self._groups, self._aggregates)
@@ -200,6 +203,13 @@ class GroupAggregate(Reducing):
         earliest = values.sort(list(self._domains)).row(0)
         bounds = [(n, value + 1) for n, value in zip(self._domains, earliest, strict=True)]
         return [Ask.jointly(0, bounds)]
+
+    def releases(self) -> Sequence[Release]:
+        """A group is released by a mark just past any of its values."""
+        return [
+            Release(0, self._ticks(attribute), tuple(keys), attribute, 1, 1)
+            for attribute, keys in self._by.items()
+        ]
 
     def jointly_needs(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Ask]:
         """The same of the input."""

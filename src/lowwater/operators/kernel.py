@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
+from lowwater.operators.waiting import Release
 from lowwater.progress.late import LateRows
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import Chunk, Element, End, GroupPunctuation, Punctuation
@@ -127,6 +128,15 @@ class Kernel:
     def asks(self) -> Sequence[Ask]:
         """The progress that would let this kernel answer something it holds back."""
         return []
+
+    def releases(self) -> Sequence[Release]:
+        """Which promises on single groups release the rows this kernel holds back; none where
+        it goes by promises on the whole stream."""
+        return ()
+
+    def keys_before(self, port: int, names: tuple[str, ...]) -> tuple[str, ...] | None:
+        """The columns of an input that name the groups that columns of the output name."""
+        return names
 
     def needs(self, attribute: str, mark: int) -> Sequence[Ask]:
         """The input progress without which the output cannot promise ``attribute >= mark``."""

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from lowwater.operators.aggregates import Aggregate, lift, merge
 from lowwater.operators.flush import Flush, Slow
 from lowwater.operators.kernel import Ask, Kernel
+from lowwater.operators.waiting import Release
 from lowwater.operators.window_state import PANE
 from lowwater.state.store import ChunkStore, add, read, take
 from lowwater.stream.element import (
@@ -65,9 +66,11 @@ class LowTable(Kernel):
         size: int,
         flush: Flush,
         in_order: bool = False,
+        by: Sequence[str] = (),
     ):
         super().__init__(store)
         self._time, self._window, self._size = time, window, size
+        self._by = tuple(by)  # what names the groups that are promised each by itself
         self._ticks = domain.to_ticks(pl.col(time))
         self._groups, self._aggregates = list(groups), list(aggregates)
         pane = (self._ticks // window.pane * window.pane).alias(PANE)
@@ -241,6 +244,14 @@ class LowTable(Kernel):
             later = self._flush.within_windows * window.slide
             return [Ask(0, self._time, least + window.pane + later)]
         return [Ask(0, self._time, window.starts_covering(least)[0] + window.range)]
+
+    def releases(self) -> Sequence[Release]:
+        """A row is released by the end of any window it is in, whether it is still here or not."""
+        window, step = self._window, self._window.slide
+        if not self._by:
+            return []
+        ends = (1, window.range, step, window.range % step)
+        return [Release(0, self._ticks, self._by, self._time, *ends)]
 
     def needs(self, attribute: str, mark: int) -> Sequence[Ask]:
         """A promise on panes needs the mark as much further as partials may wait."""

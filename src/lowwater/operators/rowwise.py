@@ -189,6 +189,11 @@ class Project(Kernel):
         self._joint[promise.attributes] = promise.values
         return [promise]
 
+    def keys_before(self, port: int, names: tuple[str, ...]) -> tuple[str, ...] | None:
+        """The columns that were copied under these names."""
+        before = {out: name for name, out in self._copied.items()}
+        return tuple(before[name] for name in names) if set(names) <= set(before) else None
+
     def needs(self, attribute: str, mark: int) -> Sequence[Ask]:
         """Ask for the sources of a derived column."""
         derivation = self._derived.get(attribute)

@@ -24,6 +24,7 @@ import polars as pl
 from lowwater.operators.aggregates import Aggregate, finish, in_key_order, lift
 from lowwater.operators.kernel import Ask, Kernel
 from lowwater.operators.passing import take_passed
+from lowwater.operators.waiting import Release
 from lowwater.operators.window_aggregate import END
 from lowwater.operators.window_state import START
 from lowwater.state.group_table import GroupTable
@@ -60,9 +61,11 @@ class SessionAggregate(Kernel):
         gap: int,
         groups: Sequence[str],
         aggregates: Sequence[Aggregate],
+        by: Sequence[str] = (),
     ):
         super().__init__(store)
         self._time, self._domain, self._gap = time, domain, gap
+        self._by = tuple(by)  # what names the groups that are promised each by itself
         self._groups, self._aggregates = list(groups), list(aggregates)
         self._slicing = Slicing(gap)
         self._mark = BEGINNING
@@ -223,6 +226,13 @@ class SessionAggregate(Kernel):
                 least = int(held[LAST].min())  # type: ignore[arg-type]
                 return [Ask(0, self._time, least + self._gap)]
         return []
+
+    def releases(self) -> Sequence[Release]:
+        """A session is released by the mark a gap after its last row."""
+        if not self._by:
+            return []
+        ticks = self._domain.to_ticks(pl.col(self._time))
+        return [Release(0, ticks, self._by, self._time, self._gap, self._gap, chained=True)]
 
     def needs(self, attribute: str, mark: int) -> Sequence[Ask]:
         """A promise on either edge needs the input's mark there."""

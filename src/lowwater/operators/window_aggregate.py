@@ -12,6 +12,7 @@ dropped; windows with no row are never answered.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import polars as pl
@@ -20,7 +21,8 @@ from lowwater.operators.aggregates import Aggregate, finish, in_key_order, merge
 from lowwater.operators.flush import Flush, Immediate, Leaving, slots_of
 from lowwater.operators.keeping import Form
 from lowwater.operators.kernel import Ask, Reducing
-from lowwater.operators.window_state import START, WindowState
+from lowwater.operators.waiting import Release
+from lowwater.operators.window_state import PANE, START, WindowState
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import (
     BEGINNING,
@@ -55,11 +57,13 @@ class WindowAggregate(Reducing):
         aggregates: Sequence[Aggregate],
         flush: Flush = IMMEDIATE,
         keep: Form | None = None,
+        by: Sequence[str] = (),
     ):
         super().__init__(store)
         self._time, self._domain, self._window = time, domain, window
+        self._by = tuple(by)  # what names the groups that are promised each by itself
         self._groups, self._aggregates = list(groups), list(aggregates)
-        ticks = domain.to_ticks(pl.col(time))
+        self._ticks = ticks = domain.to_ticks(pl.col(time))
         self._state = WindowState(store, ticks, window, self._groups, self._aggregates, keep)
         self._flush = flush
         gradual = self._groups and not isinstance(flush, Immediate)
@@ -216,6 +220,14 @@ class WindowAggregate(Reducing):
         start = self._state.earliest(self._open_from)
         return [] if start is None else [Ask(0, self._time, start + self._window.range)]
 
+    def releases(self) -> Sequence[Release]:
+        """A row is released by the end of any window it is in."""
+        window, step = self._window, self._window.slide
+        if not self._by:
+            return []
+        ends = (1, window.range, step, window.range % step)
+        return [Release(0, self._ticks, self._by, self._time, *ends)]
+
     def needs(self, attribute: str, mark: int) -> Sequence[Ask]:
         """A promise on a window's edge needs the mark past all earlier windows."""
         if attribute not in (START, END):
@@ -261,3 +273,7 @@ class HighAggregate(WindowAggregate):
         """Take partials in."""
         self.on_partials(chunk)
         return []
+
+    def releases(self) -> Sequence[Release]:
+        """A partial is released by the end of any window its pane is in."""
+        return [replace(each, ticks=pl.col(PANE)) for each in super().releases()]

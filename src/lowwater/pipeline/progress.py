@@ -34,6 +34,10 @@ class StreamProgress:
     """Of a stream whose promise is learned."""
     at: float | None = None
     """The mark in seconds."""
+    holding: str = ""
+    """Which channel holds it back, and what to write."""
+    stale_channels: int = 0
+    """How many channels are set aside."""
 
 
 @dataclass(frozen=True)
@@ -174,6 +178,8 @@ def _stream(metrics: StreamMetrics, spec: StreamSpec, late_to: str | None) -> St
         late_to,
         next((each for each in metrics.completeness if each.attribute == spec.time), None),
         seconds(mark, spec.domains[spec.time]),
+        metrics.holding,
+        metrics.stale_channels,
     )
 
 

@@ -50,6 +50,9 @@ def make_stream(declared: Declared, engine: str, session: Callable[[], Any]) -> 
         channel=declared.channel[0] if declared.channel else None,
         groups=declared.groups,
         idle=_idle(declared),
+        stale_after=(
+            None if declared.stale_after is None else _length(declared.stale_after, "STALE AFTER")
+        ),
     )
     if declared.updates is None:
         return found

@@ -128,6 +128,7 @@ class BatchIntake(Intake):
                 self._refusals.strays(attribute, verdict.strays)
             if verdict.short is not None:
                 self._refusals.short(attribute, verdict.short)
+            self._tell_stale(attribute, tracker)
             if verdict.leaps.any():
                 far = part.filter(pl.Series(verdict.leaps))
                 leaps[attribute] = far.select(*self.spec.key_columns, TIME)

@@ -48,6 +48,10 @@ class Channel(Protocol):
         """No honest row still to come is below this."""
 
     @property
+    def own(self) -> int:
+        """The mark that follows from its rows alone."""
+
+    @property
     def newest(self) -> int:
         """The newest time believed."""
 
@@ -83,7 +87,12 @@ class MeasuredChannel:
     @property
     def mark(self) -> int:
         """No honest row still to come is below this."""
-        return max(self.floor, self._top - self._slack if self._top > BEGINNING else BEGINNING)
+        return max(self.floor, self.own)
+
+    @property
+    def own(self) -> int:
+        """The mark that follows from its rows alone."""
+        return self._top - self._slack if self._top > BEGINNING else BEGINNING
 
     @property
     def newest(self) -> int:
@@ -188,6 +197,11 @@ class ProducerChannel:
     def mark(self) -> int:
         """No honest row still to come is below this."""
         return max(self.floor, self._mark)
+
+    @property
+    def own(self) -> int:
+        """The greatest mark the producer has sent."""
+        return self._mark
 
     @property
     def newest(self) -> int:

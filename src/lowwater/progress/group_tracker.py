@@ -13,7 +13,7 @@ Invariant: every group has the mark and the verdicts a :class:`MeasuredChannel` 
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from heapq import heapify, heappush, heapreplace
 from typing import Any
 
@@ -243,18 +243,23 @@ class GroupTracker:
     # ---- what is told ----------------------------------------------------------------------
 
     def told(
-        self, demand: Demand, whole: int, at_least: int = BEGINNING, every: bool = False
+        self,
+        demand: Demand,
+        whole: int,
+        at_least: int | Sequence[int] = BEGINNING,
+        every: bool = False,
     ) -> tuple[Chunk, int] | None:
         """New and useful marks of the groups that moved (or of all), and the least before.
 
-        ``whole`` is what was told of the whole stream; ``at_least`` is useful whatever the demand.
+        ``whole`` is what was told of the whole stream; ``at_least`` is useful whatever the demand:
+        of all groups, or of each that moved.
         """
         if every:
             self._table.load()
         places = np.arange(len(self._table)) if every else self._moved
         marks = self._table.get(HELD, places)
-        useful = demand.roll_all(marks)
-        useful = np.where(marks >= at_least, np.maximum(useful, at_least), useful)
+        useful, points = demand.roll_all(marks), np.asarray(at_least, np.int64)
+        useful = np.where(marks >= points, np.maximum(useful, points), useful)
         before = np.maximum(self._table.get(TOLD, places), whole)
         moved = useful > before
         if not moved.any():
@@ -278,6 +283,41 @@ class GroupTracker:
         top, suspect = self._table.column(TOP), self._table.column(SUSPECT)
         newest = np.where(top > BEGINNING, top, suspect)
         return self._silence.stamps(newest, newest - self._slack, self._table.column(SEEN), now)
+
+    @property
+    def moved(self) -> Sequence[Hashable]:
+        """The groups of which something came last."""
+        return [self._table.name(place) for place in self._moved.tolist()]
+
+    def mark_of(self, name: Hashable) -> int:
+        """The mark of one group."""
+        place = self._table.place(name)
+        return BEGINNING if place is None else int(self._table.column(HELD)[place])
+
+    def reached(self, name: Hashable, mark: int) -> int | None:
+        """The clock time at which one group can be stamped with a mark; None if never."""
+        place = self._table.place(name)
+        if place is None:
+            return None
+        newest, seen = self._newest(place), int(self._table.column(SEEN)[place])
+        spoken = None if seen == BEGINNING else seen
+        return self._silence.reached(newest, newest - self._slack, spoken, mark)
+
+    def _newest(self, place: int) -> int:
+        top = int(self._table.column(TOP)[place])
+        return top if top > BEGINNING else int(self._table.column(SUSPECT)[place])
+
+    def stamp(self, names: Sequence[Hashable], now: int) -> None:
+        """Stamp some groups by their silence."""
+        stamps, places = [], []
+        for name in names:
+            place = self._table.place(name)
+            assert place is not None
+            newest, seen = self._newest(place), int(self._table.column(SEEN)[place])
+            stamps.append(self._silence.stamp(newest, newest - self._slack, seen, now))
+            places.append(place)
+        at = np.array(places, np.int64)
+        self._raise(at, np.maximum(np.array(stamps, np.int64), self._table.get(HELD, at)))
 
     def enable(self, awaited: int, now: int) -> bool:
         """Stamp the groups that are behind a mark and may be past it by now."""

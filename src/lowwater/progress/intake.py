@@ -7,7 +7,7 @@ asked. It reads no clock: the engine tells ``now``.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,15 +18,17 @@ from lowwater.errors import OptionError
 from lowwater.progress import late
 from lowwater.progress.channel import Ticks
 from lowwater.progress.conform import conform
-from lowwater.progress.contract import Every, Ordered, Punctuated, Timer, Within
+from lowwater.progress.contract import Every, OnDemand, Ordered, Punctuated, Timer, Within
 from lowwater.progress.describe import Demand
 from lowwater.progress.group_tracker import GroupTracker
 from lowwater.progress.late import LateAccount
 from lowwater.progress.learned import Completeness, LearnedChannel, together
 from lowwater.progress.refusal import Mask, Refusals
+from lowwater.progress.requests import Requests
 from lowwater.progress.runs import Runs
 from lowwater.progress.silence import Silence
 from lowwater.progress.spec import StreamSpec
+from lowwater.progress.stale import Moved, Stale
 from lowwater.progress.standing import Channels
 from lowwater.progress.tracker import Judgement, Tracker, channel_maker
 from lowwater.state.store import ChunkStore
@@ -39,6 +41,7 @@ from lowwater.stream.element import (
     GroupPunctuation,
     Punctuation,
 )
+from lowwater.stream.time_domain import TimeDomain
 
 Promises = list[Punctuation | GroupPunctuation]
 
@@ -81,6 +84,11 @@ class Intake:
             for attribute in spec.contracts
             if spec.stamp != "latent" and spec.promises(attribute)
         }
+        self._requests = (
+            {attribute: Requests(tracker) for attribute, tracker in self._trackers.items()}
+            if self._grouped and isinstance(spec.idle, OnDemand)
+            else {}
+        )
         self._told: dict[str, int] = {}
 
     def _tracker(
@@ -99,7 +107,7 @@ class Intake:
         keys = [(key, spec.row_schema[key]) for key in spec.groups] if self._grouped else []
         if not keys or not isinstance(contract, Ordered | Within):
             make = channel_maker(contract, domain, spec.jump)
-            return Tracker(make, silence, channels, linear, keys)
+            return Tracker(make, silence, channels, linear, keys, self._stale(domain))
         rows = [name if isinstance(name, tuple) else (name,) for name in channels]
         return GroupTracker(
             domain.ticks(contract.bound, "within(...)") if isinstance(contract, Within) else 0,
@@ -110,6 +118,19 @@ class Intake:
             store,
             f"groups {attribute}",
         )
+
+    def _stale(self, domain: TimeDomain) -> Stale | None:
+        after = self.spec.stale_after
+        if after is None:
+            return None
+        return Stale(domain.ticks(after, "stale_after="), nanoseconds(after))
+
+    def _tell_stale(self, attribute: str, tracker: Tracker | GroupTracker) -> None:
+        """Say which channels were set aside by what has come, and which have caught up."""
+        if isinstance(tracker, Tracker) and tracker.set_aside:
+            rate = self.spec.domains[attribute].ticks_per_second
+            self._refusals.stale(attribute, tracker.set_aside, rate)
+            tracker.set_aside = Moved()
 
     # ---- rows ------------------------------------------------------------------------------
 
@@ -149,10 +170,13 @@ class Intake:
             verdicts.append(
                 (attribute, times, tracker.observe(times, marks, order if told else timed, now))
             )
+            if requests := self._requests.get(attribute):
+                requests.moved(tracker.moved)
         if self.spec.late == "fail":  # by the first row that fails, whichever promise it breaks
             verdicts.sort(key=lambda each: _first(keep & (each[1] < each[2].met)))
         for attribute, times, judged in verdicts:
             self._refuse(chunk, attribute, times, judged, keep)
+            self._tell_stale(attribute, self._trackers[attribute])
         return chunk if keep.all() else chunk.filter(pl.Series(keep))
 
     def _refuse(
@@ -325,7 +349,7 @@ class Intake:
         self._told[attribute] = useful
         return [Punctuation.linear(attribute, useful)]
 
-    def _tell_groups(self, attribute: str, at_least: int = BEGINNING) -> Promises:
+    def _tell_groups(self, attribute: str, at_least: int | Sequence[int] = BEGINNING) -> Promises:
         """What is new of single groups; of all of them, where marks are told by the clock."""
         demand = self._demands.get(attribute)
         if demand is None or not self._grouped:
@@ -363,6 +387,36 @@ class Intake:
         """The clock time at which :meth:`enable` could reach ``awaited``; None if never."""
         tracker = self._trackers.get(attribute)
         return tracker.when(awaited, now) if tracker else None
+
+    # ---- requests of single groups ---------------------------------------------------------
+
+    def request(self, attribute: str, origin: Hashable, group: Hashable, mark: int | None) -> None:
+        """Take note of the mark that somebody awaits of one group; None: none any more."""
+        if attribute in self._requests:
+            self._requests[attribute].put(origin, group, mark)
+
+    def enable_groups(self, now: int) -> Promises:
+        """Enabling timestamps of the groups whose clocks have come to what is awaited of them."""
+        told: Promises = []
+        for attribute, requests in self._requests.items():
+            tracker = self._trackers[attribute]
+            due = requests.take(now)
+            if due:
+                tracker.stamp([group for group, _ in due], now)
+                requests.moved([group for group, _ in due])
+                told += self._tell(attribute, tracker.promised)
+                told += self._tell_groups(attribute, [mark for _, mark in due])
+        return told
+
+    def due_groups(self) -> int | None:
+        """The clock time at which :meth:`enable_groups` has something to tell; None if never."""
+        times = [requests.due() for requests in self._requests.values()]
+        return min((time for time in times if time is not None), default=None)
+
+    @property
+    def looked(self) -> int:
+        """How often a single group was looked at for what is awaited of it."""
+        return sum(requests.looked for requests in self._requests.values())
 
     # ---- saving ----------------------------------------------------------------------------
 

@@ -135,6 +135,11 @@ class LearnedChannel:
         return max(self.floor, self._own)
 
     @property
+    def own(self) -> int:
+        """The mark that follows from its rows alone."""
+        return self._own
+
+    @property
     def newest(self) -> int:
         """The newest time believed; of a channel that has sent one row, that row's."""
         suspect = self._leaps.suspect if self._leaps is not None else None

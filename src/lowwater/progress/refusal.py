@@ -14,7 +14,9 @@ from lowwater.progress import late
 from lowwater.progress.channel import Ticks
 from lowwater.progress.late import LateAccount
 from lowwater.progress.spec import LATE_BY, MET, REASON, StreamSpec, channel_name
+from lowwater.progress.stale import Moved
 from lowwater.progress.tracker import Short
+from lowwater.stream.duration import SECOND, nanoseconds, spell
 from lowwater.stream.element import Chunk
 
 Mask = NDArray[np.bool_]
@@ -133,6 +135,24 @@ class Refusals:
             StreamWarning,
             stacklevel=2,
         )
+
+    def stale(self, attribute: str, moved: Moved, rate: int) -> None:
+        """Channels that were set aside, and those that have caught up."""
+        after = spell(nanoseconds(self._spec.stale_after or 0))
+        for name, behind in moved.aside:
+            why = "has sent nothing for so long"
+            if behind is not None:
+                why = f"is {spell(behind * SECOND // rate)} behind most others by {attribute}"
+            self._warn(
+                f"{self._where(name)}: set aside, for it {why} (stale_after={after!r}); it does not"
+                " hold the stream back, and its rows below the stream's mark are late until it has"
+                " caught up"
+            )
+        for name in moved.back:
+            self._warn(f"{self._where(name)}: has caught up and counts again")
+
+    def _warn(self, text: str) -> None:
+        warnings.warn(text, StreamWarning, stacklevel=4)
 
     def _where(self, channel: object) -> str:
         named = f", channel {channel!r}" if self._spec.key_columns else ""

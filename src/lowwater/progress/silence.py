@@ -48,6 +48,14 @@ class Silence:
         start = np.minimum(newest - self.skew, settled)
         return np.where(spoken, start + passed, BEGINNING)
 
+    def reached(self, newest: int, settled: int, seen: int | None, mark: int) -> int | None:
+        """The clock time at which :meth:`stamp` comes to a mark; None if it never does."""
+        if self.internal:
+            return -(-mark * SECOND // self.rate)
+        if seen is None or newest == BEGINNING:
+            return None
+        return seen + self.until(mark - min(newest - self.skew, settled))
+
     def until(self, missing: int) -> int:
         """How many nanoseconds it takes to make up for missing ticks."""
         return -(-max(0, missing) * SECOND // self.rate)

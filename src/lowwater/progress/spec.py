@@ -22,6 +22,7 @@ from lowwater.progress.contract import (
     Timer,
     Unpromised,
 )
+from lowwater.stream.duration import Duration, nanoseconds
 from lowwater.stream.element import MARK, SEQUENCE
 from lowwater.stream.time_domain import TimeDomain
 
@@ -51,6 +52,7 @@ class StreamSpec:
     late: LatePolicy = "side"
     jump: Jump | None = None
     punctuate: Generation | None = None
+    stale_after: Duration | None = None
     domains: Mapping[str, TimeDomain] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -87,6 +89,7 @@ class StreamSpec:
             )
         self._check_unpromised(where)
         self._check_stamped(where)
+        self._check_stale(where)
         if self.channels and not self.channel:
             raise OptionError(f"{where}: channels= names the values of channel=; give both")
         if len(set(self.channels)) != len(self.channels):
@@ -103,6 +106,18 @@ class StreamSpec:
                 f"{where}: stamp={self.stamp!r} makes the time column {self.time!r} itself,"
                 " but the source has a column of that name; choose another time= name"
             )
+
+    def _check_stale(self, where: str) -> None:
+        if self.stale_after is None:
+            return
+        if not self.channel or self.stamp != "external":
+            raise OptionError(
+                f"{where}: stale_after= says when a channel is set aside; name the column of"
+                " the channels, channel='device' for example, of a stream whose times come"
+                " with its rows. With groups= no group holds another back"
+            )
+        if nanoseconds(self.stale_after, f"{where}: stale_after=") <= 0:
+            raise OptionError(f"{where}: stale_after= takes a length of time above zero")
 
     def _check_unpromised(self, where: str) -> None:
         """Refuse what says how promises are made, where none are."""
@@ -183,7 +198,12 @@ class StreamSpec:
         if self.stamp != "external":
             return f"{self.stamp} timestamps"
         words = ", ".join(f"{name} {each.describe()}" for name, each in self.contracts.items())
-        return f"{words} per {', '.join(self.key_columns)}" if self.key_columns else words
+        if not self.key_columns:
+            return words
+        words = f"{words} per {', '.join(self.key_columns)}"
+        if self.stale_after is None:
+            return words
+        return f"{words}, a channel set aside when stale for {self.stale_after}"
 
     @property
     def row_schema(self) -> dict[str, pl.DataType]:

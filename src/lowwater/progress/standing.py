@@ -24,6 +24,10 @@ class Channels:
     behind: tuple[tuple[Hashable, int, int | None], ...]
     """Those with the least marks, the least first: name, mark, and the clock when a row last
     came."""
+    stale: tuple[Hashable, ...] = ()
+    """Those of them that are set aside."""
+    stale_count: int = 0
+    """How many are set aside in all."""
 
 
 class Standing(Protocol):

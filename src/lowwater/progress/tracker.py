@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from heapq import heappush, heapreplace, nsmallest
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ from lowwater.progress.learned import Completeness, LearnedChannel
 from lowwater.progress.runs import Runs
 from lowwater.progress.shortfall import Shortfall
 from lowwater.progress.silence import Silence
+from lowwater.progress.stale import Moved, Place, Stale
 from lowwater.progress.standing import Channels, NamedStanding
 from lowwater.stream.element import BEGINNING, END_OF_TIME, MARK, Chunk
 from lowwater.stream.low_water_mark import LowWaterMark
@@ -83,6 +85,7 @@ class Tracker:
         announced: Iterable[Hashable] = (),
         linear: bool = True,
         keys: Sequence[tuple[str, pl.DataType]] = (),
+        stale: Stale | None = None,
     ):
         self._make, self._silence, self.linear = make, silence, linear
         self._keys = list(keys)  # of groups that are told promises of their own; none otherwise
@@ -93,6 +96,8 @@ class Tracker:
         self._told: dict[Hashable, int] = {}
         self._moved: list[Hashable] = []
         self._short: set[Hashable] = set()  # channels that are less complete than they should be
+        self._stale = stale
+        self.set_aside = Moved()  # who was set aside by what came last, and who came back
         for name in announced:
             self._admit(name, BEGINNING)
 
@@ -119,16 +124,31 @@ class Tracker:
     @property
     def slowest(self) -> Hashable:
         """The channel that holds the mark back."""
+        aside = self.stale
+        if aside:
+            holding = {name: each.mark for name, each in self._channels.items()}
+            return min(holding.keys() - aside, key=lambda name: holding[name])
         return self._marks.slowest if self._channels else None
+
+    @property
+    def stale(self) -> frozenset[Hashable]:
+        """The channels that are set aside."""
+        return frozenset(self._stale.names) if self._stale is not None else frozenset()
 
     def furthest_behind(self, limit: int) -> Channels:
         """How far all channels are, and those that are furthest behind."""
-        marks = [(channel.mark, name) for name, channel in list(self._channels.items())]
+        aside = self.stale
+        marks = [
+            (channel.own if name in aside else channel.mark, name)
+            for name, channel in list(self._channels.items())
+        ]
         least = nsmallest(limit, marks, key=lambda each: each[0])
         return Channels(
             len(marks),
             max((mark for mark, _ in marks), default=BEGINNING),
             tuple((name, mark, self._seen.get(name)) for mark, name in least),
+            tuple(name for _, name in least if name in aside),
+            len(aside),
         )
 
     # ---- rows ------------------------------------------------------------------------------
@@ -189,6 +209,8 @@ class Tracker:
         self._moved = [name for name, _ in order]
         self._seen.update(dict.fromkeys(self._moved, now))
         self._marks.advance_all({name: self._channels[name].mark for name in self._moved})
+        if self._stale is not None and order:
+            self._set_aside(self._stale, now)
         return judged
 
     def _begins_short(
@@ -200,6 +222,29 @@ class Tracker:
         if latest is None or latest == before or not first:
             return None
         return Short(name, latest, channel.completeness)
+
+    def _set_aside(self, stale: Stale, now: int) -> None:
+        """Decide which channels do not hold the stream."""
+        stale.hear(self._moved, now)
+        found = {name: Place(each.mark, each.own) for name, each in self._channels.items()}
+        self.set_aside = stale.decide(found, max(self._held_by_others(), self.mark))
+        self._lift()
+
+    def _held_by_others(self) -> int:
+        """The least mark of the channels that are not set aside."""
+        aside = self.stale
+        marks = (each.mark for name, each in self._channels.items() if name not in aside)
+        return min(marks, default=BEGINNING)
+
+    def _lift(self) -> None:
+        """What is set aside is promised what all others are: its rows below that are late."""
+        aside = self.stale
+        if not aside:
+            return
+        held = max(self._held_by_others(), self.mark)
+        for name in aside:
+            self._channels[name].floor = max(self._channels[name].floor, held)
+        self._marks.advance_all({name: self._channels[name].mark for name in aside})
 
     def _admit(self, name: Hashable, floor: int) -> None:
         channel = self._make()
@@ -215,17 +260,24 @@ class Tracker:
     # ---- what is told ----------------------------------------------------------------------
 
     def told(
-        self, demand: Demand, whole: int, at_least: int = BEGINNING, every: bool = False
+        self,
+        demand: Demand,
+        whole: int,
+        at_least: int | Sequence[int] = BEGINNING,
+        every: bool = False,
     ) -> tuple[Chunk, int] | None:
         """New and useful marks of the groups that moved (or of all), and the least before.
 
-        ``whole`` is what was told of the whole stream; ``at_least`` is useful whatever the demand.
+        ``whole`` is what was told of the whole stream; ``at_least`` is useful whatever the demand:
+        of all groups, or of each that moved.
         """
         rows, least = [], END_OF_TIME
-        for name in self._channels if every else self._moved:
+        names = list(self._channels) if every else self._moved
+        points = repeat(at_least) if isinstance(at_least, int) else at_least
+        for name, point in zip(names, points, strict=False):
             mark = self._channels[name].mark
             useful = demand.roll(mark) if mark > BEGINNING else BEGINNING
-            useful = max(useful, at_least) if mark >= at_least else useful
+            useful = max(useful, point) if mark >= point else useful
             before = max(self._told.get(name, BEGINNING), whole)
             if useful > before:
                 self._told[name] = useful
@@ -251,9 +303,34 @@ class Tracker:
         channel = self._channels[name]
         return self._silence.stamp(channel.newest, channel.settled, self._seen.get(name), now)
 
+    @property
+    def moved(self) -> Sequence[Hashable]:
+        """The channels of which something came last."""
+        return self._moved
+
+    def mark_of(self, name: Hashable) -> int:
+        """The mark of one channel."""
+        return self._channels[name].mark if name in self._channels else BEGINNING
+
+    def reached(self, name: Hashable, mark: int) -> int | None:
+        """The clock time at which one channel can be stamped with a mark; None if never."""
+        channel = self._channels.get(name)
+        if channel is None:
+            return None
+        return self._silence.reached(channel.newest, channel.settled, self._seen.get(name), mark)
+
+    def stamp(self, names: Sequence[Hashable], now: int) -> None:
+        """Stamp some channels by their silence."""
+        self._moved = list(names)
+        for name in names:
+            channel = self._channels[name]
+            channel.floor = max(channel.floor, self._stamp(name, now))
+        self._marks.advance_all({name: self._channels[name].mark for name in names})
+
     def enable(self, awaited: int, now: int) -> bool:
         """Stamp the channels if all can be past a mark by now; groups, those that can."""
-        stamps = {name: self._stamp(name, now) for name in self._channels}
+        aside = self.stale
+        stamps = {name: self._stamp(name, now) for name in self._channels if name not in aside}
         if self._keys:
             behind = {
                 name: stamp
@@ -274,14 +351,16 @@ class Tracker:
             channel = self._channels[name]
             channel.floor = max(channel.floor, stamps[name])
         self._marks.advance_all({name: self._channels[name].mark for name in self._moved})
+        self._lift()
         return bool(self._moved) or not self._keys
 
     def when(self, awaited: int, now: int) -> int | None:
         """The clock time at which :meth:`enable` could do something; None if never."""
+        aside = self.stale
         waits = [
             (self._stamp(name, now), name)
             for name, channel in self._channels.items()
-            if channel.mark < awaited
+            if channel.mark < awaited and name not in aside
         ]
         spoken = [stamp for stamp, _ in waits if stamp > BEGINNING]
         if not self._channels or (waits and not spoken):
@@ -319,6 +398,7 @@ class Tracker:
             "floor": self._floor,
             "seen": dict(self._seen),
             "told": dict(self._told),
+            **({} if self._stale is None else {"stale": self._stale.snapshot()}),
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
@@ -335,6 +415,8 @@ class Tracker:
         self._marks.restore(saved["marks"], saved["value"])
         self._floor = saved["floor"]
         self._seen, self._told = dict(saved["seen"]), dict(saved["told"])
+        if self._stale is not None and "stale" in saved:
+            self._stale.restore(saved["stale"])
 
 
 def _latest(channel: Channel) -> Shortfall | None:

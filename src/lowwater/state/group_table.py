@@ -182,6 +182,12 @@ class GroupTable:
             return pl.DataFrame([pl.Series(name, names, dtype=dtype)])
         return pl.DataFrame(names, schema=self._keys, orient="row")
 
+    def place(self, name: Hashable) -> int | None:
+        """Where a group is, brought in from the store if need be; None if it is nowhere."""
+        if name not in self._places:
+            self.load()
+        return self._places.get(name)
+
     def name(self, place: int) -> Hashable:
         """The key of one group: its value, or the tuple of several."""
         return self._names[place]

@@ -6,6 +6,7 @@ import pytest
 
 import lowwater as lw
 from lowwater.pipeline.load import load_text
+from lowwater.stream.duration import SECOND, nanoseconds
 from lowwater.updates.options import updates_of
 from tests.unit.pipeline.playing import SCHEMA, spec
 
@@ -66,6 +67,13 @@ def test_an_idle_stream_may_be_told_to_speak(clauses, idle):
     made = spec(f"PROGRESS ORDERED BY ts WITHIN 5 SECONDS {clauses}")
     assert made.idle == idle
     assert made.promise == "ts within 5 s"
+
+
+@pytest.mark.parametrize("length", ["1 HOUR", "'1 hour'", "INTERVAL '60' MINUTES", "3600"])
+def test_a_channel_may_be_set_aside(length):
+    made = spec(f"PROGRESS ORDERED BY ts PER CHANNEL k STALE AFTER {length}")
+    assert nanoseconds(made.stale_after) == 3_600 * SECOND
+    assert "ts ordered per k, a channel set aside when stale for" in made.promise
 
 
 @pytest.mark.parametrize("unit", ["MILLISECONDS", "millisecond", "ms"])

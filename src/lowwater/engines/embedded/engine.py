@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from lowwater.engines.awaiting import Awaiting, Node
 from lowwater.engines.embedded.clock import Clock, VirtualClock, stopwatch
 from lowwater.engines.embedded.feed import Feed
 from lowwater.engines.embedded.graph import Stage, Totals
@@ -110,6 +111,18 @@ class EmbeddedEngine:
         for stage in stages:
             stage.refuse = self._refuse
         self._stampings = stampings(stages, list(self._feeds.values()))
+        self._awaiting = Awaiting(
+            {
+                index: Node(stage.kernel, stage.operator.inputs)
+                for index, stage in self._stages.items()
+            },
+            {index: feed.spec.groups for index, feed in self._feeds.items() if feed.spec.groups},
+            frozenset(index for index, feed in self._feeds.items() if feed.on_demand),
+        )
+        for stage in stages:
+            stage.awaiting = (
+                self._awaiting if self._awaiting.follows(stage.operator.index) else None
+            )
         self._queues = [stage for stage in stages if stage.kernel.queues]
         self._leaving = [
             stage
@@ -252,7 +265,7 @@ class EmbeddedEngine:
         times += [timer for feed in feeds if (timer := feed.next_timer()) is not None]
         times += wakes
         before = self._clock.now()
-        waiting = [stage for stage in self._stages.values() if stage.kernel.asks()]
+        waiting = [stage for stage in self._stages.values() if stage.holds]
         self._clock.wait(min(times, default=None))
         for stage in waiting:
             stage.idle += self._clock.now() - before
@@ -297,7 +310,12 @@ class EmbeddedEngine:
             return False
         begun = stopwatch()
         now = self._clock.now()
+        if self._enable_groups(now, wakes):
+            self._clock.worked(stopwatch() - begun)
+            return True
         for stage in reversed(self._stages.values()):
+            if self._awaiting.covers(stage.operator.index):
+                continue
             for ask in stage.kernel.asks():
                 for feed, attribute, mark in self._backtrack(stage.operator.inputs, ask):
                     due = feed.due()
@@ -311,6 +329,24 @@ class EmbeddedEngine:
                     when = feed.when(attribute, mark, now)
                     if when is not None and when > now:
                         wakes.append(when)
+        return False
+
+    def _enable_groups(self, now: int, wakes: list[int]) -> bool:
+        """Ask for promises on single groups; whether one was made, or ``wakes`` gets the times."""
+        for each in self._awaiting.changes():
+            intake = self._feeds[each.source].intake
+            intake.request(each.attribute, each.origin, each.group, each.mark)
+        for feed in self._feeds.values():
+            due = feed.due()
+            if not feed.on_demand or feed.ended or (due is not None and due <= now):
+                continue
+            if feed.enable_groups(now):
+                self._read_at = now
+                self._depth_first(feed)
+                return True
+            when = feed.intake.due_groups()
+            if when is not None:
+                wakes.append(when)
         return False
 
     def _backtrack(

@@ -16,6 +16,7 @@ from lowwater.metrics import (
     StreamMetrics,
     channel_metrics,
     completeness_metrics,
+    holding_channel,
 )
 from lowwater.plan.nodes import SourceNode
 from lowwater.plan.physical import Operator
@@ -151,6 +152,14 @@ class Feed:
         """The clock time at which a mark could be reached; None if never."""
         return self.intake.when(attribute, mark, now)
 
+    def enable_groups(self, now: int) -> bool:
+        """Make enabling timestamps for the groups whose time has come."""
+        promises = self.intake.enable_groups(now)
+        if promises:
+            self.stamps += 1
+            self._push(promises)
+        return bool(promises)
+
     def _push(self, elements: Sequence[Element]) -> None:
         for element in elements:
             for arc in self.outputs:
@@ -182,13 +191,19 @@ class Feed:
             *(_told(channels, domain, now) if channels and domain else ((), 0, None)),
             self.ended,
             *(self.reader.waiting() if isinstance(self.reader, Holding) else (0, 0)),
+            stale_channels=channels.stale_count if channels else 0,
+            holding=holding_channel(
+                channels.behind, channels.ahead, channels.stale, domain, self.spec.stale_after
+            )
+            if channels and domain and self.spec.channel and not self.ended
+            else "",
         )
 
 
 def _told(
     channels: Channels, domain: TimeDomain, now: int
 ) -> tuple[tuple[ChannelMetrics, ...], int, datetime | int | None]:
-    told = channel_metrics(channels.behind, domain, now)
+    told = channel_metrics(channels.behind, domain, now, channels.stale)
     return told, channels.count, domain.show(channels.ahead)
 
 

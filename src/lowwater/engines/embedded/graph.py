@@ -12,6 +12,7 @@ from datetime import datetime
 
 import polars as pl
 
+from lowwater.engines.awaiting import Awaiting
 from lowwater.engines.embedded.clock import Clock, stopwatch
 from lowwater.engines.embedded.pages import PagedStore
 from lowwater.engines.step import Where, proceed, step
@@ -119,6 +120,7 @@ class Stage:
         self.rows, self.bytes = Gauge(), Gauge()
         self.busy = 0
         self.idle = 0
+        self.awaiting: Awaiting | None = None
 
     @property
     def more(self) -> bool:
@@ -153,7 +155,17 @@ class Stage:
             self.rows_in += element.height
         elif not isinstance(element, End):
             self.promises_in += 1
-        return step(self.kernel, port, element, self._where)
+        results = step(self.kernel, port, element, self._where)
+        if self.awaiting is not None:
+            self.awaiting.take(self.operator.index, port, element)
+        return results
+
+    @property
+    def holds(self) -> bool:
+        """Whether something is held back that progress would let out."""
+        if self.awaiting is not None and self.awaiting.covers(self.operator.index):
+            return self.awaiting.holds(self.operator.index)
+        return bool(self.kernel.asks())
 
     def _emit(self, element: Element) -> None:
         if isinstance(element, pl.DataFrame):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from lowwater.engines.awaiting import Awaiting, Node
 from lowwater.engines.step import Where, proceed, step
 from lowwater.operators.kernel import Ask, Kernel
 from lowwater.operators.stamp import TICK, Stamp
@@ -75,6 +76,7 @@ class Graph:
     ):
         self.members: dict[int, Member] = {}
         self._now = now
+        self.awaiting: Awaiting | None = None
         self._consumers: dict[int, list[tuple[int, int]]] = {}
         self.left: dict[int, list[Element]] = {index: [] for index in exports}
         for part in parts:
@@ -100,6 +102,8 @@ class Graph:
                 begun = time.perf_counter_ns()
                 results = step(member.kernel, port, element, member.part.where)
                 member.kernel.took(time.perf_counter_ns() - begun)
+                if self.awaiting is not None:
+                    self.awaiting.take(index, port, element)
                 _count(member.counts, rows, results)
                 queue.extend((index, result) for result in results)
 
@@ -125,8 +129,28 @@ class Graph:
         return {
             member.part.where.title: [w for ask in asked for w in self._backtrack(member, ask)]
             for member in reversed(self.members.values())
-            if (asked := member.kernel.asks())
+            if not self._covered(member) and (asked := member.kernel.asks())
         }
+
+    @property
+    def nodes(self) -> dict[int, Node]:
+        """The operators, and what feeds them."""
+        return {
+            index: Node(each.kernel, each.part.inputs, each.part.slot)
+            for index, each in self.members.items()
+        }
+
+    def _covered(self, member: Member) -> bool:
+        return self.awaiting is not None and self.awaiting.covers(member.part.index)
+
+    @property
+    def holding(self) -> list[str]:
+        """The operators that hold something of single groups back."""
+        return [
+            member.part.where.title
+            for member in reversed(self.members.values())
+            if self._covered(member) and self.awaiting and self.awaiting.holds(member.part.index)
+        ]
 
     def _backtrack(self, member: Member, ask: Ask) -> Iterator[tuple[int, str, int]]:
         index = member.part.inputs[ask.port]

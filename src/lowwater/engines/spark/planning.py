@@ -164,7 +164,8 @@ def _source(
         or plan.queues
         or node.spec.stamp != "external"
         or isinstance(node.spec.idle, OnDemand | Heartbeat)
-        or isinstance(node.spec.punctuate, Timer),
+        or isinstance(node.spec.punctuate, Timer)
+        or node.spec.stale_after is not None,
     )
 
 

@@ -24,6 +24,7 @@ from lowwater.metrics import (
     StreamMetrics,
     channel_metrics,
     completeness_metrics,
+    holding_channel,
     together,
 )
 from lowwater.metrics.values import FOUND, LOST
@@ -232,13 +233,14 @@ class Reports:
         spoken, beating = self._spoken.get(spec.name, 0), isinstance(spec.idle, Heartbeat)
         held = self._marks.get(spec.name, {})
         marks = {n: domain.show(held.get(n, BEGINNING)) for n, domain in spec.domains.items()}
+        told = list(self._channels.get(spec.name, {}).values())
         return StreamMetrics(
             spec.name,
             self._read(spec.name, operator.node.source),  # type: ignore[attr-defined]
             account.rows,
             tuple(account.lines()),
             marks,
-            channels[0].channel if channels else None,
+            next((each.channel for each in channels if not each.stale), None),
             0 if beating else spoken,
             spoken if beating else 0,
             0,
@@ -248,6 +250,8 @@ class Reports:
             count,
             ahead,
             spec.name in self._ended,
+            stale_channels=sum(each.get("stale_count", 0) for each in told),
+            holding=_holding_of(spec, told, spec.name in self._ended),
         )
 
     def _behind(
@@ -264,11 +268,12 @@ class Reports:
             for each in told
             for name, mark, seen in each["behind"]
         ]
+        stale = {_named(name) for each in told for name in each.get("stale", ())}
         least = nsmallest(CHANNELS, found, key=lambda each: each[0])
         channels = tuple(
             channel
             for mark, name, seen, now in least
-            for channel in channel_metrics([(name, mark, seen)], domain, now or None)
+            for channel in channel_metrics([(name, mark, seen)], domain, now or None, stale)
         )
         ahead = max(int(each["ahead"]) for each in told)
         return channels, sum(each["count"] for each in told), domain.show(ahead)
@@ -289,6 +294,16 @@ class Reports:
             replace(line, late_rows=sum(n for c, n in late if line.channel in (None, c)))
             for line in lines
         )
+
+
+def _holding_of(spec: StreamSpec, told: list[dict[str, Any]], ended: bool) -> str:
+    """Which channel holds a stream back, in words; every bucket knows the same of channels."""
+    domain = spec.domains.get(spec.time)
+    if not told or domain is None or not spec.channel or ended:
+        return ""
+    behind = [(_named(name), mark, seen) for name, mark, seen in told[0]["behind"]]
+    stale = {_named(name) for name in told[0].get("stale", ())}
+    return holding_channel(behind, int(told[0]["ahead"]), stale, domain, spec.stale_after)
 
 
 def _named(channel: Any) -> Hashable:

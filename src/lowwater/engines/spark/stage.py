@@ -21,6 +21,7 @@ import polars as pl
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
+from lowwater.engines.awaiting import Awaiting
 from lowwater.engines.spark import asking, hints
 from lowwater.engines.spark.cache import ChunkCache
 from lowwater.engines.spark.graph import Graph
@@ -187,6 +188,8 @@ class Bucket:
             member.kernel.in_batches = True
             member.kernel.unhurried = not program.hurried
         self._graph.restore(saved.get("kernels", {}))
+        if not saved or "awaiting" in saved:
+            self._follow(saved.get("awaiting", {}))
         self._intakes: dict[int, BatchIntake] = {}
         self._accounts: dict[int, LateAccount] = {}
         self._rows: dict[int, int] = {}
@@ -216,6 +219,15 @@ class Bucket:
             for source in program.sources
             if source.deliveries[0].stage == program.number
         }
+
+    def _follow(self, saved: dict[Any, Any]) -> None:
+        """Follow what is awaited of single groups, if timestamps are made for them on demand."""
+        sources = [each for each in self._program.sources if each.spec.groups]
+        asked = frozenset(s.index for s in sources if isinstance(s.spec.idle, OnDemand))
+        if asked:
+            groups = {each.index: each.spec.groups for each in sources}
+            self._graph.awaiting = Awaiting(self._graph.nodes, groups, asked)
+            self._graph.awaiting.restore(saved)
 
     def _check(self, saved: dict[str, Any]) -> None:
         if not saved:
@@ -257,6 +269,8 @@ class Bucket:
             "aligned": {producer: each.snapshot() for producer, each in self._aligned.items()},
             "ended": sorted(self._ended),
         }
+        if self._graph.awaiting is not None:
+            body["awaiting"] = self._graph.awaiting.snapshot()
         return json.dumps(self._about(), default=str), pickled(body)
 
     # ---- one batch -------------------------------------------------------------------------
@@ -431,7 +445,7 @@ class Bucket:
         due: int | None
         when: int | None = time.time_ns() + FOR_NEW_ROWS if waits else None
         asks = self._graph.asks()
-        self._holding = list(asks)
+        self._holding = [*asks, *self._graph.holding]
         for producer, attribute, mark in chain.from_iterable(asks.values()):
             intake = self._intakes.get(producer)
             if producer in self._graph.members:  # latent time is the clock
@@ -444,9 +458,26 @@ class Bucket:
                 due = intake.when(attribute, mark, self._now)
             if due is not None:
                 when = due if when is None else min(when, due)
+        for group_due in self._group_requests():
+            when = group_due if when is None else min(when, group_due)
         self._when = when
         self._waits = waits
         asking.ask(program.ask_folder, program.number, self._id, task.batch, when, waits)
+
+    def _group_requests(self) -> Iterator[int]:
+        """From when on a tick would let something of a single group be answered."""
+        if self._graph.awaiting is None:
+            return
+        for each in self._graph.awaiting.changes():
+            intake = self._intakes.get(each.source)
+            if intake is None:
+                yield self._now  # it comes from another stage, where the clock has to be asked
+            else:
+                intake.request(each.attribute, each.origin, each.group, each.mark)
+        for index, intake in self._intakes.items():
+            due = None if index in self._ended else intake.due_groups()
+            if due is not None:
+                yield due
 
     # ---- what people are told --------------------------------------------------------------
 

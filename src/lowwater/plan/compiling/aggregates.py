@@ -47,7 +47,7 @@ def compile_window(plan: Compiler, node: nodes.WindowAggregateNode, inputs: tupl
         node,
         inputs,
         lambda store, _: WindowAggregate(
-            store, attribute, domain, window, groups, aggregates, flush, keep
+            store, attribute, domain, window, groups, aggregates, flush, keep, keys
         ),
         lambda demands: [{attribute: wish_of(wish, bool(keys), demands.values())}],
         WindowAggregate,
@@ -82,7 +82,7 @@ def _two_levels(
         node,
         inputs,
         lambda store, _: LowTable(
-            store, attribute, domain, window, groups, aggregates, size, flush, in_order
+            store, attribute, domain, window, groups, aggregates, size, flush, in_order, keys
         ),
         lambda demands: [{attribute: wish_of(ends, bool(keys), demands.values())}],
         LowTable,
@@ -94,7 +94,7 @@ def _two_levels(
         f"{detail}; from partials",
         node,
         (low,),
-        lambda store, _: HighAggregate(store, PANE, domain, window, groups, aggregates),
+        lambda store, _: HighAggregate(store, PANE, domain, window, groups, aggregates, by=keys),
         lambda demands: [{PANE: wish_of(ends, bool(keys), demands.values())}],
         HighAggregate,
         groups,
@@ -124,7 +124,7 @@ def compile_session(plan: Compiler, node: nodes.SessionNode, inputs: tuple[int, 
         f"{detail}: {', '.join(node.texts)}",
         node,
         inputs,
-        lambda store, _: SessionAggregate(store, attribute, domain, gap, groups, aggregates),
+        lambda store, _: SessionAggregate(store, attribute, domain, gap, groups, aggregates, keys),
         describe,
         SessionAggregate,
         groups,
@@ -175,7 +175,7 @@ def compile_groups(plan: Compiler, node: nodes.GroupAggregateNode, inputs: tuple
         f"by {', '.join(node.groups)}: {', '.join(node.texts)}",
         node,
         inputs,
-        lambda store, _: GroupAggregate(store, groups, keys, aggregates, second(domain)),
+        lambda store, _: GroupAggregate(store, groups, keys, aggregates, second(domain), served),
         describe,
         GroupAggregate,
         node.groups,

@@ -31,7 +31,9 @@ def compile_update_windows(
         f" by {', '.join(by.key) or 'nothing: the newest window of all'}, {by.describe()}{newest}",
         node,
         inputs,
-        lambda store, now: kernel(store, by, schema, time, domain, window, now, arrival, **more),
+        lambda store, now: kernel(
+            store, by, schema, time, domain, window, now, arrival, keys, **more
+        ),
         lambda demands: [{time: wish_of(Demand.any_value(), bool(keys), demands.values())}],
         kernel,
         by.key,
@@ -44,12 +46,13 @@ def compile_update_windows(
         wish = wish_of(Demand.any_value(), bool(keys), demands.values())
         return [{START: wish, END: wish}]
 
+    told = {START: by.key, END: by.key} if keys else {}
     index = plan.add(
         "window",
         f"by {', '.join(groups)}: {', '.join(node.texts)}",
         node,
         (queue,),
-        lambda store, _: GroupAggregate(store, groups, edges, aggregates, second(domain)),
+        lambda store, _: GroupAggregate(store, groups, edges, aggregates, second(domain), told),
         describe,
         GroupAggregate,
         by.key,

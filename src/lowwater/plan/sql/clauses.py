@@ -99,6 +99,7 @@ STREAM_CLAUSES = {
     "IDLE ON DEMAND": "nothing",
     "HEARTBEAT EVERY": "length",
     "IDLE HEARTBEAT EVERY": "length",
+    "STALE AFTER": "length",
     "LATE TO": "text",
     "UPDATE KEY": "key",
     "SCHEDULE": "words",

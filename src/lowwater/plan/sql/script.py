@@ -40,6 +40,7 @@ class Declared:
     on_demand: bool = False
     skew: Span | None = None
     heartbeat: Span | None = None
+    stale_after: Span | None = None
     late_to: str | None = None
     updates: Updates | None = None
     follow: bool = False
@@ -218,6 +219,7 @@ def _clause(
         "PER GROUP": ("groups", listed),
         "IDLE ON DEMAND": ("on_demand", True),
         "HEARTBEAT EVERY": ("heartbeat", given),
+        "STALE AFTER": ("stale_after", given),
         "LATE TO": ("late_to", listed[0] if listed else None),
         "FOLLOW": ("follow", True),
     }

@@ -82,8 +82,9 @@ class AppendWindows(WindowQueue):
         window: WindowSpec,
         now: Callable[[], int],
         arrival: str | None = None,
+        apart: Sequence[str] = (),
     ):
-        super().__init__(store, by, schema, time, domain, window, now, arrival)
+        super().__init__(store, by, schema, time, domain, window, now, arrival, apart)
         self._progress = Progress()
         self._due = Due(window)
         self._cells: dict[Key, WindowCell] = {}

@@ -41,9 +41,10 @@ class UpdateWindows(WindowQueue):
         window: WindowSpec,
         now: Callable[[], int],
         arrival: str | None = None,
+        apart: Sequence[str] = (),
         expire: int | None = None,
     ):
-        super().__init__(store, by, schema, time, domain, window, now, arrival)
+        super().__init__(store, by, schema, time, domain, window, now, arrival, apart)
         self._queue = WindowManager(by, self._schema, window, self._pace, now, expire)
         self._in_work: list[WindowCell] = []
         self._left = 0

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import polars as pl
 
 from lowwater.operators.kernel import Ask
+from lowwater.operators.waiting import Release
 from lowwater.operators.window_aggregate import END
 from lowwater.operators.window_state import START
 from lowwater.state.store import ChunkStore
@@ -50,10 +51,12 @@ class WindowQueue(Queueing):
         window: WindowSpec,
         now: Callable[[], int],
         arrival: str | None = None,
+        apart: Sequence[str] = (),
     ):
         super().__init__(store, by, now, arrival)
         self._schema, self._time, self._domain = dict(schema), time, domain
         self._window = window
+        self._apart = tuple(apart)  # what names the groups that are promised each by itself
         self._marking = Marks(window, domain)
         self._mark = BEGINNING
         self._told = BEGINNING
@@ -111,6 +114,15 @@ class WindowQueue(Queueing):
         """Let windows be complete."""
 
     # ---- asking and telling ----------------------------------------------------------------
+
+    def releases(self) -> Sequence[Release]:
+        """A row is released by the end of any window it is in."""
+        window, step = self._window, self._window.slide
+        if not self._apart:
+            return []
+        ticks = self._domain.to_ticks(pl.col(self._time))
+        ends = (1, window.range, step, window.range % step)
+        return [Release(0, ticks, self._apart, self._time, *ends)]
 
     def needs(self, attribute: str, mark: int) -> Sequence[Ask]:
         """A promise on a window's edge needs the mark past all earlier windows."""
