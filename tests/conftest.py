@@ -53,6 +53,7 @@ ONLY_IN_FULL = (
     "test_keys_that_have_expired_or_were_deleted_are_gone_from_the_checkpoint",
     "test_connect.py",
     "test_pipeline.py",
+    "test_a_sample_of_the_matrix_is_the_same_on_spark",
     "test_killed_and_started_again_rows_go_on_in_order",
     "test_killed_and_started_again_what_waits_goes_on_waiting",
     "test_windows_that_are_shown_are_whole_and_the_newest_is_shown[lazy]",

@@ -215,44 +215,32 @@ CHOSEN = [
     *("nullif(i8, 5)", "nullif(f64, 0)", "nullif(f64, g64)", "nullif(s, '')", "nullif(i8, i64)"),
     *("greatest(i8, i32)", "greatest(i8, 3)", "greatest(i8, 300)", "least(i64, i8, 0)"),
     *("greatest(s, u)", "least(s, 'b')", "greatest(t, v)", "least(z, y)", "greatest(d, e)"),
-    *("greatest(b, c)", "least(t, TIMESTAMP '2020-01-01')", "greatest(t + INTERVAL '1' DAY, v)"),
+    *("greatest(b, c)", "least(t, TIMESTAMP '2020-01-01')"),
 ]
 COMPUTED = [
-    *("i8 + 5", "i8 - 5", "i8 * 2", "i8 + 300", "i8 * -1", "-i8", "i8 + i16", "100 - i8"),
-    *(
-        "i16 + 1",
-        "i16 * i16",
-        "-i16",
-        "i32 + 1",
-        "i32 * j32",
-        "i32 - j32",
-        "-i32",
-        "i32 + 2147483648",
-    ),
-    *("i64 + 1", "i64 - 1", "i64 + -1", "5 - i64", "-i64", "i64 * 3", "i64 * j64", "i64 + j64"),
-    *("i64 - j64", "i64 + i8", "i64 * -1", "i64 + 9223372036854775807", "i64 + j64 * i8 - 5"),
-    *("i8 + 2 * 3", "abs(i8)", "abs(i64)", "abs(f64)", "abs(f32)", "abs(i32 - j32)"),
-    *("i8 % 3", "i8 % -3", "i64 % 7", "i64 % -1", "i64 % i8", "i8 % 300", "mod(i32, j32)"),
+    *("abs(f64)", "abs(f32)", "-f64", "-f32", "i8 + 0.5", "i64 * 1.5", "1.5", "f32 IN (0.1)"),
     *("f64 + 1", "f64 - 0.1", "f64 * 0.1", "f64 * -1", "f64 + g64", "f64 - g64", "f64 * g64"),
     *("f64 + i64", "f64 * i8", "f32 + 0.1", "f32 * 3", "f32 * f32", "f32 + f64", "1 - f64"),
     *("f64 * 1e3", "i64 * f64", "i32 + 1e0", "f64 / 2", "i64 / 1024", "f64 / 0.25", "f64 / g64"),
-    *("i64 / j64", "f64 / i8", "i8 / f64", "1 / f64", "f32 / f64", "1 / i8"),
-    *("CAST(i8 AS BIGINT)", "CAST(i32 AS BIGINT) * j32", "CAST(i64 AS DOUBLE)", "i16::INT"),
+    *("i64 / j64", "f64 / i8", "i8 / f64", "1 / f64", "1 / i8", "coalesce(f32, f64)"),
+    *("coalesce(i8, 1.5)", "CASE WHEN b THEN 1.5 ELSE 0 END", "coalesce(f32, 0.1)"),
+    *("i64 IN (1, 2.5)", "f64 IN (0.5, 1e3)", "t > '2020-01-01'", "d = '2020-01-01'"),
+    *("CAST(i8 AS BIGINT)", "CAST(i32 AS BIGINT)", "CAST(i64 AS DOUBLE)", "i16::INT"),
     *("CAST(f32 AS DOUBLE)", "CAST(i8 AS SMALLINT)", "CAST(f64 AS DOUBLE)", "CAST(s AS VARCHAR)"),
-    *("s || u", "s || '$x'", "'<' || s || '>'", "concat(s, u)"),
+    *("s || u", "s || '$x'", "'<' || s || '>'", "concat(s, u)", "concat(s, '-')"),
 ]
-SHIFTED = [
-    f"{column} {sign} INTERVAL '{length}'"
-    for column in ("t", "z")
-    for sign in ("+", "-")
-    for length in ("1 day", "1 minute 30 seconds", "500 milliseconds", "1 microsecond", "9 weeks")
+CAN_FAIL = [
+    *("i8 + 5", "i8 * 2", "-i8", "100 - i8", "i32 * j32", "i64 + 1", "5 - i64", "i64 * j64"),
+    *("i64 + j64", "i64 - j64", "abs(i8)", "abs(i64)", "i8 % 3", "i64 % i8", "mod(i32, j32)"),
+    *("CAST(i32 AS BIGINT) * j32", "b AND i8 + 1 > 3", "CASE WHEN b THEN i64 + 1 END"),
+    *("t + INTERVAL '1 day'", "t - INTERVAL '500 milliseconds'", "z + INTERVAL '9 weeks'"),
+    *("INTERVAL '2' HOUR + t", "t + INTERVAL '1' HOUR > v", "CAST(s AS INT)", "CAST(f64 AS INT)"),
 ]
-SHIFTED += ["INTERVAL '2' HOUR + t", "(t + INTERVAL '1' HOUR) - INTERVAL '1' SECOND"]
-SHIFTED += ["t + INTERVAL '1' HOUR > v", "z - INTERVAL '25' HOUR <= y", "t - INTERVAL '0' SECOND"]
+"""What ends the run for some rows: Spark would compute it for rows that a filter leaves out too."""
 COPIED = ["i8", "(s)", "f64", "t", '"odd `name`.x"', '"odd `name`.x" > 5', "z", "b", "d"]
 CONSTANT = ["5", "-5", "5000000000", "'it''s'", "TRUE", "1e3", "DATE '2020-01-01'", "1 < 2"]
 CONSTANT += ["TIMESTAMP '2020-01-01 00:00:00.5'", "TIMESTAMPTZ '2020-01-01 00:00:00Z'"]
-EVERY = [*COMPARED, *LOGICAL, *CHOSEN, *COMPUTED, *SHIFTED, *COPIED, *CONSTANT]
+EVERY = [*COMPARED, *LOGICAL, *CHOSEN, *COMPUTED, *COPIED, *CONSTANT]
 
 
 @pytest.fixture(scope="session")
@@ -456,27 +444,29 @@ OTHERS = {
 
 LEFT_OUT = [
     *("f64 / 3", "i8 / 10", "f64 / 0", "f64 / CAST(2 AS DOUBLE)"),  # depends on the number of rows
-    *("f64 + 0", "0 - f64", "-f64", "f64 * 0", "f64 + CAST(0 AS DOUBLE)"),
+    *("f64 + 0", "0 - f64", "f64 * 0", "f64 + CAST(0 AS DOUBLE)"),
     *("greatest(f64, g64)", "least(f32, 1.0)", "f64 % 2", "i64 % 0", "f64 % g64"),
-    *("i8 + 0.5", "i64 * 1.5", "coalesce(i8, 1.5)", "CASE WHEN b THEN 1.5 ELSE 0 END", "1.5"),
-    *("i8 + f32", "i8 = f32", "coalesce(f32, 0.1)", "coalesce(f32, f64)", "f32 IN (0.1)"),
-    *("2147483647 * i8", "i64 > 9223372036854775808", "i64 IN (1, 2.5)", "f64 IN (0.5, 1e3)"),
-    *("i64 > 0.1234567890123456789", "f32 > 1e300", "f64 > 1e400", "i64 > 100000 * 100000"),
+    *("i8 + f32", "i8 = f32"),
+    *(
+        "2147483647 * i8",
+        "i64 > 9223372036854775808",
+    ),
+    *("i64 > 0.1234567890123456789", "f32 > 1e300", "f64 > 1e400"),
     *("i8 = NULL", "i8 IN (1, NULL)", "NULL", "i8 BETWEEN NULL AND 3"),
     *("5 = CASE WHEN b THEN 5 ELSE 6 END", "'a' <> nullif(s, 'a')", "5 IN (nullif(i8, 5), 3)"),
     *("CAST(i64 AS INT)", "CAST(f64 AS BIGINT)", "CAST(i8 AS VARCHAR)", "CAST(b AS INT)"),
-    *("CAST(t AS DATE)", "CAST(d AS TIMESTAMP)", "CAST(i8 AS REAL)", "b = 1"),
+    *("CAST(t AS DATE)", "CAST(d AS TIMESTAMP)", "CAST(i8 AS REAL)"),
     *("d = t", "d + INTERVAL '1' DAY", "t - v", "t - TIMESTAMP '2020-01-01'"),
-    *("t + INTERVAL '1' MONTH", "t + INTERVAL '1' NANOSECOND", "t + INTERVAL '200000000' DAY"),
+    "t + INTERVAL '1' MONTH",
     *("length(s)", "upper(s)", "s ILIKE 'a%'", "s LIKE 'a\\%'", "substr(s, 1, 2)", "s || i8"),
-    *("round(f64, 1)", "floor(f64)", "sqrt(f64)", "i8 DIV 3", "i8 & 3", "EXTRACT(HOUR FROM t)"),
+    *("round(f64, 1)", "floor(f64)", "sqrt(f64)", "EXTRACT(HOUR FROM t)"),
     *("u8 > 5", "u8 + 1", "u64 IS NULL", "big > 1", "ms = ms", "ns IS NOT NULL", "span = span"),
     *("berlin + INTERVAL '1' DAY", "raw IS NULL", "kind = 'a'", '"Twin" > 5', '"Twin"', '"${x}"'),
     "i64" + " * i64" * 20,  # too long
 ]
 
 
-@pytest.mark.parametrize("text", LEFT_OUT)
+@pytest.mark.parametrize("text", [*LEFT_OUT, *CAN_FAIL])
 def test_what_might_differ_is_not_translated(text: str) -> None:
     schema = SCHEMA | OTHERS
     assert compile_expression(text, schema).spark(schema) is None

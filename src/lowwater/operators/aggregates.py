@@ -17,7 +17,8 @@ from typing import Any
 import polars as pl
 
 from lowwater.errors import OptionError, QueryError, unknown_name
-from lowwater.operators import sketches
+from lowwater.operators import sketches, whole_sums
+from lowwater.operators.checked import Failure, checked
 
 MANY = 200_000
 """From this many rows on, polars' streaming engine groups faster than the in-memory one."""
@@ -37,6 +38,14 @@ class Aggregate:
     finish: pl.Expr
     own: UserAggregate | None = None
     """The user's aggregate that it was built of, if it was."""
+    small: Callable[[pl.DataFrame], bool] | None = None
+    """Whether partials are so small that merging them the short way gives the same."""
+    short: tuple[pl.Expr, ...] = ()
+    """The short way."""
+
+    def merging(self, partials: pl.DataFrame) -> tuple[pl.Expr, ...]:
+        """How to merge these partials."""
+        return self.short if self.small is not None and self.small(partials) else self.merge
 
 
 @dataclass(frozen=True)
@@ -159,6 +168,8 @@ def _count_distinct(call: Call) -> Aggregate:
 
 
 def _sum(call: Call) -> Aggregate:
+    if call.dtype is not None and (call.dtype.is_integer() or call.dtype == pl.Boolean()):
+        return _whole_total(call)
     total, seen = f"{call.name}__sum", f"{call.name}__n"
     value = _argument(call)
     finish = pl.when(pl.col(seen) > 0).then(pl.col(total)).alias(call.name)
@@ -171,6 +182,8 @@ def _sum(call: Call) -> Aggregate:
 
 
 def _avg(call: Call) -> Aggregate:
+    if call.dtype is not None and call.dtype.is_integer() and call.dtype != pl.UInt64():
+        return _whole_total(call)
     total, seen = f"{call.name}__sum", f"{call.name}__n"
     value = _argument(call)
     finish = pl.when(pl.col(seen) > 0).then(pl.col(total) / pl.col(seen)).alias(call.name)
@@ -182,6 +195,31 @@ def _avg(call: Call) -> Aggregate:
         ),
         (pl.col(total).sum(), pl.col(seen).sum()),
         finish,
+    )
+
+
+def _whole_total(call: Call) -> Aggregate:
+    """A sum or average of whole numbers, exact however large it becomes."""
+    total, wraps, seen = f"{call.name}__sum", f"{call.name}__wraps", f"{call.name}__n"
+    value, some = _argument(call).cast(pl.Int64), pl.col(seen) > 0
+    if call.function == "avg":
+        finish = pl.when(some).then(whole_sums.as_double(total, wraps)) / pl.col(seen)
+    else:
+        large = Failure(
+            pl.col(wraps) != 0, f"{call.name}: the sum does not fit BIGINT; sum a DOUBLE instead"
+        )
+        finish = checked(pl.when(some).then(pl.col(total)), pl.Int64(), [large])
+    return Aggregate(
+        call.name,
+        (
+            value.fill_null(0).alias(total),
+            pl.lit(0, dtype=pl.Int32).alias(wraps),
+            value.is_not_null().cast(pl.Int64).alias(seen),
+        ),
+        (*whole_sums.merged(total, wraps), pl.col(seen).sum()),
+        finish.alias(call.name),
+        small=whole_sums.Small(total, wraps),
+        short=(pl.col(total).sum(), pl.lit(0, dtype=pl.Int32).alias(wraps), pl.col(seen).sum()),
     )
 
 
@@ -284,7 +322,7 @@ def merge(
     partials: pl.DataFrame, keys: Sequence[str], aggregates: Sequence[Aggregate]
 ) -> pl.DataFrame:
     """One partial per distinct key."""
-    parts = [part for each in aggregates for part in each.merge]
+    parts = [part for each in aggregates for part in each.merging(partials)]
     if not keys:
         return partials.select(parts)
     if partials.height < MANY:

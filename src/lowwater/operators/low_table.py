@@ -104,7 +104,7 @@ class LowTable(Kernel):
         met = self._entries(there[there >= 0])
         both = came if met is None else pl.concat([met, came])
         both = both.group_by([SLOT, *self._keys], maintain_order=True).agg(
-            part for each in self._aggregates for part in each.merge
+            part for each in self._aggregates for part in each.merging(both)
         )
         stays = both.select(pl.col(SLOT).is_last_distinct()).to_series()
         up = both.filter(~stays)

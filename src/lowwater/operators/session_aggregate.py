@@ -97,7 +97,7 @@ class SessionAggregate(Kernel):
         begins = (pl.col(FIRST) - reached >= self._gap).fill_null(True)
         number = begins.cast(pl.Int64).cum_sum()
         number = number.over(self._groups) if self._groups else number
-        parts = [part for each in self._aggregates for part in each.merge]
+        parts = [part for each in self._aggregates for part in each.merging(partials)]
         ends = [pl.col(FIRST).min(), pl.col(LAST).max()]
         keys = [*self._groups, NUMBER]
         merged = partials.with_columns(number.alias(NUMBER)).group_by(keys).agg(*ends, *parts)

@@ -25,6 +25,7 @@ import polars as pl
 
 from lowwater.errors import QueryError
 from lowwater.operators.aggregates import Call, in_key_order
+from lowwater.operators.checked import Failure, checked
 from lowwater.operators.kernel import Ask, Kernel
 from lowwater.operators.sliding_changes import ALL, Instants
 from lowwater.operators.sliding_extremes import Extreme, Extremes
@@ -37,6 +38,7 @@ from lowwater.operators.sliding_parts import (
     Place,
     Tallies,
 )
+from lowwater.operators.whole_sums import above, outside
 from lowwater.operators.window_aggregate import END
 from lowwater.operators.window_state import START
 from lowwater.state.by_key import ByKey
@@ -122,6 +124,14 @@ class _Columns:
         else:
             kind = pl.Decimal(38, dtype.scale) if isinstance(dtype, pl.Decimal) else pl.Int64()
             total = self._tally(f"{argument}_sum", pl.col(argument).sum(), kind)
+            if kind == pl.Int64():
+                upper = above(pl.col(argument)).sum()
+                high = self._tally(f"{argument}_high", upper, pl.Int64())
+                large = Failure(
+                    outside(total, high),
+                    f"{call.name}: the sum does not fit BIGINT; sum a DOUBLE instead",
+                )
+                return checked(pl.when(count > 0).then(total), pl.Int64(), [large])
         return pl.when(count > 0).then(total)
 
 

@@ -1,24 +1,24 @@
 """SQL text to polars expressions.
 
-Text is parsed and checked here, column by column, so that an error points at its place; what runs
-is the parser's own transpilation to the dialect polars reads. ``/`` is true division.
+Text is parsed and checked here, column by column, so that an error points at its place;
+:mod:`lowwater.plan.language` says what each part of it means.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 import polars as pl
 import sqlglot
 from sqlglot import exp
-from sqlglot.errors import ParseError, TokenError, UnsupportedError
+from sqlglot.errors import ParseError, TokenError
 
 from lowwater.errors import ExpressionError, OptionError, QueryError, unknown_name
 from lowwater.operators.rowwise import Derivation
-from lowwater.plan.polars_sql import polars_text
+from lowwater.plan.language.compiler import Compiler, finished
+from lowwater.plan.language.functions import AGGREGATES, Expressions
+from lowwater.plan.places import wrong
 from lowwater.plan.spark_sql import translate
 from lowwater.stream.duration import nanoseconds
 from lowwater.stream.time_domain import TimeDomain
@@ -35,18 +35,20 @@ class Expression:
     dtype: pl.DataType
     sql: bool = True
     """Whether the text is SQL that says the same."""
+    can_fail: bool = False
+    """Whether some values end the run."""
 
     def spark(self, schema: Schema) -> str | None:
         """The same as Spark SQL over columns of these types; None where Spark might differ.
 
         Each column must have the Spark type that ``spark_values.spark_type`` names for it.
         """
-        if not self.sql:
+        if not self.sql or self.can_fail:
             return None
         if self.polars.meta.is_column():
             tree: exp.Expr = exp.column(self.polars.meta.output_name(), quoted=True)
         else:
-            tree = _parse(self.text)
+            tree = parsed(self.text)
         _check_columns(tree, self.text, schema)
         return translate(tree, schema, self.dtype)
 
@@ -64,15 +66,16 @@ class AggregateText:
 
 def compile_expression(text: str, schema: Schema) -> Expression:
     """Check an expression against the columns it may use and make it runnable."""
-    tree = _parse(text)
+    tree = parsed(text)
     _check_columns(tree, text, schema)
     _refuse_other_rows(tree, text)
+    if isinstance(tree, exp.Column):
+        return Expression(text, pl.col(tree.name), dict(pl.Schema(schema))[tree.name])
     try:
-        runnable = pl.sql_expr(polars_text(tree, schema))
-        dtype = pl.DataFrame(schema=schema).select(runnable.alias("x")).schema["x"]
-    except (pl.exceptions.PolarsError, UnsupportedError) as error:
-        raise ExpressionError(_refusal(tree, _first_line(error)), text) from None
-    return Expression(text, runnable, dtype)
+        value = Compiler(schema, text).value(tree)
+    except RecursionError:
+        raise ExpressionError("this expression is nested too deeply", text) from None
+    return Expression(text, finished(value).expr, value.dtype, can_fail=bool(value.failures))
 
 
 def compile_predicate(text: str, schema: Schema) -> Expression:
@@ -101,10 +104,6 @@ _NAMED = {"collect": "collect", "approx_percentile": "approx_quantile"}
 """Aggregates that the parser takes for plain functions."""
 
 
-AGGREGATES = frozenset(_AGGREGATES.values())
-"""Their names."""
-
-
 def aggregate_name(tree: exp.Expr) -> str | None:
     """Which aggregate a tree is a call of."""
     if isinstance(tree, exp.Anonymous):
@@ -117,42 +116,9 @@ def is_aggregate(tree: exp.Expr) -> bool:
     return aggregate_name(tree) is not None or isinstance(tree, exp.AggFunc | exp.Filter)
 
 
-_ROWWISE = """
-abs acos asin atan ceil coalesce concat concat_ws contains cos date_part date_trunc day ends_with
-exp floor greatest hour if isnan least left length ln log log10 log2 lower lpad ltrim minute month
-nullif power regexp_like replace reverse right round rpad rtrim second sign sin split_part sqrt
-starts_with strftime strpos substr tan trim upper year
-"""
-FUNCTIONS = frozenset(_ROWWISE.split())
-"""Functions of a row, for a hint to who mistypes one."""
-
-
-def unknown_function(name: str) -> str:
-    """Say that there is no such function, and which is nearest."""
-    near = get_close_matches(name.lower(), FUNCTIONS | AGGREGATES, n=1, cutoff=0.7)
-    return f"unknown function {name.lower()!r}." + (f" Did you mean {near[0]!r}?" if near else "")
-
-
-_INSIDE = ("Span(", " { ", "unable to parse", "not currently supported", "unsupported function")
-"""What is in an error that shows how somebody else's parser is made."""
-
-
-def _refusal(tree: exp.Expr, said: str) -> str:
-    """What to say of an expression that the engines do not know."""
-    if "unsupported function" in said:
-        for name in (each.name for each in tree.find_all(exp.Anonymous)):
-            if f"'{name.lower()}'" in said:
-                return unknown_function(name)
-    if wanted := re.match(r"invalid series dtype: expected `(\w+)`, got `(\w+)`", said):
-        return f"cannot use this expression: a {wanted[1]} is wanted, and this is {wanted[2]}"
-    if any(sign in said for sign in _INSIDE):
-        return "cannot use this expression: it is not part of the language"
-    return f"cannot use this expression: {said}"
-
-
 def take_apart(text: str) -> AggregateText:
     """The function and argument of an aggregate such as ``count(DISTINCT a + b)``."""
-    tree = _parse(text)
+    tree = parsed(text)
     condition = None
     if isinstance(tree, exp.Filter):
         tree, condition = tree.this, tree.expression.this
@@ -212,7 +178,7 @@ def _only_if(condition: exp.Expr | None, argument: exp.Expr | None) -> str | Non
 
 def plain_column(text: str) -> str | None:
     """The column an expression consists of, if it is nothing but a column."""
-    tree = _parse(text)
+    tree = parsed(text)
     return tree.name if isinstance(tree, exp.Column) and not tree.table else None
 
 
@@ -222,7 +188,7 @@ def derivation(text: str, progressing: Mapping[str, TimeDomain]) -> Derivation |
     Known forms: an attribute, an attribute plus or minus a constant, and ``greatest``, ``least``
     or ``coalesce`` of such.
     """
-    return _derive(_parse(text), progressing)
+    return _derive(parsed(text), progressing)
 
 
 def _derive(tree: exp.Expr, progressing: Mapping[str, TimeDomain]) -> Derivation | None:
@@ -266,11 +232,12 @@ def _constant(tree: exp.Expr, domain: TimeDomain) -> int | None:
     return None
 
 
-def _parse(text: str) -> exp.Expr:
+def parsed(text: str) -> exp.Expr:
+    """The tree of a text that is one expression."""
     if not isinstance(text, str) or not text.strip():
         raise QueryError(f"an expression is a piece of SQL text, not {text!r}")
     try:
-        tree = sqlglot.parse_one(text)
+        tree: exp.Expr = sqlglot.parse_one(text, dialect=Expressions)
     except ParseError as error:
         first = error.errors[0]
         raise ExpressionError(
@@ -306,36 +273,50 @@ def _check_columns(tree: exp.Expr, text: str, schema: Schema) -> None:
 
 
 _LOOKS_AT_OTHER_ROWS = (exp.Window, exp.RowNumber, exp.Rank, exp.DenseRank, exp.Lag, exp.Lead)
-_READS_A_CLOCK = (
-    exp.CurrentTimestamp,
-    exp.CurrentDate,
-    exp.CurrentTime,
-    exp.CurrentDatetime,
-    exp.Rand,
+_READS_A_CLOCK = tuple(
+    getattr(exp, name)
+    for name in dir(exp)
+    if name.startswith(("Current", "Local", "Rand", "Uuid", "Utc", "Sys"))
+    and isinstance(getattr(exp, name), type)
+    and issubclass(getattr(exp, name), exp.Func)
 )
-_CHANGES = frozenset({"now", "today", "localtimestamp", "random", "uuid", "gen_random_uuid"})
+_CHANGES = frozenset(
+    (
+        *("now", "today", "localtimestamp", "localtime", "random", "uuid", "gen_random_uuid"),
+        *("getdate", "sysdate", "clock_timestamp", "transaction_timestamp", "get_current_time"),
+        *(
+            "get_current_timestamp",
+            "current_localtimestamp",
+            "current_localtime",
+            "uuidv4",
+            "uuidv7",
+        ),
+    )
+)
 
 
 def _refuse_other_rows(tree: exp.Expr, text: str) -> None:
     """An expression sees one row and nothing else."""
     found: exp.Expr | None
     if found := tree.find(*_LOOKS_AT_OTHER_ROWS):
-        raise ExpressionError(
-            f"{found.sql()} looks at other rows; an expression sees one row at a time", text
+        raise wrong(
+            f"{found.sql()} looks at other rows; an expression sees one row at a time", text, found
         )
     clock = tree.find(*_READS_A_CLOCK)
     named = (each for each in tree.find_all(exp.Anonymous) if each.name.lower() in _CHANGES)
     if found := clock or next(named, None):
-        raise ExpressionError(
+        raise wrong(
             f"{found.sql()} reads a clock or rolls dice, so a run could not be repeated;"
             ' lw.stream(..., stamp="internal") stamps rows as they come in',
             text,
+            found,
         )
     if found := tree.find(exp.AggFunc):
-        raise ExpressionError(
+        raise wrong(
             f"{found.sql()} is an aggregate; aggregates go into agg(...), after window(...)"
             " or group_by(...)",
             text,
+            found,
         )
 
 

@@ -1,9 +1,11 @@
 """Expressions as Spark SQL, where Spark is sure to give the values polars gives.
 
-What is translated is the text polars reads, node by node, and only nodes listed here. An expression
-that might differ is not translated at all and runs in a stage of ours. What the texts keep to:
+Trees are translated node by node, and only nodes listed here. An expression that might differ is
+not translated at all and runs in a stage of ours. What the texts keep to:
 
-- Nothing raises, in ANSI mode or out of it: integers wrap as in polars, casts only widen.
+- Nothing raises, in ANSI mode or out of it. An expression that has no value for some rows, because
+  a sum is too large or a divisor is zero, is not translated: Spark also computes rows that a filter
+  has left out.
 - No type, zone or escape is left to the session: numbers of no type get the one polars gave them,
   and strings are compared byte by byte, whatever the column's collation.
 - Spark's file readers skip rows by statistics that know neither NaN nor -0.0, so a comparison of
@@ -19,37 +21,29 @@ from decimal import Decimal
 from math import frexp
 
 import polars as pl
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import UnsupportedError
 
-from lowwater.errors import OptionError
-from lowwater.plan.polars_sql import plain_text, polars_text
+from lowwater.errors import ExpressionError
+from lowwater.plan.language import times
+from lowwater.plan.language.compiler import Compiler
+from lowwater.plan.language.value import Unfit, Value
 from lowwater.plan.spark_values import (
-    BITS,
     MightDiffer,
     Number,
     Operand,
     Typed,
     Untyped,
-    among,
     as_double,
     compared,
     computed,
     fitted,
     holds,
-    is_constant,
     known,
     literal,
-    shifted_moment,
     spark_type,
     typed,
-    wrapped,
 )
-from lowwater.stream.duration import nanoseconds
 
-_UTC = ("UTC", "Etc/UTC")
-_LONGEST_SHIFT = 100_000 * 86_400 * 10**6  # days, in microseconds
 _LONGEST_TEXT = 20_000
 
 
@@ -59,8 +53,8 @@ def translate(tree: exp.Expr, schema: Mapping[str, pl.DataType], dtype: pl.DataT
     try:
         if isinstance(tree, exp.Column):
             return translation.copied(tree.name, dtype)
-        return fitted(translation.read(_as_polars_reads_it(tree, schema)), dtype)
-    except (MightDiffer, pl.exceptions.PolarsError, UnsupportedError, OverflowError):
+        return translation.fitted(tree, dtype)
+    except (MightDiffer, Unfit, ExpressionError, pl.exceptions.PolarsError, OverflowError):
         return None
 
 
@@ -91,8 +85,9 @@ class _Translation:
             exp.Sub: (self._arithmetic, pair),
             exp.Mul: (self._arithmetic, pair),
             exp.Neg: (self._negative, "this"),
+            exp.If: (self._if, "this true false"),
+            exp.Concat: (self._passing_nulls, "expressions safe coalesce"),
             exp.Div: (self._quotient, f"{pair} typed safe"),
-            exp.Mod: (self._remainder, pair),
             exp.Abs: (self._absolute, "this"),
             exp.DPipe: (self._concatenated, f"{pair} safe"),
             exp.Cast: (self._widened, "this to _type"),
@@ -108,7 +103,7 @@ class _Translation:
     def read(self, tree: exp.Expr) -> Operand:
         """Translate a tree."""
         if not tree.find(exp.Column):
-            return _constant(tree)
+            return self._constant(tree)
         handler, arguments = self._handlers.get(type(tree), (None, ""))
         if handler is None or any(tree.args[each] for each in tree.args.keys() - arguments.split()):
             raise MightDiffer
@@ -117,6 +112,20 @@ class _Translation:
             raise MightDiffer
         return value
 
+    def _constant(self, tree: exp.Expr) -> Operand:
+        """A tree without columns, computed now; bare numbers stay as they are."""
+        while isinstance(tree, exp.Paren):
+            tree = tree.this
+        if isinstance(tree, exp.Null):
+            return Untyped(None)
+        bare = _bare_number(tree)
+        if bare is not None:
+            return Untyped(bare)
+        value = self._value(tree)
+        if value.dtype.is_numeric() and not isinstance(tree, exp.Cast):
+            raise MightDiffer
+        return _typed_constant(value)
+
     def _quoted(self, name: str) -> str:
         twins = [each for each in self._schema if each.lower() == name.lower()]
         if twins != [name] or "${" in name:  # Spark folds case, and puts variables into texts
@@ -124,8 +133,10 @@ class _Translation:
         return "`" + name.replace("`", "``") + "`"
 
     def _type_of(self, tree: exp.Expr) -> pl.DataType:
-        runnable = pl.sql_expr(plain_text(tree)).alias("x")
-        return pl.LazyFrame(schema=self._schema).select(runnable).collect_schema()["x"]
+        return self._value(tree).dtype
+
+    def _value(self, tree: exp.Expr) -> Value:
+        return Compiler(self._schema, "").value(tree)
 
     def _column(self, tree: exp.Column) -> Operand:
         dtype = self._schema[tree.name]
@@ -137,13 +148,27 @@ class _Translation:
     def _inner(self, tree: exp.Paren) -> Operand:
         return self.read(tree.this)
 
-    def _text(self, tree: exp.Expr, dtype: pl.DataType) -> str:
-        return fitted(self.read(tree), dtype)
+    def fitted(self, tree: exp.Expr, dtype: pl.DataType) -> str:
+        """The text of a tree as a value of a type."""
+        value = self._read_beside(tree, dtype)
+        return as_double(value) if dtype == pl.Float64() else fitted(value, dtype)
+
+    def _read_beside(self, tree: exp.Expr, dtype: pl.DataType) -> Operand:
+        """A tree as it is read next to a value of a type: a written text is a time there."""
+        if isinstance(tree, exp.Literal) and tree.is_string and dtype.is_temporal():
+            return _typed_constant(times.read_constant(self._value(tree), dtype))
+        return self.read(tree)
+
+    def _pair(self, one: exp.Expr, two: exp.Expr) -> tuple[Operand, Operand]:
+        """Two trees beside each other."""
+        return self._read_beside(one, self._type_of(two)), self._read_beside(
+            two, self._type_of(one)
+        )
 
     # ---- true or false ---------------------------------------------------------------------------
 
     def _truth(self, tree: exp.Expr) -> str:
-        return self._text(tree, pl.Boolean())
+        return self.fitted(tree, pl.Boolean())
 
     def _not(self, tree: exp.Not) -> Operand:
         return _boolean(f"NOT {self._truth(tree.this)}")
@@ -153,39 +178,35 @@ class _Translation:
         return _boolean(f"{self._truth(tree.this)} {word} {self._truth(tree.expression)}")
 
     def _comparison(self, tree: exp.Binary) -> Operand:
-        left, right = self.read(tree.this), self.read(tree.expression)
+        left, right = self._pair(tree.this, tree.expression)
         return _boolean(compared(_COMPARISONS[type(tree)], left, right))
 
     def _is(self, tree: exp.Is) -> Operand:
         if isinstance(tree.expression, exp.Null):
             return _boolean(f"{typed(self.read(tree.this)).text} IS NULL")
-        if isinstance(tree.expression, exp.Boolean):  # null stays null in polars
-            return _boolean(f"{self._truth(tree.this)} = {str(tree.expression.this).upper()}")
+        if isinstance(tree.expression, exp.Boolean):
+            return _boolean(f"{self._truth(tree.this)} <=> {str(tree.expression.this).upper()}")
         raise MightDiffer
 
     def _between(self, tree: exp.Between) -> Operand:
-        value = self.read(tree.this)
-        low = compared(">=", value, self.read(tree.args["low"]))
-        high = compared("<=", value, self.read(tree.args["high"]))
+        low = compared(">=", *self._pair(tree.this, tree.args["low"]))
+        high = compared("<=", *self._pair(tree.this, tree.args["high"]))
         return _boolean(f"{low} AND {high}")
 
     def _in(self, tree: exp.In) -> Operand:
-        value = self.read(tree.this)
-        members = [self.read(each) for each in tree.expressions]
-        if not all(map(is_constant, members)):
-            return _boolean(" OR ".join(compared("=", value, each) for each in members))
-        return _boolean(among(typed(value), members))
+        same = [compared("=", *self._pair(tree.this, each)) for each in tree.expressions]
+        return _boolean(" OR ".join(same))
 
     def _like(self, tree: exp.Like) -> Operand:
         pattern = tree.expression
         if not isinstance(pattern, exp.Literal) or not pattern.is_string or "\\" in pattern.this:
             raise MightDiffer  # a backslash is a letter in polars and an escape in Spark
         word = "NOT LIKE" if tree.args.get("negate") else "LIKE"
-        value, text = self._text(tree.this, pl.String()), self._text(pattern, pl.String())
+        value, text = self.fitted(tree.this, pl.String()), self.fitted(pattern, pl.String())
         return _boolean(f"{value} {word} {text}")
 
     def _starts_with(self, tree: exp.StartsWith) -> Operand:
-        value, start = (self._text(each, pl.String()) for each in (tree.this, tree.expression))
+        value, start = (self.fitted(each, pl.String()) for each in (tree.this, tree.expression))
         return _boolean(f"startswith({value}, {start})")
 
     # ---- choices ---------------------------------------------------------------------------------
@@ -195,62 +216,57 @@ class _Translation:
         parts = []
         for each in tree.args["ifs"]:
             if tree.this:
-                when = compared("=", self.read(tree.this), self.read(each.this))
+                when = compared("=", *self._pair(tree.this, each.this))
             else:
                 when = self._truth(each.this)
-            parts.append(f"WHEN {when} THEN {self._text(each.args['true'], dtype)}")
+            parts.append(f"WHEN {when} THEN {self.fitted(each.args['true'], dtype)}")
         default = tree.args.get("default") or exp.Null()
-        parts.append(f"ELSE {self._text(default, dtype)}")
+        parts.append(f"ELSE {self.fitted(default, dtype)}")
         return Typed(f"CASE {' '.join(parts)} END", dtype)
+
+    def _if(self, tree: exp.If) -> Operand:
+        dtype = self._type_of(tree)
+        one, other = (self.fitted(tree.args[each], dtype) for each in ("true", "false"))
+        return Typed(f"CASE WHEN {self._truth(tree.this)} THEN {one} ELSE {other} END", dtype)
+
+    def _passing_nulls(self, tree: exp.Concat) -> Operand:
+        parts = [self.fitted(each, pl.String()) for each in tree.expressions]
+        return Typed(" || ".join(f"coalesce({each}, '')" for each in parts), pl.String())
 
     def _coalesce(self, tree: exp.Coalesce) -> Operand:
         dtype = self._type_of(tree)
-        parts = [self._text(each, dtype) for each in (tree.this, *tree.expressions)]
+        parts = [self.fitted(each, dtype) for each in (tree.this, *tree.expressions)]
         return Typed(f"coalesce({', '.join(parts)})", dtype)
 
     def _nullif(self, tree: exp.Nullif) -> Operand:
-        value = typed(self.read(tree.this))
-        same = compared("=", value, self.read(tree.expression))
+        left, right = self._pair(tree.this, tree.expression)
+        value, same = typed(left), compared("=", left, right)
         return Typed(f"CASE WHEN {same} THEN NULL ELSE {value.text} END", value.dtype)
 
     def _extreme(self, tree: exp.Greatest | exp.Least) -> Operand:
         dtype = self._type_of(tree)
         if dtype.is_float() or not tree.expressions:  # polars passes over NaN
             raise MightDiffer
-        parts = [self._text(each, dtype) for each in (tree.this, *tree.expressions)]
+        parts = [self.fitted(each, dtype) for each in (tree.this, *tree.expressions)]
         word = "greatest" if isinstance(tree, exp.Greatest) else "least"
         return Typed(f"{word}({', '.join(parts)})", dtype)
 
     # ---- computing -------------------------------------------------------------------------------
 
     def _arithmetic(self, tree: exp.Add | exp.Sub | exp.Mul) -> Operand:
-        if isinstance(tree.this, exp.Interval) or isinstance(tree.expression, exp.Interval):
-            return self._shifted(tree)
         left, right = self.read(tree.this), self.read(tree.expression)
         sign = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*"}[type(tree)]
         return computed(sign, left, right, self._type_of(tree))
 
     def _negative(self, tree: exp.Neg) -> Operand:
-        dtype = self._type_of(tree)  # polars computes 0 - x
-        return computed("-", Untyped(0), self.read(tree.this), dtype)
-
-    def _shifted(self, tree: exp.Expr) -> Operand:
-        """A timestamp plus or minus a constant."""
-        moment, interval = tree.this, tree.expression
-        if isinstance(tree, exp.Add) and isinstance(moment, exp.Interval):
-            moment, interval = interval, moment
-        if isinstance(tree, exp.Mul) or not isinstance(interval, exp.Interval):
+        value = typed(self.read(tree.this))
+        if not value.dtype.is_float():
             raise MightDiffer
-        length = _microseconds(interval) * (-1 if isinstance(tree, exp.Sub) else 1)
-        value = typed(self.read(moment))
-        if value.dtype == pl.Datetime("us"):
-            return Typed(shifted_moment(value.text, length), value.dtype)
-        if isinstance(value.dtype, pl.Datetime) and value.dtype.time_zone in _UTC:
-            ticks = wrapped("+", f"unix_micros({value.text})", f"{length}L")
-            return Typed(f"timestamp_micros({ticks})", value.dtype)
-        raise MightDiffer
+        return Typed(f"(- {value.text})", value.dtype)
 
     def _quotient(self, tree: exp.Div) -> Operand:
+        if self._type_of(tree) != pl.Float64():
+            raise MightDiffer
         above = as_double(self.read(tree.this))
         below = self.read(tree.expression)
         if isinstance(below, Untyped):
@@ -271,24 +287,14 @@ class _Translation:
         )
         return Typed(divided, pl.Float64())
 
-    def _remainder(self, tree: exp.Mod) -> Operand:
-        dtype = self._type_of(tree)
-        left, right = self.read(tree.this), self.read(tree.expression)
-        if dtype not in BITS or right == Untyped(0):
-            raise MightDiffer
-        return Typed(f"try_mod({fitted(left, dtype)}, {fitted(right, dtype)})", dtype)
-
     def _absolute(self, tree: exp.Abs) -> Operand:
         value = typed(self.read(tree.this))
-        text = value.text
-        if value.dtype.is_float():
-            return Typed(f"abs({text})", value.dtype)
-        zero = literal(0, value.dtype)  # the least integer has no opposite and stays
-        opposite = f"coalesce(try_subtract({zero}, {text}), {text})"
-        return Typed(f"CASE WHEN {text} < {zero} THEN {opposite} ELSE {text} END", value.dtype)
+        if not value.dtype.is_float():
+            raise MightDiffer
+        return Typed(f"abs({value.text})", value.dtype)
 
     def _concatenated(self, tree: exp.DPipe) -> Operand:
-        left, right = (self._text(each, pl.String()) for each in (tree.this, tree.expression))
+        left, right = (self.fitted(each, pl.String()) for each in (tree.this, tree.expression))
         return Typed(f"({left} || {right})", pl.String())
 
     def _widened(self, tree: exp.Cast) -> Operand:
@@ -309,10 +315,6 @@ _COMPARISONS: Mapping[type[exp.Expr], str] = {
 }
 
 
-def _as_polars_reads_it(tree: exp.Expr, schema: Mapping[str, pl.DataType]) -> exp.Expr:
-    return sqlglot.parse_one(polars_text(tree, schema), dialect="postgres")
-
-
 def _boolean(text: str) -> Typed:
     return Typed(f"({text})", pl.Boolean())
 
@@ -320,24 +322,12 @@ def _boolean(text: str) -> Typed:
 # ---- constants -----------------------------------------------------------------------------------
 
 
-def _constant(tree: exp.Expr) -> Operand:
-    """A tree without columns, computed by polars; bare numbers stay as they are."""
-    while isinstance(tree, exp.Paren):
-        tree = tree.this
-    if isinstance(tree, exp.Null):
-        return Untyped(None)
-    bare = _bare_number(tree)
-    if bare is not None:
-        return Untyped(bare)
-    try:
-        column = pl.select(pl.sql_expr(plain_text(tree)).alias("x"))["x"]
-    except pl.exceptions.PolarsError:
-        raise MightDiffer from None
-    of_no_type = column.dtype.is_numeric() and not isinstance(tree, exp.Cast)
-    value = column.to_physical().item()
-    if of_no_type or value is None or spark_type(column.dtype) is None:
+def _typed_constant(value: Value) -> Typed:
+    """A constant that has a type."""
+    item = pl.select(value.expr).to_series().to_physical().item()
+    if item is None or spark_type(value.dtype) is None:
         raise MightDiffer
-    return Typed(literal(value, column.dtype), column.dtype, constant=True)
+    return Typed(literal(item, value.dtype), value.dtype, constant=True)
 
 
 def _bare_number(tree: exp.Expr) -> Number | None:
@@ -358,25 +348,8 @@ def _bare_number(tree: exp.Expr) -> Number | None:
     return result if all(holds(pl.Int32(), each) for each in (left, right, result)) else None
 
 
-def _spelled(text: str) -> Number | None:
-    """What polars makes of a number: with a point a decimal, with an exponent a float."""
+def _spelled(text: str) -> Number:
+    """A number as it is written: with a point it is exact, with an exponent a double."""
     if text.isascii() and text.isdigit():
         return int(text)
-    try:
-        value = pl.select(pl.sql_expr(text)).item()
-    except pl.exceptions.PolarsError:
-        return None
-    return value if isinstance(value, float | Decimal) else None
-
-
-def _microseconds(interval: exp.Interval) -> int:
-    """A fixed length of time, on which polars and we agree."""
-    text = plain_text(interval)
-    try:
-        found = pl.select(pl.sql_expr(text)).to_series().to_physical().item()
-        length = nanoseconds(text.removeprefix("INTERVAL '").removesuffix("'"))
-    except (pl.exceptions.PolarsError, OptionError):
-        raise MightDiffer from None
-    if found != length or length % 1_000 or length // 1_000 > _LONGEST_SHIFT:
-        raise MightDiffer
-    return length // 1_000
+    return float(text) if "e" in text.lower() else Decimal(text)

@@ -6,12 +6,11 @@ Comparing and computing as polars does it, in Spark's words. Whatever might diff
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from math import isfinite
-from typing import cast
 
 import polars as pl
 
@@ -31,7 +30,6 @@ _NAMES: Mapping[pl.DataType, str] = {
     pl.Date(): "DATE",
     pl.Datetime("us"): "TIMESTAMP_NTZ",
 }
-_HALF, _WHOLE = 1 << 63, 1 << 64
 _EXACT_IN_DOUBLE = 1 << 53
 
 
@@ -167,42 +165,11 @@ def _at_midnight(value: Typed) -> str:
     return f"CAST({value.text} AS TIMESTAMP_NTZ)"
 
 
-def among(value: Typed, members: Sequence[Operand]) -> str:
-    """Whether a value is one of several constants, which polars puts into one series."""
-    numbers = [each.value for each in members if isinstance(each, Untyped)]
-    if value.dtype == pl.Float64() and len(numbers) == len(members):
-        if not _alike_as_doubles(numbers):
-            raise MightDiffer
-        return " OR ".join(compared("=", value, each) for each in members)
-    dtype = value.dtype
-    if dtype in BITS and all(isinstance(each, int) for each in numbers):
-        dtype = dtype if all(holds(dtype, cast("int", each)) for each in numbers) else pl.Int64()
-    elif numbers or dtype.is_float():
-        raise MightDiffer
-    texts = [fitted(each, dtype) for each in members]
-    return f"{fitted(value, dtype)} IN ({', '.join(texts)})"
-
-
-def _alike_as_doubles(numbers: Sequence[Number | None]) -> bool:
-    """Whether decimals, brought to one scale, still become the nearest doubles."""
-    exact = [Decimal(each) for each in numbers if isinstance(each, int | Decimal)]
-    scale = max((-int(each.as_tuple().exponent) for each in exact), default=0)
-    small = all(abs(each).scaleb(scale) < _EXACT_IN_DOUBLE for each in exact)
-    return len(exact) == len(numbers) and scale <= 22 and small
-
-
 # ---- computing -----------------------------------------------------------------------------------
 
 
 def computed(sign: str, left: Operand, right: Operand, dtype: pl.DataType) -> Typed:
-    """A sum, difference or product as polars computes it in a type."""
-    if dtype == pl.Int64():
-        text = wrapped(sign, fitted(left, dtype), fitted(right, dtype))
-        return Typed(text, dtype)
-    if dtype in BITS:
-        fitting = [Typed(fitted(each, dtype), dtype) for each in (left, right)]
-        wide = (fitted(each, pl.Int64()) for each in fitting)
-        return Typed(_folded(f" {sign} ".join(wide), dtype), dtype)
+    """A sum, difference or product of floating-point numbers."""
     constants = [each for each in (left, right) if is_constant(each)]
     if any(isinstance(each, Typed) or each == Untyped(0) for each in constants):
         raise MightDiffer
@@ -211,29 +178,6 @@ def computed(sign: str, left: Operand, right: Operand, dtype: pl.DataType) -> Ty
     if dtype == pl.Float32():
         return Typed(f"({fitted(left, dtype)} {sign} {fitted(right, dtype)})", dtype)
     raise MightDiffer
-
-
-def _folded(wide: str, dtype: pl.DataType) -> str:
-    """The low bits of a 64-bit integer."""
-    half = 1 << (BITS[dtype] - 1)
-    return f"CAST((({wide} + {half}L) & {2 * half - 1}L) - {half}L AS {spark_type(dtype)})"
-
-
-def wrapped(sign: str, left: str, right: str) -> str:
-    """64-bit arithmetic that wraps: the plain way, or by decimals where that overflows."""
-    plain = {"+": "try_add", "-": "try_subtract", "*": "try_multiply"}[sign]
-    first, second = (f"CAST({each} AS DECIMAL(38, 0))" for each in (left, right))
-    rest = f"pmod({first} {sign} {second} + {_HALF}BD, {_WHOLE}BD)"
-    return f"coalesce({plain}({left}, {right}), CAST({rest} - {_HALF}BD AS BIGINT))"
-
-
-def shifted_moment(text: str, length: int) -> str:
-    """A timestamp moved by microseconds; it wraps, in three steps that do not overflow."""
-    turn = 1 if length < 0 else -1
-    around = text
-    for step in (turn * (_HALF - 1), length + turn * _HALF, turn):
-        around = f"try_add({around}, {_interval(step)})"
-    return f"coalesce(try_add({text}, {_interval(length)}), {around})"
 
 
 # ---- literals ------------------------------------------------------------------------------------
@@ -304,10 +248,3 @@ def _moment(ticks: int, dtype: pl.DataType) -> str:
     except OverflowError:
         pass
     raise MightDiffer
-
-
-def _interval(length: int) -> str:
-    seconds, micros = divmod(abs(length), 10**6)
-    days, rest = divmod(seconds, 86_400)
-    clock = f"{rest // 3600:02}:{rest // 60 % 60:02}:{rest % 60:02}.{micros:06}"
-    return f"INTERVAL '{'-' if length < 0 else ''}{days} {clock}' DAY TO SECOND"

@@ -16,6 +16,7 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.parser import Parser as SqlParser
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
+from lowwater.plan.language.functions import PARSED
 from lowwater.plan.sql.clauses import (
     CLAUSE_BEGINS,
     STREAM_CLAUSES,
@@ -68,6 +69,7 @@ class InsertInto(exp.Expression):
 class Parser(ClauseParser):
     """Reads the language."""
 
+    FUNCTIONS: ClassVar = PARSED
     QUERY_MODIFIER_PARSERS: ClassVar = {
         **SqlParser.QUERY_MODIFIER_PARSERS,
         TokenType.WINDOW: lambda self: self._parse_trailing_window(),

@@ -12,16 +12,15 @@ from lowwater.operators.window_aggregate import END
 from lowwater.operators.window_state import START
 from lowwater.plan import aggregating, builders, updating
 from lowwater.plan.expressions import (
-    AGGREGATES,
-    FUNCTIONS,
     aggregate_name,
     compile_predicate,
     is_aggregate,
-    unknown_function,
 )
+from lowwater.plan.language.functions import AGGREGATES, BY_NAME, unknown_function
 from lowwater.plan.nodes import Node
+from lowwater.plan.places import wrong
 from lowwater.plan.sql.listing import Item, aggregates, listed, short_name
-from lowwater.plan.sql.reading import at, wrong
+from lowwater.plan.sql.reading import at
 from lowwater.plan.sql.refusing import REASONS, refuse_unread
 from lowwater.plan.sql.scope import Scope, flat
 from lowwater.plan.sql.windows import Clause, window
@@ -271,7 +270,7 @@ class Answers:
 
 def _refuse_unknown(call: exp.Anonymous | None, text: str, item: exp.Expr) -> None:
     """What looks like no aggregate may be one that was mistyped."""
-    if call is not None and call.name.lower() not in FUNCTIONS:
+    if call is not None and call.name.lower() not in BY_NAME:
         raise wrong(unknown_function(call.name), text, call, item)
 
 

@@ -12,9 +12,9 @@ from sqlglot import exp
 
 from lowwater.joins.shape import How
 from lowwater.plan.expressions import is_aggregate
+from lowwater.plan.places import wrong
 from lowwater.plan.sql.bands import conjuncts
 from lowwater.plan.sql.pairs import HALVES, Pairs, Side
-from lowwater.plan.sql.reading import wrong
 from lowwater.plan.sql.refusing import refuse_unread
 from lowwater.plan.sql.scope import Scope, found
 from lowwater.plan.sql.sources import Relation, Sources

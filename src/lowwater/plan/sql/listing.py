@@ -10,7 +10,8 @@ from sqlglot import exp
 from lowwater.plan import builders
 from lowwater.plan.expressions import is_aggregate
 from lowwater.plan.nodes import Node
-from lowwater.plan.sql.reading import at, wrong
+from lowwater.plan.places import wrong
+from lowwater.plan.sql.reading import at
 from lowwater.plan.sql.scope import Scope, flat
 
 

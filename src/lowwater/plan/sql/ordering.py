@@ -15,8 +15,9 @@ from sqlglot import exp
 from lowwater.joins.ordered.strategy import ORDERS, Ordering
 from lowwater.plan import builders, joining
 from lowwater.plan.nodes import Node
+from lowwater.plan.places import wrong
 from lowwater.plan.sql.listing import Item
-from lowwater.plan.sql.reading import at, wrong
+from lowwater.plan.sql.reading import at
 from lowwater.plan.sql.scope import Scope, found
 from lowwater.plan.sql.values import Values, parameter
 

@@ -16,8 +16,9 @@ from lowwater.plan.expressions import compile_expression
 from lowwater.plan.joining import Match, newest, paired
 from lowwater.plan.nodes import Node
 from lowwater.plan.oblivious import unpromised
+from lowwater.plan.places import wrong
 from lowwater.plan.sql.bands import Bands, together
-from lowwater.plan.sql.reading import at, wrong
+from lowwater.plan.sql.reading import at
 from lowwater.plan.sql.scope import Scope, cut, flat
 from lowwater.plan.sql.sources import Relation
 from lowwater.plan.sql.values import Values

@@ -14,13 +14,14 @@ from sqlglot import exp
 
 from lowwater.plan import builders
 from lowwater.plan.nodes import Node
+from lowwater.plan.places import wrong
 from lowwater.plan.sql import dialect
 from lowwater.plan.sql.bands import conjuncts
 from lowwater.plan.sql.grouping import Grouping
 from lowwater.plan.sql.joins import Joins
 from lowwater.plan.sql.listing import Item, aggregates, project, refuse
 from lowwater.plan.sql.ordering import OrderBy
-from lowwater.plan.sql.reading import at, one_query, wrong
+from lowwater.plan.sql.reading import at, one_query
 from lowwater.plan.sql.refusing import refuse_unread
 from lowwater.plan.sql.scope import Scope, flat
 from lowwater.plan.sql.sources import Sources

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
-from lowwater.plan.sql.reading import wrong
+from lowwater.plan.places import wrong
 
 UNDERSTOOD: Mapping[type[exp.Expr], frozenset[str]] = {
     exp.Select: frozenset(

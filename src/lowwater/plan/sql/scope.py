@@ -18,7 +18,7 @@ from sqlglot import exp
 from lowwater.errors import unknown_name
 from lowwater.plan import builders
 from lowwater.plan.nodes import Node
-from lowwater.plan.sql.reading import wrong
+from lowwater.plan.places import wrong
 from lowwater.plan.sql.values import Values, given, interval, number, parameter
 from lowwater.stream.duration import SECOND
 from lowwater.stream.time_domain import TimeDomain

@@ -11,9 +11,10 @@ from sqlglot import exp
 
 from lowwater.errors import LowwaterError, OptionError, unknown_name
 from lowwater.plan.nodes import Node
+from lowwater.plan.places import place, wrong
 from lowwater.plan.sql import dialect
 from lowwater.plan.sql.query import Queries
-from lowwater.plan.sql.reading import place, statements, wrong
+from lowwater.plan.sql.reading import statements
 from lowwater.plan.sql.scope import found
 from lowwater.plan.sql.updates import KEY, UPDATES, in_clauses, read_updates
 from lowwater.plan.sql.values import Span, Values, rate, share, span, whole

@@ -10,8 +10,8 @@ from sqlglot import exp
 from lowwater.errors import LowwaterError, unknown_name
 from lowwater.plan import builders
 from lowwater.plan.nodes import Node
+from lowwater.plan.places import wrong
 from lowwater.plan.sql import clauses, dialect
-from lowwater.plan.sql.reading import wrong
 from lowwater.plan.sql.refusing import refuse_unread
 from lowwater.plan.sql.values import Values
 from lowwater.plan.sql.windows import Clause, read_clause

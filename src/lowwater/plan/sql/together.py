@@ -15,8 +15,9 @@ from lowwater.errors import OptionError
 from lowwater.joins.oblivious.options import STRATEGIES, Oblivious
 from lowwater.plan import multi_joining, oblivious
 from lowwater.plan.nodes import Node
+from lowwater.plan.places import wrong
 from lowwater.plan.sql.pairs import Pairs, Side
-from lowwater.plan.sql.reading import at, wrong
+from lowwater.plan.sql.reading import at
 from lowwater.plan.sql.values import Values, number, parameter, share, span
 from lowwater.stream.size import byte_count
 

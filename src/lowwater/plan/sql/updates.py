@@ -9,8 +9,8 @@ from typing import Any
 from sqlglot import exp
 
 from lowwater.errors import OptionError, unknown_name
+from lowwater.plan.places import wrong
 from lowwater.plan.sql.clauses import Length
-from lowwater.plan.sql.reading import wrong
 from lowwater.plan.sql.scope import found
 from lowwater.plan.sql.values import Values, number, parameter, span
 from lowwater.updates.options import SCHEDULES, WINDOWS, Updates, updates_of

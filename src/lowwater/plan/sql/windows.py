@@ -9,9 +9,9 @@ from sqlglot import exp
 from lowwater.errors import OptionError, QueryError
 from lowwater.operators.flush import Flush, lazy, slow
 from lowwater.plan import aggregating
+from lowwater.plan.places import wrong
 from lowwater.plan.sql import clauses
 from lowwater.plan.sql.listing import Item
-from lowwater.plan.sql.reading import wrong
 from lowwater.plan.sql.scope import Scope
 from lowwater.plan.sql.values import Span, Values, span, whole
 

@@ -3,6 +3,5 @@
 
 SELECT ts, upper(flag, 2) AS x FROM M
 
---- error at 1:25
-cannot read this: the number of provided arguments (2) is greater than the maximum number of
-supported arguments (1)
+--- error at 1:12
+upper takes 1 argument, and 2 are given

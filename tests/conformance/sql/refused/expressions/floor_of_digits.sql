@@ -4,4 +4,4 @@
 SELECT ts, floor(len / 3, 1) AS x FROM M
 
 --- error at 1:18
-cannot use this expression: floor and ceil take one argument
+floor takes 1 argument, and no decimals

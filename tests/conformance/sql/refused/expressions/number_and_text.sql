@@ -4,4 +4,4 @@
 SELECT ts FROM M WHERE len = 'long'
 
 --- error at 1:24
-cannot use this expression: cannot compare string with numeric type (i64)
+BIGINT and VARCHAR do not go together; CAST one of them

@@ -4,4 +4,4 @@
 SELECT ts, regexp_replace(flag, 'S', 's') AS x FROM M
 
 --- error at 1:12
-cannot use this expression: regexp_replace is not part of the language
+unknown function 'regexp_replace'. Did you mean 'regexp_like'?

@@ -4,4 +4,4 @@
 SELECT ts, upper(len) AS x FROM M
 
 --- error at 1:12
-cannot use this expression: a String is wanted, and this is i64
+upper takes a text here, and this is BIGINT

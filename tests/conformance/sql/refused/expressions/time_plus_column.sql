@@ -5,4 +5,4 @@ SELECT * FROM M WHERE
    len + ts > 3
 
 --- error at 2:4
-cannot use this expression: + not allowed on i64 and datetime[μs]
+TIMESTAMP + BIGINT means nothing

@@ -4,4 +4,4 @@
 SELECT 1.2.3 FROM M
 
 --- error at 1:8
-cannot use this expression: invalid expression (found unexpected token '.3')
+cannot use this expression: it is not part of the language

@@ -1,0 +1,306 @@
+"""CAST and TRY_CAST: a value of another type, or none where it does not fit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from typing import Any
+
+import numpy as np
+import polars as pl
+from sqlglot import exp
+
+from lowwater.operators.checked import Failure
+from lowwater.plan.language import times
+from lowwater.plan.language.value import BITS, Call, Value, derived, fitted, limits, named
+
+_KIND = exp.DataType.Type
+TYPES: Mapping[str, pl.DataType] = {
+    "BOOLEAN": pl.Boolean(),
+    "TINYINT": pl.Int8(),
+    "SMALLINT": pl.Int16(),
+    "INT": pl.Int32(),
+    "BIGINT": pl.Int64(),
+    "UTINYINT": pl.UInt8(),
+    "USMALLINT": pl.UInt16(),
+    "UINT": pl.UInt32(),
+    "UBIGINT": pl.UInt64(),
+    "FLOAT": pl.Float32(),
+    "DOUBLE": pl.Float64(),
+    "DECIMAL": pl.Decimal(18, 3),
+    "VARCHAR": pl.String(),
+    "TEXT": pl.String(),
+    "DATE": pl.Date(),
+    "TIMESTAMP": pl.Datetime("us"),
+    "DATETIME": pl.Datetime("us"),
+    "TIMESTAMPNTZ": pl.Datetime("us"),
+    "TIMESTAMPTZ": pl.Datetime("us", "UTC"),
+}
+"""What can be cast to, by the parser's names."""
+
+
+def cast(call: Call, to: exp.DataType, forgiving: bool) -> Value:
+    """A value as one of another type; what does not fit is null where that is ``forgiving``."""
+    dtype = _type(call, to)
+    value = call[0]
+    if value.dtype == dtype and value.bare is None:
+        return value
+    converted, failures = _converted(call, value, dtype)
+    if forgiving:
+        for each in failures:
+            converted = pl.when(~each.when.fill_null(False)).then(converted)
+        return call.result(converted, dtype)
+    return call.result(converted, dtype, *failures)
+
+
+def _type(call: Call, to: exp.DataType) -> pl.DataType:
+    name = to.this.value if isinstance(to.this, _KIND) else str(to.this)
+    if name not in TYPES or to.args.get("nested"):
+        known = ", ".join(
+            each for each in TYPES if each not in ("DATETIME", "TIMESTAMPNTZ", "TEXT")
+        )
+        raise call.wrong(f"a value cannot be cast to {to.sql()}; it can to {known}")
+    given = to.expressions
+    if not given:
+        return TYPES[name]
+    if name != "DECIMAL":
+        raise call.wrong(f"{name} takes no length or precision here: write {name}")
+    numbers = [each.name for each in given]
+    if len(numbers) > 2 or not all(each.isdigit() for each in numbers):
+        raise call.wrong(
+            "DECIMAL takes how many digits there are, and how many of them are decimals"
+        )
+    precision, scale = int(numbers[0]), int(numbers[1]) if len(numbers) > 1 else 0
+    if not 1 <= precision <= 38 or scale > precision:
+        raise call.wrong("DECIMAL has 1 to 38 digits, and no more decimals than digits")
+    return pl.Decimal(precision, scale)
+
+
+Converted = tuple[pl.Expr, tuple[Failure, ...]]
+
+
+def _converted(call: Call, value: Value, dtype: pl.DataType) -> Converted:
+    """A value of another type, and where there is none."""
+    if value.is_null:
+        return pl.lit(None, dtype=dtype), ()
+    if value.is_text:
+        return _from_text(call, value, dtype)
+    if dtype == pl.String():
+        text = as_text(call, 0)
+        return text.expr, text.failures
+    if isinstance(dtype, pl.Date | pl.Datetime):
+        return _to_time(call, value, dtype)
+    if not (value.is_number or value.dtype == pl.Boolean()):
+        raise call.wrong(f"{named(value.dtype)} cannot be cast to {named(dtype)}", 0)
+    if dtype == pl.Boolean():
+        return (fitted(value, value.dtype) != 0), ()
+    if dtype in BITS:
+        return _to_whole(call, value, dtype)
+    if isinstance(dtype, pl.Decimal):
+        return _to_decimal(call, value, dtype)
+    result = fitted(value, dtype).cast(dtype)
+    if value.dtype == pl.Float64() and dtype == pl.Float32():
+        large = result.is_infinite() & value.expr.is_finite()
+        return result, (_does_not_fit(call, large, dtype),)
+    return result, ()
+
+
+def _does_not_fit(call: Call, when: pl.Expr, dtype: pl.DataType) -> Failure:
+    return call.failure(when, f"a value does not fit {named(dtype)}; TRY_CAST gives null for it")
+
+
+def _to_whole(call: Call, value: Value, dtype: pl.DataType) -> Converted:
+    low, high = limits(dtype)
+    number = value.expr
+    if value.dtype == pl.Boolean():
+        return number.cast(dtype), ()
+    if isinstance(value.bare, Decimal) or isinstance(value.dtype, pl.Decimal):
+        parsed = _parsed(number.cast(pl.String), dtype, _read_whole(dtype))
+        return parsed, (_does_not_fit(call, parsed.is_null() & number.is_not_null(), dtype),)
+    if value.dtype in BITS and value.bare is None:
+        least, most = limits(value.dtype)
+        if low <= least and most <= high:
+            return number.cast(dtype), ()
+        fits = number.cast(pl.Int128).is_between(low, high)
+    elif value.bare is not None:
+        fits = pl.lit(low <= value.bare <= high)
+        number = pl.lit(int(value.bare) if low <= value.bare <= high else 0)
+    else:
+        number = number.cast(pl.Float64).round(mode="half_to_even")
+        fits = (number >= float(low)) & (number < float(high + 1)) & number.is_not_nan()
+        number = pl.when(fits).then(number)
+    return number.cast(dtype, strict=False), (_does_not_fit(call, ~fits, dtype),)
+
+
+def _to_decimal(call: Call, value: Value, dtype: pl.Decimal) -> Converted:
+    number = value.expr.cast(pl.Int8) if value.dtype == pl.Boolean() else value.expr
+    if value.bare is not None:
+        number = pl.lit(str(value.bare))
+    text = number.cast(pl.String) if not value.dtype.is_float() or value.bare is not None else None
+    if text is None:
+        text = _float_text(number, value.dtype)
+    parsed = _parsed(text, dtype, _read_decimal(dtype))
+    return parsed, (_does_not_fit(call, parsed.is_null() & number.is_not_null(), dtype),)
+
+
+def _to_time(call: Call, value: Value, dtype: pl.DataType) -> Converted:
+    if not times.is_time(value):
+        raise call.wrong(f"{named(value.dtype)} cannot be cast to {named(dtype)}", 0)
+    if isinstance(dtype, pl.Datetime):
+        source = value.dtype
+        zoned = isinstance(source, pl.Datetime) and source.time_zone is not None
+        if zoned != (dtype.time_zone is not None):
+            raise call.wrong(f"{named(source)} cannot be cast to {named(dtype)}", 0)
+        if zoned:
+            return value.expr.cast(dtype, strict=False), ()
+        return times.as_moment(call, value, dtype)
+    days = times.day_of(value)
+    fits = days.is_between(-(2**31), 2**31 - 1)
+    if isinstance(value.dtype, pl.Datetime) and value.dtype.time_zone not in (None, "UTC"):
+        return value.expr.cast(pl.Date), ()
+    return days.cast(pl.Int32, strict=False).cast(pl.Date), (_does_not_fit(call, ~fits, dtype),)
+
+
+# ---- from texts ----------------------------------------------------------------------------------
+
+
+def _from_text(call: Call, value: Value, dtype: pl.DataType) -> Converted:
+    if isinstance(dtype, pl.Date | pl.Datetime):
+        found = times.read(value.expr, dtype)
+    elif dtype == pl.Boolean():
+        word = value.expr.str.to_lowercase()
+        found = (
+            pl.when(word.is_in(["true", "t", "1", "yes", "y"]))
+            .then(pl.lit(True))
+            .when(word.is_in(["false", "f", "0", "no", "n"]))
+            .then(pl.lit(False))
+        )
+    elif dtype in BITS:
+        found = _parsed(value.expr, dtype, _read_whole(dtype))
+    elif isinstance(dtype, pl.Decimal):
+        found = _parsed(value.expr, dtype, _read_decimal(dtype))
+    else:
+        found = _parsed(value.expr, dtype, _read_float)
+    none = found.is_null() & value.expr.is_not_null()
+    failure = call.failure(none, f"a text is no {named(dtype)}; TRY_CAST gives null for it")
+    return found, (failure,)
+
+
+@dataclass(frozen=True)
+class _Parse:
+    """Reads texts one by one, each different one once."""
+
+    dtype: pl.DataType
+    read: Callable[[str], Any]
+
+    def __call__(self, texts: pl.Series) -> pl.Series:
+        different = texts.unique().drop_nulls()
+        values = pl.Series([self.read(each) for each in different], dtype=self.dtype, strict=True)
+        return texts.replace_strict(different, values, default=None, return_dtype=self.dtype)
+
+
+def _parsed(texts: pl.Expr, dtype: pl.DataType, read: Callable[[str], Any]) -> pl.Expr:
+    return texts.map_batches(_Parse(dtype, read), return_dtype=dtype, is_elementwise=True)
+
+
+_NUMBER = re.compile(r"\s*([+-]?(\d+(_\d+)*)?(\.(\d+(_\d+)*)?)?([eE][+-]?\d+)?)\s*", re.ASCII)
+_EXACT = Context(prec=100)
+
+
+def _number(text: str) -> Decimal | None:
+    """The number that a text is."""
+    found = _NUMBER.fullmatch(text)
+    try:
+        number = Decimal(found[1].replace("_", "")) if found else None
+    except InvalidOperation:
+        return None
+    return number if number is None or number.adjusted() < 60 else None
+
+
+@dataclass(frozen=True)
+class _read_whole:
+    dtype: pl.DataType
+
+    def __call__(self, text: str) -> int | None:
+        number = _number(text)
+        if number is None:
+            return None
+        low, high = limits(self.dtype)
+        whole = int(number.to_integral_value(ROUND_HALF_UP))
+        return whole if low <= whole <= high else None
+
+
+@dataclass(frozen=True)
+class _read_decimal:
+    dtype: pl.Decimal
+
+    def __call__(self, text: str) -> Decimal | None:
+        number = _number(text)
+        if number is None:
+            return None
+        places = Decimal(1).scaleb(-self.dtype.scale)
+        exact = number.quantize(places, ROUND_HALF_UP, _EXACT)
+        return exact if len(exact.as_tuple().digits) <= self.dtype.precision else None
+
+
+_WORDS = {"nan": float("nan"), "inf": float("inf"), "infinity": float("inf")}
+
+
+def _read_float(text: str) -> float | None:
+    word = text.strip(" \t\n\r\f\v").lower()
+    unsigned = word[1:] if word[:1] in ("+", "-") else word
+    if unsigned in _WORDS:
+        return -_WORDS[unsigned] if word[:1] == "-" else _WORDS[unsigned]
+    found = _NUMBER.fullmatch(text)
+    try:
+        number = float(found[1].replace("_", "")) if found else None
+    except ValueError:
+        return None
+    return None if number is not None and np.isinf(number) else number
+
+
+# ---- to texts ------------------------------------------------------------------------------------
+
+
+def as_text(call: Call, at: int) -> Value:
+    """An argument as a text."""
+    value = call[at]
+    dtype = value.dtype
+    if value.is_null or dtype == pl.String():
+        return replace(value, expr=value.expr.cast(pl.String), failures=())
+    if isinstance(dtype, pl.Date | pl.Datetime):
+        text, far = times.text_of(call, at)
+        return Value(text, pl.String(), (far,), constant=value.constant)
+    if isinstance(value.bare, Decimal):
+        return Value(pl.lit(f"{value.bare:f}"), pl.String(), constant=True)
+    if dtype.is_float():
+        return replace(derived(_float_text(value.expr, dtype), pl.String(), [value]), failures=())
+    if not (value.is_number or dtype == pl.Boolean()):
+        raise call.wrong(f"{named(dtype)} has no text", at)
+    return replace(derived(value.expr.cast(pl.String), pl.String(), [value]), failures=())
+
+
+@dataclass(frozen=True)
+class _Spell:
+    """The shortest texts that are read as the same floating-point numbers."""
+
+    single: bool
+
+    def __call__(self, numbers: pl.Series) -> pl.Series:
+        return pl.Series([self._text(each) for each in numbers], dtype=pl.String)
+
+    def _text(self, number: float | None) -> str | None:
+        if number is None or not self.single:
+            return None if number is None else repr(number)
+        short = str(np.float32(number))
+        size = abs(number)
+        if np.isfinite(number) and 1e-4 <= size < 1e16:
+            return np.format_float_positional(np.float32(number), trim="0")
+        return short
+
+
+def _float_text(numbers: pl.Expr, dtype: pl.DataType) -> pl.Expr:
+    spell: Callable[[Sequence[Any]], Any] = _Spell(dtype == pl.Float32())  # type: ignore[assignment]
+    return numbers.map_batches(spell, return_dtype=pl.String, is_elementwise=True)  # type: ignore[arg-type]
