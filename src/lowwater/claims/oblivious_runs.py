@@ -6,6 +6,7 @@ has put on disk. Its results are compared with all there are, and each says when
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -22,6 +23,7 @@ from lowwater.claims.oblivious_truth import Log, Truth
 from lowwater.engines.embedded.clock import Charge, VirtualClock
 from lowwater.engines.embedded.engine import EmbeddedEngine, Pace
 from lowwater.engines.embedded.graph import Stage
+from lowwater.errors import StreamWarning
 from lowwater.joins.oblivious.model import Mode
 from lowwater.plan.compile import compile_plan
 from lowwater.progress.contract import Contract
@@ -253,7 +255,9 @@ def run(
     engine = EmbeddedEngine(plan, sink, clock, Pace(at_once, round(tick * SECOND)), None)
     if sizes is None:
         clock.watch(engine)
-    engine.run()
+    with warnings.catch_warnings():  # how many results are found is what is measured here
+        warnings.simplefilter("ignore", StreamWarning)
+        engine.run()
     last = pl.max_horizontal(f"{log.name}_at" for log in query.logs).alias("at")
     names = [log.name for log in query.logs]
     stages = [s for s in engine._stages.values() if s.operator.name == OBLIVIOUS]
