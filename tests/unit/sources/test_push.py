@@ -27,6 +27,12 @@ def eventually(true: Callable[[], bool]) -> None:
         time.sleep(0.002)
 
 
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Metrics of a run whose sink blocks are those taken last, at once."""
+    monkeypatch.setattr("lowwater.engines.embedded.readings.PATIENCE", 0.05)
+
+
 @contextmanager
 def running(query: lw.Stream, **options: Any) -> Iterator[lw.Run]:
     """A live run that is stopped whatever happens."""

@@ -158,6 +158,10 @@ class Feed:
             if self.deliver is not None:
                 self.deliver(element)
 
+    def waiting(self) -> tuple[int, int]:
+        """Rows that the reader holds, and their bytes."""
+        return self.reader.waiting() if isinstance(self.reader, Holding) else (0, 0)
+
     def metrics(self, now: int) -> StreamMetrics:
         """What this source did; ``now`` is the clock."""
         account = self.intake.account
@@ -181,7 +185,7 @@ class Feed:
             completeness_metrics(self.intake.completeness(), self.spec.domains),
             *(_told(channels, domain, now) if channels and domain else ((), 0, None)),
             self.ended,
-            *(self.reader.waiting() if isinstance(self.reader, Holding) else (0, 0)),
+            *self.waiting(),
         )
 
 
