@@ -41,6 +41,7 @@ NOT_RUN = {
     "pip ": "fetches packages",
     "make ": "sets up an environment of its own",
     "--engine spark": "starts a Spark of its own; tests/spark/test_pipeline_files.py does it",
+    "check trace.sql": "looks for files; tests/unit/test_cli.py has some and does it",
     "--real-time": "takes as long as it says",
     "--dashboard": "goes on until it is stopped",
     "lowwater dashboard": "goes on until it is stopped",

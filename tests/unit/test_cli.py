@@ -299,8 +299,7 @@ def test_options_of_folders_that_cannot_be_are_wrong_use(option, words):
 # ---- check and explain -------------------------------------------------------------------------
 
 
-def test_check_says_what_would_run_and_reads_no_row():
-    Path("a.csv").unlink()
+def test_check_says_what_would_run_and_runs_nothing():
     text = lw("check", pipeline(f"{STREAM} LATE TO 'late'", f"INSERT INTO 'csv:o' {COUNT}")).stdout
     assert "from csv:a.csv" in text
     assert "k STRING, v BIGINT, ts TIMESTAMP" in text
@@ -310,6 +309,70 @@ def test_check_says_what_would_run_and_reads_no_row():
     assert "late rows of S to late" in text
     assert "fine: 1 query would run on the embedded engine" in text
     assert not Path("o").exists()
+
+
+GOOD_ROW = "a,1,2024-01-01"
+MET = {
+    "missing file": ("csv:b.csv", "", None, 2, "there are no files at b.csv"),
+    "empty pattern": ("csv:in/*.csv", "", None, 2, "there are no files at in/*.csv"),
+    "missing folder that may come": ("csv:in", "FOLLOW", None, 0, "yet; a run waits for them"),
+    "missing column": ("csv:c.csv", "", "k,vv,ts\n", 1, "Did you mean 'vv'?"),
+    "wrong type": ("csv:c.csv", "", f"k,v,ts\na,x,\n{GOOD_ROW}\n", 1, "line 2, column v: 'x'"),
+    "cut line": ("csv:c.csv", "", f"k,v,ts\n{GOOD_ROW}\na,1", 1, "line 3, too few values"),
+    "no text": ("csv:c.csv", "", "k\0", 1, "it is not a text"),
+    "no Parquet": ("parquet:c.csv", "", "k,v,ts\n", 1, "cannot read c.csv"),
+    "mistyped JSON": ("json:c.csv", "", '{"k": "a", "vv": 1}', 0, "Did you mean 'vv'?"),
+    "some have it": ("json:c.csv", "", '{"k": "a", "v": 1}\n{"v": 1, "ts": null}\n', 0, None),
+    "wrong JSON": ("json:c.csv", "", '{"v": "a"}', 1, "line 1, column v: 'a' is no BIGINT"),
+}
+
+
+@pytest.mark.parametrize("engine", ["embedded", "spark"])
+@pytest.mark.parametrize("name", MET)
+def test_check_says_what_a_run_would_meet(name: str, engine: str):
+    location, clauses, content, code, says = MET[name]
+    if content is not None:
+        Path("c.csv").write_text(content)
+    stream = f"CREATE STREAM S {SCHEMA} FROM '{location}' PROGRESS ORDERED BY ts {clauses}"
+    done = lw("check", pipeline(stream, ALL), "--engine", engine, code=code)
+    assert ("fine: " in done.stdout) == (code == 0)
+    said = " ".join(done.stderr.split())
+    assert "stream S" in said if says else not said
+    assert (says or "") in said
+    if engine == "embedded" and code:
+        lw("run", "p.sql", code=code)
+
+
+def test_check_says_of_a_parquet_file_what_does_not_fit():
+    rows = pl.DataFrame({"k": ["a"], "v": [1.9], "ts": [START]})
+    for wrong, says in (
+        (rows, "row 1, column v: 1.9 is no BIGINT"),
+        (rows.drop("v"), "unknown column 'v'"),
+        (
+            rows.with_columns(v=pl.lit("1")),
+            "column v is STRING in the file and was declared BIGINT",
+        ),
+    ):
+        wrong.write_parquet("a.parquet")
+        text = pipeline(STREAM.replace("csv:a.csv", "parquet:a.parquet"), ALL)
+        assert says in " ".join(lw("check", text, code=1).stderr.split())
+
+
+def test_check_says_of_an_output_that_it_cannot_be_written(monkeypatch: pytest.MonkeyPatch):
+    Path("file").touch()
+    write(table([0]), Path("used/a.csv"))
+    for target, says in (
+        ("file", "it is a file"),
+        ("file/below", "cannot be written to"),
+        ("used", "already holds CSV files"),
+    ):
+        text = pipeline(STREAM, f"INSERT INTO 'csv:{target}' {ALL}")
+        assert says in " ".join(lw("check", text, code=1).stderr.split())
+        lw("run", text, code=1)
+    text = pipeline(STREAM, f"INSERT INTO 'csv:new' {ALL}")
+    monkeypatch.setattr("os.access", lambda path, mode: not mode & os.W_OK)
+    assert "cannot be written to" in " ".join(lw("check", text, code=1).stderr.split())
+    assert not Path("new").exists()
 
 
 def test_check_of_a_pipeline_for_spark_starts_no_spark():
@@ -460,6 +523,8 @@ def test_the_example_runs_and_takes_no_time_to_speak_of():
 def test_the_pipeline_of_the_page_is_fine_and_the_page_names_every_option():
     page = (EXAMPLES.parent / "docs" / "command.md").read_text(encoding="utf-8")
     [text] = re.findall(r"^```sql\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    rows = {"srcIP": ["a"], "len": [1], "ts": [START]}
+    write(pl.DataFrame(rows), Path("trace/main1/1.parquet"))
     done = lw("check", pipeline(text), "--param", "least=100")
     assert "fine: 2 queries would run until stopped" in done.stdout
     assert all(

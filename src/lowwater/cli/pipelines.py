@@ -166,8 +166,12 @@ def check(
     output: Output = None,
     param: Params = None,
 ) -> None:
-    """Read and plan a pipeline file, and say what would run."""
-    from lowwater.cli.telling import tell_pipeline  # noqa: PLC0415
+    """Read and plan a pipeline file, and say what would run and what it would meet.
+
+    Files are looked for, and their first rows read. Exits with 0 if a run could begin, else as it.
+    """
+    from lowwater.cli.telling import tell_fine, tell_pipeline  # noqa: PLC0415
+    from lowwater.pipeline.checking import would_meet  # noqa: PLC0415
     from lowwater.pipeline.targets import late_folders, targets  # noqa: PLC0415
 
     try:
@@ -176,6 +180,18 @@ def check(
     except LowwaterError as error:
         raise _wrong_pipeline(pipeline, error) from error
     tell_pipeline(out(), loaded, goals, late)
+    wrong = []
+    for met in would_meet(loaded, goals, late):
+        if isinstance(met.what, LowwaterError):
+            wrong.append(met)
+        else:
+            err().print(f"[yellow]warning:[/yellow] {escape(str(met))}", soft_wrap=True)
+    if not wrong:
+        tell_fine(out(), loaded)
+        return
+    said = "\n".join(map(str, wrong))
+    unusable = any(isinstance(each.what, QueryError) for each in wrong)
+    raise wrong_use(QueryError(said)) if unusable else failure(said)
 
 
 def explain(

@@ -34,6 +34,10 @@ def tell_pipeline(
         ]
         title = f"[bold]query {query.number}[/bold], line {query.line}"
         console.print(title, *map(escape_line, lines), sep="\n    ", soft_wrap=True)
+
+
+def tell_fine(console: Console, pipeline: Pipeline) -> None:
+    """That a run could begin."""
     count = len(pipeline.queries)
     what = "1 query" if count == 1 else f"{count} queries"
     ends = " until stopped" if any(each.live for each in pipeline.queries) else ""

@@ -25,6 +25,7 @@ import polars as pl
 from lowwater.errors import BadInput, OptionError, QueryError, StreamWarning, unknown_name
 from lowwater.sources.exact import alike, altered, read_as
 from lowwater.sources.faults import PACKED, SHOWN, no_text
+from lowwater.sources.noticing import Noticed
 from lowwater.sources.source import AT_ONCE
 from lowwater.sources.text import ZONED, Schema, moments, plain, type_name
 from lowwater.sources.textfile import TextFile
@@ -37,6 +38,8 @@ UNFINISHED_SECONDS = 10.0
 """How long the last line of a growing file may have no end before somebody is told."""
 ROWS_AT_ONCE = 65_536
 """Rows of a file that are held in memory together."""
+BEGIN_BYTES = 1 << 16
+"""Bytes of a text file that are read to see whether it can be read."""
 LOOKED_AT = 10_000
 """Rows of a text file by which the types of columns are found that nobody declared."""
 
@@ -106,13 +109,29 @@ class Files:
         found = columns_of(self.format, here[0], self.separator)
         return {name: plain(dtype) for name, dtype in found.items()}
 
-    def text(self, path: Path) -> TextFile:
+    def text(self, path: Path, noticed: Noticed | None = None) -> TextFile:
         """A file of text, before its first row."""
-        return TextFile(path, self.format, self._schema, self.header, self.separator)
+        return TextFile(path, self.format, self._schema, self.header, self.separator, noticed)
 
-    def read(self, path: Path) -> Iterator[Chunk]:
+    def read(self, path: Path, noticed: Noticed | None = None) -> Iterator[Chunk]:
         """The rows of a complete file, some at a time, with the declared types."""
-        return self._told(path, _parquet(path, self._schema) if self.packed else self._whole(path))
+        if self.packed:
+            return self._told(path, _parquet(path, self._schema))
+        return self._told(path, self._whole(path, noticed))
+
+    def begin(self, path: Path, noticed: Noticed) -> None:
+        """Read the first rows of a file, to see whether they can be read."""
+        if self.packed:
+            next(self._told(path, _parquet(path, self._schema)), None)
+        else:
+            text = self.text(path, noticed)
+            for _ in self._told(path, text.read(not self.live, BEGIN_BYTES)):
+                if text.read_to >= BEGIN_BYTES:
+                    break
+
+    def noticed(self) -> Noticed:
+        """Columns that are there, before the first file."""
+        return Noticed(self.where, self._schema)
 
     def read_once(self, path: Path) -> Iterator[Chunk]:
         """The rows of a file by an engine that never comes back to it: it has to be complete."""
@@ -129,8 +148,8 @@ class Files:
         """Whether files are written at once, and not line by line."""
         return self.format == "parquet"
 
-    def _whole(self, path: Path) -> Iterator[Chunk]:
-        yield from self.text(path).read(complete=True)
+    def _whole(self, path: Path, noticed: Noticed | None) -> Iterator[Chunk]:
+        yield from self.text(path, noticed).read(complete=True)
 
     def written(self, text: TextFile) -> Iterator[Chunk]:
         """The rows of what is there of a file that may still be written."""
@@ -165,6 +184,7 @@ class FilesReader:
 
     def __init__(self, files: Files):
         self._files = files
+        self._noticed = files.noticed()
         self._waiting = deque(files.listed())
         self._seen = set(self._waiting)
         self._growing: dict[Path, _Growing] = {}
@@ -201,6 +221,8 @@ class FilesReader:
         """The next rows of a file."""
         rows = self._rest if self._rest is not None else self._next()
         if rows is None:
+            if not self._files.live:
+                self._noticed.tell()
             return None
         self._rest = rows.slice(limit) if rows.height > limit else None
         return rows.head(limit)
@@ -221,18 +243,18 @@ class FilesReader:
     def _rows(self, path: Path) -> Iterator[Chunk]:
         """The rows of a file, or those that were added to it."""
         if not self._files.live or self._files.packed:
-            return self._files.read(path)
+            return self._files.read(path, self._noticed)
         growing = self._growing.get(path)
         if growing is None:
             try:
                 with path.open("rb") as file:
                     if file.read(4).startswith(PACKED):
-                        return self._files.read(path)
+                        return self._files.read(path, self._noticed)
                 about = path.stat()
             except OSError as error:
                 raise BadInput(_cannot_read(path, error)) from None
             growing = _Growing(
-                self._files.text(path), about.st_ino, about.st_size, time.monotonic()
+                self._files.text(path, self._noticed), about.st_ino, about.st_size, time.monotonic()
             )
             with self._lock:
                 self._growing[path] = growing

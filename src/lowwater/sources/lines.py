@@ -17,6 +17,7 @@ import polars as pl
 
 from lowwater.errors import BadInput, StreamError
 from lowwater.sources.files import refuse_unwritten
+from lowwater.sources.noticing import Noticed
 from lowwater.sources.records import BadRecord, Layout, objects, records
 from lowwater.sources.source import AT_ONCE
 from lowwater.sources.text import type_name
@@ -69,6 +70,7 @@ class LinesReader:
 
     def __init__(self, source: Lines, connection: socket.socket):
         self._source, self._connection = source, connection
+        self._noticed = Noticed(source.where, source.schema)
         self._lines: deque[bytes] = deque()
         self._changed = threading.Condition()
         self._bytes = 0
@@ -109,7 +111,11 @@ class LinesReader:
             taken = [self._lines.popleft() for _ in range(min(limit, len(self._lines)))]
             self._bytes -= sum(map(len, taken))
             self._changed.notify_all()
-        return parse_lines(taken, self._source.schema) if taken else None
+            over = self._closed and not self._lines
+        rows = parse_lines(taken, self._source.schema, self._noticed) if taken else None
+        if over:
+            self._noticed.tell()
+        return rows
 
     def waiting(self) -> tuple[int, int]:
         """How many lines were read ahead, and how many bytes they have."""
@@ -159,23 +165,34 @@ class LinesReader:
             self._bytes += sum(map(len, some))
 
 
-def parse_lines(lines: Sequence[bytes], schema: Mapping[str, pl.DataType]) -> Chunk:
+def parse_lines(
+    lines: Sequence[bytes],
+    schema: Mapping[str, pl.DataType],
+    noticed: Noticed | None = None,
+) -> Chunk:
     """Lines as rows."""
-    return pl.concat(list(_parts(lines, schema)))
+    return pl.concat(list(_parts(lines, schema, noticed)))
 
 
-def _parts(lines: Sequence[bytes], schema: Mapping[str, pl.DataType]) -> Iterator[Chunk]:
+def _parts(
+    lines: Sequence[bytes], schema: Mapping[str, pl.DataType], noticed: Noticed | None
+) -> Iterator[Chunk]:
     layout = Layout(tuple(schema))
     for is_json, some in groupby(lines, lambda line: line.startswith(b"{")):
         part = list(some)
         text = b"\n".join(part)
         try:
-            yield objects(text, schema) if is_json else records(text, schema, layout)
+            rows = objects(text, schema) if is_json else records(text, schema, layout)
         except BadRecord as bad:
             line = part[bad.line] if bad.line is not None else text
             columns = ", ".join(f"{name} {type_name(dtype)}" for name, dtype in schema.items())
             why = bad.why if bad.line is not None else f"no row of ({columns})"
             raise BadInput(f"cannot read the line {_shown(line)}: {why}") from None
+        if noticed is not None and is_json:
+            noticed.take(text, rows)
+        elif noticed is not None:
+            noticed.take_records()
+        yield rows
 
 
 def _shown(line: bytes) -> str:

@@ -11,6 +11,7 @@ import polars as pl
 import pyarrow as pa
 
 from lowwater.errors import BadInput, OptionError, StreamError, unknown_name
+from lowwater.sources.exact import altered, read_as
 from lowwater.sources.source import AT_ONCE
 from lowwater.stream.element import Chunk
 
@@ -145,9 +146,12 @@ class Push:
         if missing and isinstance(rows, pl.DataFrame | pa.Table | pa.RecordBatch):
             raise BadInput(f"rows lack column {missing[0]!r}")
         nulls = [pl.lit(None).alias(name) for name in missing]
-        return frame.with_columns(nulls).select(
-            pl.col(name).cast(dtype) for name, dtype in self._schema.items()
-        )
+        whole = frame.with_columns(nulls)
+        values = read_as(whole, self._schema)
+        wrong = altered(whole, values)
+        if wrong is not None:
+            raise BadInput(f"row {wrong[0] + 1} of those sent, {wrong[1]}")
+        return values
 
     def _notify(self) -> None:
         if self._wake is not None:

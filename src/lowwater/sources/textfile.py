@@ -13,6 +13,7 @@ import polars as pl
 
 from lowwater.errors import BadInput, unknown_name
 from lowwater.sources.faults import PACKED, no_text
+from lowwater.sources.noticing import Noticed
 from lowwater.sources.records import BadRecord, Layout, objects, records
 from lowwater.sources.text import Schema
 from lowwater.stream.element import Chunk
@@ -27,8 +28,15 @@ class TextFile:
     """One file, and how far it has been read."""
 
     def __init__(
-        self, path: Path, format_: str, schema: Schema, header: bool = True, separator: str = ","
+        self,
+        path: Path,
+        format_: str,
+        schema: Schema,
+        header: bool = True,
+        separator: str = ",",
+        noticed: Noticed | None = None,
     ):
+        self._noticed = noticed
         self.path, self._schema, self._header = path, schema, header
         self._separator = separator
         self._csv = format_ == "csv"
@@ -39,11 +47,11 @@ class TextFile:
         """Bytes that have been read."""
         self._line = 1
 
-    def read(self, complete: bool) -> Iterator[Chunk]:
+    def read(self, complete: bool, piece_bytes: int | None = None) -> Iterator[Chunk]:
         """The rows of what has not been read yet; ``complete`` if no more will be written."""
         if self.read_to == 0 and (what := no_text(self.path)):
             raise BadInput(f"cannot read {self.path}: {what}")
-        for piece in self._pieces(complete):
+        for piece in self._pieces(complete, piece_bytes or PIECE):
             text = piece
             if self.read_to == 0:
                 text = text.removeprefix(BOM)
@@ -53,7 +61,10 @@ class TextFile:
                 if self._layout is not None:
                     yield records(text, self._schema, self._layout)
                 elif not self._csv:
-                    yield objects(text, self._schema)
+                    rows = objects(text, self._schema)
+                    if self._noticed is not None:
+                        self._noticed.take(text, rows)
+                    yield rows
             except BadRecord as bad:
                 where = "" if bad.line is None else f"line {self._line + bad.line}, "
                 raise BadInput(f"cannot read {self.path}: {where}{bad.why}") from None
@@ -81,9 +92,9 @@ class TextFile:
         self._layout = Layout(names, self._separator)
         return rest
 
-    def _pieces(self, complete: bool) -> Iterator[bytes]:
+    def _pieces(self, complete: bool, size: int) -> Iterator[bytes]:
         rest = b""
-        for block in self._blocks():
+        for block in self._blocks(size):
             text = rest + block
             cut = _last_end(text, self._csv)
             if cut:
@@ -92,14 +103,14 @@ class TextFile:
         if complete and rest:
             yield rest
 
-    def _blocks(self) -> Iterator[bytes]:
+    def _blocks(self, size: int) -> Iterator[bytes]:
         with self.path.open("rb") as file:
             if file.read(4).startswith(PACKED):
                 for some in pl.scan_lines(self.path).collect_batches(chunk_size=LINES_AT_ONCE):
                     yield "".join(f"{line}\n" for line in some["line"]).encode()
                 return
             file.seek(self.read_to)
-            while block := file.read(PIECE):
+            while block := file.read(size):
                 yield block
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -338,3 +339,46 @@ def test_an_engine_that_reads_files_once_wants_them_complete(kind: str) -> None:
 def test_a_type_that_no_csv_holds_is_refused(dtype: Any) -> None:
     with pytest.raises(lw.QueryError, match="CSV cannot hold; declare it as STRING"):
         Files("csv", "in", {"v": dtype}, follow=True)
+
+
+# ---- columns that never come ---------------------------------------------------------------------
+
+
+def objects_in(*files: list[dict[str, Any]], follow: bool = False) -> list[tuple[Any, ...]]:
+    """What is read of a folder of such files."""
+    for number, each in enumerate(files):
+        path = Path(f"in/{number}.json")
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("".join(f"{json.dumps(one)}\n" for one in each))
+    schema = {"value": pl.Int64(), "k": pl.String()}
+    reader = Files("json", "in", schema, follow=follow).open()
+    found = added(reader)
+    assert reader.read(0, 1) is None  # as an engine does at the end
+    return found
+
+
+MISTYPED = {"vlaue": 1, "k": "a"}
+
+
+@pytest.mark.parametrize("follow", [False, True])
+def test_a_column_that_no_object_has_is_told_of_once(follow: bool) -> None:
+    few, many = [[MISTYPED] * 3, [{"k": "b"}]], [[MISTYPED] * 600, [MISTYPED] * 600]
+    says = r"json files at in.*: unknown column 'value'. Did you mean 'vlaue'\? Known: k, vlaue.*"
+    with pytest.warns(lw.StreamWarning, match=f"{says} none of the 1,200 objects"):
+        assert len(objects_in(*many, follow=follow)) == 1_200
+    if follow:  # more may come
+        for each in Path("in").iterdir():
+            each.unlink()
+        assert len(objects_in(*few, follow=True)) == 4
+        return
+    with pytest.warns(lw.StreamWarning, match=f"{says} none of the 4 objects"):
+        assert len(objects_in(*few)) == 4
+
+
+@pytest.mark.parametrize("one", [{"value": 1}, {"value": None}])
+@pytest.mark.parametrize("place", [0, 1, 998, 999])
+def test_a_column_that_some_objects_have_is_fine(one: dict[str, Any], place: int) -> None:
+    given = [MISTYPED] * 999
+    given.insert(place, one)
+    assert len(objects_in(given)) == 1_000  # a warning would be an error
+    assert len(objects_in(given[:500], given[500:])) == 1_000

@@ -49,6 +49,7 @@ def listened(sent: bytes) -> tuple[list[tuple[object, ...]], Exception | None]:
         while not reader.ended:
             chunk = reader.read(0, 100)
             rows += chunk.rows() if chunk is not None else []
+        assert reader.read(0, 100) is None  # as an engine does at the end
     except lw.BadInput as error:
         return rows, error
     finally:
@@ -63,3 +64,18 @@ def test_a_connection_closed_in_the_middle_of_a_line_is_told_of() -> None:
         rows, error = listened(b"a,1,\nb,2,\n" + cut)
         assert len(rows) == 2
         assert f"closed in the middle of a line: {cut.decode()!r} has no end of line" in str(error)
+
+
+JSON = b'{"k": "a", "vv": 1, "ts": "2024-01-01"}\n'
+
+
+def test_a_column_that_no_object_of_a_connection_has_is_told_of() -> None:
+    with pytest.warns(
+        lw.StreamWarning, match=r"lines from .*'v'\. Did you mean 'vv'\?.* 3 objects"
+    ):
+        listened(JSON * 3)
+    with pytest.warns(lw.StreamWarning, match=r"unknown column 'v'.* 1,000 objects"):
+        listened(JSON * 1_000 + b'{"v": 1}\n')
+    assert listened(JSON * 3 + b'{"v": null}\n')[1] is None  # a warning would be an error
+    assert listened(JSON * 3 + b"a,1,\n")[1] is None
+    assert listened(b"")[1] is None

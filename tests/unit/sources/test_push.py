@@ -27,6 +27,12 @@ def eventually(true: Callable[[], bool]) -> None:
         time.sleep(0.002)
 
 
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Metrics of a run whose sink blocks are those taken last, at once."""
+    monkeypatch.setattr("lowwater.engines.embedded.readings.PATIENCE", 0.05)
+
+
 @contextmanager
 def running(query: lw.Stream, **options: Any) -> Iterator[lw.Run]:
     """A live run that is stopped whatever happens."""
@@ -279,7 +285,8 @@ def test_a_sender_that_waits_is_told_when_the_run_ends(failing: bool) -> None:
     run = sums(source).run(sink=sink)
     sender = threading.Thread(target=send)
     sender.start()
-    eventually(lambda: source.waiting()[0] == 2)
+    blocked = run._engine.handing.blocked  # type: ignore[attr-defined]
+    eventually(lambda: blocked(0.0) is not None and source.waiting()[0] == 2)
     metrics = run.metrics().stream("live")
     assert metrics.waiting_rows == 2
     assert metrics.waiting_bytes > 0
@@ -335,3 +342,29 @@ def test_stop_returns_and_says_which_sink_does_not(monkeypatch: pytest.MonkeyPat
     assert run.await_termination(LONG)
     assert run.metrics().rows_out == 1
     assert run.metrics().stream("live").waiting_rows == 1
+
+
+@pytest.mark.parametrize(
+    ("have", "want", "good", "bad"),
+    [
+        (pl.Int64, pl.Int8, [127, -128, None], [128]),
+        (pl.Int64, pl.Float64, [2**53], [2**53 + 1]),
+        (pl.Float64, pl.Float32, [0.1, 0.0, None], [1e300, 1e-300]),
+        (pl.Datetime("ns"), pl.Datetime("us"), [datetime(2024, 1, 1, 0, 0, 0, 1)], []),
+        (pl.String, pl.Enum(["a"]), ["a"], ["b"]),
+    ],
+)
+def test_a_value_that_would_be_altered_is_refused_by_send(
+    have: Any, want: Any, good: list[Any], bad: list[Any]
+) -> None:
+    source = lw.push({"v": want})
+    source.send(pl.DataFrame({"v": pl.Series(good, dtype=have)}))
+    taken = source.waiting()[0]
+    assert taken == len(good)
+    for value in bad:
+        with pytest.raises(lw.BadInput, match=r"row 2 of those sent, column v: .* is no "):
+            source.send(pl.DataFrame({"v": pl.Series([good[0], value], dtype=have)}))
+    if have == pl.Datetime("ns"):
+        with pytest.raises(lw.BadInput, match="is no TIMESTAMP"):
+            source.send(pl.DataFrame({"v": pl.Series([1]).cast(have)}))
+    assert source.waiting()[0] == taken

@@ -14,7 +14,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import polars as pl
 
@@ -436,7 +436,18 @@ class EmbeddedEngine:
 
     def metrics(self) -> RunMetrics:
         """What happened so far; any thread may ask."""
-        return self._readings.read(self._clock.wake)
+        found = self._readings.read(self._clock.wake)
+        waiting = {feed.spec.name: feed.waiting() for feed in self._feeds.values()}
+        streams = (
+            replace(each, waiting_rows=waiting[each.name][0], waiting_bytes=waiting[each.name][1])
+            for each in found.streams
+        )
+        return replace(found, streams=tuple(streams))  # what waits grows while a sink blocks
+
+    @property
+    def waiting_rows(self) -> int:
+        """Rows that came to sources and were not read yet; any thread may ask."""
+        return sum(feed.waiting()[0] for feed in self._feeds.values())
 
     def _metrics(self) -> RunMetrics:
         now = self._clock.now() if self._ended_at is None else self._ended_at

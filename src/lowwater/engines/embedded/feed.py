@@ -167,6 +167,10 @@ class Feed:
             if self.deliver is not None:
                 self.deliver(element)
 
+    def waiting(self) -> tuple[int, int]:
+        """Rows that the reader holds, and their bytes."""
+        return self.reader.waiting() if isinstance(self.reader, Holding) else (0, 0)
+
     def metrics(self, now: int) -> StreamMetrics:
         """What this source did; ``now`` is the clock."""
         account = self.intake.account
@@ -190,7 +194,7 @@ class Feed:
             completeness_metrics(self.intake.completeness(), self.spec.domains),
             *(_told(channels, domain, now) if channels and domain else ((), 0, None)),
             self.ended,
-            *(self.reader.waiting() if isinstance(self.reader, Holding) else (0, 0)),
+            *self.waiting(),
             stale_channels=channels.stale_count if channels else 0,
             holding=holding_channel(
                 channels.behind, channels.ahead, channels.stale, domain, self.spec.stale_after

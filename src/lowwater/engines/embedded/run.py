@@ -78,7 +78,7 @@ class EmbeddedRun:
     def _warn_of_sink(self, seconds: float) -> None:
         if not self._thread.is_alive():
             return
-        waiting = sum(each.waiting_rows for each in self.metrics().streams)
+        waiting = self._engine.waiting_rows
         more = f"{waiting:,} rows that came were not read, and " if waiting else ""
         warn_of_sink(self._engine.handing, seconds, more)
 

@@ -7,6 +7,7 @@ judge them alike; Spark tells which files and lines there are.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from lowwater.engines.spark.result import old_strings
 from lowwater.engines.spark.task import begin_task
 from lowwater.engines.spark.trouble import carrying, translate
 from lowwater.engines.spark.types import handed_over, spark_ddl, spark_type
-from lowwater.errors import LowwaterError, QueryError, unknown_name
+from lowwater.errors import BadInput, LowwaterError, QueryError, unknown_name
 from lowwater.plan.nodes import SourceNode
 from lowwater.plan.physical import Operator, PhysicalPlan
 from lowwater.sources.external import External
@@ -76,13 +77,28 @@ def external_columns(
 def _files(spark: SparkSession, source: Files) -> DataFrame:
     """Spark says which files there are; their rows are read as in the embedded engine."""
     source.check()
+    if source.format == "json":
+        warn_of_missing(source)
     reader = spark.readStream.format("binaryFile").option("recursiveFileLookup", True)
     files = reader.schema(LISTED).load(str(Path(source.path).absolute())).select("path")
     return files.mapInArrow(FileRows(source), spark_ddl(source.schema))
 
 
+FILES_LOOKED_AT = 100
 LISTED = "path string, modificationTime timestamp, length bigint, content binary"
 """What Spark says of a file; it reads no content that is not asked for."""
+
+
+def warn_of_missing(source: Files) -> None:
+    """Warn of declared columns that no object has, as far as the files there say; a worker cannot.
+
+    A file that cannot be read is left to the run.
+    """
+    noticed = source.noticed()
+    for path in source.listed()[:FILES_LOOKED_AT]:
+        with suppress(BadInput):
+            source.begin(path, noticed)
+    noticed.tell()
 
 
 class FileRows:
