@@ -51,6 +51,7 @@ FULL = bool(os.environ.get("LOWWATER_FULL"))
 ONLY_IN_FULL = (
     "test_cluster.py",
     "test_keys_that_have_expired_or_were_deleted_are_gone_from_the_checkpoint",
+    "test_state_of_a_changed_aggregate_is_refused",
     "test_connect.py",
     "test_pipeline.py",
     "test_a_sample_of_the_matrix_is_the_same_on_spark",

@@ -90,7 +90,6 @@ FILES = {
     "last of the source": "cp/sources/0/2",
     "first of the source": "cp/sources/0/0",
     "snapshot": "cp/state/0/0/*.zip",
-    "table": "cp/state/0/0/SSTs/*.sst",
     "first changelog": "cp/state/0/0/1.changelog",
     "last changelog": "cp/state/0/0/3.changelog",
     "operators": "cp/state/0/_metadata/v2/0",
@@ -104,7 +103,6 @@ FILES = {
     "all sources": "cp/sources",
     "all state": "cp/state",
     "a bucket": "cp/state/0/0",
-    "tables": "cp/state/0/0/SSTs",
     "all schemas": "cp/state/0/_stateSchema",
     "log of the results": "out/_spark_metadata",
 }
@@ -195,3 +193,55 @@ def test_a_restart_gives_right_answers_or_says_what_is_damaged(
         for part in ("cp", "out", "in"):
             shutil.rmtree(stopped / part, ignore_errors=True)
             shutil.copytree(tmp_path / "kept" / part, stopped / part)
+
+
+def test_state_of_a_changed_aggregate_is_refused(spark, tmp_path):
+    def total(factor: int, version: int | None = None) -> lw.aggregate:
+        return lw.aggregate(
+            init=int,
+            add=lambda state, rows: state + factor * rows.height,
+            merge=lambda a, b: a + b,
+            finish=float,
+            columns=("k",),
+            version=version,
+        )
+
+    def run(own: lw.aggregate, number: int) -> None:
+        arrive(tmp_path, number)
+        go(spark, tmp_path, count(spark, tmp_path, own=own))
+
+    run(total(1), 0)
+    run(total(1), 1)
+    with pytest.raises(lw.CheckpointError, match=r"add changed.*cannot be mixed"):
+        run(total(2), 2)
+    run(total(1, version=7), 3)
+    run(total(2, version=7), 4)
+    with pytest.raises(lw.CheckpointError, match="it was version 7 and is version 8"):
+        run(total(2, version=8), 5)
+    assert [row[:3] for row in answers(spark, tmp_path)] == oracle(tmp_path)[:8]
+
+
+def test_two_runs_do_not_share_a_folder_or_a_checkpoint(spark, tmp_path):
+    arrive(tmp_path, 0)
+    options = {"engine": "spark", "session": spark, "buckets": 1, "sink": tmp_path / "out"}
+    first = count(spark, tmp_path).run(**options, checkpoint=tmp_path / "cp")
+    try:
+        with pytest.raises(lw.SinkError, match="another run is writing to"):
+            count(spark, tmp_path).run(**options)
+        with pytest.raises(lw.CheckpointError, match="another run goes on from"):
+            count(spark, tmp_path).run(
+                **(options | {"sink": tmp_path / "b"}), checkpoint=tmp_path / "cp"
+            )
+        arrive(tmp_path, 1)
+        arrive(tmp_path, 2)
+        first.process_all_available()
+    finally:
+        first.stop()
+    written = answers(spark, tmp_path)
+    assert written == oracle(tmp_path)
+    assert first.metrics().rows_out == len(written)
+    with pytest.raises(lw.SinkError, match="already holds"):
+        count(spark, tmp_path).run(**options)  # a new checkpoint, and answers that are there
+    arrive(tmp_path, 3)
+    go(spark, tmp_path)
+    assert answers(spark, tmp_path) == oracle(tmp_path)

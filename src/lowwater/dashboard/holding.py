@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lowwater.dashboard.watched import Looked
+from lowwater.errors import message_of
 from lowwater.metrics import StreamMetrics
 from lowwater.metrics.spelling import length, moment
 from lowwater.metrics.telling import JoinProgress, UpdateProgress, choice
@@ -81,10 +82,10 @@ def _waits(operator: Operator) -> bool:
 # ---- sentences ---------------------------------------------------------------------------------
 
 
-def words(looked: Looked) -> list[Said]:
-    """What to know of a run, the most pressing first."""
+def words(looked: Looked, show_rows: bool = True) -> list[Said]:
+    """What to know of a run, the most pressing first; values of rows only if ``show_rows``."""
     error = looked.watched.run.exception
-    said = [] if error is None else [Said("bad", f"It failed: {error}")]
+    said = [] if error is None else [Said("bad", f"It failed: {message_of(error, show_rows)}")]
     if looked.watched.run.active:
         said += _progress(looked)
     said += _late(looked)

@@ -34,7 +34,7 @@ def query_state(looked: Looked, show_rows: bool = False) -> Plain:
         "title": watched.title,
         "active": watched.run.active,
         "error": None if error is None else message_of(error, show_rows),
-        "words": [{"level": each.level, "text": each.text} for each in words(looked)],
+        "words": [{"level": each.level, "text": each.text} for each in words(looked, show_rows)],
         "rows_in": sum(each.rows for each in metrics.streams),
         "rows_out": metrics.rows_out,
         "rows_waiting": metrics.rows_waiting,

@@ -14,6 +14,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 import polars as pl
@@ -154,10 +155,14 @@ class EmbeddedEngine:
             for stage in self._stages.values():
                 stage.store.close()
             self._readings.end()
-            for sink in (self._sink, self._late_sink):
-                if sink is not None:
-                    with self.handing.over(sink, 0):
-                        sink.close()
+            with ExitStack() as closing:  # the other one too, if one cannot be closed
+                for sink in (self._late_sink, self._sink):
+                    if sink is not None:
+                        closing.callback(self._close, sink)
+
+    def _close(self, sink: Sink) -> None:
+        with self.handing.over(sink, 0):
+            sink.close()
 
     def _turn(self, feeds: list[Feed]) -> None:
         while not self._stopped:
