@@ -200,6 +200,7 @@ def test_a_window_over_a_silent_latent_stream_closes_by_the_clock(spark, tmp_pat
     silent = lw.stream(frame, name="s", time="seen", stamp="latent", idle=lw.on_demand())
     counted = silent.window("1 second").agg(n="count(*)")
     run = counted.run(engine="spark", session=spark, trigger="50 milliseconds")
+    run.process_all_available()
     limit = time.monotonic() + 60
     while not run.results().num_rows and time.monotonic() < limit:
         time.sleep(0.2)  # no row comes; the clock passes the window

@@ -122,10 +122,20 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
     "channel": [{"channel": "k"}],
     "channels": [{"channel": "k", "channels": [1]}, {"channels": [1]}],
     "groups": [{"groups": "k"}],
+    "stale_after": [{"channel": "k", "stale_after": "1 minute"}],
 }
 """What says how times in rows progress: nothing where the clock makes them."""
 HONOURED = {"name", "time", "stamp", "idle", "punctuate"}
-UPDATES = {"update_key", "schedule", "weights", "budget", "complete_within", "windows"}
+UPDATES = {
+    "update_key",
+    "expire",
+    "delete_when",
+    "schedule",
+    "weights",
+    "budget",
+    "complete_within",
+    "windows",
+}
 NOTHING_TO_DO = {"late", "jump"}
 """A clock neither goes back nor leaps, so nothing is late and nothing is dated far ahead."""
 
