@@ -66,6 +66,7 @@ ONLY_IN_FULL = (
     "test_every_result_is_found_as_in_one_process[plain]",
     "test_every_result_is_found_as_in_one_process[msf]",
     "test_every_result_is_found_as_in_one_process[dbf]",
+    "test_a_channel_set_aside_stays_aside_after_a_restart",
     "test_a_checkpoint_refuses_a_log_that_grew",
     "test_workers_of_a_cluster_get_the_package",
     "test_machine_without_java_runs_a_stateful_query",

@@ -262,3 +262,28 @@ def test_a_learned_promise_goes_from_batch_to_batch_and_tells_how_complete_it_is
     assert told.slack_seconds is not None
     assert metrics.marks["ts"] == at(69.75 - told.slack_seconds)
     assert counts.corrections(late)["n"].to_pylist() == [1] * len(refused)
+
+
+def test_a_channel_set_aside_stays_aside_after_a_restart(spark, tmp_path):
+    def sent(number: int, seconds: list[float]) -> None:
+        for k in (1, 2, 3):
+            write(tmp_path / "parts", k, seconds, k)
+        write(tmp_path / "parts", 9, [each - 3 * 365 * 86_400 for each in seconds], 9)
+        parts = [pl.read_parquet(tmp_path / f"parts/{k:03d}.parquet") for k in (1, 2, 3, 9)]
+        write(tmp_path / "in", number, [])
+        pl.concat(parts).write_parquet(tmp_path / "in" / f"{number:03d}.parquet")
+        os.utime(tmp_path / "in" / f"{number:03d}.parquet", (1_700_000_000 + number,) * 2)
+
+    stream = read(
+        spark, tmp_path / "in", "s", channel="k", channels=(1, 2, 3, 9), stale_after="1 minute"
+    )
+    counts = stream.window("10 seconds").agg(n="count(*)").to_spark(spark)
+    sent(0, [1, 9])
+    sent(1, [11, 19])
+    first = by_batch(counts, tmp_path / "cp")
+    sent(2, [21, 29])
+    then = by_batch(counts, tmp_path / "cp")
+    assert by_batch(counts, tmp_path / "at once") == first | then
+    fresh = {n: [row for row in rows if row[0] >= START] for n, rows in (first | then).items()}
+    assert fresh[1] == [(at(0), at(10), 6)]
+    assert fresh[2] == [(at(10), at(20), 6)]  # by what is late: channel 9 is not waited for

@@ -131,7 +131,9 @@ def test_a_debt_from_long_ago_does_not_wait_for_rows_that_are_hopeless() -> None
     assert channel.completeness.achieved >= 0.99 - NEAR
 
 
-@pytest.mark.parametrize("family", [FAMILIES["steady"], FAMILIES["long tail"]], ids=str)
+@pytest.mark.parametrize(
+    "family", [FAMILIES["steady"], FAMILIES["long tail"]], ids=lambda each: each.name
+)
 @targets
 def test_disorder_that_stays_as_it_is_is_no_shortfall(family: Family, target: float) -> None:
     channel = LearnedChannel(target, None)
@@ -172,7 +174,9 @@ def test_why_a_channel_falls_short() -> None:
     assert reason(True, 1) == reason(True, None) == GROWN
 
 
-@pytest.mark.parametrize("family", [FAMILIES["two logs"], FAMILIES["regimes"]], ids=str)
+@pytest.mark.parametrize(
+    "family", [FAMILIES["two logs"], FAMILIES["regimes"]], ids=lambda each: each.name
+)
 def test_cuts_and_restarts_change_no_verdict_and_no_shortfall(family: Family) -> None:
     times = arrivals(family, 105, 12_000).times
     whole, parted = LearnedChannel(0.99, None), LearnedChannel(0.99, None)
