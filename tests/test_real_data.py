@@ -65,16 +65,25 @@ def test_one_merged_promise_finds_exactly_the_late_half(packets: pl.DataFrame) -
     assert round(late / packets.height, 3) == 0.507
 
 
-def test_learned_progress_is_complete_and_sooner_than_the_best_fixed_slack() -> None:
+def learned_on(missed: bool) -> pl.DataFrame:
+    """What a learned promise reaches on real streams: on sessions that miss, or on all others."""
     streams = list(real())
     if not streams:
         pytest.skip("LOWWATER_DATA does not name a folder with streams to learn from")
     whole = learned.judged(learned.measured(streams))
-    short = (pl.col("stream") == "UMTS") & (pl.col("target") == 0.99)
-    assert (whole["complete"] - whole["target"]).abs().max() <= learned.NEAR
-    assert whole.filter(~short)["holds"].all(), whole.filter(~pl.col("holds")).to_dicts()
-    # Sessions of some 9,000 rows begin with a burst of late rows, which has to be made up for.
-    assert (whole.filter(short)["ratio"] < 2).all()
+    assert ((whole["complete"] - whole["target"]).abs() <= learned.NEAR).all()
+    return whole.filter(((pl.col("stream") == "UMTS") & (pl.col("target") == 0.99)) == missed)
+
+
+def test_learned_progress_is_complete_and_sooner_than_the_best_fixed_slack() -> None:
+    whole = learned_on(missed=False)
+    assert whole["holds"].all(), whole.filter(~pl.col("holds")).to_dicts()
+
+
+@pytest.mark.xfail(strict=True, reason="a burst at the beginning has to be made up for")
+def test_sessions_that_begin_with_a_burst_are_answered_sooner_than_with_a_fixed_slack() -> None:
+    whole = learned_on(missed=True)
+    assert whole["holds"].all(), whole.to_dicts()
 
 
 # ---- joins without a window ----------------------------------------------------------------
