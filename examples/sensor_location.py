@@ -3,13 +3,16 @@
 A pulse is located from four readings, one of each receiver. Radio links bring these out of order,
 one receiver is behind the others, and nobody knows by how much: there is no delay to promise and
 no window to choose. The join measures how disordered the readings are and how far receivers are
-behind each other, and keeps a reading as long as that says.
+behind each other, and keeps a reading as long as that says. It counts what it loses by that, and
+warns where it finds less than the 99.9 % of results that it aims at: here the beginning costs some,
+when it has not seen yet how far the receivers are apart.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+import warnings
 
 import numpy as np
 import polars as pl
@@ -66,8 +69,10 @@ def main(engine: str = "embedded") -> int:
     ]
     together = lw.join(streams, on="pulse").select("pulse", *HEARD)
     places = together.apply(located, schema={"pulse": pl.Int64, "x": pl.Float64, "y": pl.Float64})
-    run = places.run(engine, tick=TICK[engine])
-    run.await_termination()
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", lw.StreamWarning)
+        run = places.run(engine, tick=TICK[engine])
+        run.await_termination()
     found, held = pl.DataFrame(run.results()), run.metrics().state_rows_peak
 
     complete = logs[0].select("pulse", "heard")
@@ -82,6 +87,8 @@ def main(engine: str = "embedded") -> int:
     print(f"pulses located             {found.height:>7,}, right: {same}")
     print(f"readings in all            {rows:>7,}")
     print(f"most readings held         {held:>7,}")
+    for warning in said:
+        print(f"said while it ran          {str(warning.message).split('. ')[0]}")
     print(
         f"Without a window, {share:.2%} of {complete.height:,} pulses were located, half of"
         f" them to within {np.median(error):.1f} m, with at most {held / rows:.1%} of {rows:,}"

@@ -31,6 +31,7 @@ def in_background(function: Callable[[], Any]) -> tuple[threading.Thread, list[A
     return thread, found
 
 
+@pytest.mark.filterwarnings("ignore::lowwater.StreamWarning")  # most of its rows are late
 def test_metrics_asked_for_in_the_middle_of_a_step_are_those_of_its_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -64,7 +64,8 @@ export class Channels {
     const first = this.#page * PAGE;
     const longest = Math.max(1e-9, ...stream.channels.map((channel) => channel.lag ?? 0));
     this.#table.fill(found.slice(first, first + PAGE).map((channel) => [
-      format.text(channel.name), format.text(channel.mark),
+      format.text(channel.name),
+      channel.stale ? `${format.text(channel.mark)}, set aside` : format.text(channel.mark),
       [(channel.lag ?? 0) / longest, format.seconds(channel.lag)],
       format.number(channel.late_rows), format.seconds(channel.silent),
     ]));
