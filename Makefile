@@ -43,9 +43,10 @@ deep: setup ## Run the longer tests: every case on Spark, properties on new exam
 	@echo "== deep: properties on examples drawn from seed $(SEED)"
 	@LOWWATER_HYPOTHESIS=deep $(BIN)/python -m pytest -n 2 --dist loadgroup \
 		--hypothesis-seed=$(SEED) tests/properties
-	@echo "== deep: every case and every example on Spark"
+	@echo "== deep: every case and every example, on Spark too"
 	@LOWWATER_FULL=1 $(BIN)/python -m pytest -n 2 --dist loadgroup \
-		tests/conformance tests/spark tests/test_examples.py
+		tests/conformance tests/spark tests/test_examples.py tests/unit/joins/test_oblivious_losses.py \
+		tests/unit/joins/test_oblivious_restarts.py tests/unit/updates/test_forgetting.py
 
 soak: setup ## Kill runs on Spark again and again (make soak ROUNDS=10)
 	@LOWWATER_SOAK=$(or $(ROUNDS),10) $(BIN)/python -m pytest tests/spark/test_kills.py -v

@@ -4,6 +4,8 @@ session."""
 from __future__ import annotations
 
 import os
+import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -77,14 +79,26 @@ ONLY_IN_FULL = (
 )
 ONE_IN = 40
 """Of the conformance cases on Spark, one in so many is run, unless ``LOWWATER_FULL`` is set."""
-OF = int(os.environ.get("LOWWATER_SAMPLE", "0"))
-"""Number of the sample that is run: a number that changes rotates through the cases."""
+ROTATING = {
+    "test_the_accuracy_told_is_that_of_the_run": 6,
+    "test_one_epoch_is_never_taken_for_several": 6,
+    "test_several_epochs_are_joined_as_one_is": 4,
+    "test_a_queue_of_windows_keeps_the_keys_that_live": 4,
+}
+"""Of the cases of these tests, one in so many is run, unless ``LOWWATER_FULL`` is set."""
+SEED = int(os.environ.setdefault("LOWWATER_SEED", str(int(time.time() // 86_400))))
+"""Which cases are run of those that rotate: another seed every day. Workers are given it."""
+
+
+def pytest_report_header() -> str:
+    """Say by which seed cases rotate, so that a run can be repeated."""
+    return f"cases that rotate: LOWWATER_SEED={SEED}"
 
 
 @pytest.hookimpl(tryfirst=True)  # groups have to be known when tests are dealt out
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Tests that share the session run in one process; those that start Spark apart, in another."""
-    kept, left_out, seen = [], [], 0
+    kept, left_out, seen = [], [], Counter[str]()
     for item in items:
         on_spark = "spark" in getattr(item, "fixturenames", ()) or "[spark" in item.nodeid
         if on_spark:
@@ -92,9 +106,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         elif "tests/spark/" in item.nodeid:
             item.add_marker(pytest.mark.xdist_group("apart"))
         alone = any(name in item.nodeid for name in ONLY_IN_FULL)
-        sampled = on_spark and "tests/conformance/" in item.nodeid
-        seen += sampled
-        if not FULL and (alone or (sampled and (seen + OF) % ONE_IN)):
+        rotating = item.nodeid.partition("::")[2].partition("[")[0]
+        one_in = ROTATING.get(rotating, 1)
+        if on_spark and "tests/conformance/" in item.nodeid:
+            rotating, one_in = "conformance on Spark", ONE_IN
+        seen[rotating] += 1
+        if not FULL and (alone or (seen[rotating] + SEED) % one_in):
             left_out.append(item)
         else:
             kept.append(item)

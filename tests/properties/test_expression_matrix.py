@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import time
 from collections.abc import Iterator
 from functools import cache
 from itertools import islice
@@ -16,6 +14,7 @@ import lowwater as lw
 from lowwater.operators.checked import ComputationError
 from lowwater.plan.expressions import compile_expression
 from lowwater.plan.language.functions import BY_NAME
+from tests.conftest import FULL, SEED
 from tests.support.expression_matrix import (
     CAST_TO,
     OPERATORS,
@@ -27,12 +26,9 @@ from tests.support.expression_matrix import (
     three_arguments,
 )
 
-FULL = bool(os.environ.get("LOWWATER_FULL"))
 PARTS = 8
 SAMPLE = 300
 """Cases of each part in a quick run; a full run takes all of them."""
-SEED = int(os.environ.get("LOWWATER_SEED") or time.time() // 86_400)
-"""Which cases are drawn and how rows are paired: another seed every day; it is shown on failure."""
 
 
 @cache

@@ -18,9 +18,9 @@ import polars as pl
 import pytest
 
 import lowwater as lw
+from tests.conftest import FULL, SEED
 
 START = datetime(2024, 1, 1)
-FULL = bool(os.environ.get("LOWWATER_FULL"))
 ONE_IN = 60
 """Of the damages, one in so many is tried unless ``LOWWATER_FULL`` is set."""
 
@@ -163,8 +163,7 @@ DAMAGES = [
                    "cp/state", "state/0/0", "SSTs", "_stateSchema", "_spark_metadata")) else
                    (*OF_FILES, *((change_the_version,) if name.endswith(VERSIONED) else ())))
 ]  # fmt: skip
-SAMPLE = int(os.environ.get("LOWWATER_SAMPLE", "0"))
-TRIED = DAMAGES if FULL else DAMAGES[SAMPLE % ONE_IN :: ONE_IN]
+TRIED = DAMAGES if FULL else DAMAGES[SEED % ONE_IN :: ONE_IN]
 
 
 @pytest.mark.parametrize(
