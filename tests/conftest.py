@@ -26,7 +26,7 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.register_profile(
-    "deep", settings.get_profile("quick"), max_examples=60, derandomize=False, database=None
+    "deep", settings.get_profile("quick"), max_examples=40, derandomize=False, database=None
 )
 settings.register_profile("thorough", settings.get_profile("quick"), max_examples=400)
 settings.register_profile(
@@ -78,16 +78,23 @@ ONLY_IN_FULL = (
     "test_example_shows_what_it_says_on_spark[packet_monitoring]",
 )
 ONE_IN = 40
-"""Of the conformance cases on Spark, one in so many is run, unless ``LOWWATER_FULL`` is set."""
+"""Of the conformance cases on Spark, one in so many is run in a quick run."""
 ROTATING = {
     "test_the_accuracy_told_is_that_of_the_run": 6,
     "test_one_epoch_is_never_taken_for_several": 6,
     "test_several_epochs_are_joined_as_one_is": 4,
     "test_a_queue_of_windows_keeps_the_keys_that_live": 4,
 }
-"""Of the cases of these tests, one in so many is run, unless ``LOWWATER_FULL`` is set."""
+"""Of the cases of these tests, one in so many is run in a quick run."""
+MOST = int(os.environ.get("LOWWATER_ONE_IN", "1"))
+"""With ``LOWWATER_FULL``: of the cases that rotate, one in so many is run at least."""
 SEED = int(os.environ.setdefault("LOWWATER_SEED", str(int(time.time() // 86_400))))
 """Which cases are run of those that rotate: another seed every day. Workers are given it."""
+
+
+def one_in(usual: int) -> int:
+    """Of how many cases that rotate one is run."""
+    return min(usual, MOST) if FULL else usual
 
 
 def pytest_report_header() -> str:
@@ -107,11 +114,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.xdist_group("apart"))
         alone = any(name in item.nodeid for name in ONLY_IN_FULL)
         rotating = item.nodeid.partition("::")[2].partition("[")[0]
-        one_in = ROTATING.get(rotating, 1)
+        usual = ROTATING.get(rotating, 1)
         if on_spark and "tests/conformance/" in item.nodeid:
-            rotating, one_in = "conformance on Spark", ONE_IN
+            rotating, usual = "conformance on Spark", ONE_IN
         seen[rotating] += 1
-        if not FULL and (alone or (seen[rotating] + SEED) % one_in):
+        if (alone and not FULL) or (seen[rotating] + SEED) % one_in(usual):
             left_out.append(item)
         else:
             kept.append(item)

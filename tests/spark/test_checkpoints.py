@@ -18,11 +18,11 @@ import polars as pl
 import pytest
 
 import lowwater as lw
-from tests.conftest import FULL, SEED
+from tests.conftest import SEED, one_in
 
 START = datetime(2024, 1, 1)
 ONE_IN = 60
-"""Of the damages, one in so many is tried unless ``LOWWATER_FULL`` is set."""
+"""Of the damages, one in so many is tried in a quick run."""
 
 
 def arrive(home: Path, number: int) -> None:
@@ -163,7 +163,8 @@ DAMAGES = [
                    "cp/state", "state/0/0", "SSTs", "_stateSchema", "_spark_metadata")) else
                    (*OF_FILES, *((change_the_version,) if name.endswith(VERSIONED) else ())))
 ]  # fmt: skip
-TRIED = DAMAGES if FULL else DAMAGES[SEED % ONE_IN :: ONE_IN]
+STEP = one_in(ONE_IN)
+TRIED = DAMAGES[SEED % STEP :: STEP]
 
 
 @pytest.mark.parametrize(
