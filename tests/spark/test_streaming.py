@@ -274,11 +274,11 @@ def test_a_channel_set_aside_stays_aside_after_a_restart(spark, tmp_path):
         pl.concat(parts).write_parquet(tmp_path / "in" / f"{number:03d}.parquet")
         os.utime(tmp_path / "in" / f"{number:03d}.parquet", (1_700_000_000 + number,) * 2)
 
+    sent(0, [1, 9])
     stream = read(
         spark, tmp_path / "in", "s", channel="k", channels=(1, 2, 3, 9), stale_after="1 minute"
     )
     counts = stream.window("10 seconds").agg(n="count(*)").to_spark(spark)
-    sent(0, [1, 9])
     sent(1, [11, 19])
     first = by_batch(counts, tmp_path / "cp")
     sent(2, [21, 29])

@@ -30,6 +30,8 @@ ADVICE = (
 LOGS = ("offsets", "commits")
 CHECKED = ("metadata", "offsets/*", "commits/*", "sources/*/*", "state/*/_*/**/*")
 """Files of a checkpoint that are small and looked at whole; Spark checks those with rows itself."""
+SINK_VERSION = "v1"
+"""The format of the log of a folder of results."""
 _VERSION = re.compile(rb"v\d+\n")
 _NUMBERED = re.compile(r"\d+")
 _CHUNK = 512
@@ -273,6 +275,8 @@ def _check_log(folder: Path, progress: Progress, checkpoint: Path) -> None:
             _check_sum(file)
     found = sorted({n for each in _files(log) if (n := _number(each)) is not None})
     if not found:
+        if progress.done < 0:  # killed before the end of the first batch
+            return
         raise damaged(log, "it lists no batch")
     if found[-1] > progress.planned:
         raise CheckpointError(
@@ -290,11 +294,18 @@ def _check_log(folder: Path, progress: Progress, checkpoint: Path) -> None:
     for number in range(first, found[-1] + 1):
         if number not in found:
             raise damaged(log / str(number), "it is missing")
-        file = log / str(number)
-        for line in _lines(file if file.exists() else log / f"{number}{WHOLE}")[1:]:
-            listed = Path(str(_parse(file, line).get("path", "")))
-            if not (folder / listed.name).is_file():
-                raise damaged(folder / listed.name, f"it is missing, and {file} lists it")
+        _check_listed(folder, log / str(number))
+
+
+def _check_listed(folder: Path, file: Path) -> None:
+    """All files that one batch's entry of the log lists are there."""
+    version, *lines = _lines(file if file.exists() else file.with_name(f"{file.name}{WHOLE}"))
+    if version != SINK_VERSION:
+        raise damaged(file, f"its format is {version}, and Spark reads {SINK_VERSION}")
+    for line in lines:
+        listed = Path(str(_parse(file, line).get("path", "")))
+        if not (folder / listed.name).is_file():
+            raise damaged(folder / listed.name, f"it is missing, and {file} lists it")
 
 
 def _check_late(folder: Folder, progress: Progress, checkpoint: Path) -> None:
