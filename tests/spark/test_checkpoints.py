@@ -167,6 +167,7 @@ STEP = one_in(ONE_IN)
 TRIED = DAMAGES[SEED % STEP :: STEP]
 
 
+OF_READERS = ("results", "first of the results", "log of the results")
 UNTOLD = pytest.mark.xfail(strict=True, reason="Spark's error has neither a class nor words")
 
 
@@ -200,7 +201,12 @@ def test_a_restart_gives_right_answers_or_says_what_is_damaged(
             assert "copy" in told or "new folder" in told
             assert "new checkpoint" in told or "new folder" in told
         else:
-            assert answers(spark, stopped) == oracle(stopped)
+            try:
+                found = answers(spark, stopped)
+            except Exception:  # files that only readers open: they meet the damage, not the run
+                assert name in OF_READERS
+            else:
+                assert found == oracle(stopped)
     finally:
         for part in ("cp", "out", "in"):
             shutil.rmtree(stopped / part, ignore_errors=True)
