@@ -25,7 +25,7 @@ from lowwater.claims.measure import Collected
 from lowwater.claims.updates_runs import updates, watched
 from lowwater.engines.embedded.clock import VirtualClock
 from lowwater.engines.embedded.engine import EmbeddedEngine, Pace
-from lowwater.plan.compile import compile_plan
+from lowwater.plan.physical.compile import compile_plan
 from lowwater.sources.replay import Replay
 from lowwater.stream.duration import SECOND
 from lowwater.updates.options import SCHEDULES

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     )
     from lowwater.operators.aggregates import UserAggregate as aggregate
     from lowwater.operators.flush import lazy, slow
-    from lowwater.plan.joining import same
+    from lowwater.plan.builders.joins import same
     from lowwater.progress.contract import (
         every,
         heartbeat,
@@ -86,7 +86,7 @@ _HOMES = {
     "punctuated": ("lowwater.progress.contract", "punctuated"),
     "push": ("lowwater.sources.push", "push"),
     "replay": ("lowwater.sources.replay", "replay"),
-    "same": ("lowwater.plan.joining", "same"),
+    "same": ("lowwater.plan.builders.joins", "same"),
     "slow": ("lowwater.operators.flush", "slow"),
     "sql": ("lowwater.api", "sql"),
     "stream": ("lowwater.api", "stream"),

@@ -27,13 +27,18 @@ from lowwater.joins.shape import How
 from lowwater.operators.aggregates import UserAggregate
 from lowwater.operators.flush import Flush
 from lowwater.operators.keeping import Form
-from lowwater.plan import aggregating, builders, correcting, joining, multi_joining, updating
-from lowwater.plan.compile import compile_plan
-from lowwater.plan.expecting import Rates
-from lowwater.plan.explain import explain
+from lowwater.plan.builders import aggregates as aggregate_builders
+from lowwater.plan.builders import corrections as correction_builders
+from lowwater.plan.builders import joins as join_builders
+from lowwater.plan.builders import multi_joins as multi_join_builders
+from lowwater.plan.builders import rows as row_builders
+from lowwater.plan.builders import updates as update_builders
+from lowwater.plan.builders.oblivious import options_of
+from lowwater.plan.explain.order_costs import Rates
+from lowwater.plan.explain.tree import explain
 from lowwater.plan.nodes import Node
-from lowwater.plan.oblivious import options_of
-from lowwater.plan.physical import PlanShape
+from lowwater.plan.physical.compile import compile_plan
+from lowwater.plan.physical.operator import PlanShape
 from lowwater.plan.sql.query import plan_query
 from lowwater.progress.contract import Contract, Generation, Idle, Jump, jump
 from lowwater.progress.spec import STREAM, LatePolicy, Stamp
@@ -66,7 +71,7 @@ class Stream:
 
     def _timed(self) -> Node:
         """This stream's node with a time: latent rows are stamped where a time is needed."""
-        return builders.stamped(self._node, self._latent)
+        return row_builders.stamped(self._node, self._latent)
 
     def __repr__(self) -> str:
         columns = ", ".join(f"{name} {dtype}" for name, dtype in self._node.schema.items())
@@ -96,15 +101,15 @@ class Stream:
 
     def where(self, predicate: str) -> Stream:
         """Keep the rows for which a SQL condition is true."""
-        return self._next(builders.filtered(self._node, predicate, _origin()))
+        return self._next(row_builders.filtered(self._node, predicate, _origin()))
 
     def select(self, *columns: str, **computed: str) -> Stream:
         """Only these columns, and columns computed by SQL text: ``select("a", b="a + 1")``."""
-        return self._next(builders.projected(self._node, columns, computed, False, _origin()))
+        return self._next(row_builders.projected(self._node, columns, computed, False, _origin()))
 
     def map(self, **computed: str) -> Stream:
         """All columns, and columns computed by SQL text beside (or over) them."""
-        return self._next(builders.projected(self._node, (), computed, True, _origin()))
+        return self._next(row_builders.projected(self._node, (), computed, True, _origin()))
 
     def apply(
         self,
@@ -117,7 +122,7 @@ class Stream:
         they are; how rows are cut into chunks is not defined. Rows whose time it moves below what
         was promised are late rows, where a later operator goes by that promise.
         """
-        return self._next(builders.applied(self._node, function, schema, _origin()))
+        return self._next(row_builders.applied(self._node, function, schema, _origin()))
 
     def updates(
         self,
@@ -139,7 +144,7 @@ class Stream:
         by = updates_of(
             key, schedule, weights, budget, complete_within, windows, expire, delete_when
         )
-        return Stream(updating.updated(self._timed(), by, _origin()))
+        return Stream(update_builders.updated(self._timed(), by, _origin()))
 
     # ---- many streams ----------------------------------------------------------------------
 
@@ -154,13 +159,13 @@ class Stream:
         streams = [self, *(_stream(other, "union") for other in others)]
         chosen = prefer if prefer is None or isinstance(prefer, str) else _stream(prefer, "prefer=")
         wanted = chosen._node if isinstance(chosen, Stream) else chosen
-        return self._next(builders.united([each._node for each in streams], _origin(), wanted))
+        return self._next(row_builders.united([each._node for each in streams], _origin(), wanted))
 
     def join(
         self,
         other: Stream,
         on: str | Sequence[str | tuple[str, str]] | Mapping[str, str] = (),
-        within: Duration | tuple[Duration, Duration] | joining.Same | None = None,
+        within: Duration | tuple[Duration, Duration] | join_builders.Same | None = None,
         *,
         where: str | None = None,
         how: How = "inner",
@@ -198,9 +203,9 @@ class Stream:
         ``latency`` how long "auto" may let a row wait.
         """
         right = _stream(other, "join")
-        ordering = joining.ordering_of(order, alpha)
+        ordering = join_builders.ordering_of(order, alpha)
         options = options_of(memory, strategy, accuracy, latency)
-        node = joining.joined(
+        node = join_builders.joined(
             self._timed(),
             right._timed(),
             on,
@@ -240,14 +245,14 @@ class Stream:
         so many slots, which never grows; ``flush`` then says how partials leave it.
         """
         node = self._node if rows is not None else self._timed()
-        closing = aggregating.Closing.of(flush, keep, table)
-        clause = aggregating.window(node, range, slide, rows, slide_rows, on, closing)
+        closing = aggregate_builders.Closing.of(flush, keep, table)
+        clause = aggregate_builders.window(node, range, slide, rows, slide_rows, on, closing)
         return Windowed(node, clause, ())
 
     def session(self, gap: Duration, *, on: str | None = None) -> Windowed:
         """Windows that last until rows of a group stay away for ``gap``."""
         node = self._timed()
-        return Windowed(node, aggregating.session(node, gap, on), ())
+        return Windowed(node, aggregate_builders.session(node, gap, on), ())
 
     def group_by(self, *columns: str) -> Grouped:
         """Groups that end by progress: one of the columns must be a progressing attribute."""
@@ -255,11 +260,11 @@ class Stream:
 
     def distinct(self, *columns: str) -> Stream:
         """One row per distinct value of the columns (all, if none are named)."""
-        return self._next(builders.deduplicated(self._timed(), columns, _origin()))
+        return self._next(row_builders.deduplicated(self._timed(), columns, _origin()))
 
     def order_by(self, column: str | None = None) -> Stream:
         """The rows in order of a progressing attribute."""
-        return self._next(builders.ordered_by(self._timed(), column, _origin()))
+        return self._next(row_builders.ordered_by(self._timed(), column, _origin()))
 
     # ---- running ---------------------------------------------------------------------------
 
@@ -379,9 +384,11 @@ class Stream:
         rows, sessions, windows of rows or on change, and conditions on answers.
         """
         node = self._timed()
-        tables = late if isinstance(late, Mapping) else {correcting.only_stream(node): late}
+        tables = (
+            late if isinstance(late, Mapping) else {correction_builders.only_stream(node): late}
+        )
         given = {name: _frame(each, name) for name, each in tables.items()}
-        planned = compile_plan(correcting.over_late_rows(node, given), "out-of-order")
+        planned = compile_plan(correction_builders.over_late_rows(node, given), "out-of-order")
         return prepare(planned, "embedded", RunOptions(to_end=True)).run_here().results()
 
     def corrected(self, answers: Any, late: LateRows) -> pa.Table:
@@ -392,9 +399,9 @@ class Stream:
         Queries with aggregates of which two values do not make one are refused.
         """
         node = self._timed()
-        correcting.shape(node)
+        correction_builders.shape(node)
         found = pl.DataFrame(self.corrections(late))
-        return correcting.put_together(node, _frame(answers), found).to_arrow()
+        return correction_builders.put_together(node, _frame(answers), found).to_arrow()
 
     def to_spark(
         self,
@@ -425,7 +432,7 @@ class Stream:
 class Windowed:
     """A stream cut into windows; say by what to group and what to aggregate."""
 
-    def __init__(self, node: Node, window: aggregating.Window, groups: tuple[str, ...]):
+    def __init__(self, node: Node, window: aggregate_builders.Window, groups: tuple[str, ...]):
         self._node, self._window, self._groups = node, window, groups
 
     def group_by(self, *columns: str) -> Windowed:
@@ -435,7 +442,7 @@ class Windowed:
     def agg(self, **aggregates: str | UserAggregate) -> Stream:
         """Aggregate: ``agg(n="count(*)", most="max(len)")``."""
         return Stream(
-            aggregating.window_aggregated(
+            aggregate_builders.window_aggregated(
                 self._node, self._window, self._groups, aggregates, _origin()
             )
         )
@@ -449,7 +456,9 @@ class Grouped:
 
     def agg(self, **aggregates: str | UserAggregate) -> Stream:
         """Aggregate: ``agg(n="count(*)", most="max(len)")``."""
-        return Stream(aggregating.group_aggregated(self._node, self._groups, aggregates, _origin()))
+        return Stream(
+            aggregate_builders.group_aggregated(self._node, self._groups, aggregates, _origin())
+        )
 
 
 def _frame(given: Any, stream: str | None = None) -> pl.DataFrame:
@@ -486,8 +495,8 @@ def sql(text: str, /, **given: Any) -> Stream:
 
 def join(
     streams: Sequence[Stream],
-    on: multi_joining.On = (),
-    within: multi_joining.Windows | None = None,
+    on: multi_join_builders.On = (),
+    within: multi_join_builders.Windows | None = None,
     *,
     where: str | None = None,
     times: Sequence[str] | None = None,
@@ -514,10 +523,10 @@ def join(
     if isinstance(streams, Stream):
         raise OptionError("join takes a list of streams: lw.join([a, b, c], ...)")
     inputs = [_stream(each, "join")._timed() for each in streams]
-    ordering = joining.ordering_of(order, alpha)
+    ordering = join_builders.ordering_of(order, alpha)
     options = options_of(memory, strategy, accuracy, latency)
     return Stream(
-        multi_joining.joined_together(
+        multi_join_builders.joined_together(
             inputs, on, within, where, times, suffixes, _origin(), ordering, options
         )
     )
@@ -615,4 +624,4 @@ def stream(
     by = updates_of(
         update_key, schedule, weights, budget, complete_within, windows, expire, delete_when
     )
-    return Stream(updating.updated(found._timed(), by, node.origin))
+    return Stream(update_builders.updated(found._timed(), by, node.origin))

@@ -2,6 +2,6 @@
 looks is put away a minute later, and would end with a traceback nobody needs.
 """
 
-from lowwater.engines.spark.task import end_quietly
+from lowwater.engines.spark.worker.task import end_quietly
 
 end_quietly()

@@ -26,7 +26,7 @@ from lowwater.claims.ordered_runs import (
 from lowwater.engines.embedded.clock import PerComparison
 from lowwater.joins.ordered.model import BOUND, Setting
 from lowwater.joins.ordered.strategy import ORDERS, Order
-from lowwater.plan.compile import compile_plan
+from lowwater.plan.physical.compile import compile_plan
 from tests.support.plots import readable
 
 SMALL = replace(

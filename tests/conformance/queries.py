@@ -14,7 +14,7 @@ import polars as pl
 import lowwater as lw
 from lowwater.joins.ordered.strategy import Order
 from lowwater.joins.shape import How
-from lowwater.plan.physical import PlanShape
+from lowwater.plan.physical.operator import PlanShape
 from tests.conformance.logs import World
 from tests.support.oracle import on_change
 

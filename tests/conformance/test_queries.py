@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from lowwater.plan.physical import PlanShape
+from lowwater.plan.physical.operator import PlanShape
 from tests.conformance.engines import Engine
 from tests.conformance.logs import world
 from tests.conformance.queries import CASES, Case

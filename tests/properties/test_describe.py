@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import lowwater as lw
 from lowwater.api import Stream
-from lowwater.plan import builders
+from lowwater.plan.builders import rows as row_builders
 from lowwater.plan.nodes import SourceNode
 from lowwater.progress.describe import Demand
 from tests.properties import test_graphs as small
@@ -34,7 +34,7 @@ SHAPES = st.sampled_from(["out-of-order", "in-order"])
 def bucketed(q: Query, draw: Any) -> Query:
     """Times rounded down; the SQL is of no matter here."""
     width = draw(st.integers(2, 6))
-    cut = Stream(builders.bucketed(q.stream._node, "cut", "ts", width, False))
+    cut = Stream(row_builders.bucketed(q.stream._node, "cut", "ts", width, False))
     return Query(cut.select(ts="cut", k="k", v="v"), "")
 
 
@@ -133,7 +133,7 @@ def test_windows_over_joins_close_with_the_row_that_completes_them(
         made = f"made{len(joined.stream.schema)}"
         if data.draw(st.booleans()):
             width = data.draw(st.sampled_from([500, 1000, 1500]))
-            stream = Stream(builders.bucketed(joined.stream._node, made, time, width, False))
+            stream = Stream(row_builders.bucketed(joined.stream._node, made, time, width, False))
         else:
             stream = joined.stream.map(**{made: f"{time} + {data.draw(st.integers(1, 2500))}"})
         joined = Joined(stream, "", (*joined.times, made))

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import lowwater as lw
 from lowwater.api import Stream
-from lowwater.plan import builders
+from lowwater.plan.builders import rows as row_builders
 from lowwater.stream.element import BEGINNING
 from tests.support.batches import dense
 from tests.support.checked_run import CheckedRun
@@ -250,7 +250,7 @@ def rounded(q: Joined, draw: Any) -> Joined:
     name = f"cut{len(q.times)}"
     cut = f"CAST(floor({time} / {width}.0) AS BIGINT) * {width}"
     return Joined(
-        Stream(builders.bucketed(q.stream._node, name, time, width, False)),
+        Stream(row_builders.bucketed(q.stream._node, name, time, width, False)),
         f"SELECT *, {cut} AS {name} FROM ({q.sql})",
         (*q.times, name),
     )

@@ -19,7 +19,7 @@ import lowwater as lw
 from lowwater.joins.oblivious import aside, gauge, measures, oblivious_join, records
 from lowwater.joins.oblivious.oblivious_join import ObliviousJoin
 from lowwater.operators.kernel import Kernel
-from lowwater.plan.compile import compile_plan
+from lowwater.plan.physical.compile import compile_plan
 from lowwater.state.store import MemoryStore
 from lowwater.stream.element import Punctuation
 from tests.support.checked_run import CheckedRun

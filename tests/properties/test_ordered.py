@@ -19,7 +19,7 @@ import lowwater as lw
 from lowwater.api import Stream
 from lowwater.joins.ordered import strategy
 from lowwater.joins.ordered.ordered_join import OrderedJoin
-from lowwater.plan.compile import compile_plan
+from lowwater.plan.physical.compile import compile_plan
 from lowwater.progress.intake import Intake
 from lowwater.state.store import MemoryStore
 from lowwater.stream.element import BEGINNING, Element, End

@@ -16,9 +16,9 @@ import lowwater as lw
 from lowwater.api import Stream
 from lowwater.engines.embedded.clock import VirtualClock
 from lowwater.engines.embedded.engine import EmbeddedEngine, Pace
-from lowwater.engines.spark import asking
+from lowwater.engines.spark.wire import tick_requests as asking
 from lowwater.operators.waiting import Release, Waits
-from lowwater.plan.compile import compile_plan
+from lowwater.plan.physical.compile import compile_plan
 from lowwater.stream.element import MARK, GroupPunctuation, Punctuation
 from tests.support.local_spark import LocalSpark, Unordered
 from tests.support.oracle import answer

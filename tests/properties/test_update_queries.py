@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 import lowwater as lw
 from lowwater.operators.kernel import Kernel
-from lowwater.plan.compile import compile_plan
-from lowwater.plan.physical import Operator
+from lowwater.plan.physical.compile import compile_plan
+from lowwater.plan.physical.operator import Operator
 from lowwater.state.store import MemoryStore
 from tests.support.checked_run import CheckedRun
 from tests.support.local_spark import LocalSpark

@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 import lowwater as lw
-from lowwater.engines.spark.written import logged
+from lowwater.engines.spark.driver.written_files import logged
 from tests.support.oracle import multiset, table_rows
 
 ROWS, KEYS, BUCKETS = 600, 7, 4

@@ -14,8 +14,9 @@ import pyspark
 import pytest
 
 from lowwater.engines import spark as package
-from lowwater.engines.spark import check_spark_version, jvm, require_spark, session
-from lowwater.engines.spark.session import (
+from lowwater.engines.spark import check_spark_version, require_spark
+from lowwater.engines.spark.driver import jvm, session
+from lowwater.engines.spark.driver.session import (
     ROCKSDB,
     STATE_STORE,
     package_archive,
@@ -286,8 +287,8 @@ STATEFUL = """
 import sys
 import pandas as pd
 from pyspark.sql.streaming import StatefulProcessor
-from lowwater.engines.spark.session import spark_session
-from lowwater.engines.spark.trouble import translate
+from lowwater.engines.spark.driver.session import spark_session
+from lowwater.engines.spark.wire.errors import translate
 
 class Count(StatefulProcessor):
     def init(self, handle):
@@ -344,7 +345,7 @@ def test_archive_is_the_whole_package_and_always_the_same():
     again = package_archive()
     assert (again.name, again.read_bytes()) == (first.name, content)
     names = zipfile.ZipFile(again).namelist()
-    assert {"lowwater/__init__.py", "lowwater/engines/spark/log4j2.properties"} <= set(names)
+    assert {"lowwater/__init__.py", "lowwater/engines/spark/driver/log4j2.properties"} <= set(names)
     assert not [name for name in names if "__pycache__" in name]
 
 
@@ -357,7 +358,7 @@ def test_nothing_is_shipped_within_one_process(spark):
 
 SHIPPED = """
 import pyarrow as pa
-from lowwater.engines.spark.session import ship_package, spark_session
+from lowwater.engines.spark.driver.session import ship_package, spark_session
 
 def where(batches):
     import os, lowwater

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import lowwater as lw
 from lowwater.cli import app
-from lowwater.engines.spark.checkpoint import look_into
+from lowwater.engines.spark.driver.checkpoint_view import look_into
 from tests.support.batches import learned_in_batches
 
 SCHEMA = "ts timestamp_ntz, k bigint, v double"

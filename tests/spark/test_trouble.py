@@ -13,7 +13,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming import StatefulProcessor
 
 from lowwater import errors
-from lowwater.engines.spark.trouble import carried, carrying, translate
+from lowwater.engines.spark.wire.errors import carried, carrying, translate
 from lowwater.errors import (
     BadInput,
     BrokenPromise,

@@ -25,9 +25,9 @@ from lowwater.api import Stream
 from lowwater.joins import shape
 from lowwater.operators import aggregates, flush, keeping, partials
 from lowwater.operators.kernel import Kernel
-from lowwater.plan.compile import compile_plan
 from lowwater.plan.nodes import SourceNode
-from lowwater.plan.physical import Operator, PlanShape
+from lowwater.plan.physical.compile import compile_plan
+from lowwater.plan.physical.operator import Operator, PlanShape
 from lowwater.progress.intake import Intake
 from lowwater.state import slicing
 from lowwater.state import store as store_module

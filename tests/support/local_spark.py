@@ -24,26 +24,27 @@ import polars as pl
 from pyspark import cloudpickle
 
 from lowwater.api import Stream
-from lowwater.engines.spark import cache, hints, outgoing, replay_source
-from lowwater.engines.spark import message as message_module
-from lowwater.engines.spark import stage as stage_module
-from lowwater.engines.spark import store as spark_store
-from lowwater.engines.spark.buckets import spark_hash
-from lowwater.engines.spark.late import read_refused
-from lowwater.engines.spark.message import Kind, Message, as_batch
-from lowwater.engines.spark.planning import make_program
-from lowwater.engines.spark.program import Program, SourceProgram
-from lowwater.engines.spark.replay_source import Log, ReplayReader
-from lowwater.engines.spark.result import ResultStage
-from lowwater.engines.spark.source_stage import Reading, known
-from lowwater.engines.spark.stage import Bucket
-from lowwater.engines.spark.task import Task
-from lowwater.engines.spark.types import spark_type, taken_back
+from lowwater.engines.spark.driver.plan_program import make_program
+from lowwater.engines.spark.sources import replay as replay_source
+from lowwater.engines.spark.sources.replay import Log, ReplayReader
+from lowwater.engines.spark.wire import message as message_module
+from lowwater.engines.spark.wire.buckets import spark_hash
+from lowwater.engines.spark.wire.message import Kind, Message, as_batch
+from lowwater.engines.spark.wire.program import Program, SourceProgram
+from lowwater.engines.spark.wire.types import spark_type, taken_back
+from lowwater.engines.spark.worker import cache, hints, outgoing
+from lowwater.engines.spark.worker import stage as stage_module
+from lowwater.engines.spark.worker import store as spark_store
+from lowwater.engines.spark.worker.late import read_refused
+from lowwater.engines.spark.worker.result import ResultStage
+from lowwater.engines.spark.worker.source_stage import Reading, known
+from lowwater.engines.spark.worker.stage import Bucket
+from lowwater.engines.spark.worker.task import Task
 from lowwater.joins import shape as join_shape
 from lowwater.operators import aggregates, partials
-from lowwater.plan.compile import compile_plan
 from lowwater.plan.nodes import SourceNode
-from lowwater.plan.physical import PlanShape
+from lowwater.plan.physical.compile import compile_plan
+from lowwater.plan.physical.operator import PlanShape
 from lowwater.sources.replay import Replay
 from lowwater.state import slicing
 from lowwater.state import store as store_module

@@ -16,9 +16,9 @@ import polars as pl
 
 from lowwater.api import Stream
 from lowwater.operators.kernel import Kernel
-from lowwater.plan.compile import compile_plan
 from lowwater.plan.nodes import SourceNode
-from lowwater.plan.physical import Operator, PlanShape
+from lowwater.plan.physical.compile import compile_plan
+from lowwater.plan.physical.operator import Operator, PlanShape
 from lowwater.progress.describe import Demand
 from lowwater.progress.intake import Intake
 from lowwater.state.store import MemoryStore

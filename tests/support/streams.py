@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import lowwater as lw
 from lowwater.api import Stream
-from lowwater.plan.physical import PhysicalPlan
+from lowwater.plan.physical.operator import PhysicalPlan
 from lowwater.progress.contract import Learned
 from lowwater.progress.learned import LearnedChannel
 

@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 
 import lowwater as lw
-from lowwater.engines.spark.planning import make_program
-from lowwater.engines.spark.stage import Bucket
-from lowwater.plan.compile import compile_plan
+from lowwater.engines.spark.driver.plan_program import make_program
+from lowwater.engines.spark.worker.stage import Bucket
+from lowwater.plan.physical.compile import compile_plan
 from tests.support.local_spark import MemoryShelf, Unordered
 
 TABLE = pl.DataFrame({"ts": [1, 2], "k": [0, 1], "v": [3, 4]})

@@ -13,7 +13,12 @@ import pytest
 
 import lowwater as lw
 from lowwater.engines.run import RunOptions
-from lowwater.engines.spark.resuming import Places, Progress, about_checkpoint, progress_of
+from lowwater.engines.spark.driver.checkpoint_folder import (
+    Places,
+    Progress,
+    about_checkpoint,
+    progress_of,
+)
 from lowwater.errors import CheckpointError, SinkError, StreamError
 
 BATCHES = 4

@@ -10,8 +10,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from lowwater.engines.spark import message
-from lowwater.engines.spark.message import packed, unpacked
+from lowwater.engines.spark.wire import message
+from lowwater.engines.spark.wire.message import packed, unpacked
 
 COLUMNS = {
     "text": ["a", None, "a longer text that is not kept in place"],

@@ -11,7 +11,7 @@ from pyspark import cloudpickle
 from pyspark.sql.streaming.datasource import ReadMaxRows
 
 import lowwater as lw
-from lowwater.engines.spark.replay_source import Log, LogPrint, ReplayReader
+from lowwater.engines.spark.sources.replay import Log, LogPrint, ReplayReader
 from lowwater.sources.replay import Replay
 
 ROWS = pl.DataFrame({"at": range(6), "v": [1.0, None, 3.0, 4.0, 5.0, 6.0], "k": ["a", "b"] * 3})

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from lowwater.engines.spark import cache
-from lowwater.engines.spark import store as spark_store
-from lowwater.engines.spark.store import SparkStore
+from lowwater.engines.spark.worker import cache
+from lowwater.engines.spark.worker import store as spark_store
+from lowwater.engines.spark.worker.store import SparkStore
 from lowwater.state.store import ChunkKey, MemoryStore
 from tests.support.local_spark import MemoryShelf
 

@@ -16,7 +16,7 @@ import polars as pl
 
 from lowwater.api import Stream, stream
 from lowwater.engines.step import Where, step
-from lowwater.plan.compile import compile_plan
+from lowwater.plan.physical.compile import compile_plan
 from lowwater.progress.contract import ordered
 from lowwater.progress.intake import Intake
 from lowwater.state.store import MemoryStore

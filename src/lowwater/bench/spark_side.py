@@ -27,7 +27,7 @@ SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.streaming.numRecentProgressUpdates": "10000",
 }
-"""What both sides get on top of the settings of :func:`lowwater.engines.spark.session`."""
+"""What both sides get on top of the settings of :func:`lowwater.engines.spark.driver.session`."""
 
 Query = Callable[[list[Any]], Any]
 """From streaming DataFrames to one."""
@@ -149,7 +149,7 @@ class Ran:
 
 def session() -> Any:
     """The session in which all sides run."""
-    from lowwater.engines.spark.session import spark_session  # noqa: PLC0415
+    from lowwater.engines.spark.driver.session import spark_session  # noqa: PLC0415
 
     return spark_session("local[2]", "lowwater bench", **SETTINGS)
 

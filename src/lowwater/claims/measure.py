@@ -12,8 +12,8 @@ import lowwater as lw
 from lowwater.engines.embedded.clock import VirtualClock
 from lowwater.engines.embedded.engine import EmbeddedEngine, Pace
 from lowwater.metrics import RunMetrics
-from lowwater.plan.compile import compile_plan
-from lowwater.plan.physical import PhysicalPlan, PlanShape
+from lowwater.plan.physical.compile import compile_plan
+from lowwater.plan.physical.operator import PhysicalPlan, PlanShape
 from lowwater.sinks import Sink
 from lowwater.stream.duration import SECOND
 

@@ -17,7 +17,7 @@ import polars as pl
 
 from lowwater.joins.multi_join import MultiJoin, rows_of
 from lowwater.joins.multi_shape import MultiShape
-from lowwater.plan.physical import Operator, PhysicalPlan
+from lowwater.plan.physical.operator import Operator, PhysicalPlan
 from lowwater.state.store import ChunkStore, take
 from lowwater.stream.element import Chunk, Element
 

@@ -25,7 +25,7 @@ from lowwater.engines.embedded.engine import EmbeddedEngine, Pace
 from lowwater.engines.embedded.graph import Stage
 from lowwater.errors import StreamWarning
 from lowwater.joins.oblivious.model import Mode
-from lowwater.plan.compile import compile_plan
+from lowwater.plan.physical.compile import compile_plan
 from lowwater.progress.contract import Contract
 from lowwater.sources.replay import Replay
 from lowwater.stream.duration import SECOND

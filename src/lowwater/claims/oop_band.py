@@ -15,8 +15,8 @@ from lowwater.claims.measure import SHAPES, engine_of
 from lowwater.claims.packets import REPLIES, Link
 from lowwater.engines.embedded.clock import VirtualClock
 from lowwater.operators.kernel import Kernel
-from lowwater.plan.compile import compile_plan
-from lowwater.plan.physical import PlanShape
+from lowwater.plan.physical.compile import compile_plan
+from lowwater.plan.physical.operator import PlanShape
 from lowwater.stream.element import Element, Punctuation
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from lowwater.claims.claim import Claim, Outcome
 from lowwater.claims.drawing import BLUE, RED, bars, brief, tell
 from lowwater.claims.measure import Collected, engine_of
 from lowwater.engines.embedded.clock import VirtualClock
-from lowwater.plan.compile import compile_plan
+from lowwater.plan.physical.compile import compile_plan
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

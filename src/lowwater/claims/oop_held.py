@@ -15,8 +15,8 @@ from lowwater.claims.packets import REPLIES, Link
 from lowwater.engines.embedded.engine import EmbeddedEngine
 from lowwater.joins.band_join import ROWS
 from lowwater.operators.sort import HELD
-from lowwater.plan.compile import compile_plan
-from lowwater.plan.physical import PlanShape
+from lowwater.plan.physical.compile import compile_plan
+from lowwater.plan.physical.operator import PlanShape
 from lowwater.state.store import ChunkStore
 from lowwater.stream.duration import SECOND
 

@@ -17,8 +17,8 @@ from lowwater.claims.measure import Collected, engine_of
 from lowwater.claims.packets import Link
 from lowwater.engines.embedded.clock import VirtualClock
 from lowwater.operators.kernel import Kernel
-from lowwater.plan.compile import compile_plan
-from lowwater.plan.physical import Operator, PhysicalPlan
+from lowwater.plan.physical.compile import compile_plan
+from lowwater.plan.physical.operator import Operator, PhysicalPlan
 from lowwater.stream.element import Chunk, Element, Punctuation
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from lowwater.claims.measure import Collected, engine_of
 from lowwater.claims.ordered_runs import ADAPTIVE, FILTER, NAMES, joined
 from lowwater.engines.embedded.clock import PerComparison, VirtualClock
 from lowwater.joins.ordered.strategy import ORDERS, Order
-from lowwater.plan.compile import compile_plan
+from lowwater.plan.physical.compile import compile_plan
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

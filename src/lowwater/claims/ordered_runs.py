@@ -24,7 +24,7 @@ from lowwater.engines.embedded.engine import EmbeddedEngine, Pace
 from lowwater.joins.ordered.model import Setting
 from lowwater.joins.ordered.ordered_join import OrderedJoin
 from lowwater.joins.ordered.strategy import Order
-from lowwater.plan.compile import compile_plan
+from lowwater.plan.physical.compile import compile_plan
 from lowwater.sources.replay import Replay
 from lowwater.stream.duration import SECOND
 

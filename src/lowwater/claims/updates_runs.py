@@ -21,7 +21,7 @@ import lowwater as lw
 from lowwater.claims.measure import Collected
 from lowwater.engines.embedded.clock import PerRow, VirtualClock
 from lowwater.engines.embedded.engine import EmbeddedEngine, Pace
-from lowwater.plan.compile import compile_plan
+from lowwater.plan.physical.compile import compile_plan
 from lowwater.stream.duration import SECOND
 from lowwater.updates.options import Schedule
 from lowwater.updates.staleness import Staleness

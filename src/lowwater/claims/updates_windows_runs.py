@@ -19,7 +19,7 @@ from lowwater.claims.updates_runs import Numbers, Seconds, Unreflected, UntilThe
 from lowwater.engines.embedded.clock import PerRow, VirtualClock
 from lowwater.engines.embedded.engine import EmbeddedEngine, Pace
 from lowwater.operators.window_state import START
-from lowwater.plan.compile import compile_plan
+from lowwater.plan.physical.compile import compile_plan
 from lowwater.stream.duration import SECOND
 from lowwater.updates.options import Schedule, Windows
 

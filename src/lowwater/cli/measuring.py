@@ -92,7 +92,7 @@ def checkpoint(
 
     try:
         require_spark()
-        from lowwater.engines.spark.checkpoint import look_into  # noqa: PLC0415
+        from lowwater.engines.spark.driver.checkpoint_view import look_into  # noqa: PLC0415
 
         held = look_into(folder)
     except LowwaterError as error:

@@ -14,7 +14,7 @@ from lowwater.errors import message_of
 from lowwater.metrics import StreamMetrics
 from lowwater.metrics.spelling import length, moment
 from lowwater.metrics.telling import JoinProgress, UpdateProgress, choice
-from lowwater.plan.physical import Operator
+from lowwater.plan.physical.operator import Operator
 
 Level = Literal["ok", "warn", "bad"]
 NEAR = 1.0

@@ -18,7 +18,7 @@ from lowwater.dashboard.watched import Watched
 from lowwater.dashboard.watcher import Watcher
 from lowwater.engines.run import Run, RunOptions
 from lowwater.errors import LowwaterError
-from lowwater.plan.physical import PhysicalPlan
+from lowwater.plan.physical.operator import PhysicalPlan
 
 
 class Page:

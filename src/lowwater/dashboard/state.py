@@ -14,7 +14,7 @@ from lowwater.metrics.histogram import Histogram
 from lowwater.metrics.lag import Mark
 from lowwater.metrics.spelling import moment
 from lowwater.metrics.telling import UpdateProgress
-from lowwater.plan.physical import Operator
+from lowwater.plan.physical.operator import Operator
 
 KEYS = 200
 """Of how many keys of an update stream, the stalest, the page tells."""

@@ -10,7 +10,7 @@ from functools import cached_property
 from lowwater.engines.run import Run
 from lowwater.metrics import OperatorMetrics, RunMetrics, StreamMetrics
 from lowwater.metrics.lag import Mark, lag, reference, seconds
-from lowwater.plan.physical import Operator, PhysicalPlan
+from lowwater.plan.physical.operator import Operator, PhysicalPlan
 from lowwater.progress.spec import StreamSpec
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from lowwater.engines.embedded.clock import Charge, Clock, PerComparison, PerRow
 from lowwater.errors import OptionError, StreamWarning
 from lowwater.metrics import RunMetrics
-from lowwater.plan.physical import PhysicalPlan
+from lowwater.plan.physical.operator import PhysicalPlan
 from lowwater.sinks import Handing
 from lowwater.stream.duration import Duration, nanoseconds
 
@@ -141,7 +141,7 @@ def prepare(plan: PhysicalPlan, engine: str, options: RunOptions) -> Run:
         from lowwater.engines.spark import require_spark  # noqa: PLC0415
 
         require_spark()
-        from lowwater.engines.spark.run import prepare_spark  # noqa: PLC0415
+        from lowwater.engines.spark.driver.run import prepare_spark  # noqa: PLC0415
 
         return prepare_spark(plan, options)
     raise OptionError(f"unknown engine {engine!r}; this version has: {', '.join(ENGINES)}")
@@ -152,7 +152,7 @@ def spark_session(master: str | None = None) -> Any:
     from lowwater.engines.spark import require_spark  # noqa: PLC0415
 
     require_spark()
-    from lowwater.engines.spark.session import spark_session as make  # noqa: PLC0415
+    from lowwater.engines.spark.driver.session import spark_session as make  # noqa: PLC0415
 
     return make(master)
 
@@ -161,7 +161,7 @@ def external_columns(
     session: Any, format_: str, path: str, options: Mapping[str, str]
 ) -> Mapping[str, pl.DataType]:
     """The columns that a format of Spark's has by itself."""
-    from lowwater.engines.spark import reading  # noqa: PLC0415
+    from lowwater.engines.spark.driver import inputs as reading  # noqa: PLC0415
 
     return reading.external_columns(session, format_, path, options)
 
@@ -171,6 +171,6 @@ def streaming_dataframe(plan: PhysicalPlan, options: RunOptions) -> Any:
     from lowwater.engines.spark import require_spark  # noqa: PLC0415
 
     require_spark()
-    from lowwater.engines.spark.build import build_dataframe  # noqa: PLC0415
+    from lowwater.engines.spark.driver.dataframe import build_dataframe  # noqa: PLC0415
 
     return build_dataframe(plan, options)

@@ -14,7 +14,7 @@ from lowwater.operators.kernel import Kernel
 from lowwater.stream.element import Element, End, GroupPunctuation
 
 if TYPE_CHECKING:  # workers take steps and do no planning
-    from lowwater.plan.physical import Operator
+    from lowwater.plan.physical.operator import Operator
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from typing import Any
 from lowwater.engines.run import ENGINES, spark_session
 from lowwater.errors import ExpressionError, OptionError, unknown_name
 from lowwater.pipeline.streams import make_stream
-from lowwater.plan import updating
-from lowwater.plan.compile import compile_plan
+from lowwater.plan.builders import updates as update_builders
 from lowwater.plan.nodes import Node, SourceNode
-from lowwater.plan.physical import PhysicalPlan
+from lowwater.plan.physical.compile import compile_plan
+from lowwater.plan.physical.operator import PhysicalPlan
 from lowwater.plan.sql.script import Declared, read_script
 from lowwater.plan.sql.values import Values
 from lowwater.sources.replay import Replay
@@ -100,7 +100,7 @@ def load_text(
 
     def declare(declared: Declared) -> Node:
         node = make_stream(declared, engine, session).node
-        (source,) = updating.sources(node)
+        (source,) = update_builders.sources(node)
         streams[declared.name] = DeclaredStream(declared, source)
         return node
 

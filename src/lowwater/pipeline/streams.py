@@ -11,7 +11,7 @@ from lowwater.engines.run import external_columns
 from lowwater.errors import OptionError, QueryError, unknown_name
 from lowwater.pipeline.generating import generated
 from lowwater.pipeline.location import Location, host_and_port, read_location
-from lowwater.plan import updating
+from lowwater.plan.builders import updates as update_builders
 from lowwater.plan.sql.script import Declared
 from lowwater.plan.sql.values import Span
 from lowwater.progress.contract import (
@@ -56,7 +56,7 @@ def make_stream(declared: Declared, engine: str, session: Callable[[], Any]) -> 
     )
     if declared.updates is None:
         return found
-    return api.Stream(updating.updated(found.node, declared.updates, found.node.origin))
+    return api.Stream(update_builders.updated(found.node, declared.updates, found.node.origin))
 
 
 def _contract(declared: Declared) -> Contract:

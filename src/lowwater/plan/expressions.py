@@ -18,8 +18,8 @@ from lowwater.errors import ExpressionError, OptionError, QueryError, unknown_na
 from lowwater.operators.rowwise import Derivation
 from lowwater.plan.language.compiler import Compiler, finished
 from lowwater.plan.language.functions import AGGREGATES, Expressions
-from lowwater.plan.places import wrong
 from lowwater.plan.spark_sql import translate
+from lowwater.plan.text_places import wrong
 from lowwater.stream.duration import nanoseconds
 from lowwater.stream.time_domain import TimeDomain
 

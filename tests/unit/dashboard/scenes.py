@@ -12,7 +12,7 @@ import lowwater as lw
 from lowwater.dashboard.watched import Looked, Watched
 from lowwater.metrics import ChannelMetrics, OperatorMetrics, RunMetrics, StreamMetrics
 from lowwater.metrics.histogram import Histogram
-from lowwater.plan.compile import compile_plan
+from lowwater.plan.physical.compile import compile_plan
 from lowwater.progress.late import LateRows
 
 SCHEMA = {"ts": pl.Int64(), "host": pl.String()}

@@ -18,7 +18,7 @@ from lowwater.dashboard.state import query_state
 from lowwater.dashboard.watched import Looked, Watched
 from lowwater.dashboard.watcher import Watcher
 from lowwater.errors import OptionError, SinkError
-from lowwater.plan.compile import compile_plan
+from lowwater.plan.physical.compile import compile_plan
 from tests.unit.dashboard.scenes import CLOCK, declared, looked, told
 from tests.unit.running import finished
 

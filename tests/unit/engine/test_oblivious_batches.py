@@ -15,11 +15,11 @@ import polars as pl
 import pytest
 
 import lowwater as lw
-from lowwater.engines.spark.stage import Bucket
-from lowwater.engines.spark.store import SparkStore
+from lowwater.engines.spark.worker.stage import Bucket
+from lowwater.engines.spark.worker.store import SparkStore
 from lowwater.joins.oblivious.oblivious_join import ObliviousJoin
 from lowwater.metrics.values import together
-from lowwater.plan.compile import compile_plan
+from lowwater.plan.physical.compile import compile_plan
 from lowwater.stream.element import Chunk
 from tests.support import local_spark
 from tests.support.local_spark import LocalSpark, MemoryShelf, Unordered

@@ -18,7 +18,7 @@ from lowwater.joins.oblivious.model import Needs, Traits, joined
 from lowwater.joins.oblivious.oblivious_join import ObliviousJoin
 from lowwater.joins.oblivious.options import Oblivious
 from lowwater.joins.oblivious.records import LIMIT, Records
-from lowwater.plan.compile import compile_plan
+from lowwater.plan.physical.compile import compile_plan
 from lowwater.stream.element import BEGINNING, Punctuation
 
 # ---- model ---------------------------------------------------------------------------------

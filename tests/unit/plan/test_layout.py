@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 
 import lowwater as lw
-from lowwater.plan.compile import compile_plan
-from lowwater.plan.layout import lay_out
+from lowwater.plan.physical.compile import compile_plan
+from lowwater.plan.physical.layout import lay_out
 from tests.support.local_spark import LocalSpark
 from tests.unit.running import rows
 

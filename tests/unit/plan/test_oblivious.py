@@ -9,10 +9,10 @@ import pytest
 
 import lowwater as lw
 from lowwater.joins.oblivious.options import Oblivious
-from lowwater.plan.compile import compile_plan
-from lowwater.plan.layout import lay_out
+from lowwater.plan.builders.oblivious import unpromised
 from lowwater.plan.nodes import JoinNode, MultiJoinNode
-from lowwater.plan.oblivious import unpromised
+from lowwater.plan.physical.compile import compile_plan
+from lowwater.plan.physical.layout import lay_out
 
 
 def sensor(name: str, progress: Any = None, **columns: Any) -> lw.Stream:

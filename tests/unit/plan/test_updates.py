@@ -9,9 +9,10 @@ import polars as pl
 import pytest
 
 import lowwater as lw
-from lowwater.plan import nodes, updating
-from lowwater.plan.compile import compile_plan
-from lowwater.plan.layout import lay_out
+from lowwater.plan import nodes
+from lowwater.plan.builders import updates as update_builders
+from lowwater.plan.physical.compile import compile_plan
+from lowwater.plan.physical.layout import lay_out
 
 COLUMNS = {"ts": [1, 2], "symbol": ["a", "b"], "price": [0.5, 1.5], "market": ["x", "x"]}
 
@@ -107,7 +108,7 @@ def queue(stream: lw.Stream) -> nodes.UpdateNode:
 
 
 def names(stream: lw.Stream) -> list[str]:
-    return [source.spec.name for source in updating.sources(stream.node)]
+    return [source.spec.name for source in update_builders.sources(stream.node)]
 
 
 def test_a_union_of_update_streams_is_one_queue_of_their_rows() -> None:
@@ -187,7 +188,7 @@ def test_a_union_of_update_streams_needs_the_same_columns_and_a_time() -> None:
 
 
 def test_a_window_over_a_union_goes_over_one_row_of_each_key_and_time() -> None:
-    rows = updating.without_queue(trades("A").union(trades("B")).node)
+    rows = update_builders.without_queue(trades("A").union(trades("B")).node)
     assert isinstance(rows, nodes.DistinctNode)
     assert rows.key == ("symbol", "ts")
     assert isinstance(rows.inputs[0], nodes.UnionNode)

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 
 import lowwater as lw
-from lowwater.engines.spark.reading import FileRows, LineRows
+from lowwater.engines.spark.driver.inputs import FileRows, LineRows
 from lowwater.sources.files import Files
 from lowwater.sources.lines import parse_lines
 

@@ -28,7 +28,7 @@ from lowwater.engines.embedded.stamping import Stamping, stampings
 from lowwater.errors import LowwaterError, SinkError, StreamWarning
 from lowwater.metrics import Histogram, RunMetrics
 from lowwater.operators.kernel import Ask, Kernel
-from lowwater.plan.physical import PhysicalPlan
+from lowwater.plan.physical.operator import PhysicalPlan
 from lowwater.progress.late import LateRows
 from lowwater.sinks import Handing, LastRows, Sink, complete, standing
 from lowwater.sources.replay import clock_times

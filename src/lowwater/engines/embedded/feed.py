@@ -19,7 +19,7 @@ from lowwater.metrics import (
     holding_channel,
 )
 from lowwater.plan.nodes import SourceNode
-from lowwater.plan.physical import Operator
+from lowwater.plan.physical.operator import Operator
 from lowwater.progress.contract import Heartbeat, OnDemand, Timer
 from lowwater.progress.describe import Demand
 from lowwater.progress.intake import Intake

@@ -19,7 +19,7 @@ from lowwater.engines.step import Where, proceed, step
 from lowwater.errors import StreamWarning
 from lowwater.metrics import OperatorMetrics
 from lowwater.operators.kernel import Kernel
-from lowwater.plan.physical import Operator
+from lowwater.plan.physical.operator import Operator
 from lowwater.progress.late import LateRows
 from lowwater.stream.element import Chunk, Element, End, GroupPunctuation, Punctuation
 from lowwater.stream.time_domain import ROWS

@@ -12,7 +12,7 @@ from lowwater.engines.embedded.engine import EmbeddedEngine, Pace
 from lowwater.engines.run import STOP_SECONDS, RunOptions, Shown, warn_of_sink
 from lowwater.errors import OptionError, StreamError, unknown_name
 from lowwater.metrics import RunMetrics
-from lowwater.plan.physical import PhysicalPlan
+from lowwater.plan.physical.operator import PhysicalPlan
 from lowwater.sinks import MemorySink, make_sink, on_failure
 from lowwater.stream.duration import nanoseconds
 

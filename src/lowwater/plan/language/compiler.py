@@ -25,7 +25,7 @@ from lowwater.plan.language.functions import (
     unknown_function,
 )
 from lowwater.plan.language.value import Call, Unfit, Value, null, number
-from lowwater.plan.places import wrong
+from lowwater.plan.text_places import wrong
 
 Schema = Mapping[str, pl.DataType]
 _SAYS_NOTHING = frozenset({"_type", "safe", "typed", "big_int"})

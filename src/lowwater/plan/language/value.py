@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from lowwater.errors import ExpressionError
 from lowwater.operators.checked import Failure
-from lowwater.plan.places import wrong
+from lowwater.plan.text_places import wrong
 
 SIGNED: Mapping[pl.DataType, int] = {pl.Int8(): 8, pl.Int16(): 16, pl.Int32(): 32, pl.Int64(): 64}
 UNSIGNED: Mapping[pl.DataType, int] = {

@@ -12,15 +12,15 @@ from sqlglot import exp
 
 from lowwater.joins.shape import How
 from lowwater.plan.expressions import is_aggregate
-from lowwater.plan.places import wrong
 from lowwater.plan.sql.bands import conjuncts
+from lowwater.plan.sql.oblivious_joins import at_once, read_join_clause
 from lowwater.plan.sql.pairs import HALVES, Pairs, Side
-from lowwater.plan.sql.refusing import refuse_unread
+from lowwater.plan.sql.refusals import refuse_unread
 from lowwater.plan.sql.scope import Scope, found
 from lowwater.plan.sql.sources import Relation, Sources
-from lowwater.plan.sql.together import at_once, read_join_clause
 from lowwater.plan.sql.values import Values
 from lowwater.plan.sql.windows import Clause
+from lowwater.plan.text_places import wrong
 
 _PLAIN = {"expressions", "from_", "where", "distinct"}
 """What a query inside EXISTS may have."""

@@ -11,18 +11,20 @@ from sqlglot import exp
 
 from lowwater.errors import QueryError
 from lowwater.joins.shape import How
-from lowwater.plan import aggregating, builders, updating
+from lowwater.plan.builders import aggregates as aggregate_builders
+from lowwater.plan.builders import rows as row_builders
+from lowwater.plan.builders import updates as update_builders
+from lowwater.plan.builders.joins import Match, newest, paired
+from lowwater.plan.builders.oblivious import unpromised
 from lowwater.plan.expressions import compile_expression
-from lowwater.plan.joining import Match, newest, paired
 from lowwater.plan.nodes import Node
-from lowwater.plan.oblivious import unpromised
-from lowwater.plan.places import wrong
 from lowwater.plan.sql.bands import Bands, together
-from lowwater.plan.sql.reading import at
+from lowwater.plan.sql.parser import at
 from lowwater.plan.sql.scope import Scope, cut, flat
 from lowwater.plan.sql.sources import Relation
 from lowwater.plan.sql.values import Values
 from lowwater.plan.sql.windows import Clause
+from lowwater.plan.text_places import wrong
 from lowwater.stream.duration import SECOND
 
 HALVES = ("semi", "anti")
@@ -77,7 +79,7 @@ class Pairs:
         self.filter(scope, conditions)
         if scope.made:
             columns = tuple(side.node.schema)
-            scope.node = builders.projected(scope.node, columns, {}, False, self._origin)
+            scope.node = row_builders.projected(scope.node, columns, {}, False, self._origin)
         side.node = scope.node
 
     def _flat(self, node: Node) -> Scope:
@@ -89,12 +91,12 @@ class Pairs:
         for condition in conditions:
             text = scope.sql(condition)
             with at(self._text, condition):
-                scope.node = builders.filtered(scope.node, text, self._origin)
+                scope.node = row_builders.filtered(scope.node, text, self._origin)
 
     def side(self, relation: Relation, own: Mapping[str, str], trailing: Clause | None) -> Side:
         """A source as an input, its columns renamed, with its own window or that of the query."""
         renamed = {new: flat(old).sql(identify=True) for old, new in own.items()}
-        node = builders.projected(relation.node, (), renamed, False, self._origin)
+        node = row_builders.projected(relation.node, (), renamed, False, self._origin)
         side = Side(node, frozenset({relation.name}))
         clause = relation.clause or trailing
         if clause is not None:
@@ -114,7 +116,7 @@ class Pairs:
                 self._text,
                 clause.tree,
             )
-        if clause.closing != aggregating.AT_ONCE:
+        if clause.closing != aggregate_builders.AT_ONCE:
             raise wrong(
                 "FLUSH, KEEP and TABLE belong to the window of an aggregate, not to a join's"
                 " source",
@@ -151,10 +153,12 @@ class Pairs:
         known = [each for each in conditions if self.owners(each) <= left.owners | right.owners]
         for each in (*known, *_within(left, right)):
             bands.read(each)
-        if bands.choose() is not None or not updating.both(left.node, right.node):
+        if bands.choose() is not None or not update_builders.both(left.node, right.node):
             return bands.choose() is not None
         pairs = [_columns(each, left, right) for each in known]
-        return updating.key_pairs(left.node, right.node, list(filter(None, pairs))) is not None
+        return (
+            update_builders.key_pairs(left.node, right.node, list(filter(None, pairs))) is not None
+        )
 
     def join(
         self,
@@ -182,7 +186,7 @@ class Pairs:
         for each in left_over:
             bands.read(each)
         chosen = bands.choose()
-        if chosen is None and not updating.both(left.node, right.node):
+        if chosen is None and not update_builders.both(left.node, right.node):
             raise self._unbounded(left, right, bands, how, source, after)
         said = chosen[2] if chosen is not None else ()
         pairs: list[tuple[str, str]] = []
@@ -205,7 +209,7 @@ class Pairs:
         residual = self._residual(rest, [left, right])
         if chosen is None:
             with at(self._text, source):
-                updating.check_join(left.node, right.node, pairs, how, False)
+                update_builders.check_join(left.node, right.node, pairs, how, False)
             with at(self._text, *rest, source):
                 return newest(left.node, right.node, pairs, residual, "", self._origin), later
         match = Match(tuple(pairs), chosen[0], chosen[1], residual, how)
@@ -251,7 +255,7 @@ class Pairs:
         if isinstance(tree, exp.Column):
             return tree.name
         name = f"{min(side.owners)}.key{len(side.node.schema)}"
-        side.node = builders.projected(side.node, (), {name: text}, True, self._origin)
+        side.node = row_builders.projected(side.node, (), {name: text}, True, self._origin)
         return name
 
     def checked(

@@ -12,21 +12,21 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
-from lowwater.plan import builders
+from lowwater.plan.builders import rows as row_builders
 from lowwater.plan.nodes import Node
-from lowwater.plan.places import wrong
 from lowwater.plan.sql import dialect
+from lowwater.plan.sql.aggregates import Grouping
 from lowwater.plan.sql.bands import conjuncts
-from lowwater.plan.sql.grouping import Grouping
 from lowwater.plan.sql.joins import Joins
-from lowwater.plan.sql.listing import Item, aggregates, project, refuse
-from lowwater.plan.sql.ordering import OrderBy
-from lowwater.plan.sql.reading import at, one_query
-from lowwater.plan.sql.refusing import refuse_unread
+from lowwater.plan.sql.order import OrderBy
+from lowwater.plan.sql.parser import at, one_query
+from lowwater.plan.sql.refusals import refuse_unread
 from lowwater.plan.sql.scope import Scope, flat
+from lowwater.plan.sql.select_list import Item, aggregates, project, refuse
 from lowwater.plan.sql.sources import Sources
 from lowwater.plan.sql.values import Values
 from lowwater.plan.sql.windows import Clause, item_clause, read_clause
+from lowwater.plan.text_places import wrong
 
 
 def plan_query(text: str, streams: Mapping[str, Node], values: Values, origin: str) -> Node:
@@ -83,9 +83,9 @@ class Queries:
     def _union(self, tree: exp.Union, known: Mapping[str, Node]) -> Node:
         first, second = (self.query(each, known) for each in (tree.this, tree.expression))
         with at(self._text, tree):
-            node = builders.united([first, self._alike(second, first)], self._origin)
+            node = row_builders.united([first, self._alike(second, first)], self._origin)
             if tree.args.get("distinct") and node.updates is None:  # else no row comes twice
-                node = builders.deduplicated(node, (), self._origin)
+                node = row_builders.deduplicated(node, (), self._origin)
         return self._order(tree).of_rows(node)
 
     def _order(self, tree: exp.Expr) -> OrderBy:
@@ -99,7 +99,7 @@ class Queries:
         renamed = {
             new: flat(old).sql(identify=True) for new, old in zip(other.schema, names, strict=True)
         }
-        return builders.projected(node, (), renamed, False, self._origin)
+        return row_builders.projected(node, (), renamed, False, self._origin)
 
     # ---- SELECT ----------------------------------------------------------------------------
 
@@ -123,7 +123,7 @@ class Queries:
             node = project(scope, items, self._origin)
         if tree.args.get("distinct"):
             with at(self._text, tree.args["distinct"], tree):
-                node = builders.deduplicated(node, (), self._origin)
+                node = row_builders.deduplicated(node, (), self._origin)
         return order.of_rows(node)
 
     def _refuse(self, tree: exp.Select) -> None:

@@ -16,10 +16,10 @@ import polars as pl
 from sqlglot import exp
 
 from lowwater.errors import unknown_name
-from lowwater.plan import builders
+from lowwater.plan.builders import rows as row_builders
 from lowwater.plan.nodes import Node
-from lowwater.plan.places import wrong
 from lowwater.plan.sql.values import Values, given, interval, number, parameter
+from lowwater.plan.text_places import wrong
 from lowwater.stream.duration import SECOND
 from lowwater.stream.time_domain import TimeDomain
 
@@ -195,7 +195,7 @@ class Scope:
             while f"__time{number}" in self.node.schema:
                 number += 1
             self.made[wanted] = name = f"__time{number}"
-            self.node = builders.bucketed(self.node, name, column, width, numbered)
+            self.node = row_builders.bucketed(self.node, name, column, width, numbered)
         return self.made[wanted]
 
     def with_names(self, *names: str) -> Scope:

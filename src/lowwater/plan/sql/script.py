@@ -11,13 +11,13 @@ from sqlglot import exp
 
 from lowwater.errors import LowwaterError, OptionError, unknown_name
 from lowwater.plan.nodes import Node
-from lowwater.plan.places import place, wrong
 from lowwater.plan.sql import dialect
+from lowwater.plan.sql.parser import statements
 from lowwater.plan.sql.query import Queries
-from lowwater.plan.sql.reading import statements
 from lowwater.plan.sql.scope import found
 from lowwater.plan.sql.updates import KEY, UPDATES, in_clauses, read_updates
 from lowwater.plan.sql.values import Span, Values, rate, share, span, whole
+from lowwater.plan.text_places import place, wrong
 from lowwater.progress.contract import Learned, Unpromised
 from lowwater.updates.options import Updates
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from lowwater.errors import LowwaterError, unknown_name
-from lowwater.plan import builders
+from lowwater.plan.builders import rows as row_builders
 from lowwater.plan.nodes import Node
-from lowwater.plan.places import wrong
 from lowwater.plan.sql import clauses, dialect
-from lowwater.plan.sql.refusing import refuse_unread
+from lowwater.plan.sql.refusals import refuse_unread
 from lowwater.plan.sql.values import Values
 from lowwater.plan.sql.windows import Clause, read_clause
+from lowwater.plan.text_places import wrong
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Sources:
                     "the window clause goes after the whole union", self._text, part.clause.tree
                 )
         try:
-            return builders.united([part.node for part in parts], self._origin)
+            return row_builders.united([part.node for part in parts], self._origin)
         except LowwaterError as error:
             raise wrong(str(error), self._text, tree) from None
 

@@ -9,10 +9,10 @@ from typing import Any
 from sqlglot import exp
 
 from lowwater.errors import OptionError, unknown_name
-from lowwater.plan.places import wrong
 from lowwater.plan.sql.clauses import Length
 from lowwater.plan.sql.scope import found
 from lowwater.plan.sql.values import Values, number, parameter, span
+from lowwater.plan.text_places import wrong
 from lowwater.updates.options import SCHEDULES, WINDOWS, Updates, updates_of
 
 KEY = "UPDATE KEY"

@@ -11,8 +11,8 @@ from fractions import Fraction
 from sqlglot import exp
 
 from lowwater.errors import OptionError, unknown_name
-from lowwater.plan.places import wrong
 from lowwater.plan.sql.clauses import Length
+from lowwater.plan.text_places import wrong
 from lowwater.stream.duration import SECOND, nanoseconds
 
 Values = Mapping[str, object]

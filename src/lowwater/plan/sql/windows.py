@@ -8,12 +8,12 @@ from sqlglot import exp
 
 from lowwater.errors import OptionError, QueryError
 from lowwater.operators.flush import Flush, lazy, slow
-from lowwater.plan import aggregating
-from lowwater.plan.places import wrong
+from lowwater.plan.builders import aggregates as aggregate_builders
 from lowwater.plan.sql import clauses
-from lowwater.plan.sql.listing import Item
 from lowwater.plan.sql.scope import Scope
+from lowwater.plan.sql.select_list import Item
 from lowwater.plan.sql.values import Span, Values, span, whole
+from lowwater.plan.text_places import wrong
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Clause:
     slide: Span | None = None
     session: Span | None = None
     attribute: exp.Expr | None = None
-    closing: aggregating.Closing = aggregating.AT_ONCE
+    closing: aggregate_builders.Closing = aggregate_builders.AT_ONCE
 
 
 def read_clause(tree: exp.Expr, values: Values, text: str) -> Clause:
@@ -42,7 +42,7 @@ def read_clause(tree: exp.Expr, values: Values, text: str) -> Clause:
     if "session" not in parts and "range" not in parts:
         raise wrong("a window clause needs RANGE, for example [RANGE 1 minute, WA ts]", text, tree)
     closing = _closing(tree, values, text)
-    if "session" in parts and closing != aggregating.AT_ONCE:
+    if "session" in parts and closing != aggregate_builders.AT_ONCE:
         raise wrong("FLUSH, KEEP and TABLE belong to windows with a RANGE", text, tree)
     if "slide" in parts and parts["slide"].on_change:
         _check_on_change(tree, parts["range"], text)
@@ -71,11 +71,11 @@ def _check_on_change(tree: exp.Expr, range_: Span, text: str) -> None:
             )
 
 
-def _closing(tree: exp.Expr, values: Values, text: str) -> aggregating.Closing:
+def _closing(tree: exp.Expr, values: Values, text: str) -> aggregate_builders.Closing:
     """FLUSH, KEEP and TABLE."""
     flush, keep, table = (tree.args.get(name) for name in ("flush", "keep", "table"))
     try:
-        return aggregating.Closing.of(
+        return aggregate_builders.Closing.of(
             _flush(flush, values, text) if flush is not None else None,
             keep.name.lower() if keep is not None else None,
             whole(table, values, text, "TABLE", "SLOTS") if table is not None else None,
@@ -120,7 +120,7 @@ def item_clause(items: list[Item], values: Values, text: str) -> Clause | None:
     return found
 
 
-def window(scope: Scope, clause: Clause) -> aggregating.Window:
+def window(scope: Scope, clause: Clause) -> aggregate_builders.Window:
     """The window of an aggregate over the rows of a scope."""
     on = None
     if clause.attribute is not None:
@@ -129,7 +129,7 @@ def window(scope: Scope, clause: Clause) -> aggregating.Window:
             raise wrong("WA names a column", scope.text, clause.attribute)
         on = resolved.name
     if clause.session is not None:
-        return aggregating.session(scope.node, _duration(clause.session), on)
+        return aggregate_builders.session(scope.node, _duration(clause.session), on)
     assert clause.range is not None
     rows, slide = clause.range.rows, clause.slide
     if rows is not None:
@@ -138,11 +138,11 @@ def window(scope: Scope, clause: Clause) -> aggregating.Window:
         if slide is not None and slide.rows is None:
             raise QueryError("RANGE counts rows, so SLIDE counts rows too: SLIDE 10 ROWS")
         step = slide.rows if slide is not None else None
-        return aggregating.window(scope.node, None, None, rows, step, None, clause.closing)
+        return aggregate_builders.window(scope.node, None, None, rows, step, None, clause.closing)
     if slide is not None and slide.rows is not None:
         raise QueryError("RANGE is a length of time, so SLIDE is one too")
     step_time = _duration(slide) if slide is not None else None
-    return aggregating.window(
+    return aggregate_builders.window(
         scope.node, _duration(clause.range), step_time, None, None, on, clause.closing
     )
 
@@ -154,5 +154,5 @@ def _without_window(node: exp.Expr) -> exp.Expr:
 
 def _duration(length: Span) -> str:
     if length.on_change:
-        return aggregating.ON_CHANGE
+        return aggregate_builders.ON_CHANGE
     return f"{int(length.nanoseconds)} ns"

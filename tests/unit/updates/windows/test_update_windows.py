@@ -10,7 +10,7 @@ import pytest
 
 import lowwater as lw
 from lowwater.errors import OptionError, QueryError
-from lowwater.plan.compile import compile_plan
+from lowwater.plan.physical.compile import compile_plan
 from lowwater.state.store import MemoryStore
 from lowwater.stream.element import MARK, Element, End, GroupPunctuation, Punctuation
 from lowwater.stream.time_domain import TimeDomain

@@ -1,0 +1,305 @@
+"""A plan to a streaming DataFrame: sources, source stages, stateful stages and the result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pyspark import cloudpickle
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from lowwater.engines.run import RunOptions
+from lowwater.engines.scratch import scratch_folder
+from lowwater.engines.spark.driver.inputs import with_dataframes
+from lowwater.engines.spark.driver.listener import ANSWERS, METRICS, WishListener
+from lowwater.engines.spark.driver.plan_program import make_program
+from lowwater.engines.spark.driver.pushdown import Pushed, push_down
+from lowwater.engines.spark.driver.session import (
+    on_one_machine,
+    prepare_session,
+    set_if_allowed,
+    ship_package,
+    spark_session,
+)
+from lowwater.engines.spark.sources import clock as clock_source
+from lowwater.engines.spark.sources import replay as replay_source
+from lowwater.engines.spark.sources.replay import Log, LogPrint
+from lowwater.engines.spark.wire.message import DDL, Kind, pickled
+from lowwater.engines.spark.wire.program import Program, SourceProgram
+from lowwater.engines.spark.wire.types import spark_ddl
+from lowwater.engines.spark.worker.late import LateFolder, late_folder
+from lowwater.engines.spark.worker.result import ResultStage
+from lowwater.engines.spark.worker.source_stage import NOW, SourceStage
+from lowwater.engines.spark.worker.stage import StageProcessor
+from lowwater.errors import OptionError
+from lowwater.plan.nodes import SourceNode
+from lowwater.plan.physical.operator import PhysicalPlan
+from lowwater.progress.contract import Heartbeat, OnDemand, Timer
+from lowwater.sources.frame import Frame, apart, is_remote
+from lowwater.sources.push import Push
+from lowwater.sources.replay import Replay
+from lowwater.stream.duration import nanoseconds
+
+CHUNK_ROWS = 1_000_000
+"""Rows of a replay in one batch, unless the user says otherwise."""
+
+
+@dataclass(frozen=True)
+class Built:
+    """A query ready to be started."""
+
+    dataframe: DataFrame
+    session: SparkSession
+    program: Program
+    folder: Path
+    live: bool
+
+
+def build_dataframe(plan: PhysicalPlan, options: RunOptions) -> DataFrame:
+    """The plan as a streaming DataFrame."""
+    return build(plan, options).dataframe
+
+
+def build(
+    plan: PhysicalPlan,
+    options: RunOptions,
+    late: LateFolder | None = None,
+    end: bool = False,
+) -> Built:
+    """Put the plan together; ``end`` ends all sources after what was read so far."""
+    spark = _session(plan, options)
+    if is_remote(spark):
+        return apart(lambda: _built(spark, plan, options, late, end))
+    return _built(spark, plan, options, late, end)
+
+
+def _built(
+    spark: SparkSession,
+    plan: PhysicalPlan,
+    options: RunOptions,
+    late: LateFolder | None,
+    end: bool,
+) -> Built:
+    prepare_session(spark)
+    ship_package(spark)
+    plan = with_dataframes(plan, spark)
+    live = _live(plan, options)
+    buckets = options.buckets or _parallelism(spark)
+    _fit_partitions(spark, buckets)
+    folder = scratch_folder("query")
+    late = late or late_folder(options.late_sink)
+    asks = folder / "asks"
+    asks.mkdir()
+    on_demand = plan.queues or any(
+        isinstance(each.node.spec.idle, OnDemand)  # type: ignore[attr-defined]
+        for each in plan.sources
+    )
+    pushed = push_down(plan, whole_rows=late is not None)
+    plan = pushed.plan
+    program = make_program(plan, buckets, live, late, str(asks) if on_demand and not end else None)
+    if on_demand and not on_one_machine(spark):
+        spark.streams.addListener(WishListener(asks))
+    messages = _sources(pushed, options, spark, program, folder, live)
+    clock = _clock(plan, spark, program, asks, on_demand, options.to_end, end)
+    if clock is not None:
+        messages.append(clock)
+    frame = reduce(lambda some, more: some.unionAll(more), messages)
+    for stage in program.stages:
+        frame = frame.groupBy("bucket").transformWithState(
+            StageProcessor(stage, program.end), DDL, "Append", "None"
+        )
+    return Built(_result(frame, program, buckets), spark, program, folder, live)
+
+
+def _result(frame: DataFrame, program: Program, buckets: int) -> DataFrame:
+    report = F.when(F.col("kind") == int(Kind.REPORT), F.decode(F.col("body"), "utf-8"))
+    frame = frame.observe(METRICS, F.collect_list(report).alias("reports"))
+    if program.combined is not None:
+        frame = frame.filter(F.col("kind") == int(Kind.RESULT))
+        spread = len(program.stages[-1].routes[-1].ids)
+        frame = frame.repartition(min(spread, buckets), "bucket")
+    stage = ResultStage(program.combined, program.tail, program.schema)
+    answers = frame.mapInArrow(stage, spark_ddl(program.schema))
+    if program.combined is None:
+        return answers
+    return answers.observe(ANSWERS, F.count(F.lit(1)).alias("rows"))
+
+
+def _session(plan: PhysicalPlan, options: RunOptions) -> SparkSession:
+    if options.session is not None:
+        given: SparkSession = options.session
+        return given
+    for each in plan.sources:
+        source = each.node.source  # type: ignore[attr-defined]
+        if isinstance(source, Frame):
+            own: SparkSession = source.dataframe.sparkSession
+            return own
+    return SparkSession.getActiveSession() or spark_session()
+
+
+def _live(plan: PhysicalPlan, options: RunOptions) -> bool:
+    for each in plan.sources:
+        source = each.node.source  # type: ignore[attr-defined]
+        if isinstance(source, Push):
+            raise OptionError(
+                f"stream {each.node.spec.name!r}: lw.push feeds this process only;"  # type: ignore[attr-defined]
+                ' on Spark read a streaming DataFrame, or use engine="embedded"'
+            )
+        if not isinstance(source, Frame | Replay):
+            raise OptionError(f"a {type(source).__name__} cannot be read on Spark")
+    if options.clock not in (None, "virtual", "wall"):
+        raise OptionError(f"clock= on Spark is 'virtual' or 'wall', not {options.clock!r}")
+    return options.clock == "wall"
+
+
+def _parallelism(spark: SparkSession) -> int:
+    """As many buckets as shuffle partitions were asked for, else as there are cores."""
+    partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or UNSET_PARTITIONS)
+    if partitions != UNSET_PARTITIONS:
+        return partitions
+    try:
+        return max(1, int(spark.sparkContext.defaultParallelism))
+    except Exception:  # Spark Connect does not tell
+        return 8
+
+
+UNSET_PARTITIONS = 200
+"""Spark's default: whoever has it did not choose it."""
+
+
+def _fit_partitions(spark: SparkSession, buckets: int) -> None:
+    """No more shuffle partitions than buckets, if the user has not chosen otherwise."""
+    if spark.conf.get("spark.sql.shuffle.partitions") == str(UNSET_PARTITIONS):
+        set_if_allowed(spark, "spark.sql.shuffle.partitions", str(buckets))
+
+
+# ---- sources -------------------------------------------------------------------------------
+
+
+def _sources(
+    pushed: Pushed,
+    options: RunOptions,
+    spark: SparkSession,
+    program: Program,
+    folder: Path,
+    live: bool,
+) -> list[DataFrame]:
+    plan = pushed.plan
+    replays = {
+        each.index: each.node.source  # type: ignore[attr-defined]
+        for each in plan.sources
+        if isinstance(each.node.source, Replay)  # type: ignore[attr-defined]
+    }
+    if replays:
+        spark.dataSource.register(replay_source.ReplaySource)
+    cuts = cut_logs(replays, options)
+    frames = []
+    for source, operator in zip(program.sources, plan.sources, strict=True):
+        assert isinstance(operator.node, SourceNode)
+        given = operator.node.source
+        if isinstance(given, Frame):
+            frames.append(_frame(given.dataframe, source, pushed.columns[source.index]))
+        else:
+            assert isinstance(given, Replay)
+            frames.append(_replay(spark, given, source, cuts[source.index], folder, live))
+    return frames
+
+
+def _frame(
+    dataframe: DataFrame, source: SourceProgram, wanted: Sequence[tuple[str, str]]
+) -> DataFrame:
+    columns = [F.expr(text).alias(name) for name, text in wanted]
+    if source.clocked:
+        columns.append(F.current_timestamp().alias(NOW))
+    return dataframe.select(*columns).mapInArrow(SourceStage(source), DDL)
+
+
+def _replay(
+    spark: SparkSession,
+    given: Replay,
+    source: SourceProgram,
+    cuts: tuple[int, ...],
+    folder: Path,
+    live: bool,
+) -> DataFrame:
+    known = LogPrint.of(given, cuts, live)
+    rows = folder / f"rows-{source.index}.arrow"
+    given.table.write_ipc(rows)
+    path = folder / f"log-{source.index}"
+    log = Log(source, str(rows), given.times, cuts, live, known)
+    path.write_bytes(cloudpickle.dumps(log))  # type: ignore[no-untyped-call]
+    return spark.readStream.format(replay_source.FORMAT).option("log", str(path)).load()
+
+
+def cut_logs(replays: dict[int, Replay], options: RunOptions) -> dict[int, tuple[int, ...]]:
+    """How the logs of a query are cut into batches, in step with each other."""
+    limit = options.chunk_rows or CHUNK_ROWS
+    longest = max((each.rows for each in replays.values()), default=0)
+    steps = max(1, -(-longest // limit))
+    times = [each.times for each in replays.values() if each.times is not None]
+    edges = _edges(times, steps, nanoseconds(options.tick, "tick") if options.tick else None)
+    cuts = {}
+    for index, each in replays.items():
+        if each.times is not None:
+            inner = np.searchsorted(each.times, edges, "left")
+        else:
+            count = len(edges) + 1 if times else steps
+            inner = np.arange(1, count) * each.rows // count
+        cuts[index] = (0, *(int(cut) for cut in inner), each.rows)
+    return cuts
+
+
+def _edges(times: list[NDArray[np.int64]], steps: int, tick: int | None) -> NDArray[np.int64]:
+    """The arrival times at which a new batch begins."""
+    together = np.sort(np.concatenate(times)) if times else np.empty(0, np.int64)
+    if not len(together):
+        return np.empty(0, np.int64)
+    if tick:
+        first, last = int(together[0]) // tick, int(together[-1]) // tick
+        return np.arange(first + 1, last + 1, dtype=np.int64) * tick
+    return together[np.arange(1, steps) * len(together) // steps]
+
+
+def _clock(
+    plan: PhysicalPlan,
+    spark: SparkSession,
+    program: Program,
+    asks: Path,
+    on_demand: bool,
+    to_end: bool,
+    end: bool,
+) -> DataFrame | None:
+    """The clock, if anything in the query goes by it."""
+    specs = [each.node.spec for each in plan.sources]  # type: ignore[attr-defined]
+    periods = [
+        nanoseconds(each.period)
+        for spec in specs
+        for each in (spec.idle, spec.punctuate)
+        if isinstance(each, Heartbeat | Timer)
+    ]
+    closing = to_end and not all(source.ordered for source in program.sources)
+    if not (on_demand or periods or closing):
+        return None
+    targets = [
+        (stage.number, stage.ids)
+        for stage in program.stages
+        if stage.sources or plan.queues or any(part.name == "stamp" for part in stage.parts)
+    ]
+    spark.dataSource.register(clock_source.ClockSource)
+    reader: Any = spark.readStream.format(clock_source.FORMAT)
+    for name, value in {
+        "targets": pickled(targets).hex(),
+        "asks": str(asks),
+        "period": str(min(periods, default=0)),
+        "on_demand": str(on_demand).lower(),
+        "end": str(end).lower(),
+    }.items():
+        reader = reader.option(name, value)
+    clock: DataFrame = reader.load()
+    return clock

@@ -1,0 +1,208 @@
+"""Files, lines and other places as streaming DataFrames, with the columns a stream declares.
+
+Files and lines are read by the readers of the embedded engine, in Spark's workers, so both engines
+judge them alike; Spark tells which files and lines there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from lowwater.engines.spark.wire.errors import carrying, translate
+from lowwater.engines.spark.wire.types import handed_over, spark_ddl, spark_type
+from lowwater.engines.spark.worker.result import old_strings
+from lowwater.engines.spark.worker.task import begin_task
+from lowwater.errors import BadInput, LowwaterError, QueryError, unknown_name
+from lowwater.plan.nodes import SourceNode
+from lowwater.plan.physical.operator import Operator, PhysicalPlan
+from lowwater.sources.external import External
+from lowwater.sources.files import Files
+from lowwater.sources.frame import Frame
+from lowwater.sources.lines import Lines, parse_lines
+
+Schema = Mapping[str, pl.DataType]
+
+
+def with_dataframes(plan: PhysicalPlan, spark: SparkSession) -> PhysicalPlan:
+    """The plan with a streaming DataFrame for every source that Spark reads itself."""
+    operators = tuple(_with_dataframe(each, spark) for each in plan.operators)
+    return replace(plan, operators=operators)
+
+
+def _with_dataframe(operator: Operator, spark: SparkSession) -> Operator:
+    node = operator.node
+    if operator.build is not None or not isinstance(node, SourceNode):
+        return operator
+    try:
+        frame = _dataframe(spark, node.source)
+    except LowwaterError:
+        raise
+    except Exception as error:
+        raise translate(error) from None
+    return operator if frame is None else replace(operator, node=replace(node, source=Frame(frame)))
+
+
+def _dataframe(spark: SparkSession, source: object) -> DataFrame | None:
+    if isinstance(source, Files):
+        return _files(spark, source)
+    if isinstance(source, Lines):
+        return _lines(spark, source)
+    return _external(spark, source) if isinstance(source, External) else None
+
+
+def external_columns(
+    spark: SparkSession, format_: str, path: str, options: Mapping[str, str]
+) -> Schema:
+    """The columns that a format of Spark's has by itself."""
+    try:
+        return Frame(_load(spark.readStream.format(format_).options(**options), path)).schema
+    except LowwaterError:
+        raise
+    except Exception as error:
+        said = str(translate(error)).rstrip(".")
+        raise QueryError(f"{said}. Declaring the stream's columns may help") from None
+
+
+# ---- files -------------------------------------------------------------------------------------
+
+
+def _files(spark: SparkSession, source: Files) -> DataFrame:
+    """Spark says which files there are; their rows are read as in the embedded engine."""
+    source.check()
+    if source.format == "json":
+        warn_of_missing(source)
+    reader = spark.readStream.format("binaryFile").option("recursiveFileLookup", True)
+    files = reader.schema(LISTED).load(str(Path(source.path).absolute())).select("path")
+    return files.mapInArrow(FileRows(source), spark_ddl(source.schema))
+
+
+FILES_LOOKED_AT = 100
+LISTED = "path string, modificationTime timestamp, length bigint, content binary"
+"""What Spark says of a file; it reads no content that is not asked for."""
+
+
+def warn_of_missing(source: Files) -> None:
+    """Warn of declared columns that no object has, as far as the files there say; a worker cannot.
+
+    A file that cannot be read is left to the run.
+    """
+    noticed = source.noticed()
+    for path in source.listed()[:FILES_LOOKED_AT]:
+        with suppress(BadInput):
+            source.begin(path, noticed)
+    noticed.tell()
+
+
+class FileRows:
+    """Reads files by their names, on a worker."""
+
+    def __init__(self, files: Files):
+        self._files = files
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """What Spark calls, once a partition and batch."""
+        begin_task()
+        with carrying():
+            for batch in batches:
+                for path in batch.column("path").to_pylist():
+                    for rows in self._files.read_once(Path(path.removeprefix("file:"))):
+                        yield from as_spark_has_it(rows)
+
+
+class LineRows:
+    """Reads lines, on a worker."""
+
+    def __init__(self, schema: Schema):
+        self._schema = dict(schema)
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """What Spark calls, once a partition and batch."""
+        begin_task()
+        with carrying():
+            for batch in batches:
+                lines = [line.strip().encode() for line in batch.column("value").to_pylist()]
+                some = [line for line in lines if line]
+                if some:
+                    yield from as_spark_has_it(parse_lines(some, self._schema))
+
+
+def as_spark_has_it(rows: pl.DataFrame) -> list[pa.RecordBatch]:
+    """Rows in the types and layout that Spark takes."""
+    batches: list[pa.RecordBatch] = old_strings(handed_over(rows).to_arrow()).to_batches()
+    return batches
+
+
+# ---- lines and other places --------------------------------------------------------------------
+
+
+def _lines(spark: SparkSession, source: Lines) -> DataFrame:
+    reader = spark.readStream.format("socket").option("host", source.host)
+    lines = reader.option("port", source.port).load()
+    return lines.mapInArrow(LineRows(source.schema), spark_ddl(source.schema))
+
+
+def _columns(schema: Schema, read: Schema) -> list[str]:
+    return [
+        f"{_converted(_quoted(name), read[name], dtype, name)} AS {_quoted(name)}"
+        for name, dtype in schema.items()
+    ]
+
+
+def _converted(column: str, have: pl.DataType, want: pl.DataType, name: str) -> str:
+    """SQL from one type to another; without a zone a time is UTC, whatever the session's is."""
+    if have == want:
+        return column
+    if isinstance(want, pl.Datetime):
+        if isinstance(have, pl.String):
+            zoned = f"rtrim({column}) RLIKE '(Z|[+-][0-9]{{2}}:?[0-9]{{2}})$'"
+            text = f"if({zoned}, {column}, concat({column}, 'Z'))"
+            moment = f"CAST({_full(text)} AS TIMESTAMP)"
+            return moment if want.time_zone else _unzoned(moment)
+        if isinstance(have, pl.Datetime):
+            if have.time_zone and not want.time_zone:
+                return _unzoned(column)
+            if want.time_zone and not have.time_zone:
+                return f"to_timestamp_ltz(concat(CAST({column} AS STRING), 'Z'))"
+    return f"CAST({column} AS {spark_type(name, want)[0]})"
+
+
+def _full(text: str) -> str:
+    """A date alone takes no zone in Spark: give it a time."""
+    return f"regexp_replace({text}, '^([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}})Z$', '$1T00:00:00Z')"
+
+
+def _unzoned(moment: str) -> str:
+    return f"timestampadd(MICROSECOND, unix_micros({moment}), TIMESTAMP_NTZ'1970-01-01 00:00:00')"
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"
+
+
+def _external(spark: SparkSession, source: External) -> DataFrame:
+    """A format by name: with its own columns if it has some, else with those declared."""
+    reader = spark.readStream.format(source.format).options(**source.options)
+    try:
+        frame = _load(reader, source.path)
+        have = Frame(frame).schema
+    except LowwaterError:
+        raise
+    except Exception:  # Spark's own class, or Java's: some formats want to be told
+        return _load(reader.schema(spark_ddl(source.schema)), source.path)
+    for name in source.schema:
+        if name not in have:
+            raise QueryError(f"{source.format}: {unknown_name('column', name, have)}")
+    return frame.selectExpr(*_columns(source.schema, have))
+
+
+def _load(reader: Any, path: str) -> DataFrame:
+    frame: DataFrame = reader.load(path) if path else reader.load()
+    return frame

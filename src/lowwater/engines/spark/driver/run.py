@@ -1,0 +1,351 @@
+"""A run on Spark: one Structured Streaming query, watched until it ends."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from lowwater.engines.run import STOP_SECONDS, RunOptions, Shown, warn_of_sink
+from lowwater.engines.scratch import scratch_folder
+from lowwater.engines.spark.driver.checkpoint_folder import Places, about_checkpoint
+from lowwater.engines.spark.driver.dataframe import Built, build
+from lowwater.engines.spark.driver.reports import Reports
+from lowwater.engines.spark.driver.written_files import (
+    has_log,
+    last_written,
+    read_in_order,
+    read_written,
+)
+from lowwater.engines.spark.wire.errors import translate
+from lowwater.engines.spark.wire.types import taken_back
+from lowwater.engines.spark.worker import cache, hints
+from lowwater.engines.spark.worker.late import folder_of, last_refused, late_folder, read_refused
+from lowwater.errors import OptionError, StreamError, StreamWarning, unknown_name
+from lowwater.metrics import RunMetrics
+from lowwater.plan.physical.operator import PhysicalPlan
+from lowwater.progress.late import LateAccount
+from lowwater.progress.refusal import Refusals
+from lowwater.sinks import Folder, Handing, LastRows
+from lowwater.stream.duration import nanoseconds
+
+POLL = 0.05
+"""Seconds between two looks at a query."""
+AVAILABLE_NOW = "available-now"
+TIME = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"
+"""Times in text files."""
+ZONE = "XXX"
+"""And the zone after them, as in +01:00."""
+STOPPED = (
+    "py4j.protocol.Py4JJavaError: An error occurred while calling toArrow:"
+    " java.lang.InterruptedException: the run is being stopped"
+)
+"""By these words Spark knows that a batch was broken off on purpose. The original error has them
+too, but Spark searches it in a way that overflows its stack when it is long."""
+
+
+def prepare_spark(plan: PhysicalPlan, options: RunOptions) -> SparkRun:
+    """Set a plan up as a query on Spark."""
+    return SparkRun(plan, options)
+
+
+class SparkRun:
+    """A query on Spark that is running, or has run."""
+
+    dashboard: Shown | None = None
+
+    def __init__(self, plan: PhysicalPlan, options: RunOptions):
+        if options.charge != "nothing":
+            raise OptionError("charge= is for the virtual clock of the embedded engine")
+        self._plan, self._options = plan, options
+        kept = _kept(options)
+        self._checkpoint = kept / "checkpoint" if options.checkpoint is None else kept
+        late = late_folder(options.late_sink, str(kept / "late"))
+        assert late is not None
+        self._late = late
+        self._results = kept / "results"
+        self._places: Places | None = None
+        self._built = build(plan, options, self._late)
+        self._reports = Reports(plan, self._built.program)
+        self._trigger = self._chosen_trigger()
+        self._last = LastRows(options.keep_last)
+        self._handing_over = Handing()
+        self._query: Any = None
+        self._error: BaseException | None = None
+        self._stopping = self._stopped = False
+        self._noted: set[str] = set()
+        self._gathering = threading.Lock()
+        self._thread = threading.Thread(target=self._watch, name="lowwater", daemon=True)
+
+    @property
+    def query(self) -> Any:
+        """Spark's own handle on the query."""
+        return self._query
+
+    # ---- starting and ending ---------------------------------------------------------------
+
+    def _chosen_trigger(self) -> dict[str, Any]:
+        given = self._options.trigger
+        logs_only = all(source.ordered for source in self._built.program.sources)
+        if given is None:
+            return {"availableNow": True} if logs_only or self._options.to_end else {}
+        if given == AVAILABLE_NOW:
+            return {"availableNow": True}
+        try:
+            length = nanoseconds(given, "trigger")
+            return {"processingTime": f"{length // 1_000_000} milliseconds"}
+        except OptionError:
+            raise OptionError(
+                f"trigger= is a length of time such as '1 second', or {AVAILABLE_NOW!r},"
+                f" not {given!r}"
+            ) from None
+
+    def start(self) -> SparkRun:
+        """Run in the background."""
+        hints.sweep()
+        self._places = Places(self._options, self._checkpoint, self._results)
+        try:
+            self._query = self._begin(self._built)
+        except BaseException:
+            self._places.release()
+            raise
+        self._thread.start()
+        return self
+
+    def _begin(self, built: Built) -> Any:
+        writer = built.dataframe.writeStream.outputMode("append")
+        writer = writer.option("checkpointLocation", str(self._checkpoint))
+        if self._trigger:
+            writer = writer.trigger(**self._trigger)
+        sink = self._options.sink
+        try:
+            if sink is None:
+                return writer.format("parquet").option("path", str(self._results)).start()
+            if isinstance(sink, str | Path):
+                sink = Folder(Path(sink))
+            if isinstance(sink, Folder):
+                return _writing(writer, sink).start()
+            return writer.foreachBatch(self._handing(sink)).start()
+        except Exception as error:
+            raise self._told(error)  # noqa: B904 (its cause is set)
+
+    def _told(self, error: BaseException) -> BaseException:
+        """An error in our words."""
+        assert self._places is not None
+        fresh = self._places.progress.fresh
+        return about_checkpoint(translate(error), self._checkpoint, fresh)
+
+    def _handing(self, sink: Any) -> Callable[[DataFrame, int], None]:
+        """A function, or an object with ``write``, as Spark calls it for each batch."""
+        if not callable(sink) and not hasattr(sink, "write"):
+            raise OptionError(
+                f"sink= is a folder, a function of a pyarrow table, or an object with write and"
+                f" close, not {type(sink).__name__}"
+            )
+
+        def hand(batch: DataFrame, number: int) -> None:
+            del number
+            try:
+                table = batch.toArrow()
+            except Exception:
+                if self._stopping:
+                    raise RuntimeError(STOPPED) from None
+                raise
+            if table.num_rows:
+                self._last.add(pl.DataFrame(table))
+                with self._handing_over.over(sink, table.num_rows):
+                    if callable(sink):
+                        sink(table)
+                    else:
+                        sink.write(pl.from_arrow(table))
+
+        return hand
+
+    def _watch(self) -> None:
+        try:
+            self._await_query()
+            if self._options.to_end and not self._stopping:
+                self._finish_sources()
+        except Exception as error:
+            self._error = self._told(error)
+        finally:
+            assert self._places is not None
+            self._places.release()
+        with contextlib.suppress(Exception):
+            self._gather()
+            for leavings in (hints, cache):
+                leavings.forget(str(self._query.runId))
+
+    def _await_query(self) -> None:
+        finite = self._built.live and not self._reports.unending
+        while not self._query.awaitTermination(POLL):
+            self._gather()
+            if finite and self._reports.all_ended and not self._query.status["isTriggerActive"]:
+                self._query.stop()  # between two batches: nothing has to be torn down
+                break
+        self._gather()
+
+    def _finish_sources(self) -> None:
+        """Say that nothing more comes, in a batch of its own, to sources that cannot say so."""
+        if all(source.ordered for source in self._built.program.sources):
+            return
+        closing = build(self._plan, self._options, self._late, end=True)
+        self._reports.begin_again()
+        self._query = self._begin(closing)
+        self._await_query()
+
+    def _gather(self) -> None:
+        """Take the reports of the batches since the last look."""
+        with self._gathering:
+            for progress in self._query.recentProgress:
+                self._reports.take(progress)
+
+    def run_here(self) -> SparkRun:
+        """Run until the end."""
+        self.start()
+        self._thread.join()
+        self._raise()
+        return self
+
+    @property
+    def exception(self) -> BaseException | None:
+        """The error that ended the run, if one did."""
+        return self._error
+
+    @property
+    def active(self) -> bool:
+        """Whether it is still running."""
+        return self._thread.is_alive()
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it was told to end before it did."""
+        return self._stopped
+
+    def stop(self) -> None:
+        """End the run and wait for it.
+
+        A sink that blocks cannot be interrupted: after ten seconds this returns and warns of it.
+        """
+        self._stopped |= self.active
+        self._stopping = True
+        if self._query is not None:
+            stopping = threading.Thread(target=self._stop_query, daemon=True)
+            stopping.start()
+            while stopping.is_alive() and self._handing_over.blocked(STOP_SECONDS) is None:
+                stopping.join(POLL)
+            if not stopping.is_alive():
+                self._thread.join()
+            warn_of_sink(self._handing_over, STOP_SECONDS)
+        self._raise()
+
+    def _stop_query(self) -> None:
+        try:
+            self._query.stop()
+        except Exception as error:
+            self._error = self._error or translate(error)
+
+    def await_termination(self, timeout: float | None = None) -> bool:
+        """Wait for the end; true if it has come. An error of the run is raised here."""
+        self._thread.join(timeout)
+        if timeout is not None:
+            warn_of_sink(self._handing_over, timeout)
+        self._raise()
+        return not self._thread.is_alive()
+
+    def process_all_available(self) -> None:
+        """Wait until everything that is there now has been worked on."""
+        try:
+            self._query.processAllAvailable()
+        except Exception as error:
+            raise translate(error)  # noqa: B904 (its cause is set)
+        self._gather()
+
+    def _raise(self) -> None:
+        for note in self._reports.notes:
+            if note not in self._noted:
+                self._noted.add(note)
+                warnings.warn(note, StreamWarning, stacklevel=3)
+        if self._error is not None:
+            raise self._error
+
+    # ---- looking ---------------------------------------------------------------------------
+
+    def results(self) -> pa.Table:
+        """The results so far, if they were kept (no ``sink=`` was given)."""
+        if not self.active:
+            self._raise()
+        if self._options.sink is not None:
+            raise OptionError(
+                "results went to the sink; they are kept only when sink= is not given"
+            )
+        schema = self._plan.schema
+        if not has_log(self._results):
+            return pl.DataFrame(schema=schema).to_arrow()
+        read = read_written if self._plan.order is None else read_in_order
+        return taken_back(read(self._built.session, self._results), schema).to_arrow()
+
+    def last_rows(self) -> pl.DataFrame:
+        """The last answers, the newest last: as many as the run was asked to keep."""
+        sink = self._options.sink
+        if isinstance(sink, str | Path):
+            sink = Folder(Path(sink))
+        if sink is None:
+            sink = Folder(self._results)
+        if isinstance(sink, Folder):
+            return last_written(sink, self._options.keep_last)
+        return self._last.table()
+
+    def last_late_rows(self, stream: str) -> pl.DataFrame:
+        """The same of the rows of a stream that were not let in."""
+        folder = folder_of(self._late, stream)
+        if folder is None:
+            return pl.DataFrame()
+        return last_refused(folder, stream, self._options.keep_last)
+
+    def late_rows(self, stream: str | None = None) -> pa.Table:
+        """The side output: rows of a stream that were not let in, and why."""
+        specs = {each.node.spec.name: each.node.spec for each in self._plan.sources}  # type: ignore[attr-defined]
+        if stream is None:
+            if len(specs) > 1:
+                raise OptionError(f"several streams ran: say which of {', '.join(specs)}")
+            stream = next(iter(specs))
+        if stream not in specs:
+            raise OptionError(unknown_name("stream", stream, specs))
+        empty = Refusals(specs[stream], LateAccount(stream)).nothing()
+        folder = folder_of(self._late, stream)
+        found = read_refused(folder, stream) if folder is not None else None
+        return (empty if found is None else pl.concat([empty, found], how="diagonal")).to_arrow()
+
+    def metrics(self) -> RunMetrics:
+        """What happened so far."""
+        if self._query is None:
+            raise StreamError("the run has not been started")
+        self._gather()
+        with self._gathering:  # the next batch may be told of meanwhile
+            return self._reports.metrics()
+
+
+def _kept(options: RunOptions) -> Path:
+    """The folder of a run: its checkpoint's, or one that goes with this process."""
+    if options.checkpoint is not None:
+        return Path(str(options.checkpoint)).absolute()
+    return scratch_folder("run")
+
+
+def _writing(writer: Any, folder: Folder) -> Any:
+    """Files as the embedded engine would write them; text formats pass over what others take."""
+    return writer.format(folder.format).options(
+        path=str(folder.path.absolute()),
+        header=True,
+        ignoreNullFields=False,
+        timestampNTZFormat=TIME,
+        timestampFormat=f"{TIME}{ZONE}",
+    )

@@ -1,0 +1,1 @@
+"""Sources of our own on Spark: a replay, and the clock."""

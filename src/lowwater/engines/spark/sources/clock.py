@@ -1,0 +1,109 @@
+"""The clock as a Spark source: it ticks when somebody waits, or as often as it is told to.
+
+The time of a tick is its offset, so it is in the query's log: a batch that is run again sees the
+same time. While nobody waits and nothing beats, the clock stands still and causes no batch.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+
+from lowwater.engines.spark.wire.message import DDL, Kind, Message, as_batch, unpickled
+from lowwater.engines.spark.wire.tick_requests import asked
+from lowwater.engines.spark.worker.task import begin_task, end_quietly
+
+FORMAT = "lowwater-clock"
+
+
+class ClockReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Runs on the driver's machine, once a trigger."""
+
+    def __init__(self, options: dict[str, str]):
+        end_quietly()
+        targets: list[tuple[int, tuple[int, ...]]] = unpickled(bytes.fromhex(options["targets"]))
+        self._targets = targets
+        self._folder = options["asks"]
+        self._period = int(options["period"])
+        self._on_demand = options["on_demand"] == "true"
+        self._ends = options["end"] == "true"
+        self._bounded = False
+        self._first = True
+
+    def initialOffset(self) -> dict[str, Any]:
+        """Before the first tick."""
+        return {"tick": 0, "end": False}
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        """One tick at a time."""
+        return ReadMaxRows(1)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """A run over what is there now: no time passes in it, but what waits is worked on."""
+        self._bounded = True
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        """The time, if a tick is due; else where we were."""
+        del limit
+        if self._ends:
+            now = max(time.time_ns(), start["tick"] + 1)
+            return start if start["end"] else {"tick": now, "end": True}
+        now = time.time_ns()
+        if now <= start["tick"]:
+            return start
+        if self._bounded:
+            waits = self._on_demand and asked(self._folder, waiting=True) is not None
+            return {"tick": now, "end": False} if waits else start
+        return {"tick": now, "end": False} if self._due(start["tick"], now) else start
+
+    def _due(self, last: int, now: int) -> bool:
+        if self._period and now - last >= self._period:
+            return True
+        if not self._on_demand:
+            return False
+        if self._first:  # after a start nobody knows what is waited for: look once
+            self._first = False
+            return True
+        when = asked(self._folder)
+        return when is not None and when <= now
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """One partition for a tick."""
+        if start == end:
+            return []
+        return [InputPartition((end["tick"], bool(end["end"])))]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The tick, to every bucket that goes by the clock."""
+        begin_task()
+        tick, ends = partition.value
+        body = b"end" if ends else b""
+        yield as_batch(
+            Message(stage, bucket, -1, Kind.TICK, -1, tick, body)
+            for stage, ids in self._targets
+            for bucket in ids
+        )
+
+
+class ClockSource(DataSource):
+    """What Spark knows the clock by."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The format to read."""
+        return FORMAT
+
+    def schema(self) -> str:
+        """Messages."""
+        end_quietly()
+        return DDL
+
+    def streamReader(self, schema: Any) -> ClockReader:
+        """Make a reader."""
+        del schema
+        return ClockReader(dict(self.options))

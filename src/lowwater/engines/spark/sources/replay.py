@@ -1,0 +1,351 @@
+"""A replay as a Spark source: batches of messages in a controlled arrival order.
+
+The reader lives on the driver's machine and knows the whole log. Played as fast as it can be, a log
+has an order, so the same intake as in the embedded engine judges its rows one by one, here, before
+they are handed out; what is handed out follows from the offsets alone. Played by the clock, rows
+are handed out as they are due and judged like those of any live source.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+
+from lowwater.engines.spark.wire.errors import carrying
+from lowwater.engines.spark.wire.message import (
+    DDL,
+    Account,
+    Kind,
+    Message,
+    as_batch,
+    packed,
+    pickled,
+    unpacked,
+    unpickled,
+)
+from lowwater.engines.spark.wire.program import SourceProgram
+from lowwater.engines.spark.worker.outgoing import deliver, tell
+from lowwater.engines.spark.worker.source_stage import Reading
+from lowwater.engines.spark.worker.task import begin_task, end_quietly
+from lowwater.errors import CheckpointError, StreamWarning
+from lowwater.metrics import CHANNELS
+from lowwater.progress.intake import Intake
+from lowwater.sources.replay import Replay
+from lowwater.stream.element import Element, End
+
+FORMAT = "lowwater-replay"
+SEED = 0
+"""Rows are hashed alike in every process."""
+ROWS_A_TASK = 262_144
+"""A batch is handed out by as many tasks as it takes for each to have at most so many rows."""
+
+
+@dataclass(frozen=True)
+class Log:
+    """A log to play: its rows, when they arrive, and how they are cut into batches."""
+
+    source: SourceProgram
+    rows: str
+    """An Arrow file."""
+    times: NDArray[np.int64] | None
+    """When each row arrives, in nanoseconds."""
+    cuts: tuple[int, ...]
+    """Batch k holds the rows from ``cuts[k]`` to ``cuts[k + 1]``."""
+    live: bool
+    print: LogPrint | None = None
+    """What a checkpoint keeps of the log; None if nothing is compared."""
+
+
+@dataclass(frozen=True)
+class LogPrint:
+    """What tells a log from another: how long it is, and a digest of its columns and rows."""
+
+    rows: int
+    columns: str
+    content: str
+    batches: str
+    """How it is cut into batches; empty if it is played by the clock, which cuts it."""
+
+    @classmethod
+    def of(cls, given: Replay, cuts: tuple[int, ...], live: bool) -> LogPrint:
+        """The print of a log."""
+        times = b"" if given.times is None else given.times.tobytes()
+        return cls(
+            given.rows,
+            ", ".join(f"{name} {dtype}" for name, dtype in given.schema.items()),
+            _digest(given.table.hash_rows(SEED).to_numpy().tobytes(), times),
+            "" if live else _digest(repr(cuts).encode()),
+        )
+
+    def refuse_other(self, kept: dict[str, Any] | None) -> None:
+        """Refuse to go on from a checkpoint of another log; one of before knows nothing of its."""
+        if kept is None or kept == asdict(self):
+            return
+        if kept["columns"] != self.columns:
+            what = f"it had the columns {kept['columns']}, and has {self.columns}"
+        elif kept["rows"] != self.rows:
+            what = f"it had {kept['rows']:,} rows, and has {self.rows:,}"
+        elif kept["content"] != self.content:
+            what = "it has as many rows, but some of them are others"
+        else:
+            what = "it is cut into other batches: chunk_rows= or tick= was another"
+        raise CheckpointError(
+            f"the checkpoint is of a log that has changed since: {what}. A log that was played to"
+            " its end has been answered as a whole, and nothing can follow it. Play this log with"
+            " a checkpoint folder of its own; rows that go on coming are better read from a folder"
+            " that is followed"
+        )
+
+
+def _digest(*parts: bytes) -> str:
+    return sha256(b"".join(parts)).hexdigest()
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one task hands out."""
+
+    number: int
+    rows: bytes
+    elements: tuple[Element, ...]
+    refused: bytes
+    at: int
+    judged: bool
+    arrivals: NDArray[np.int64] | None = None
+    """When each row arrived by the clock that the log is played by, if it is played by one."""
+
+
+class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Plans batches on the driver's machine; reads shares anywhere."""
+
+    def __init__(self, path: str):
+        end_quietly()
+        log: Log = unpickled(Path(path).read_bytes())
+        self._log, self._source = log, log.source
+        self._table: pl.DataFrame | None = None
+        self._intake: Intake | None = None
+        self._at = 0
+        self._planned: tuple[Any, list[InputPartition]] | None = None
+        self._begun: int | None = None
+        self._bounded = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_source": self._source}
+
+    # ---- offsets ---------------------------------------------------------------------------
+
+    def initialOffset(self) -> dict[str, Any]:
+        """Before the first row."""
+        return self._offset({"step": 0, "row": 0, "at": 0, "ended": False})
+
+    def _offset(self, place: dict[str, Any]) -> dict[str, Any]:
+        """A place in this log."""
+        known = self._log.print
+        return place if known is None else {**place, "log": asdict(known)}
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        """One batch of the log at a time."""
+        return ReadMaxRows(1)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """All of the log is there."""
+        self._bounded = True
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        """The end of the next batch."""
+        self._check(start)
+        if start["ended"]:
+            return start
+        cuts = self._log.cuts
+        if not self._log.live or self._bounded:
+            last = len(cuts) - 1
+            step = last if isinstance(limit, ReadAllAvailable) else start["step"] + 1
+            at = self._arrived(cuts[step])
+            place = {"step": step, "row": cuts[step], "at": at, "ended": step == last}
+            return self._offset(place)
+        return self._due(start)
+
+    def _check(self, *places: dict[str, Any]) -> None:
+        if self._log.print is not None:
+            with carrying():
+                for place in places:
+                    self._log.print.refuse_other(place.get("log"))
+
+    def _arrived(self, row: int) -> int:
+        """When the last of so many rows arrived."""
+        times = self._log.times
+        return int(times[row - 1]) if times is not None and row else 0
+
+    def _due(self, start: dict[str, Any]) -> dict[str, Any]:
+        """What has arrived by the clock since the start, up to a batch's worth of rows."""
+        times, now = self._log.times, time.time_ns()
+        total = self._log.cuts[-1]
+        if times is None:
+            row = total
+        else:
+            if self._begun is None:
+                done = int(times[start["row"] - 1] - times[0]) if start["row"] else 0
+                self._begun = now - done
+            first = int(times[0]) if len(times) else 0
+            row = int(np.searchsorted(times, first + now - self._begun, "right"))
+        ended = row >= total
+        if row <= start["row"] and not ended:
+            return start
+        step = start["step"] + 1
+        place = {"step": step, "row": row, "at": now, "ended": ended, "begun": self._begun}
+        return self._offset(place)
+
+    # ---- planning --------------------------------------------------------------------------
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """The shares of a batch."""
+        if start == end:
+            return []
+        self._check(start, end)
+        if self._planned is None or self._planned[0] != (start, end):
+            with carrying():
+                shares = self._live(start, end) if self._log.live else self._judged(start, end)
+            self._planned = ((start, end), [InputPartition(share) for share in shares])
+        return self._planned[1]
+
+    def _rows(self, first: int, last: int) -> pl.DataFrame:
+        if self._table is None:
+            self._table = pl.read_ipc(self._log.rows)
+        return self._table.slice(first, last - first)
+
+    def _live(self, start: dict[str, Any], end: dict[str, Any]) -> list[Share]:
+        rows = self._rows(start["row"], end["row"])
+        over: tuple[Element, ...] = (End(),) if end["ended"] else ()
+        arrivals = self._log.times
+        if arrivals is not None and len(arrivals):
+            begun = end.get("begun")
+            shift = 0 if begun is None else begun - arrivals[0]
+            arrivals = arrivals[start["row"] : end["row"]] + shift
+        return [Share(0, packed(rows), over, b"", end["at"], False, arrivals)]
+
+    def _judged(self, start: dict[str, Any], end: dict[str, Any]) -> list[Share]:
+        if self._intake is None or self._at > start["row"]:
+            source = self._source
+            self._intake = Intake(source.spec, source.demands, source.announced)
+            self._at = 0
+        cuts = [cut for cut in self._log.cuts if self._at < cut < start["row"]]
+        for cut in (*cuts, start["row"]):  # what an earlier run has handed out
+            self._take(cut)
+        rows, refused, account, elements = self._take(end["row"])
+        if end["ended"]:
+            elements.append(End())
+        count = max(1, -(-rows.height // ROWS_A_TASK))
+        size = -(-rows.height // count) if rows.height else 0
+        aside = pickled((account, refused))
+        return [
+            Share(
+                number,
+                packed(rows.slice(number * size, size)),
+                tuple(elements) if number == 0 else (),
+                aside if number == 0 else b"",
+                end["at"],
+                True,
+            )
+            for number in range(count)
+        ]
+
+    def _take(self, until: int) -> tuple[pl.DataFrame, bytes, Account, list[Element]]:
+        """Let the next rows in: those that stay, those that do not, and what follows."""
+        assert self._intake is not None
+        count = until - self._at
+        before = {(x.channel, x.reason): x for x in self._intake.account.lines()}
+        with warnings.catch_warnings(record=True) as noticed:
+            warnings.simplefilter("always")
+            times = self._log.times
+            arrivals = None if times is None else times[self._at : until]
+            taken = self._intake.take(self._rows(self._at, until), self._arrived(until), arrivals)
+        self._at = until
+        lines = [
+            line
+            for line in self._intake.account.lines()
+            if line.rows > getattr(before.get((line.channel, line.reason)), "rows", 0)
+        ]
+        notes = [str(each.message) for each in noticed if each.category is StreamWarning]
+        grown = [_grown(line, before.get((line.channel, line.reason))) for line in lines]
+        refused = packed(taken.refused) if taken.refused is not None else b""
+        told: list[Element] = list(taken.promises)
+        spec = self._source.spec
+        known = [(spec.name, *each) for each in self._intake.completeness()]
+        channels = self._intake.channels(spec.time, CHANNELS)
+        marks = {name: self._intake.shown(name) for name in spec.domains}
+        return taken.rows, refused, Account(grown, notes, known, count, marks, channels), told
+
+    # ---- reading ---------------------------------------------------------------------------
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The messages of a share."""
+        begin_task()
+        with carrying():
+            yield as_batch(self._messages(partition.value))
+
+    def _messages(self, share: Share) -> Iterator[Message]:
+        source = self._source
+        rows = unpacked(share.rows)
+        if share.judged:
+            tried: dict[int, bool] = {}
+            for delivery in source.deliveries:
+                yield from deliver(rows, delivery, share.number, share.at, tried)
+        else:
+            reading = Reading(source, share.number, None)
+            yield from reading.take(rows, share.at if source.clocked else 0, share.arrivals)
+            yield from reading.close()
+        if share.elements or (source.spec.stamp == "latent" and share.number == 0):
+            for delivery in source.deliveries:
+                yield from tell(source.index, share.elements, delivery, share.at)
+        if share.refused:
+            first = source.deliveries[0]
+            yield Message(
+                first.stage, first.ids[0], source.index, Kind.REFUSED, -1, share.at, share.refused
+            )
+
+
+def _grown(line: Any, before: Any) -> Any:
+    """What a line of the account has gained."""
+    if before is None:
+        return line
+    rows = line.rows - before.rows
+    total = line.mean_seconds * line.rows - before.mean_seconds * before.rows
+    return type(line)(
+        line.stream, line.channel, line.reason, rows, line.longest_seconds, total / rows
+    )
+
+
+class ReplaySource(DataSource):
+    """What Spark knows a replay by."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The format to read."""
+        return FORMAT
+
+    def schema(self) -> str:
+        """Messages."""
+        end_quietly()
+        return DDL
+
+    def streamReader(self, schema: Any) -> ReplayReader:
+        """Make a reader."""
+        del schema
+        return ReplayReader(self.options["log"])

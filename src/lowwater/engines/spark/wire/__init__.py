@@ -1,0 +1,1 @@
+"""What driver and workers share: messages, programs, buckets, types, errors."""

@@ -1,0 +1,123 @@
+"""A plan as Spark's workers need it: plain values that can be sent anywhere.
+
+Nothing here holds a node, a source, a session or a DataFrame, and nothing of planning is loaded
+where these are used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from lowwater.engines.spark.wire.buckets import KeyColumns, hash_probe
+from lowwater.engines.spark.worker.graph import Part
+from lowwater.engines.spark.worker.late import LateFolder
+from lowwater.operators.identity import Identity
+from lowwater.operators.kernel import Finishing, Kernel, Reducing
+from lowwater.progress.describe import Demand
+from lowwater.progress.spec import StreamSpec
+from lowwater.state.store import MemoryStore
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """How the rows of a source get into one stage."""
+
+    stage: int
+    ids: tuple[int, ...]
+    key: KeyColumns | None
+    prefix: tuple[Part, ...]
+    """Row-wise operators that run before rows are sent."""
+    end: int
+    """The operator whose output the rows then are."""
+    reducer: Part | None
+    """The aggregate that they can be reduced for, if nothing else reads them."""
+    owned: bool = False
+    """Whether a group's progress concerns one bucket only, that of its rows."""
+
+
+@dataclass(frozen=True)
+class SourceProgram:
+    """A source as workers need it."""
+
+    index: int
+    spec: StreamSpec
+    demands: Mapping[str, Demand]
+    announced: tuple[Hashable, ...]
+    ordered: bool
+    """Whether the order of its rows is known, so that they are judged before they are sent."""
+    deliveries: tuple[Delivery, ...]
+    clocked: bool
+    """Whether it goes by the clock: stamps, timers, silence."""
+
+
+@dataclass(frozen=True)
+class Route:
+    """Where rows that leave an operator go: a later stage, or the result."""
+
+    producer: int
+    stage: int
+    ids: tuple[int, ...]
+    key: KeyColumns | None
+
+
+@dataclass(frozen=True)
+class StageProgram:
+    """A stage as workers need it."""
+
+    number: int
+    parts: tuple[Part, ...]
+    exports: tuple[int, ...]
+    ids: tuple[int, ...]
+    sources: tuple[SourceProgram, ...]
+    exchanges: Mapping[int, tuple[int, ...]]
+    """Operators of earlier stages that feed this one, with the buckets that send."""
+    owned: frozenset[int]
+    """Those of them of which one bucket alone speaks for a group."""
+    routes: tuple[Route, ...]
+    fingerprint: tuple[str, ...]
+    own: tuple[tuple[str, Identity], ...]
+    """The users' aggregates in it, each with its operator."""
+    probe: int = field(default_factory=hash_probe)
+    hurried: bool = False
+    """Whether rows come while others are worked on, so that some may have to wait."""
+    late_folder: LateFolder | None = None
+    ask_folder: str | None = None
+
+
+@dataclass(frozen=True)
+class Program:
+    """Everything that runs on Spark for one query."""
+
+    sources: tuple[SourceProgram, ...]
+    stages: tuple[StageProgram, ...]
+    combined: Part | None
+    """The operator whose parts are put together after the last stage."""
+    tail: tuple[Part, ...]
+    schema: Mapping[str, pl.DataType]
+
+    @property
+    def end(self) -> int:
+        """The stage number of what leaves the last stage."""
+        return len(self.stages)
+
+
+def idle_kernel(part: Part) -> Kernel:
+    """A kernel for its functions that touch no state."""
+    return part.build(MemoryStore(), lambda: 0)
+
+
+def finishing(part: Part) -> Finishing:
+    """A kernel that puts parts together, for its functions that touch no state."""
+    kernel = idle_kernel(part)
+    assert isinstance(kernel, Finishing)
+    return kernel
+
+
+def reducing(part: Part) -> Reducing:
+    """An aggregate's kernel, for its functions that touch no state."""
+    kernel = idle_kernel(part)
+    assert isinstance(kernel, Reducing)
+    return kernel

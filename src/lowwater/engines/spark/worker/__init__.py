@@ -1,0 +1,1 @@
+"""The workers' part: stages, their state, and what they send."""

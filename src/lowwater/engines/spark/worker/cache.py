@@ -1,0 +1,89 @@
+"""Chunks of state kept on the machine as well, so that the next batch need not fetch them.
+
+Reading state through Spark costs a copy through a socket. A chunk never changes once it is written,
+so a copy of it in shared memory is as good, if it is the very one: every try of a batch marks the
+chunks it writes with a token of its own, the index in Spark's state says which token counts, and a
+file is found by its token. What is not found, after a restart or on another machine, is read from
+Spark's state, which remains the truth.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import time
+import uuid
+from pathlib import Path
+
+import polars as pl
+import pyarrow as pa
+
+from lowwater.engines.spark.wire.folders import private_folder
+from lowwater.state.store import ChunkKey
+from lowwater.stream.element import Chunk
+
+ROOT = Path("/dev/shm")
+LIMIT = 256 * 2**20
+"""Bytes one bucket may keep."""
+LEAST = 4_096
+"""Smaller chunks are as quick to fetch."""
+FORGOTTEN = 24 * 3_600
+"""Seconds after which what a run left behind may be removed by any other."""
+
+
+class ChunkCache:
+    """The files of one bucket of one run."""
+
+    def __init__(self, run: str, stage: int, bucket: int):
+        self._home = private_folder(ROOT, "lowwater") if run else None
+        self._folder = (self._home or ROOT) / run / f"{stage}-{bucket}"
+        self.token = uuid.uuid4().hex[:16]
+
+    def put(self, slot: str, key: ChunkKey, chunk: Chunk) -> bool:
+        """Keep a chunk under this try's token; false if that was not possible."""
+        if self._home is None:
+            return False
+        target = self._path(slot, key, self.token)
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            unfinished = target.with_name(f".{target.name}")
+            chunk.write_ipc(unfinished, compression="uncompressed")
+            unfinished.replace(target)
+        except OSError:
+            return False  # no shared memory, or no more of it: the state store has the chunk
+        return True
+
+    def get(self, slot: str, key: ChunkKey, token: str) -> Chunk | None:
+        """A chunk by its token; None if it is not here."""
+        if self._home is None:
+            return None
+        try:
+            with pa.memory_map(str(self._path(slot, key, token))) as file:
+                table = pa.ipc.open_file(file).read_all()
+        except (OSError, pa.ArrowInvalid):
+            return None
+        chunk = pl.from_arrow(table)
+        assert isinstance(chunk, pl.DataFrame)
+        return chunk
+
+    def drop(self, slot: str, key: ChunkKey, token: str) -> None:
+        """Forget a chunk."""
+        with contextlib.suppress(OSError):
+            self._path(slot, key, token).unlink(missing_ok=True)
+
+    def _path(self, slot: str, key: ChunkKey, token: str) -> Path:
+        return self._folder / f"{slot}-{key.name}-{key.slice}-{key.sequence}-{token}"
+
+    def sweep(self) -> None:
+        """Remove what runs left behind that ended long ago."""
+        with contextlib.suppress(OSError):
+            for each in self._home.iterdir() if self._home is not None else ():
+                if time.time() - each.stat().st_mtime > FORGOTTEN:
+                    shutil.rmtree(each, ignore_errors=True)
+
+
+def forget(run: str) -> None:
+    """Remove the files of a run on this machine."""
+    home = private_folder(ROOT, "lowwater")
+    if home is not None and run:
+        shutil.rmtree(home / run, ignore_errors=True)

@@ -1,0 +1,89 @@
+"""The last step: messages of the last stage to rows of the result.
+
+What an operator lets go that was spread over buckets is put together here: partial answers of an
+aggregate, rows to be put in order. No state is needed: a promise reaches all buckets in one batch,
+so all parts of an answer are in it too, and all rows up to a mark.
+
+Invariant: rows leave in the order in which they were finished, and that does not depend on which
+bucket was heard first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from operator import itemgetter
+
+import polars as pl
+import pyarrow as pa
+
+from lowwater.engines.spark.wire.errors import carrying
+from lowwater.engines.spark.wire.message import Kind, unpacked
+from lowwater.engines.spark.wire.program import finishing, idle_kernel
+from lowwater.engines.spark.wire.types import handed_over
+from lowwater.engines.spark.worker.graph import Part
+from lowwater.engines.spark.worker.task import begin_task
+from lowwater.engines.step import step
+from lowwater.stream.element import Chunk
+
+
+class ResultStage:
+    """Turns messages into rows."""
+
+    def __init__(
+        self, combined: Part | None, tail: tuple[Part, ...], schema: Mapping[str, pl.DataType]
+    ):
+        self._combined, self._tail, self._columns = combined, tail, list(schema)
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """What Spark calls, once a partition and batch."""
+        begin_task()
+        with carrying():
+            parts = _results(batches)
+            for chunk in (
+                map(itemgetter(1), parts) if self._combined is None else self._whole(parts)
+            ):
+                rows = self._through(chunk)
+                if rows.height:
+                    table = handed_over(rows.select(self._columns)).to_arrow()
+                    yield from old_strings(table).to_batches()
+
+    def _whole(self, parts: Iterable[tuple[int, Chunk]]) -> Iterator[Chunk]:
+        """What the parts of all buckets come to."""
+        held = [rows for _, rows in sorted(parts, key=itemgetter(0))]
+        if self._combined is not None and held:
+            yield finishing(self._combined).finished(pl.concat(held))
+
+    def _through(self, rows: Chunk) -> Chunk:
+        for part in self._tail:
+            passed = step(idle_kernel(part), 0, rows, part.where) if rows.height else ()
+            chunks = [each for each in passed if isinstance(each, pl.DataFrame)]
+            if not chunks:
+                return pl.DataFrame(schema=dict.fromkeys(self._columns, pl.Null()))
+            rows = chunks[0]
+        return rows
+
+
+def _results(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Chunk]]:
+    """The rows each bucket sent, with its number."""
+    for batch in batches:
+        kinds, senders = batch.column("kind").to_pylist(), batch.column("sender").to_pylist()
+        for kind, sender, body in zip(kinds, senders, batch.column("body"), strict=True):
+            if kind == Kind.RESULT:
+                yield sender, unpacked(body.as_buffer())
+
+
+def old_strings(table: pa.Table) -> pa.Table:
+    """Strings in the layout Spark reads."""
+    return table.cast(pa.schema([field.with_type(_old(field.type)) for field in table.schema]))
+
+
+def _old(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return pa.string()
+    if pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind):
+        return pa.binary()
+    if pa.types.is_large_list(kind) or pa.types.is_list(kind):
+        return pa.list_(_old(kind.value_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([each.with_type(_old(each.type)) for each in kind])
+    return kind

@@ -1,0 +1,1 @@
+"""Builders of logical nodes: arguments checked, each rule with its own message."""

@@ -1,0 +1,384 @@
+"""Join nodes, checked: what is equal, how far apart times may be, what the columns are called."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import polars as pl
+
+from lowwater.errors import OptionError, QueryError
+from lowwater.joins.oblivious.options import Oblivious
+from lowwater.joins.ordered.strategy import ORDERS, Order, Ordering
+from lowwater.joins.reach import Band, Reach, SameBucket
+from lowwater.joins.shape import HOWS, Carried, How
+from lowwater.plan import nodes
+from lowwater.plan.builders import oblivious as oblivious_builders
+from lowwater.plan.builders import updates as update_builders
+from lowwater.plan.expressions import compile_predicate
+from lowwater.plan.main_time import main_time
+from lowwater.plan.nodes import Node, Progressing
+from lowwater.stream.duration import Duration, nanoseconds
+from lowwater.stream.time_domain import TimeDomain
+
+J = TypeVar("J", bound=nodes.AnyJoin)
+
+
+@dataclass(frozen=True, slots=True)
+class Same:
+    """Both times of a join lie in the same stretch of this length."""
+
+    width: Duration
+
+
+def same(width: Duration) -> Same:
+    """Join rows whose times fall into the same stretch: a tumbling-window join."""
+    return Same(width)
+
+
+def ordering_of(order: Order | None, alpha: float | None) -> Ordering | None:
+    """How results are put in order, checked; None if they are not."""
+    if order is None:
+        if alpha is not None:
+            raise OptionError("alpha= goes with order='adaptive'")
+        return None
+    if order not in ORDERS:
+        raise OptionError(f"order= is one of {', '.join(map(repr, ORDERS))}, not {order!r}")
+    if alpha is None:
+        return Ordering(order)
+    if order != "adaptive":
+        raise OptionError(f"alpha= goes with order='adaptive', and this is {order!r}")
+    if not 0 <= alpha < 1:
+        raise OptionError(
+            "alpha= is the load at which results are worth holding, at least 0 and below 1,"
+            f" not {alpha!r}"
+        )
+    return Ordering(order, alpha)
+
+
+def joined(
+    left: Node,
+    right: Node,
+    on: str | Sequence[str | tuple[str, str]] | Mapping[str, str],
+    within: Duration | tuple[Duration, Duration] | Same | None,
+    where: str | None,
+    how: How,
+    times: tuple[str, str] | None,
+    suffix: str,
+    origin: str,
+    ordering: Ordering | None = None,
+    options: Oblivious | None = None,
+) -> Node:
+    """Matching pairs of two inputs, bounded on progressing attributes.
+
+    Of equal times by promises alone, or with what ``options`` say and measured.
+    """
+    if how not in HOWS:
+        raise OptionError(f"how= is one of {', '.join(map(repr, HOWS))}, not {how!r}")
+    pairs = _pairs(left, right, on)
+    if update_builders.both(left, right):
+        oblivious_builders.refuse_beside(options, "leave these out: one row of each key is kept")
+        equal = oblivious_builders.best_times((left, right), pairs)
+        if within is None and times is None and equal is None:
+            update_builders.check_join(left, right, pairs, how, ordering is not None)
+            return newest(left, right, pairs, where, suffix, origin)
+    left_time, right_time = _join_times(left, right, pairs, within, times)
+    domain = left.progressing(left_time, "a join")
+    other = right.progressing(right_time, "a join")
+    if domain != other:
+        raise QueryError(
+            f"a join compares times of one kind: {left_time!r} is {domain.dtype} and"
+            f" {right_time!r} is {other.dtype}, or they count in different units"
+        )
+    reach = _reach(domain, pairs, within, left_time, right_time)
+    if within is not None:
+        oblivious_builders.refuse_beside(options, "leave within= out, or these")
+        oblivious_builders.refuse_unpromised(
+            (left, right), (left_time, right_time), "a join with within="
+        )
+    match = Match(pairs, (left_time, right_time), reach, where, how, ordering, options)
+    return paired(left, right, match, suffix, origin)
+
+
+@dataclass(frozen=True)
+class Match:
+    """What makes a pair of two rows: equal columns, times in reach, a condition on both."""
+
+    on: tuple[tuple[str, str], ...]
+    times: tuple[str, str]
+    reach: Reach
+    where: str | None = None
+    how: How = "inner"
+    ordering: Ordering | None = None
+    options: Oblivious | None = None
+
+
+def paired(left: Node, right: Node, match: Match, suffix: str, origin: str) -> Node:
+    """The node of a join whose parts are known."""
+    (left_time, right_time), how = match.times, match.how
+    updates = update_builders.both(left, right)
+    if updates:
+        update_builders.check_join(left, right, match.on, how, match.ordering is not None)
+    names, merged, schema = _join_columns(left, right, match.on, suffix)
+    time_right = next((o for o, i in merged.items() if i == names[right_time]), names[right_time])
+    times = (left_time, time_right)
+    if how == "inner" and match.reach == Band(0, 0) and not updates:
+        measure = oblivious_builders.measured((left, right), match.times, match.options)
+        if measure is not None:
+            oblivious_builders.refuse_order(match.ordering, left_time)
+            return oblivious_builders.measuring(
+                (left, right),
+                match.on,
+                match.times,
+                ({name: name for name in left.schema}, names),
+                {inside: out for out, inside in merged.items()},
+                schema,
+                match.where,
+                measure,
+                origin,
+            )
+    else:
+        kind = "a join of times near each other" if how == "inner" else f"a {how} join"
+        oblivious_builders.refuse_beside(match.options, "how= is 'inner' then")
+        oblivious_builders.refuse_unpromised((left, right), match.times, kind)
+    carried: tuple[Carried, ...] = ()
+    if 0 in _WHOLE[how]:
+        carried += carried_columns(0, left, left_time, {name: name for name in left.schema}, times)
+    if 1 in _WHOLE[how]:
+        own = {name: out for name, out in names.items() if out not in merged.values()}
+        carried += carried_columns(1, right, right_time, own, times)
+    progress = _progress((left, right), match, times, carried)
+    if how in ("semi", "anti"):
+        schema, progress = dict(left.schema), {n: p for n, p in progress.items() if n != time_right}
+    usable = [name for name, attribute in progress.items() if not attribute.nullable]
+    inside = _inside(left, right, names)
+    residual = compile_predicate(match.where, inside) if match.where else None
+    node = nodes.JoinNode(
+        (left, right),
+        schema,
+        progress,
+        usable[0] if usable else None,
+        match.times,
+        match.on,
+        match.reach,
+        names,
+        merged,
+        residual,
+        how,
+        carried=carried,
+        ordering=match.ordering,
+        newest=updates,
+        origin=origin,
+    )
+    return node if match.ordering is None else in_order(node, match.ordering)
+
+
+def newest(
+    left: Node,
+    right: Node,
+    on: Sequence[tuple[str, str]],
+    where: str | None,
+    suffix: str,
+    origin: str,
+) -> Node:
+    """The newest rows of two update streams by key, whatever their times.
+
+    Columns beside the keys that must be equal are a condition on both rows.
+    """
+    keys = update_builders.check_join(left, right, on, "inner", False)
+    names, merged, schema = _join_columns(left, right, on, suffix)
+    return nodes.NewestJoinNode(
+        (left, right),
+        schema,
+        {},
+        None,
+        keys,
+        tuple(pair for pair in on if pair not in keys),
+        (update_builders.stamps(left), update_builders.stamps(right)),
+        names,
+        merged,
+        compile_predicate(where, _inside(left, right, names)) if where else None,
+        origin=origin,
+    )
+
+
+def in_order(node: J, ordering: Ordering) -> J:
+    """The same join with its results in order; columns far behind their time progress no more."""
+    if node.updates is not None:
+        update_builders.refuse_order(node)
+    if isinstance(node, nodes.MultiJoinNode) and node.oblivious is not None:
+        oblivious_builders.refuse_order(ordering, node.time or "")
+    lags = node.out_lags
+    progress = {name: each for name, each in node.progress.items() if name in lags}
+    usable = [name for name, each in progress.items() if not each.nullable]
+    time = usable[0] if usable else None
+    return replace(node, progress=progress, time=time, ordering=ordering)
+
+
+def results_in_order(node: Node, ordering: Ordering) -> Node | None:
+    """The same rows with the results of the join they come from in order; None if from none."""
+    if isinstance(node, nodes.AnyJoin):
+        return in_order(node, ordering)
+    if not isinstance(node, nodes.FilterNode):
+        return None
+    inner = results_in_order(node.inputs[0], ordering)
+    if inner is None:
+        return None
+    return replace(node, inputs=(inner,), progress=inner.progress, time=inner.time)
+
+
+_WHOLE: Mapping[How, tuple[int, ...]] = {
+    "inner": (0, 1),
+    "left": (0,),
+    "right": (1,),
+    "full": (),
+    "semi": (0,),
+    "anti": (0,),
+}
+"""The sides whose columns are in every row that comes out."""
+
+
+def carried_columns(
+    side: int, node: Node, time: str, names: Mapping[str, str], taken: Sequence[str]
+) -> tuple[Carried, ...]:
+    """The columns beside an input's time that still progress in the output.
+
+    Rows are kept by their time, so a column is bounded if it cannot be far behind that.
+    """
+    return tuple(
+        Carried(side, name, names[name], attribute.behind[time])
+        for name, attribute in node.progress.items()
+        if time in attribute.behind and name in names and names[name] not in taken
+    )
+
+
+def _progress(
+    inputs: tuple[Node, Node], match: Match, times: tuple[str, str], carried: tuple[Carried, ...]
+) -> dict[str, Progressing]:
+    """The columns of a join that progress, and how far they can be behind each other."""
+    how, domain = match.how, inputs[0].progressing(match.times[0], "a join")
+    both = frozenset(times) if how == "full" else frozenset()
+    progress = {
+        times[0]: Progressing(domain, how in ("right", "full"), both),
+        times[1]: Progressing(domain, how in ("left", "full"), both),
+    }
+    if times[0] == times[1]:
+        progress = {times[0]: Progressing(domain)}
+    progress |= {each.out: Progressing(domain) for each in carried}
+    places = [(side, match.times[side], times[side]) for side in _WHOLE[how]]
+    places += [(each.side, each.name, each.out) for each in carried]
+    for side, name, out in places:
+        behind = {
+            other: lag
+            for there, column, other in places
+            if other != out and (lag := _lag(inputs, match, side, name, there, column)) is not None
+        }
+        progress[out] = replace(progress[out], behind={**progress[out].behind, **behind})
+    return progress
+
+
+def _lag(
+    inputs: tuple[Node, Node], match: Match, side: int, name: str, there: int, column: str
+) -> int | None:
+    """How far a column of a side can be behind another of the same side, or of its partner."""
+    if side == there:
+        return inputs[side].lag(name, column)
+    one = inputs[side].lag(name, match.times[side])
+    two = inputs[there].lag(match.times[there], column)
+    return None if one is None or two is None else one + match.reach.behind(side) + two
+
+
+def _pairs(
+    left: Node, right: Node, on: str | Sequence[str | tuple[str, str]] | Mapping[str, str]
+) -> tuple[tuple[str, str], ...]:
+    if isinstance(on, str):
+        on = [on]
+    listed = list(on.items()) if isinstance(on, Mapping) else list(on)
+    pairs: list[tuple[str, str]] = []
+    for each in listed:
+        pair = (each, each) if isinstance(each, str) else tuple(each)
+        if len(pair) != 2:
+            raise OptionError(f"on= takes column names or pairs of them, not {each!r}")
+        one, two = left.need(pair[0], "join column"), right.need(pair[1], "join column")
+        if one != two:
+            raise QueryError(
+                f"join columns must have one type: {pair[0]!r} is {one} and {pair[1]!r} is {two}"
+            )
+        pairs.append((pair[0], pair[1]))
+    return tuple(pairs)
+
+
+def _join_times(
+    left: Node,
+    right: Node,
+    pairs: Sequence[tuple[str, str]],
+    within: object,
+    times: tuple[str, str] | None,
+) -> tuple[str, str]:
+    if times is not None:
+        return times
+    if within is None:
+        equal = oblivious_builders.best_times((left, right), pairs)
+        if equal is not None:
+            return equal[0], equal[1]
+        raise QueryError(
+            "this join could never forget a row: nothing bounds how far apart matching rows may"
+            " be. Give within=('2 minutes', '3 minutes'), within=lw.same('10 seconds'), or put a"
+            " progressing attribute of both sides among the on= columns"
+        )
+    say = "times=({}, ...), one attribute of each side"
+    found = [main_time(node, "a join", say, " on both sides") for node in (left, right)]
+    return found[0], found[1]
+
+
+def _reach(
+    domain: TimeDomain,
+    pairs: Sequence[tuple[str, str]],
+    within: Duration | tuple[Duration, Duration] | Same | None,
+    left_time: str,
+    right_time: str,
+) -> Reach:
+    if within is None or (left_time, right_time) in pairs:
+        return Band(0, 0)
+    if isinstance(within, Same):
+        if nanoseconds(within.width, "same(...)") <= 0:
+            raise OptionError("same(...) takes a length of time above zero")
+        return SameBucket(domain.ticks(within.width, "same(...)"))
+    if isinstance(within, tuple):
+        if len(within) != 2:
+            raise OptionError("within= takes one length of time or a pair (before, after)")
+        before, after = (domain.ticks(each, "within=") for each in within)
+    else:
+        before = after = domain.ticks(within, "within=")
+    if before + after < 0:
+        raise OptionError(f"within={within!r} is empty: it ends before it begins")
+    return Band(before, after)
+
+
+def _join_columns(
+    left: Node, right: Node, pairs: Sequence[tuple[str, str]], suffix: str
+) -> tuple[dict[str, str], dict[str, str], dict[str, pl.DataType]]:
+    """Inside names of right columns, merged key columns, and the output's columns."""
+    shared = {two for one, two in pairs if one == two}
+    names: dict[str, str] = {}
+    schema = dict(left.schema)
+    merged: dict[str, str] = {}
+    for column, dtype in right.schema.items():
+        if column in shared:
+            names[column] = f"__right_{column}"
+            merged[column] = names[column]
+            continue
+        name = column + suffix if column in left.schema else column
+        if name in schema:
+            raise QueryError(
+                f"join: column {name!r} would come twice; rename one side with select(...) or"
+                " give another suffix="
+            )
+        names[column] = name
+        schema[name] = dtype
+    return names, merged, schema
+
+
+def _inside(left: Node, right: Node, names: Mapping[str, str]) -> dict[str, pl.DataType]:
+    return {**left.schema, **{names[column]: dtype for column, dtype in right.schema.items()}}

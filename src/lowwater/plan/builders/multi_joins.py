@@ -1,0 +1,266 @@
+"""Nodes of joins over many inputs, checked: equal columns, windows, times, names of columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import polars as pl
+
+from lowwater.errors import OptionError, QueryError
+from lowwater.joins.oblivious.options import Oblivious
+from lowwater.joins.ordered.strategy import Ordering
+from lowwater.joins.shape import Carried
+from lowwater.plan import nodes
+from lowwater.plan.builders import oblivious as oblivious_builders
+from lowwater.plan.builders import updates as update_builders
+from lowwater.plan.builders.joins import carried_columns, in_order
+from lowwater.plan.expressions import compile_predicate
+from lowwater.plan.main_time import main_time
+from lowwater.plan.nodes import Node, Progressing
+from lowwater.stream.duration import Duration
+from lowwater.stream.time_domain import TimeDomain
+
+On = str | Sequence[str | tuple[str, ...]]
+"""Column names, or tuples of one name of each input."""
+Windows = Duration | Sequence[Duration]
+"""One window, or one of each input."""
+
+
+def joined_together(
+    inputs: Sequence[Node],
+    on: On,
+    within: Windows | None,
+    where: str | None,
+    times: Sequence[str] | None,
+    suffixes: Sequence[str] | None,
+    origin: str,
+    ordering: Ordering | None = None,
+    options: Oblivious | None = None,
+) -> Node:
+    """Matching rows of many inputs, bounded on a progressing attribute of each.
+
+    Without a window and by promises alone, or with what ``options`` say and measured.
+    """
+    if len(inputs) < 2:
+        raise OptionError(f"a join takes a list of two streams or more, not of {len(inputs)}")
+    if sum(each.updates is not None for each in inputs) > 1:
+        update_builders.refuse(
+            inputs, "a join of many", "join update streams two at a time, a.join(b)"
+        )
+    keys = _keys(inputs, on)
+    chosen = _times(inputs, keys, within, times)
+    domain = _domain(inputs, chosen)
+    windows = _windows(domain, len(inputs), keys, chosen, within)
+    if within is not None:
+        oblivious_builders.refuse_beside(options, "leave within= out, or these")
+        oblivious_builders.refuse_unpromised(inputs, chosen, "a join with within=")
+    columns = _columns(inputs, keys, _suffixes(suffixes, len(inputs)))
+    how = oblivious_builders.measured(inputs, chosen, options) if within is None else None
+    if how is not None:
+        oblivious_builders.refuse_order(ordering, columns.out(0, chosen[0]))
+        return oblivious_builders.measuring(
+            inputs, keys, chosen, columns.names, columns.merged, columns.schema, where, how, origin
+        )
+    out_times = [columns.out(at, time) for at, time in enumerate(chosen)]
+    carried: tuple[Carried, ...] = ()
+    for at, (node, time) in enumerate(zip(inputs, chosen, strict=True)):
+        carried += carried_columns(at, node, time, columns.own(at), out_times)
+    places = [(at, time, out_times[at]) for at, time in enumerate(chosen)]
+    places += [(each.side, each.name, each.out) for each in carried]
+    node = nodes.MultiJoinNode(
+        tuple(inputs),
+        columns.schema,
+        _progress(inputs, chosen, windows, places, domain),
+        out_times[0],
+        chosen,
+        keys,
+        windows,
+        tuple(columns.names),
+        columns.merged,
+        compile_predicate(where, columns.schema) if where else None,
+        carried=carried,
+        origin=origin,
+    )
+    return node if ordering is None else in_order(node, ordering)
+
+
+def _keys(inputs: Sequence[Node], on: On) -> tuple[tuple[str, ...], ...]:
+    number, keys = len(inputs), []
+    for each in [on] if isinstance(on, str) else on:
+        names = (each,) * number if isinstance(each, str) else tuple(each)
+        if len(names) != number:
+            raise OptionError(
+                f"on= takes column names, or tuples of {number} of them, one of each input,"
+                f" not {each!r}"
+            )
+        kinds = [node.need(name, "join column") for node, name in zip(inputs, names, strict=True)]
+        for name, kind in zip(names, kinds, strict=True):
+            if kind != kinds[0]:
+                raise QueryError(
+                    f"join columns must have one type: {names[0]!r} is {kinds[0]} and {name!r}"
+                    f" is {kind}"
+                )
+        keys.append(names)
+    return tuple(keys)
+
+
+def _times(
+    inputs: Sequence[Node],
+    keys: Sequence[tuple[str, ...]],
+    within: object,
+    times: Sequence[str] | None,
+) -> tuple[str, ...]:
+    if times is not None:
+        if isinstance(times, str) or len(times) != len(inputs):
+            raise OptionError(
+                f"times= names one time column of each of the {len(inputs)} inputs, not {times!r}"
+            )
+        return tuple(times)
+    if within is None:
+        equal = oblivious_builders.best_times(inputs, keys)
+        if equal is None:
+            raise QueryError(_UNBOUNDED)
+        return equal
+    say = "times=[{}, ...], one attribute of each input"
+    return tuple(main_time(node, "a join", say, " of every input") for node in inputs)
+
+
+_UNBOUNDED = (
+    "this join could never forget a row: nothing bounds how far apart matching rows may be. Give"
+    " within='2 minutes', within=['2 minutes', '10 seconds', ...] with one window of each input, or"
+    " put a progressing attribute of all inputs among the on= columns"
+)
+
+
+def _domain(inputs: Sequence[Node], times: Sequence[str]) -> TimeDomain:
+    first = inputs[0].progressing(times[0], "a join")
+    for node, time in zip(inputs, times, strict=True):
+        domain = node.progressing(time, "a join")
+        if domain != first:
+            raise QueryError(
+                f"a join compares times of one kind: {times[0]!r} is {first.dtype} and {time!r} is"
+                f" {domain.dtype}, or they count in different units"
+            )
+    return first
+
+
+def _windows(
+    domain: TimeDomain,
+    number: int,
+    keys: Sequence[tuple[str, ...]],
+    times: tuple[str, ...],
+    within: Windows | None,
+) -> tuple[int, ...]:
+    if times in keys:
+        return (0,) * number
+    if within is None:
+        raise QueryError(_UNBOUNDED)
+    if isinstance(within, Duration):
+        within = [within] * number
+    if not isinstance(within, Sequence) or len(within) != number:
+        raise OptionError(
+            f"within= takes one length of time, or a list of {number}, one of each input,"
+            f" not {within!r}"
+        )
+    windows = tuple(domain.ticks(each, "within=") for each in within)
+    if min(windows) < 0:
+        raise OptionError(
+            f"within={within!r} is empty: no row is later than the latest one, so that no window"
+            " may be below zero"
+        )
+    return windows
+
+
+def _suffixes(suffixes: Sequence[str] | None, number: int) -> list[str]:
+    """The suffix of each input; the first one needs none."""
+    if suffixes is None:
+        return ["", *(f"_{at}" for at in range(2, number + 1))]
+    if isinstance(suffixes, str) or len(suffixes) != number - 1:
+        raise OptionError(
+            f"suffixes= takes one suffix of each input after the first, {number - 1} here,"
+            f" not {suffixes!r}"
+        )
+    return ["", *suffixes]
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """Names inside the join, of each input; the columns that come out."""
+
+    names: list[dict[str, str]]
+    merged: dict[str, str]
+    schema: dict[str, pl.DataType]
+
+    def out(self, at: int, column: str) -> str:
+        """The output column that has the values of an input's column."""
+        inside = self.names[at][column]
+        return self.merged.get(inside, inside)
+
+    def own(self, at: int) -> dict[str, str]:
+        """The columns of an input that come out as its own."""
+        return {name: out for name, out in self.names[at].items() if out not in self.merged}
+
+
+def _columns(
+    inputs: Sequence[Node], keys: Sequence[tuple[str, ...]], suffixes: Sequence[str]
+) -> _Columns:
+    """A key column that an earlier input has under the same name does not come out again."""
+    found = _Columns([], {}, {})
+    for at, (node, suffix) in enumerate(zip(inputs, suffixes, strict=True)):
+        names: dict[str, str] = {}
+        for column, dtype in node.schema.items():
+            before = _same_before(keys, at, column)
+            if before is not None:
+                names[column] = f"__{at + 1}_{column}"
+                found.merged[names[column]] = found.out(before, column)
+                continue
+            name = column + suffix if column in found.schema else column
+            if name in found.schema:
+                raise QueryError(
+                    f"join: column {name!r} would come twice; rename one with select(...) or give"
+                    " other suffixes="
+                )
+            names[column] = name
+            found.schema[name] = dtype
+        found.names.append(names)
+    return found
+
+
+def _same_before(keys: Sequence[tuple[str, ...]], at: int, column: str) -> int | None:
+    """The first input that has a key column under the same name, if it is before this one."""
+    firsts = [names.index(column) for names in keys if names[at] == column]
+    return min(firsts) if firsts and min(firsts) < at else None
+
+
+def _progress(
+    inputs: Sequence[Node],
+    times: Sequence[str],
+    windows: Sequence[int],
+    places: Sequence[tuple[int, str, str]],
+    domain: TimeDomain,
+) -> dict[str, Progressing]:
+    """The columns that progress, and how far they can be behind each other."""
+    behind: dict[str, dict[str, int]] = {out: {} for _, _, out in places}
+    for (at, name, out), (there, column, other) in product(places, places):
+        lag = _lag(inputs, times, windows, (at, name), (there, column))
+        if other != out and lag is not None:
+            behind[out][other] = min(lag, behind[out].get(other, lag))
+    return {out: Progressing(domain, behind=lags) for out, lags in behind.items()}
+
+
+def _lag(
+    inputs: Sequence[Node],
+    times: Sequence[str],
+    windows: Sequence[int],
+    one: tuple[int, str],
+    two: tuple[int, str],
+) -> int | None:
+    """How far a column of an input can be behind another of the same input, or of another."""
+    (at, name), (there, column) = one, two
+    if at == there:
+        return inputs[at].lag(name, column)
+    own = inputs[at].lag(name, times[at])
+    others = inputs[there].lag(times[there], column)
+    return None if own is None or others is None else own + windows[at] + others

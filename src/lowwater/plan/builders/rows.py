@@ -1,0 +1,300 @@
+"""Row-wise, union, distinct and order nodes, checked, with a message for every broken rule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import polars as pl
+
+from lowwater.errors import OptionError, QueryError
+from lowwater.operators.rowwise import Derivation
+from lowwater.plan import nodes
+from lowwater.plan.builders import updates as update_builders
+from lowwater.plan.expressions import (
+    Expression,
+    compile_expression,
+    compile_predicate,
+    derivation,
+    plain_column,
+)
+from lowwater.plan.main_time import main_time, undecided
+from lowwater.plan.nodes import Node, Progressing
+from lowwater.stream.time_domain import BUCKETS, TimeDomain
+
+
+def stamped(node: Node, latent: str | None) -> Node:
+    """A node with a time: latent rows get stamped here."""
+    return node if latent is None or node.time is not None else nodes.StampNode.of(node, latent)
+
+
+def filtered(node: Node, predicate: str, origin: str) -> Node:
+    """Rows that satisfy a condition."""
+    compiled = compile_predicate(predicate, node.schema)
+    return nodes.FilterNode((node,), node.schema, node.progress, node.time, compiled, origin=origin)
+
+
+def projected(
+    node: Node, columns: Sequence[str], computed: Mapping[str, str], keep: bool, origin: str
+) -> Node:
+    """Columns computed from columns; ``keep`` keeps the others too."""
+    texts = {name: _quoted(name) for name in (node.schema if keep else ())}
+    for name in columns:
+        node.need(name)
+        texts[name] = _quoted(name)
+    texts |= computed
+    if not texts:
+        raise OptionError("select needs at least one column")
+    items = tuple((name, computed_column(name, text, node)) for name, text in texts.items())
+    copied = {source: name for name, item in items if (source := plain_column(item.text))}
+    copied |= {name: name for name, item in items if plain_column(item.text) == name}
+    update_builders.refuse_lost_key(node, copied, "select {} as it is; it may get another name")
+    domains = {name: attribute.domain for name, attribute in node.progress.items()}
+    derived = {
+        name: found for name, item in items if (found := derivation(item.text, domains)) is not None
+    }
+    derived = {
+        name: _with_nulls(node, found)
+        for name, found in derived.items()
+        if _one_domain(found, domains)
+    }
+    progress = {
+        name: Progressing(domains[found.sources[0][0]], *_nullable(node, name, found, derived))
+        for name, found in derived.items()
+    }
+    progress = _related(node, progress, derived)
+    time = _main_time(node, progress, derived)
+    schema = {name: item.dtype for name, item in items}
+    shown = tuple((name, _unquoted(name, item)) for name, item in items)
+    return nodes.ProjectNode((node,), schema, progress, time, shown, derived, copied, origin=origin)
+
+
+def bucketed(node: Node, name: str, column: str, width: int, numbered: bool) -> Node:
+    """A node with one more column: a time cut to so many ticks, or the number of its bucket."""
+    domain = TimeDomain.of(node.schema[column])
+    attribute = node.progress.get(column)
+    domain = attribute.domain if attribute else domain
+    number = domain.to_ticks(pl.col(column)) // width
+    shape = BUCKETS if numbered else domain
+    value = number if numbered else domain.from_ticks(number * width)
+    text = f"{column} / {domain.spell(width)}" if numbered else f"{column} by {domain.spell(width)}"
+    items = {each: Expression(each, pl.col(each), dtype) for each, dtype in node.schema.items()}
+    items[name] = Expression(text, value, shape.dtype, sql=False)
+    derived = {each: _with_nulls(node, Derivation(((each, 0),))) for each in node.progress}
+    progress = dict(node.progress)
+    if attribute is not None:
+        derived[name] = Derivation(((column, 0),), derived[column].how, width, numbered)
+        progress[name] = Progressing(shape, attribute.nullable)
+        progress = _related(node, progress, derived)
+    return nodes.ProjectNode(
+        (node,),
+        {each: item.dtype for each, item in items.items()},
+        progress,
+        node.time,
+        tuple(items.items()),
+        derived,
+        {each: each for each in node.schema},
+        origin=node.origin,
+    )
+
+
+def _related(
+    node: Node, progress: Mapping[str, Progressing], derived: Mapping[str, Derivation]
+) -> dict[str, Progressing]:
+    """The derived columns with how far they can be behind each other."""
+    usable = [n for n, each in progress.items() if not each.nullable and not derived[n].numbered]
+    found = dict(progress)
+    for name in usable:
+        lags = {other: _lag(node, derived[name], derived[other]) for other in usable}
+        behind = {n: lag for n, lag in lags.items() if lag is not None and n != name}
+        found[name] = replace(progress[name], behind=behind)
+    return found
+
+
+def _lag(node: Node, one: Derivation, two: Derivation) -> int | None:
+    """How far a derived column can be behind another.
+
+    It is as far behind as any of its sources is, the greatest of them as far as the one that is
+    least behind; and so much further as it is rounded.
+    """
+    if any(node.progress[name].nullable for name, _ in (*one.sources, *two.sources)):
+        return None
+    lags = []
+    for source, shift in one.sources:
+        found = [(node.lag(source, other), by - shift) for other, by in two.sources]
+        known = [lag + further for lag, further in found if lag is not None]
+        lags.append(max(known) if len(known) == len(found) else None)
+    some = [lag for lag in lags if lag is not None]
+    if not some or (one.how == "least" and len(some) < len(lags)):
+        return None
+    return (max(some) if one.how == "least" else min(some)) + one.bucket - 1
+
+
+def _main_time(
+    node: Node, progress: Mapping[str, Progressing], derived: Mapping[str, Derivation]
+) -> str | None:
+    """The old main time, or what was computed from it, or else whatever progresses."""
+    usable = [name for name, attribute in progress.items() if not attribute.nullable]
+    if node.time in usable:
+        return node.time
+    if undecided(node) is not None:
+        return None
+    heirs = [name for name in usable if node.time in dict(derived[name].sources)]
+    return next(iter([*heirs, *usable]), None)
+
+
+def computed_column(name: str, text: str, node: Node) -> Expression:
+    """A column computed from those of a node, checked by itself."""
+    if name.startswith("__"):
+        raise OptionError(f"column names that start with two underscores are reserved: {name!r}")
+    return compile_expression(text, node.schema)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _unquoted(name: str, item: Expression) -> Expression:
+    return Expression(name, item.polars, item.dtype) if item.text == _quoted(name) else item
+
+
+def _one_domain(found: Derivation, domains: Mapping[str, TimeDomain]) -> bool:
+    return len({domains[source] for source, _ in found.sources}) == 1
+
+
+def _with_nulls(node: Node, found: Derivation) -> Derivation:
+    """Where one of several times may be null, the greatest may be any one of them."""
+    if any(node.progress[source].nullable for source, _ in found.sources):
+        return Derivation(found.sources, "least")
+    return found
+
+
+def _nullable(
+    node: Node, name: str, found: Derivation, derived: Mapping[str, Derivation]
+) -> tuple[bool, frozenset[str]]:
+    """Whether a derived column can be null, and which columns with it are never all null.
+
+    coalesce, greatest and least are null only if all their sources are.
+    """
+    sources = {source for source, _ in found.sources}
+    if not all(node.progress[source].nullable for source in sources):
+        return False, frozenset()
+    partners = [node.progress[source].partners for source in sources]
+    if any(each and each <= sources for each in partners):
+        return False, frozenset()
+    kept = all(derived.get(p) == Derivation(((p, 0),), "least") for p in partners[0])
+    return True, partners[0] if sources == {name} and kept else frozenset()
+
+
+def applied(
+    node: Node,
+    function: Callable[[pl.DataFrame], pl.DataFrame],
+    schema: Mapping[str, pl.DataType | type[pl.DataType]] | None,
+    origin: str,
+) -> Node:
+    """A user's function over chunks."""
+    if not callable(function):
+        raise OptionError(f"apply takes a function, not {type(function).__name__}")
+    columns = dict(node.schema) if schema is None else dict(pl.Schema(schema))
+    same = {name for name, dtype in node.schema.items() if columns.get(name) == dtype}
+    update_builders.refuse_lost_key(node, same, "let the function give {} back as it is")
+    kept = {n: p for n, p in node.progress.items() if columns.get(n) == node.schema[n]}
+    time = node.time if node.time in kept else None
+    return nodes.ApplyNode((node,), columns, kept, time, function, origin=origin)
+
+
+def united(inputs: Sequence[Node], origin: str, prefer: Node | str | None = None) -> Node:
+    """All rows of several inputs; of update streams, the newest of each key.
+
+    ``prefer``: of update streams, the one to believe where two say different things of a moment.
+    """
+    if len(inputs) < 2:
+        raise OptionError("union needs at least two streams")
+    if all(each.updates is None for each in inputs):
+        if prefer is not None:
+            raise OptionError("prefer= is for unions of update streams; here all rows come out")
+        return _united(inputs, origin)
+    _refuse_unlike(inputs)
+    parts = update_builders.parts_of_union(inputs)
+    by = inputs[0].updates
+    assert by is not None
+    rows = _united([each for own in parts for each in own], origin)
+    return update_builders.united(rows, by, update_builders.preferred(inputs, parts, prefer))
+
+
+def _refuse_unlike(inputs: Sequence[Node]) -> None:
+    first = inputs[0]
+    for other in inputs[1:]:
+        if dict(other.schema) != dict(first.schema) or list(other.schema) != list(first.schema):
+            raise QueryError(
+                "union needs streams with the same columns:"
+                f" {_spell(first.schema)} against {_spell(other.schema)}"
+            )
+
+
+def _united(inputs: Sequence[Node], origin: str) -> nodes.UnionNode:
+    first = inputs[0]
+    _refuse_unlike(inputs)
+    progress = {
+        name: Progressing(each.domain, any(n.progress[name].nullable for n in inputs))
+        for name, each in first.progress.items()
+        if all(name in n.progress and n.progress[name].domain == each.domain for n in inputs)
+    }
+    for name, each in progress.items():
+        behind = {}
+        for column in progress:
+            lags = [lag for n in inputs if (lag := n.lag(name, column)) is not None]
+            if column != name and len(lags) == len(inputs):
+                behind[column] = max(lags)
+        progress[name] = replace(each, behind=behind)
+    if first.progress and not progress and all(n.progress for n in inputs):
+        raise QueryError(
+            "union: the streams progress on different columns or count time in different units:"
+            f" {', '.join(str(list(n.progress)) for n in inputs)}"
+        )
+    usable = [name for name, attribute in progress.items() if not attribute.nullable]
+    time = first.time if first.time in usable else None  # no other time in its place
+    return nodes.UnionNode(tuple(inputs), first.schema, progress, time, origin=origin)
+
+
+def _spell(schema: Mapping[str, pl.DataType]) -> str:
+    return "(" + ", ".join(f"{name} {dtype}" for name, dtype in schema.items()) + ")"
+
+
+def deduplicated(node: Node, columns: Sequence[str], origin: str) -> Node:
+    """One row per key; the key must progress so that it can be forgotten."""
+    update_builders.refuse(
+        [node],
+        "distinct",
+        "its rows replace each other already, and of a key and time there is one",
+    )
+    key = tuple(columns) or tuple(node.schema)
+    for name in key:
+        node.need(name)
+    progressing = [n for n in key if n in node.progress and not node.progress[n].nullable]
+    if not progressing:
+        known = ", ".join(node.progress) or "none"
+        raise QueryError(
+            "distinct would have to remember every row for ever: none of"
+            f" ({', '.join(key)}) is a progressing attribute (here: {known})"
+        )
+    attribute = node.time if node.time in progressing else progressing[0]
+    assert attribute is not None
+    if columns:
+        node = projected(node, columns, {}, False, origin)
+    return nodes.DistinctNode(
+        (node,), node.schema, node.progress, node.time, key, attribute, origin=origin
+    )
+
+
+def ordered_by(node: Node, column: str | None, origin: str) -> Node:
+    """Rows in order of a progressing attribute."""
+    update_builders.refuse(
+        [node],
+        "order_by",
+        "the rows of each key leave in order; let what reads them sort across keys",
+    )
+    attribute = column or main_time(node, "order_by", "order_by({})")
+    domain = node.progressing(attribute, "order_by")
+    progress = {attribute: Progressing(domain)}
+    return nodes.OrderNode((node,), node.schema, progress, attribute, attribute, origin=origin)

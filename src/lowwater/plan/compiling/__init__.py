@@ -1,1 +1,0 @@
-"""Node by node to operators: rows, aggregates, joins."""

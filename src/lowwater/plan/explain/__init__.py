@@ -1,0 +1,1 @@
+"""Plans in words, and what they are expected to cost."""

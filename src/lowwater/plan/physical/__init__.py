@@ -1,0 +1,1 @@
+"""The physical plan: operators, how nodes become them, and how they are spread over machines."""

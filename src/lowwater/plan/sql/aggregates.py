@@ -1,0 +1,293 @@
+"""Aggregate queries: GROUP BY, the aggregates of the select list, HAVING."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import chain, count
+
+from sqlglot import exp
+
+from lowwater.errors import QueryError, unknown_name
+from lowwater.operators.window_aggregate import END
+from lowwater.operators.window_state import START
+from lowwater.plan.builders import aggregates as aggregate_builders
+from lowwater.plan.builders import rows as row_builders
+from lowwater.plan.builders import updates as update_builders
+from lowwater.plan.expressions import (
+    aggregate_name,
+    compile_predicate,
+    is_aggregate,
+)
+from lowwater.plan.language.functions import AGGREGATES, BY_NAME, unknown_function
+from lowwater.plan.nodes import Node
+from lowwater.plan.sql.parser import at
+from lowwater.plan.sql.refusals import REASONS, refuse_unread
+from lowwater.plan.sql.scope import Scope, flat
+from lowwater.plan.sql.select_list import Item, aggregates, listed, short_name
+from lowwater.plan.sql.windows import Clause, window
+from lowwater.plan.text_places import wrong
+
+
+class Grouping:
+    """Turns the aggregates of one SELECT into nodes over its rows."""
+
+    def __init__(self, text: str, origin: str):
+        self._text, self._origin = text, origin
+
+    def aggregate(
+        self, tree: exp.Select, scope: Scope, clause: Clause | None, items: list[Item]
+    ) -> Node:
+        """The answers of a SELECT that aggregates: its select list, of the groups HAVING keeps."""
+        groups = self._groups(tree, scope, clause, items)
+        answer = Answers(scope.with_names(*((START, END) if clause else ())), groups)
+        wanted = [answer.read(item) for item in items if not isinstance(item.tree, exp.Star)]
+        if len(wanted) < len(items):
+            raise wrong(
+                "an aggregate query lists what it wants; * does not go with it",
+                self._text,
+                *(item.tree for item in items if isinstance(item.tree, exp.Star)),
+                tree,
+            )
+        having = tree.args["having"].this if tree.args.get("having") else None
+        if having is not None:
+            having = having.transform(lambda each: self._aliased(each, scope, items))
+        condition = answer.read(Item(having, None)) if having is not None else None
+        if not answer.calls:
+            for item in items:
+                _refuse_unknown(item.tree.find(exp.Anonymous), self._text, item.tree)
+            raise wrong(
+                "this query has a window or groups, but aggregates nothing; add count(*), for"
+                " example, or use SELECT DISTINCT",
+                self._text,
+                clause.tree if clause else None,
+                tree,
+            )
+        scope.node = answer.node
+        node = self._grouped(tree, scope, clause, answer)
+        if condition is not None:
+            with at(self._text, having, tree):
+                node = row_builders.filtered(node, condition.sql(identify=True), self._origin)
+        said = {tree.name for tree in wanted if isinstance(tree, exp.Column)}
+        first = () if clause is None or said & {START, END} else (START, END)
+        asked = list(zip(items, wanted, strict=True))
+        return listed(node, asked, first, self._text, self._origin)
+
+    def _groups(
+        self, tree: exp.Select, scope: Scope, clause: Clause | None, items: list[Item]
+    ) -> list[tuple[str, exp.Expr]]:
+        """The group columns, and the trees that mean them."""
+        group = tree.args.get("group")
+        if group is None:
+            return []
+        refuse_unread(group, self._text)
+        if not group.expressions:
+            raise wrong("GROUP BY lists nothing", self._text, group, tree)
+        for each in group.expressions:
+            if isinstance(each, exp.Rollup | exp.Cube | exp.GroupingSets):
+                raise wrong(REASONS["rollup"], self._text, each)
+        found: list[tuple[str, exp.Expr]] = []
+        for each in group.expressions:
+            wanted = self._meant(each, scope, items)
+            if (
+                clause is not None
+                and isinstance(wanted, exp.Column)
+                and wanted.name in (START, END)
+            ):
+                continue
+            resolved = scope.resolved(wanted)
+            if aggregates(resolved):
+                raise wrong("a group cannot be an aggregate", self._text, each)
+            if isinstance(resolved, exp.Column):
+                name = resolved.name
+            else:
+                name = self._group_name(wanted, scope, items)
+                with at(self._text, each):
+                    scope.node = row_builders.projected(
+                        scope.node, (), {name: resolved.sql(identify=True)}, True, self._origin
+                    )
+            if name not in [known for known, _ in found]:
+                found.append((name, resolved))
+        return found
+
+    def _group_name(self, tree: exp.Expr, scope: Scope, items: list[Item]) -> str:
+        """What a computed group is called: as in the select list, unless a column is called so."""
+        wishes = [item.name for item in items if item.name and item.tree == tree]
+        numbered = (f"group{number}" for number in count(1))
+        return next(name for name in chain(wishes, numbered) if name not in scope.node.schema)
+
+    def _meant(self, tree: exp.Expr, scope: Scope, items: list[Item]) -> exp.Expr:
+        """A group by the place or the alias of a select item is that item."""
+        if isinstance(tree, exp.Literal) and tree.is_int:
+            at = int(tree.this)
+            if not 1 <= at <= len(items):
+                raise wrong(
+                    f"GROUP BY {at}: the select list has {len(items)} items", self._text, tree
+                )
+            return items[at - 1].tree
+        return self._aliased(tree, scope, items)
+
+    def _aliased(self, tree: exp.Expr, scope: Scope, items: list[Item]) -> exp.Expr:
+        """The item a name was given to, unless a source has a column of that name."""
+        if isinstance(tree, exp.Column) and not tree.table and not scope.knows(tree.name):
+            for item in items:
+                if item.name and item.name.lower() == tree.name.lower():
+                    return item.tree.copy()
+        return tree
+
+    def _grouped(
+        self, tree: exp.Select, scope: Scope, clause: Clause | None, answer: Answers
+    ) -> Node:
+        groups = [name for name, _ in answer.groups]
+        wishes = {name: call for name, (call, _) in answer.calls.items()}
+        if clause is None:
+            with at(self._text, tree.args.get("group"), tree):
+                update_builders.refuse(
+                    [scope.node],
+                    "an aggregate without a window",
+                    "put one after the source, [RANGE 1 minute, SLIDE 1 minute, WA ts], or select"
+                    " what is newest of each key as it is",
+                )
+                if not groups:
+                    raise QueryError(
+                        "this aggregate could never answer: it has no window. Put one after the"
+                        " source, [RANGE 1 minute, SLIDE 1 minute, WA ts], or group by a"
+                        " progressing attribute"
+                    )
+                on = self._need_progress(scope.node, groups)
+            self._check(scope.node, answer, None, on)
+            with at(self._text, tree.args.get("group"), tree):
+                return aggregate_builders.group_aggregated(scope.node, groups, wishes, self._origin)
+        with at(self._text, clause.tree, tree):
+            over = window(scope, clause)
+        self._check(scope.node, answer, over, over.attribute)
+        with at(self._text, tree.args.get("group"), tree):
+            self._need_key(scope.node, groups)
+        with at(self._text, clause.tree, tree):
+            return aggregate_builders.window_aggregated(
+                scope.node, over, groups, wishes, self._origin
+            )
+
+    def _check(
+        self, node: Node, answer: Answers, over: aggregate_builders.Window | None, on: str
+    ) -> None:
+        for name, (call, place) in answer.calls.items():
+            with at(self._text, place):
+                aggregate_builders.check(node, name, call, over, on)
+
+    def _need_key(self, node: Node, groups: list[str]) -> None:
+        """Windows of an update stream are updates of its key."""
+        key = node.updates.key if node.updates is not None else ()
+        missing = [name for name in key if name not in groups]
+        if missing:
+            raise QueryError(
+                f"windows of an update stream are grouped by its key at least, ({', '.join(key)}):"
+                f" GROUP BY {', '.join([*groups, *missing])}"
+            )
+
+    def _need_progress(self, node: Node, groups: list[str]) -> str:
+        """The group that progresses."""
+        progress = [name for name, each in node.progress.items() if not each.nullable]
+        usable = [name for name in groups if name in progress]
+        if not usable:
+            raise QueryError(
+                "this aggregate could never answer: no group is ever complete, because none of"
+                f" ({', '.join(groups)}) is a progressing attribute (here:"
+                f" {', '.join(progress) or 'none'}). Put a window after the source, [RANGE 1"
+                " minute, SLIDE 1 minute, WA ts], or group by a progressing attribute too"
+            )
+        return usable[0]
+
+
+class Answers:
+    """Takes select items of an aggregate query apart: groups, aggregate calls, what is around."""
+
+    def __init__(self, scope: Scope, groups: list[tuple[str, exp.Expr]]):
+        self._scope, self.groups = scope, groups
+        self.calls: dict[str, tuple[str, exp.Expr]] = {}
+        self._known: list[tuple[exp.Expr, str]] = []
+
+    @property
+    def node(self) -> Node:
+        """The rows, with the columns that were made for the aggregates."""
+        return self._scope.node
+
+    def read(self, item: Item) -> exp.Expr:
+        """The item as a tree over the answers' columns."""
+        tree = item.tree
+        resolved = self._scope.resolved(tree)
+        wanted = item.name or short_name(tree, self._scope.text)
+
+        def replaced(node: exp.Expr) -> exp.Expr:
+            for name, group in self.groups:
+                if node == group:
+                    return flat(name)
+            if is_aggregate(node):
+                short = wanted if node is resolved else short_name(node, self._scope.text)
+                return flat(self._call(node, short, tree))
+            return node
+
+        result = _replaced(resolved, replaced)
+        self._check(result, tree)
+        return result
+
+    def _call(self, node: exp.Expr, wish: str, item: exp.Expr) -> str:
+        for known, name in self._known:
+            if known == node:
+                return name
+        self._check_call(node, item)
+        taken = {START, END, *(name for name, _ in self.groups), *self.calls}
+        name, number = wish, 2
+        while name in taken:
+            name, number = f"{wish}_{number}", number + 1
+        self._known.append((node.copy(), name))
+        self.calls[name] = (node.sql(identify=True), item)
+        return name
+
+    def _check_call(self, node: exp.Expr, item: exp.Expr) -> None:
+        text = self._scope.text
+        call = node.this if isinstance(node, exp.Filter) else node
+        if aggregate_name(call) is None:
+            raise wrong(
+                unknown_name("aggregate", short_name(call, text), AGGREGATES), text, call, item
+            )
+        inner = [each for each in call.walk() if each is not call and is_aggregate(each)]
+        if inner:
+            raise wrong(
+                "an aggregate inside an aggregate: compute the inner one in a query in FROM",
+                text,
+                inner[0],
+                item,
+            )
+        if isinstance(node, exp.Filter):
+            condition = node.expression.this
+            with at(text, condition, item):
+                compile_predicate(condition.sql(identify=True), self._scope.node.schema)
+
+    def _check(self, tree: exp.Expr, item: exp.Expr) -> None:
+        fine = {START, END, *(name for name, _ in self.groups), *self.calls}
+        for column in tree.find_all(exp.Column):
+            if column.name in fine:
+                continue
+            text = self._scope.text
+            _refuse_unknown(column.find_ancestor(exp.Anonymous), text, item)
+            said = f"{column.name!r} is neither in GROUP BY nor inside an aggregate"
+            raise wrong(said, text, column, item)
+
+
+def _refuse_unknown(call: exp.Anonymous | None, text: str, item: exp.Expr) -> None:
+    """What looks like no aggregate may be one that was mistyped."""
+    if call is not None and call.name.lower() not in BY_NAME:
+        raise wrong(unknown_function(call.name), text, call, item)
+
+
+def _replaced(tree: exp.Expr, function: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
+    """A tree with parts replaced from the top down; what was put in is not looked into."""
+    new = function(tree)
+    if new is not tree:
+        return new
+    for key, value in list(tree.args.items()):
+        if isinstance(value, list):
+            tree.set(key, [_replaced(v, function) if isinstance(v, exp.Expr) else v for v in value])
+        elif isinstance(value, exp.Expr):
+            tree.set(key, _replaced(value, function))
+    return tree

@@ -1,0 +1,156 @@
+"""Joins of equal times without a window that measure their inputs: all of a query's are made one.
+
+Rows of all inputs have to be connected by equal columns that progress, directly or through others.
+Further columns that are equal in all of them become keys, whatever else is said of them is checked
+on results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from lowwater.errors import OptionError
+from lowwater.joins.oblivious.options import STRATEGIES, Oblivious
+from lowwater.plan.builders import multi_joins as multi_join_builders
+from lowwater.plan.builders import oblivious as oblivious_builders
+from lowwater.plan.nodes import Node
+from lowwater.plan.sql.pairs import Pairs, Side
+from lowwater.plan.sql.parser import at
+from lowwater.plan.sql.values import Values, number, parameter, share, span
+from lowwater.plan.text_places import wrong
+from lowwater.stream.size import byte_count
+
+
+def read_join_clause(tree: exp.Expr | None, values: Values, text: str) -> Oblivious | None:
+    """``[MEMORY '64 MB', STRATEGY hybrid, ACCURACY 0.99, LATENCY 2 seconds]``, read."""
+    if tree is None:
+        return None
+    memory, strategy, accuracy, latency = (
+        tree.args.get(name) for name in ("memory", "strategy", "accuracy", "latency")
+    )
+    wait = span(latency, values, text, "LATENCY") if latency is not None else None
+    if wait is not None and wait.rows is not None:
+        raise wrong("LATENCY takes a length of time such as 2 seconds", text, latency)
+    if strategy is not None and strategy.name.lower() not in STRATEGIES:
+        known = ", ".join(STRATEGIES).upper()
+        raise wrong(f"STRATEGY is one of {known}, not {strategy.name.upper()}", text, strategy)
+    return oblivious_builders.options_of(
+        _memory(memory, values, text) if memory is not None else None,
+        strategy.name.lower() if strategy is not None else None,
+        share(accuracy, values, text, "ACCURACY") if accuracy is not None else None,
+        f"{int(wait.nanoseconds)} ns" if wait is not None else None,
+    )
+
+
+def _memory(tree: exp.Expr, values: Values, text: str) -> int:
+    """``'64 MB'``, ``64 MB``, a number of bytes, or a parameter that is one of them."""
+    amount, unit = tree.this, tree.args.get("unit")
+    if isinstance(amount, exp.Placeholder | exp.Parameter):
+        amount = parameter(amount, values, text)
+    size = number(amount)
+    try:
+        if size is not None and unit is None:
+            return byte_count(int(size), "MEMORY")
+        written = amount.name if isinstance(amount, exp.Literal) else amount.sql()
+        return byte_count(f"{written} {unit.name}" if unit is not None else written, "MEMORY")
+    except OptionError as error:
+        raise wrong(str(error), text, tree) from None
+
+
+def at_once(
+    pairs: Pairs,
+    sides: Sequence[Side],
+    pool: list[exp.Expr],
+    options: Oblivious | None,
+    source: exp.Expr,
+) -> Side | None:
+    """The inner join of all inputs under all conditions; None if it is made two at a time."""
+    if any(side.windows for side in sides) or sum(bool(each.node.updates) for each in sides) > 1:
+        return None
+    keys = _keys(pairs, sides, pool)
+    inputs = [side.node for side in sides]
+    times = oblivious_builders.best_times(
+        inputs, [names for names in keys if _alike(inputs, names)]
+    )
+    if times is None or oblivious_builders.measured(inputs, times, options) is None:
+        return None
+    for side in sides:
+        pool = pairs.push(side, pool)
+    rest = [each for each in pool if not _said(each, keys)]
+    residual, later = pairs.checked(sides, rest)
+    with at(pairs.text, *rest, source):
+        node = multi_join_builders.joined_together(
+            [side.node for side in sides],
+            keys,
+            None,
+            residual,
+            times,
+            None,
+            pairs.origin,
+            None,
+            options,
+        )
+    whole = Side(node, frozenset().union(*(side.owners for side in sides)))
+    pairs.filter_side(whole, *later)
+    return whole
+
+
+def _alike(inputs: Sequence[Node], names: Sequence[str]) -> bool:
+    """Whether columns all progress, count alike and are never null."""
+    found = [node.progress.get(name) for node, name in zip(inputs, names, strict=True)]
+    known = [each for each in found if each is not None and not each.nullable]
+    return len(known) == len(found) and len({each.domain for each in known}) == 1
+
+
+def _keys(pairs: Pairs, sides: Sequence[Side], pool: Sequence[exp.Expr]) -> list[tuple[str, ...]]:
+    """Columns that are equal in all inputs, one of each; one that progresses if there is one."""
+    classes: list[set[str]] = []
+    for condition in pool:
+        pair = _columns(pairs, sides, condition)
+        if pair is not None:
+            met = [each for each in classes if each & pair]
+            classes = [each for each in classes if not each & pair] + [pair.union(*met)]
+    keys = []
+    for each in classes:
+        chosen = []
+        for side in sides:
+            own = [name for name in side.node.schema if name in each]
+            own.sort(key=lambda name, node=side.node: name not in node.progress)  # type: ignore[misc]
+            chosen += own[:1]
+        if len(chosen) == len(sides):
+            keys.append(tuple(chosen))
+    return keys
+
+
+def _columns(pairs: Pairs, sides: Sequence[Side], condition: exp.Expr) -> set[str] | None:
+    """The two columns that a condition says are equal, of different inputs."""
+    condition = _bare(condition)
+    if not isinstance(condition, exp.EQ):
+        return None
+    both = [_bare(condition.this), _bare(condition.expression)]
+    if not all(isinstance(each, exp.Column) for each in both) or len(pairs.owners(condition)) != 2:
+        return None
+    schema = {name: dtype for side in sides for name, dtype in side.node.schema.items()}
+    one, two = (schema.get(each.name) for each in both)
+    if one is None or one != two or one.is_nested():
+        return None
+    return {each.name for each in both}
+
+
+def _said(condition: exp.Expr, keys: Sequence[tuple[str, ...]]) -> bool:
+    """Whether a condition says no more than that keys are equal."""
+    condition = _bare(condition)
+    if not isinstance(condition, exp.EQ):
+        return False
+    both = [_bare(condition.this), _bare(condition.expression)]
+    if not all(isinstance(each, exp.Column) for each in both):
+        return False
+    return any({each.name for each in both} <= set(names) for names in keys)
+
+
+def _bare(tree: exp.Expr) -> exp.Expr:
+    while isinstance(tree, exp.Paren):
+        tree = tree.this
+    return tree

@@ -1,0 +1,183 @@
+"""Text to trees, and places in the text for errors about them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from difflib import get_close_matches
+
+from sqlglot import exp
+from sqlglot.errors import ParseError, TokenError
+from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
+
+from lowwater.errors import ExpressionError, QueryError, unknown_name
+from lowwater.plan.sql.dialect import Lowwater
+from lowwater.plan.text_places import pointed, wrong
+
+LONGEST = 100_000
+"""Characters a text may have."""
+
+
+def statements(text: str) -> list[exp.Expr]:
+    """The statements of a text, in order."""
+    if not isinstance(text, str):
+        raise QueryError(f"a query is a piece of text, not {text!r}")
+    if len(text) > LONGEST:
+        raise QueryError(f"a query has at most {LONGEST:,} characters; this has {len(text):,}")
+    language = Lowwater()
+    try:
+        tokens = language.tokenize(text)
+        _refuse_other_beginnings(tokens, text)
+        trees = language.parser().parse(tokens, text)
+    except ParseError as error:
+        raise _not_read(error, tokens, text) from None
+    except TokenError:
+        raise _not_closed(text) from None
+    except RecursionError:
+        raise pointed("this query is nested too deeply to be read", text, 0, 1) from None
+    except (ValueError, TypeError, AttributeError, IndexError, KeyError) as error:
+        said = f"cannot read this query: {type(error).__name__}: {error}"
+        raise pointed(said, text, 0, 1) from None
+    found = [tree for tree in trees if tree is not None and not isinstance(tree, exp.Semicolon)]
+    for tree in found:
+        _refuse_unknown_types(tree, text)
+    for tree, whole in zip(found, _by_statement(tokens), strict=False):
+        tree.meta["statement"] = whole[0].start, whole[-1].end
+    return found
+
+
+TYPES = (
+    *("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL", "STRING"),
+    *("BINARY", "DATE", "TIMESTAMP", "TIMESTAMPTZ", "ARRAY"),
+)
+"""What types are called."""
+
+
+def _refuse_unknown_types(tree: exp.Expr, text: str) -> None:
+    for each in tree.find_all(exp.DataType):
+        if each.this == exp.DataType.Type.USERDEFINED:
+            name = each.args["kind"]
+            name = name if isinstance(name, str) else name.sql()
+            raise wrong(unknown_name("type", name.upper(), TYPES), text, each, each.parent, tree)
+
+
+def _by_statement(tokens: list[Token]) -> list[list[Token]]:
+    """The tokens of each statement, without the semicolons in between."""
+    parts: list[list[Token]] = [[]]
+    for token in tokens:
+        if token.token_type == TokenType.SEMICOLON:
+            parts.append([])
+        else:
+            parts[-1].append(token)
+    return [part for part in parts if part]
+
+
+BEGINNINGS = ("SELECT", "WITH", "CREATE", "INSERT", "(")
+
+
+def _refuse_other_beginnings(tokens: list[Token], text: str) -> None:
+    """Every statement begins with a known word."""
+    for first, *_ in _by_statement(tokens):
+        if first.text.upper() in BEGINNINGS:
+            continue
+        near = get_close_matches(first.text.upper(), BEGINNINGS, n=1)
+        hint = f" Did you mean {near[0]}?" if near else ""
+        raise pointed(
+            f"a statement begins with SELECT, WITH, CREATE or INSERT.{hint}",
+            text,
+            first.start,
+            first.end - first.start + 1,
+        )
+
+
+_WORDS = """
+SELECT DISTINCT FROM WHERE GROUP HAVING ORDER WINDOW UNION JOIN USING INNER OUTER LEFT RIGHT FULL
+SEMI ANTI WITH BETWEEN EXISTS CASE WHEN THEN ELSE CAST INTERVAL RANGE SLIDE SESSION ROWS CREATE
+STREAM VIEW INSERT INTO TUMBLE DESCRIPTOR FILTER
+"""
+WORDS = frozenset(_WORDS.split())
+"""Words of the language that somebody may have mistyped."""
+
+
+def _not_read(error: ParseError, tokens: list[Token], text: str) -> ExpressionError:
+    """An error of the parser, at its place; or at a word before it that is nearly a known one."""
+    first = error.errors[0] if error.errors else {}
+    length = len(first.get("highlight") or "") or 1
+    line = first.get("line") or 1
+    column = max(1, (first.get("col") or 1) - length + 1)
+    said = _said(first.get("description"))
+    if "Did you mean" not in said:
+        before = [
+            each
+            for each in tokens
+            if (each.line, each.col - each.end + each.start) <= (line, column)
+        ]
+        for token in reversed(before[-3:]):
+            word = token.text.upper()
+            near = get_close_matches(word, WORDS, n=1, cutoff=0.75)
+            if near and word not in WORDS and token.token_type == TokenType.VAR:
+                said = f"cannot read this: {token.text!r}. Did you mean {near[0]}?"
+                return pointed(said, text, token.start, len(token.text))
+    return ExpressionError(said, text, line, column, length)
+
+
+def _said(description: str | None) -> str:
+    """What the parser has to say, without its own names for things."""
+    if not description or "<class" in description:
+        return "cannot read this: something is missing here"
+    if "Unexpected token" in description:
+        return "cannot read this: it does not belong here"
+    if description.startswith("Expected table name"):
+        return "cannot read this: the name of a source is missing here"
+    first, *rest = description.split(" ", 1)
+    first = first.lower() if first.istitle() else first
+    return f"cannot read this: {' '.join([first, *rest])}"
+
+
+_PIECES = re.compile(
+    r"""--[^\n]*|/\*(?:.*?\*/)?|'(?:[^']|'')*(?:'|$)|"(?:[^"]|"")*(?:"|$)|`[^`]*(?:`|$)""",
+    re.DOTALL,
+)
+"""Comments, texts and quoted names, also such that do not end."""
+
+
+def _not_closed(text: str) -> ExpressionError:
+    """A text, a name or a comment that does not end, or not where it should."""
+    pieces = [each for each in _PIECES.finditer(text) if not each[0].startswith("--")]
+    for each in pieces:
+        if each[0] == "/*":
+            return pointed("cannot read this: the comment is not closed", text, each.start(), 2)
+    quoted = [each for each in pieces if not each[0].startswith("/*")]
+    if not quoted:
+        return pointed("cannot read this", text, 0, 1)
+    found = next((each for each in quoted if "\n" in each[0]), quoted[-1])
+    return pointed(f"cannot read this: {found[0][0]} is not closed", text, found.start(), 1)
+
+
+def one_query(text: str) -> exp.Expr:
+    """The only statement of a text, which must be a query."""
+    found = statements(text)
+    if not found:
+        raise pointed("there is no query in this text", text, 0, 1)
+    if len(found) > 1:
+        raise wrong(
+            f"one query is expected, and this text holds {len(found)} statements;"
+            " several go into a pipeline file, for the command lowwater run",
+            text,
+            found[1],
+        )
+    return found[0]
+
+
+@contextmanager
+def at(text: str, *trees: exp.Expr | None) -> Iterator[None]:
+    """Show what is refused here at the place of the first of these trees that has one."""
+    try:
+        yield
+    except ExpressionError as error:
+        if error.text == text:
+            raise
+        raise wrong(error.message, text, *trees) from None
+    except QueryError as error:
+        raise wrong(str(error), text, *trees) from None

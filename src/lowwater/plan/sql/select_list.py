@@ -1,0 +1,145 @@
+"""Select lists: their items, what ``*`` stands for, and what each column is called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from lowwater.plan.builders import rows as row_builders
+from lowwater.plan.expressions import is_aggregate
+from lowwater.plan.nodes import Node
+from lowwater.plan.sql.parser import at
+from lowwater.plan.sql.scope import Scope, flat
+from lowwater.plan.text_places import wrong
+
+
+@dataclass(frozen=True)
+class Item:
+    """One item of a select list."""
+
+    tree: exp.Expr
+    name: str | None
+    """The name it was given."""
+
+    @classmethod
+    def of(cls, tree: exp.Expr) -> Item:
+        """An item as it is written, with or without AS."""
+        return cls(tree.this, tree.alias) if isinstance(tree, exp.Alias) else cls(tree, None)
+
+    @property
+    def is_star(self) -> bool:
+        """Whether it stands for several columns."""
+        return isinstance(self.tree, exp.Star) or (
+            isinstance(self.tree, exp.Column) and isinstance(self.tree.this, exp.Star)
+        )
+
+
+def refuse(tree: exp.Expr, text: str) -> None:
+    """Refuse what an item cannot hold."""
+    for each in tree.walk():
+        if isinstance(each, exp.Window):
+            raise wrong(
+                "OVER looks at other rows; put a window after the source, [RANGE 1 minute, WA"
+                " ts], and an aggregate over it",
+                text,
+                each,
+            )
+        if isinstance(each, exp.Query):
+            raise wrong("a query stands in FROM, not in an expression", text, each, tree)
+
+
+def aggregates(tree: exp.Expr | None) -> bool:
+    """Whether there is an aggregate in a tree."""
+    return tree is not None and any(is_aggregate(node) for node in tree.walk())
+
+
+def project(scope: Scope, items: Iterable[Item], origin: str) -> Node:
+    """The rows of a scope with the columns of a select list."""
+    wanted: list[tuple[Item, exp.Expr]] = []
+    for item in items:
+        if item.is_star:
+            wanted += [(Item(item.tree, None), tree) for tree in _starred(scope, item.tree)]
+        else:
+            wanted.append((item, scope.resolved(item.tree)))
+    return listed(scope.node, wanted, (), scope.text, origin)
+
+
+def listed(
+    node: Node,
+    wanted: list[tuple[Item, exp.Expr]],
+    first: Iterable[str],
+    text: str,
+    origin: str,
+) -> Node:
+    """Some columns of a node as they are, then items, each as a tree over the node's columns."""
+    columns = {name: flat(name).sql(identify=True) for name in first}
+    for (item, tree), name in zip(wanted, _names(wanted, columns, text), strict=True):
+        with at(text, item.tree):
+            columns[name] = tree.sql(identify=True)
+            row_builders.computed_column(name, columns[name], node)
+    if columns == {name: flat(name).sql(identify=True) for name in columns} and list(
+        columns
+    ) == list(node.schema):
+        return node
+    with at(text, *(item.tree for item, _ in wanted)):
+        return row_builders.projected(node, (), columns, False, origin)
+
+
+def _starred(scope: Scope, tree: exp.Expr) -> Iterator[exp.Expr]:
+    """The columns ``*`` or ``source.*`` stands for."""
+    if isinstance(tree, exp.Column):
+        owner = scope.source(tree)
+        relations = {owner: scope.relations[owner]}
+    else:
+        relations = dict(scope.relations)
+    for part in ("except_", "replace", "rename", "ilike"):
+        star = tree.this if isinstance(tree, exp.Column) else tree
+        if star.args.get(part):
+            raise wrong(
+                "* takes no EXCEPT, REPLACE or RENAME here; list the columns", scope.text, tree
+            )
+    merged = {} if isinstance(tree, exp.Column) else scope.merged
+    seen = set()
+    for columns in relations.values():
+        for short, own in columns.items():
+            name = merged.get(short, own)  # a column of USING comes once
+            if name not in seen:
+                seen.add(name)
+                yield flat(name)
+
+
+def short_name(tree: exp.Expr, text: str) -> str:
+    """What a column is called that was given no name: as the column or function in it."""
+    while isinstance(tree, exp.Paren | exp.Filter | exp.Cast):
+        tree = tree.this
+    if isinstance(tree, exp.Column):
+        return tree.name
+    if isinstance(tree, exp.Func) and "start" in tree.meta:
+        return text[tree.meta["start"] : tree.meta["end"] + 1].lower()
+    return tree.sql_name().lower() if isinstance(tree, exp.Func) else "column"
+
+
+def _names(wanted: list[tuple[Item, exp.Expr]], taken: Iterable[str], text: str) -> list[str]:
+    """A name for every item, each once."""
+    plain = [item.name or _short_of(item, tree, text) for item, tree in wanted]
+    names: list[str] = []
+    used = set(taken)
+    for (item, tree), name in zip(wanted, plain, strict=True):
+        choice = name
+        if item.name is None and plain.count(name) > 1 and isinstance(tree, exp.Column):
+            choice = tree.name.replace(".", "_")
+        number = 2
+        while choice in used:
+            choice, number = f"{name}_{number}", number + 1
+        used.add(choice)
+        names.append(choice)
+    return names
+
+
+def _short_of(item: Item, tree: exp.Expr, text: str) -> str:
+    """A column goes by its own name, without the source's."""
+    if item.is_star:
+        return str(tree.name).rsplit(".", 1)[-1]
+    return short_name(item.tree, text)
