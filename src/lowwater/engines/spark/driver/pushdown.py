@@ -18,6 +18,7 @@ from lowwater.operators.rowwise import Derivation, Project, Select
 from lowwater.plan import nodes
 from lowwater.plan.expressions import Expression
 from lowwater.plan.physical.operator import Build, Operator, PhysicalPlan
+from lowwater.plan.spark_sql import spark_text
 from lowwater.progress.contract import Punctuated
 from lowwater.sources.frame import Frame
 from lowwater.stream.element import SEQUENCE
@@ -124,7 +125,7 @@ class _Pushing:
         """An expression as we use it from now on, and the source columns it still reads."""
         roots = set(expression.polars.meta.root_names())
         same = all(self._raw.get(name) == self._schema[name] for name in roots)
-        text = expression.spark(self._schema) if same and roots else None
+        text = spark_text(expression, self._schema) if same and roots else None
         if text is None or expression.polars.meta.is_column():
             return expression.polars, roots
         name = f"{COMPUTED}{len(self.columns)}"
