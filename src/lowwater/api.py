@@ -34,10 +34,10 @@ from lowwater.plan.builders import multi_joins as multi_join_builders
 from lowwater.plan.builders import rows as row_builders
 from lowwater.plan.builders import updates as update_builders
 from lowwater.plan.builders.oblivious import options_of
-from lowwater.plan.explain.order_costs import Rates
-from lowwater.plan.explain.tree import explain
+from lowwater.plan.explain import explain
 from lowwater.plan.nodes import Node
 from lowwater.plan.physical.compile import compile_plan
+from lowwater.plan.physical.costs import Rates
 from lowwater.plan.physical.operator import PlanShape
 from lowwater.plan.sql.query import plan_query
 from lowwater.progress.contract import Contract, Generation, Idle, Jump, jump

@@ -38,7 +38,6 @@ from lowwater.engines.spark.worker.result import ResultStage
 from lowwater.engines.spark.worker.source_stage import NOW, SourceStage
 from lowwater.engines.spark.worker.stage import StageProcessor
 from lowwater.errors import OptionError
-from lowwater.plan.nodes import SourceNode
 from lowwater.plan.physical.operator import PhysicalPlan
 from lowwater.progress.contract import Heartbeat, OnDemand, Timer
 from lowwater.sources.frame import Frame, apart, is_remote
@@ -191,18 +190,13 @@ def _sources(
     live: bool,
 ) -> list[DataFrame]:
     plan = pushed.plan
-    replays = {
-        each.index: each.node.source  # type: ignore[attr-defined]
-        for each in plan.sources
-        if isinstance(each.node.source, Replay)  # type: ignore[attr-defined]
-    }
+    replays = {each.index: each.source for each in plan.sources if isinstance(each.source, Replay)}
     if replays:
         spark.dataSource.register(replay_source.ReplaySource)
     cuts = cut_logs(replays, options)
     frames = []
     for source, operator in zip(program.sources, plan.sources, strict=True):
-        assert isinstance(operator.node, SourceNode)
-        given = operator.node.source
+        given = operator.source
         if isinstance(given, Frame):
             frames.append(_frame(given.dataframe, source, pushed.columns[source.index]))
         else:
