@@ -137,9 +137,9 @@ class Watched(Bucket):
     def saved(self) -> tuple[str, bytes]:
         for member in self._graph.members.values():
             if isinstance(member.kernel, ObliviousJoin):
-                places = member.kernel._places
+                places = member.kernel._stored
                 self.memory.append(places.memory)
-                self.on_disk.append(sum(each.rows for each in places.aside))
+                self.on_disk.append(sum(each.rows for each in places.spilled))
         return super().saved()
 
 
@@ -232,7 +232,7 @@ class Batches:
         while kernel.more:
             found += kernel.go_on()
         kernel.about()
-        self.reached = kernel._reached
+        self.reached = kernel._frontier
         self._saved = pickle.dumps(store.save()), pickle.dumps(kernel.snapshot())
         return [each for each in found if isinstance(each, pl.DataFrame)]
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from lowwater.engines.spark.driver.listener import answers_in, batch_of, reports_in
 from lowwater.engines.spark.wire.program import Program
-from lowwater.joins.oblivious.shortfall import shortfall
+from lowwater.joins.oblivious.estimates import shortfall
 from lowwater.metrics import (
     CHANNELS,
     BatchMetrics,
