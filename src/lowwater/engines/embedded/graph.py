@@ -224,6 +224,6 @@ class Stage:
             max((arc.length.peak for arc in self.inputs), default=0),
             self.busy / 1e9,
             self.idle / elapsed if elapsed else 0.0,
-            self.kernel.about(),
+            self.kernel.metrics(),
             self.kernel.staleness() if isinstance(self.kernel, Shows) else None,
         )
