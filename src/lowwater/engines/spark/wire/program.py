@@ -16,7 +16,7 @@ from lowwater.engines.spark.worker.graph import Part
 from lowwater.engines.spark.worker.late import LateFolder
 from lowwater.operators.identity import Identity
 from lowwater.operators.kernel import Finishing, Kernel, Reducing
-from lowwater.progress.describe import Demand
+from lowwater.progress.demand import Demand
 from lowwater.progress.spec import StreamSpec
 from lowwater.state.store import MemoryStore
 
