@@ -22,6 +22,7 @@ from lowwater.claims import (
 )
 from lowwater.claims.claim import Outcome
 from lowwater.claims.oblivious_buffers import judge_joined
+from lowwater.claims.oblivious_definitions import multiplicity, scrambling_factor
 from lowwater.claims.oblivious_example import BEFORE, EXPECTED, SHOWN, Filled, fillings
 from lowwater.claims.oblivious_runs import QUICK, Query, query_1, query_2, run
 from lowwater.claims.oblivious_streams import (
@@ -34,7 +35,6 @@ from lowwater.claims.oblivious_streams import (
     scrambled,
 )
 from lowwater.claims.oblivious_truth import Log, Truth
-from lowwater.joins.oblivious.definitions import multiplicity, scrambling_factor
 from lowwater.joins.oblivious.model import MODES
 from tests.support.plots import readable
 

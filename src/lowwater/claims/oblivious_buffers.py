@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from lowwater.claims.claim import Claim, Outcome
 from lowwater.claims.drawing import BLACK, COLOURS, ORANGE, PAPER, SKY, tell
+from lowwater.claims.oblivious_definitions import Places, lags, scrambling_factor
 from lowwater.claims.oblivious_runs import Query, Run, query_1, query_2, scale
 from lowwater.claims.oblivious_truth import Truth
-from lowwater.joins.oblivious.definitions import Places, lags, scrambling_factor
 from lowwater.joins.oblivious.model import Needs, Traits, joined
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ import polars as pl
 
 from lowwater.claims.claim import Claim, Outcome
 from lowwater.claims.drawing import BLACK, BLUE, GREY, PAPER, RED, tell
-from lowwater.joins.oblivious.definitions import Keys, lag, scrambling_factor, virtual_index
+from lowwater.claims.oblivious_definitions import Keys, lag, scrambling_factor, virtual_index
 from lowwater.joins.oblivious.gauge import Gauge
 
 if TYPE_CHECKING:

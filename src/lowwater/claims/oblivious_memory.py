@@ -14,9 +14,9 @@ import polars as pl
 
 from lowwater.claims.claim import Claim, Outcome
 from lowwater.claims.drawing import COLOURS, GREY, PAPER, bars, brief, tell
+from lowwater.claims.oblivious_definitions import lags, multiplicity, scrambling_factor
 from lowwater.claims.oblivious_runs import QUERIES, Query, Run, Scale, run, scale
 from lowwater.joins.oblivious.aside import PAGE_ROWS
-from lowwater.joins.oblivious.definitions import lags, multiplicity, scrambling_factor
 from lowwater.joins.oblivious.model import MODES, Mode, Needs, Traits, joined
 
 if TYPE_CHECKING:

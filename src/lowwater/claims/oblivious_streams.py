@@ -2,7 +2,7 @@
 
 A stream's keys count up, each key so many times, and its rows are then moved about: every row is
 held back by a random number of places up to a bound, and the bound is found at which the scrambling
-factor is exactly the one asked for (``definitions.scrambling_factor``). While a stream is slowed,
+factor is exactly the one asked for (``scrambling_factor``). While a stream is slowed,
 its keys go on from where they were, so it falls behind the others and stays behind.
 
 Equal rows count as out of order (Def. 2.2), so a stream of multiplicity 2 in order has a scrambling
@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from lowwater.joins.oblivious.definitions import Keys, multiplicity, scrambling_factor
+from lowwater.claims.oblivious_definitions import Keys, multiplicity, scrambling_factor
 from lowwater.joins.oblivious.model import Traits
 
 RATE = 50.0

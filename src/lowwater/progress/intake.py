@@ -19,7 +19,7 @@ from lowwater.progress import late
 from lowwater.progress.channel import Ticks
 from lowwater.progress.conform import conform
 from lowwater.progress.contract import Every, OnDemand, Ordered, Punctuated, Timer, Within
-from lowwater.progress.describe import Demand
+from lowwater.progress.demand import Demand
 from lowwater.progress.group_tracker import GroupTracker
 from lowwater.progress.late import LateAccount
 from lowwater.progress.learned import Completeness, LearnedChannel, together

@@ -21,7 +21,7 @@ from lowwater.metrics import (
 from lowwater.plan.nodes import SourceNode
 from lowwater.plan.physical.operator import Operator
 from lowwater.progress.contract import Heartbeat, OnDemand, Timer
-from lowwater.progress.describe import Demand
+from lowwater.progress.demand import Demand
 from lowwater.progress.intake import Intake
 from lowwater.progress.standing import Channels
 from lowwater.sources.source import AT_ONCE, Holding

@@ -13,7 +13,7 @@ from lowwater.plan import nodes
 from lowwater.plan.physical.compiler import Compiler, asked, second, wish_of
 from lowwater.plan.physical.operator import Demands
 from lowwater.plan.physical.update_windows import compile_update_windows
-from lowwater.progress.describe import Demand
+from lowwater.progress.demand import Demand
 from lowwater.stream.element import SEQUENCE
 
 

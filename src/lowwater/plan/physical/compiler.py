@@ -14,7 +14,7 @@ from lowwater.operators.sort import Sort
 from lowwater.plan import nodes
 from lowwater.plan.nodes import Node
 from lowwater.plan.physical.operator import Build, Demands, Describe, Operator, PhysicalPlan
-from lowwater.progress.describe import Demand
+from lowwater.progress.demand import Demand
 from lowwater.stream.element import SEQUENCE
 from lowwater.stream.time_domain import TimeDomain
 

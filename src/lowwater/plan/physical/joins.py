@@ -13,7 +13,7 @@ from lowwater.plan.physical.compiler import SLICES_PER_SPAN, Compiler, second
 from lowwater.plan.physical.operator import Build, Demands
 from lowwater.plan.physical.order import numbers_of, put_in_order
 from lowwater.plan.physical.updates import add_newest
-from lowwater.progress.describe import Demand
+from lowwater.progress.demand import Demand
 
 
 def compile_join(plan: Compiler, node: nodes.JoinNode, inputs: tuple[int, ...]) -> int:

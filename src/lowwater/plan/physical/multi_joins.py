@@ -15,7 +15,7 @@ from lowwater.plan import nodes
 from lowwater.plan.physical.compiler import SLICES_PER_SPAN, Compiler, second
 from lowwater.plan.physical.operator import Build, Demands
 from lowwater.plan.physical.order import numbers_of, put_in_order
-from lowwater.progress.describe import Demand
+from lowwater.progress.demand import Demand
 
 
 def compile_multi_join(plan: Compiler, node: nodes.MultiJoinNode, inputs: tuple[int, ...]) -> int:

@@ -15,7 +15,7 @@ import polars as pl
 
 from lowwater.operators.kernel import Kernel
 from lowwater.plan.nodes import Node
-from lowwater.progress.describe import Demand
+from lowwater.progress.demand import Demand
 from lowwater.state.store import ChunkStore
 
 PlanShape = Literal["out-of-order", "in-order"]

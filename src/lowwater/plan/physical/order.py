@@ -12,7 +12,7 @@ from lowwater.operators.kernel import Kernel
 from lowwater.plan.nodes import AnyJoin
 from lowwater.plan.physical.compiler import Compiler
 from lowwater.plan.physical.operator import Demands, Describe
-from lowwater.progress.describe import Demand
+from lowwater.progress.demand import Demand
 from lowwater.state.store import ChunkStore
 
 

@@ -23,7 +23,7 @@ from lowwater.plan.physical.compiler import (
 )
 from lowwater.plan.physical.operator import Build, Demands
 from lowwater.progress.contract import Every, Heartbeat, OnDemand, Ordered, Timer, Within
-from lowwater.progress.describe import Demand
+from lowwater.progress.demand import Demand
 from lowwater.progress.spec import StreamSpec
 from lowwater.stream.element import SEQUENCE
 

@@ -9,7 +9,7 @@ from lowwater.plan import nodes
 from lowwater.plan.builders import updates as update_builders
 from lowwater.plan.physical.compiler import Compiler, second, wish_of
 from lowwater.plan.physical.operator import Demands
-from lowwater.progress.describe import Demand
+from lowwater.progress.demand import Demand
 from lowwater.updates.options import PLAIN, Updates
 from lowwater.updates.windows.append_windows import AppendWindows
 from lowwater.updates.windows.update_windows import UpdateWindows

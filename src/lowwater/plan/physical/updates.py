@@ -12,7 +12,7 @@ from lowwater.plan import nodes
 from lowwater.plan.builders import updates as update_builders
 from lowwater.plan.physical.compiler import Compiler, second
 from lowwater.plan.physical.operator import Demands
-from lowwater.progress.describe import Demand
+from lowwater.progress.demand import Demand
 from lowwater.stream.time_domain import TimeDomain
 from lowwater.updates.newest import Newest, NewestJoin, NewestShape
 from lowwater.updates.options import Updates

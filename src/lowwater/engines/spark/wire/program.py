@@ -16,7 +16,7 @@ from lowwater.engines.spark.worker.graph import Part
 from lowwater.engines.spark.worker.late import LateFolder
 from lowwater.operators.identity import Identity
 from lowwater.operators.kernel import Finishing, Kernel, Reducing
-from lowwater.progress.describe import Demand
+from lowwater.progress.demand import Demand
 from lowwater.progress.spec import StreamSpec
 from lowwater.state.store import MemoryStore
 
@@ -85,6 +85,12 @@ class StageProgram:
     """Whether rows come while others are worked on, so that some may have to wait."""
     late_folder: LateFolder | None = None
     ask_folder: str | None = None
+
+    @property
+    def accountable(self) -> frozenset[int]:
+        """The sources whose late rows and marks this stage reports: those it is the first of
+        several stages to judge."""
+        return frozenset(s.index for s in self.sources if s.deliveries[0].stage == self.number)
 
 
 @dataclass(frozen=True)
