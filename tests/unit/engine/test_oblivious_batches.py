@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 
 import lowwater as lw
-from lowwater.engines.spark.worker.stage import Bucket
+from lowwater.engines.spark.worker.bucket import Bucket
 from lowwater.engines.spark.worker.store import SparkStore
 from lowwater.joins.oblivious.oblivious_join import ObliviousJoin
 from lowwater.metrics.values import together
