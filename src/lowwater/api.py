@@ -21,7 +21,7 @@ from lowwater.declaring import declared
 from lowwater.engines.embedded.clock import Charge, Clock
 from lowwater.engines.run import Run, RunOptions, prepare, streaming_dataframe
 from lowwater.errors import OptionError, StreamWarning
-from lowwater.joins.oblivious.options import ReliefStrategy
+from lowwater.joins.oblivious.options import Strategy
 from lowwater.joins.ordered.strategy import Order
 from lowwater.joins.shape import How
 from lowwater.operators.aggregates import UserAggregate
@@ -174,7 +174,7 @@ class Stream:
         order: Order | None = None,
         alpha: float | None = None,
         memory: Size | None = None,
-        strategy: ReliefStrategy | None = None,
+        strategy: Strategy | None = None,
         accuracy: float | None = None,
         latency: Duration | None = None,
     ) -> Stream:
@@ -504,7 +504,7 @@ def join(
     order: Order | None = None,
     alpha: float | None = None,
     memory: Size | None = None,
-    strategy: ReliefStrategy | None = None,
+    strategy: Strategy | None = None,
     accuracy: float | None = None,
     latency: Duration | None = None,
 ) -> Stream:

@@ -32,6 +32,7 @@ from lowwater.joins.oblivious.options import (
     Oblivious,
     ReliefMode,
 )
+from lowwater.operators.metric import REASON, STRATEGY, SWITCHES, Readings
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,12 +171,10 @@ class ReliefChooser:
         limit = self._options.latency
         return mode not in SORTING_MODES or limit is None or needs.wait_seconds() * SECOND <= limit
 
-    def about(self) -> dict[str, str | int | float]:
-        """Return the mode and its reason, as metrics."""
-        about: dict[str, str | int | float] = {"strategy": self.mode, "because": self.reason}
-        if self.chooses:
-            about["switches"] = self.switches
-        return about
+    def metrics(self) -> Readings:
+        """Return the strategy in force, the reason, and how often it changed if it can."""
+        switches = self.switches if self.chooses else None
+        return Readings({STRATEGY: self.mode, REASON: self.reason, SWITCHES: switches})
 
     def snapshot(self) -> Any:
         """Return the mode, its reason and the number of switches."""

@@ -42,6 +42,7 @@ from lowwater.joins.oblivious.memory_model import FITS, ReliefChooser
 from lowwater.joins.oblivious.options import SORTING_MODES, SPILLING_MODES, Oblivious
 from lowwater.joins.oblivious.stored_rows import LEAST_ROWS, PAGE_ROWS, StoredRows
 from lowwater.joins.telling import once
+from lowwater.operators.metric import Readings
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import BEGINNING, END_OF_TIME, Chunk, Element, Punctuation
 
@@ -468,10 +469,10 @@ class ObliviousJoin(MultiJoin):
         bounds = enumerate(zip(self._shape.times, self._bounds, strict=True))
         return {f"{time}[{port}]": bound for port, (time, bound) in bounds}
 
-    def about(self) -> dict[str, str | int | float]:
-        """Return the estimates, the predicted and held rows, and the rows given up, as metrics."""
-        measured = self._estimates.about(self._stored, self._step_time, not self.in_batches)
-        return {**self._chooser.about(), **measured}
+    def metrics(self) -> Readings:
+        """Return what was measured, what is predicted and held, and what was lost."""
+        measured = self._estimates.metrics(self._stored, self._step_time, not self.in_batches)
+        return self._chooser.metrics() | measured
 
     def notes(self) -> Sequence[str]:
         """Return a warning once if too many results are lost; copies leave that to the engine."""

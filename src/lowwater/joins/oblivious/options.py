@@ -13,8 +13,8 @@ SORTING_MODES: tuple[ReliefMode, ...] = ("msf", "hybrid")
 """The modes that sort rows before they are joined."""
 SPILLING_MODES: tuple[ReliefMode, ...] = ("dbf", "hybrid")
 """The modes that keep rows of inputs far ahead on disk."""
-ReliefStrategy = Literal["auto", "plain", "msf", "dbf", "hybrid"]
-STRATEGIES: tuple[ReliefStrategy, ...] = ("auto", *RELIEF_MODES)
+Strategy = Literal["auto", "plain", "msf", "dbf", "hybrid"]
+STRATEGIES: tuple[Strategy, ...] = ("auto", *RELIEF_MODES)
 ACCURACY = 0.999
 """Default share of results to be found."""
 
@@ -25,7 +25,7 @@ class Oblivious:
 
     memory: int | None = None
     """Bytes of rows in memory at most; None: no limit."""
-    strategy: ReliefStrategy = "auto"
+    strategy: Strategy = "auto"
     """The relief of memory: rows are sorted first (msf), rows of inputs that are far ahead wait on
     disk (dbf), both (hybrid), neither (plain), or the model decides (auto)."""
     accuracy: float = ACCURACY

@@ -28,6 +28,7 @@ import numpy as np
 from lowwater.joins.oblivious.disorder import Ticks
 from lowwater.joins.oblivious.lost_results import Flags
 from lowwater.joins.oblivious.oblivious_join import ObliviousJoin
+from lowwater.operators.metric import Max, Metric, Readings
 from lowwater.state.store import ChunkStore, read, take
 from lowwater.stream.element import BEGINNING, END_OF_TIME, Chunk, Element
 
@@ -129,6 +130,16 @@ PART = 4
 NOTE = (
     "the values of all inputs began again, far below where they had been. Rows from then on are"
     " joined with each other only; metrics say how often that was ('restarts')"
+)
+
+
+RESTARTS = Metric(
+    "join_restarts",
+    int,
+    "count",
+    Max(),
+    "restarts",
+    "How often the counters of all inputs began again; every bucket notices each restart.",
 )
 
 
@@ -269,9 +280,9 @@ class RestartingJoin(ObliviousJoin):
                 results += self._give_back(each)
         return [*results, *super().closing(port)]
 
-    def about(self) -> dict[str, str | int | float]:
-        """Return the metrics of the join and the number of restarts."""
-        return {**super().about(), "restarts": self._restarts}
+    def metrics(self) -> Readings:
+        """Return the metrics of the join, and how often the counters began again."""
+        return super().metrics() | {RESTARTS: self._restarts}
 
     def notes(self) -> Sequence[str]:
         """Return warnings; the first restart gives one."""

@@ -14,7 +14,7 @@ import polars as pl
 
 from lowwater.errors import OptionError, QueryError
 from lowwater.joins.oblivious.memory_model import InputTraits, joined
-from lowwater.joins.oblivious.options import ACCURACY, Oblivious, ReliefStrategy
+from lowwater.joins.oblivious.options import ACCURACY, Oblivious, Strategy
 from lowwater.joins.ordered.strategy import Ordering
 from lowwater.plan import nodes
 from lowwater.plan.expressions import compile_predicate
@@ -29,7 +29,7 @@ OPTIONS = "memory=, strategy=, accuracy= and latency="
 
 def options_of(
     memory: Size | None = None,
-    strategy: ReliefStrategy | None = None,
+    strategy: Strategy | None = None,
     accuracy: float | None = None,
     latency: Duration | None = None,
 ) -> Oblivious | None:

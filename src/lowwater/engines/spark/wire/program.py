@@ -86,6 +86,12 @@ class StageProgram:
     late_folder: LateFolder | None = None
     ask_folder: str | None = None
 
+    @property
+    def accountable(self) -> frozenset[int]:
+        """The sources whose late rows and marks this stage reports: those it is the first of
+        several stages to judge."""
+        return frozenset(s.index for s in self.sources if s.deliveries[0].stage == self.number)
+
 
 @dataclass(frozen=True)
 class Program:
