@@ -140,11 +140,13 @@ class Stage:
         took = stopwatch() - begun
         self.busy += took
         leaving = rows_of(results) if self.kernel.queues and arc is None else 0
-        self.kernel.took(self._clock.worked(took, self.kernel.comparisons - compared, leaving))
+        self.kernel.record_time(
+            self._clock.worked(took, self.kernel.comparisons - compared, leaving)
+        )
         self._meter()
         for note in self.kernel.notes():
             warnings.warn(f"{self.operator.title}: {note}", StreamWarning, stacklevel=2)
-        aside = self.kernel.refused()
+        aside = self.kernel.take_late_rows()
         if aside is not None and self.refuse is not None:
             self.refuse(*aside)
         for result in results:
@@ -165,7 +167,7 @@ class Stage:
         """Whether something is held back that progress would let out."""
         if self.awaiting is not None and self.awaiting.covers(self.operator.index):
             return self.awaiting.holds(self.operator.index)
-        return bool(self.kernel.asks())
+        return bool(self.kernel.requests())
 
     def _emit(self, element: Element) -> None:
         if isinstance(element, pl.DataFrame):

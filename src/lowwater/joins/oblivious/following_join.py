@@ -155,7 +155,7 @@ class FollowingJoin(ObliviousJoin):
                 self._measures.gauges[port].end()
         return results
 
-    def closing(self, port: int) -> Sequence[Element]:
+    def close_port(self, port: int) -> Sequence[Element]:
         """Rows held until the last input has ended are what most of the evidence says."""
         results: list[Element] = []
         last = not self._open
@@ -164,7 +164,7 @@ class FollowingJoin(ObliviousJoin):
         for each in self._shape.ports:
             if last or (each == port and not self._restarting[port].at_new):
                 results += self._give_back(each)
-        return [*results, *super().closing(port)]
+        return [*results, *super().close_port(port)]
 
     def about(self) -> dict[str, str | int | float]:
         """How often counters began again as well."""

@@ -125,11 +125,11 @@ class ObliviousJoin(MultiJoin):
         return self._settled(results)
 
     @property
-    def more(self) -> bool:
+    def has_work(self) -> bool:
         """Whether rows were taken in of which more may come that belong to the same batch."""
         return self._unsettled
 
-    def go_on(self) -> Sequence[Element]:
+    def work_on(self) -> Sequence[Element]:
         """A batch has ended: measure it, and act on that."""
         self._unsettled = False
         results = self._follow()
@@ -424,7 +424,7 @@ class ObliviousJoin(MultiJoin):
         self._pledged[port] = mark
         return self._moved()
 
-    def closing(self, port: int) -> Sequence[Element]:
+    def close_port(self, port: int) -> Sequence[Element]:
         """An input that ended can meet nothing any more."""
         self._unsettled = False
         self._measures.measure(self._at)
