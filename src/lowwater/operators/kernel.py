@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
+from lowwater.operators.metric import Readings
 from lowwater.operators.waiting import Release
 from lowwater.progress.late import LateRows
 from lowwater.state.store import ChunkStore
@@ -163,9 +164,13 @@ class Kernel:
         """The promises held, by input or attribute, for people to look at."""
         return {}
 
+    def metrics(self) -> Readings:
+        """Return what this kernel measures of its own work: choices made and why, buffer sizes."""
+        return Readings()
+
     def about(self) -> dict[str, str | int | float]:
-        """What else people may want to know: choices made and why, sizes of buffers."""
-        return {}
+        """Return the metrics by the words for them, for people."""
+        return self.metrics().about
 
     def notes(self) -> Sequence[str]:
         """Warnings for people that have come up since this was asked before. Copies that notice

@@ -186,7 +186,7 @@ def test_auto_goes_back_only_when_it_fits_clearly() -> None:
     assert manager.switches == 2
     again = Manager(Oblivious(100_000))
     again.restore(manager.snapshot())
-    assert again.about() == manager.about()
+    assert again.metrics() == manager.metrics()
 
 
 # ---- the join ------------------------------------------------------------------------------

@@ -437,6 +437,15 @@ class EmbeddedEngine:
         """The names of the sources."""
         return [feed.spec.name for feed in self._feeds.values()]
 
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """All operators but the sources, in the order of the plan."""
+        return tuple(self._stages.values())
+
+    def rows_read(self, stream: str) -> int:
+        """Rows of a stream that were read so far."""
+        return next(each.rows for each in self._feeds.values() if each.spec.name == stream)
+
     def stage(self, name: str) -> Stage:
         """The first stage whose operator has this name, for looking into."""
         return next(s for s in self._stages.values() if s.operator.name == name)

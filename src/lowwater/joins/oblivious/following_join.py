@@ -19,6 +19,7 @@ from typing import Any
 from lowwater.joins.oblivious.oblivious_join import ObliviousJoin
 from lowwater.joins.oblivious.records import Ticks
 from lowwater.joins.oblivious.restarts import LAST, Restart, middle
+from lowwater.operators.metric import Max, Metric, Readings
 from lowwater.state.store import ChunkStore, read, take
 from lowwater.stream.element import BEGINNING, Chunk, Element
 
@@ -29,6 +30,15 @@ PART = 4
 NOTE = (
     "the values of all inputs began again, far below where they had been. Rows from then on are"
     " joined with each other only; metrics say how often that was ('restarts')"
+)
+
+RESTARTS = Metric(
+    "join_restarts",
+    int,
+    "count",
+    Max(),
+    "restarts",
+    "How often the counters of all inputs began again; every bucket notices each restart.",
 )
 
 
@@ -166,9 +176,9 @@ class FollowingJoin(ObliviousJoin):
                 results += self._give_back(each)
         return [*results, *super().close_port(port)]
 
-    def about(self) -> dict[str, str | int | float]:
-        """How often counters began again as well."""
-        return {**super().about(), "restarts": self._restarts}
+    def metrics(self) -> Readings:
+        """Return the metrics of the join, and how often the counters began again."""
+        return super().metrics() | {RESTARTS: self._restarts}
 
     def notes(self) -> Sequence[str]:
         """Once: that counters began again."""

@@ -15,6 +15,7 @@ from typing import Any
 
 from lowwater.joins.oblivious.model import MODES, SORTING, Mode, Needs
 from lowwater.joins.oblivious.options import Oblivious
+from lowwater.operators.metric import REASON, STRATEGY, SWITCHES, Readings
 
 FITS = 0.9
 """What is predicted fits if it takes no more than this share of the cap."""
@@ -67,12 +68,10 @@ class Manager:
         limit = self._options.latency
         return mode not in SORTING or limit is None or needs.wait_seconds() * SECOND <= limit
 
-    def about(self) -> dict[str, str | int | float]:
-        """The choice and why, for people."""
-        about: dict[str, str | int | float] = {"strategy": self.mode, "because": self.reason}
-        if self.chooses:
-            about["switches"] = self.switches
-        return about
+    def metrics(self) -> Readings:
+        """Return the strategy in force, the reason, and how often it changed if it can."""
+        switches = self.switches if self.chooses else None
+        return Readings({STRATEGY: self.mode, REASON: self.reason, SWITCHES: switches})
 
     def snapshot(self) -> Any:
         """What is chosen."""

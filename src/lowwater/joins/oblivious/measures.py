@@ -18,6 +18,7 @@ from lowwater.joins.oblivious.options import Oblivious
 from lowwater.joins.oblivious.places import Places
 from lowwater.joins.oblivious.records import Ticks
 from lowwater.joins.oblivious.shortfall import shortfall
+from lowwater.operators.metric import Max, Mean, Metric, Ratio, Readings, Sum
 
 CAREFUL = 2
 """Of the results that may be lost, one in so many is meant to be: what comes may be worse."""
@@ -25,6 +26,127 @@ OFTEN = 4
 """Measured is anew when one in so many of the rows held is new."""
 FEW = 64
 """But not before so many are."""
+
+
+FOUND = Metric(
+    "join_results_found",
+    int,
+    "rows",
+    Sum(),
+    "results found",
+    "Results that left the join.",
+    total=True,
+)
+LOST = Metric(
+    "join_results_lost",
+    float,
+    "rows",
+    Sum(),
+    "results lost",
+    "Results that were not found, counted or estimated.",
+)
+LOST_MARGIN = Metric(
+    "join_results_lost_margin",
+    float,
+    "rows",
+    Sum(exact=False),
+    "results lost margin",
+    "By how many results the estimate of those lost may be wrong.",
+)
+ACCURACY = Metric(
+    "join_accuracy",
+    float,
+    "share",
+    Ratio(FOUND, LOST),
+    "accuracy",
+    "The share of the results that was found.",
+    summary=True,
+)
+ACCURACY_ASKED = Metric(
+    "join_accuracy_asked",
+    float,
+    "share",
+    Max(),
+    "accuracy asked for",
+    "The share of the results that accuracy= asks for, the same in all buckets.",
+)
+ACCURACY_EXPECTED = Metric(
+    "join_accuracy_expected",
+    float,
+    "share",
+    Mean(FOUND),
+    "expected accuracy",
+    "The share of the results that the rows held now suffice for.",
+)
+LATE_ROWS = Metric(
+    "join_late_rows",
+    int,
+    "rows",
+    Sum(),
+    "late rows",
+    "Rows that came after rows they could have met were dropped.",
+    total=True,
+)
+GIVEN_UP = Metric(
+    "join_given_up_rows",
+    int,
+    "rows",
+    Sum(),
+    "rows given up",
+    "Rows dropped before they met anything, because memory was full.",
+    total=True,
+)
+RATE = Metric(
+    "join_input_rate", float, "rows/s", Sum(exact=False), "rows/s", "Rows of an input in a second."
+)
+SCRAMBLING = Metric(
+    "join_scrambling_factor",
+    int,
+    "rows",
+    Sum(exact=False),
+    "scrambling factor",
+    "By how many rows the rows of an input are out of order at most; summed over buckets.",
+)
+MULTIPLICITY = Metric(
+    "join_multiplicity",
+    int,
+    "rows",
+    Max(),
+    "multiplicity",
+    "The most rows of an input that came together with one value.",
+)
+PREDICTED = Metric(
+    "join_predicted_rows",
+    float,
+    "rows",
+    Sum(exact=False),
+    "predicted rows",
+    "Rows of an input that the join should have to hold.",
+)
+LAG = Metric(
+    "join_lag_rows",
+    int,
+    "rows",
+    Sum(exact=False),
+    "lag",
+    "By how many of its rows an input is ahead of another one.",
+)
+HELD = Metric(
+    "join_held_rows",
+    int,
+    "rows",
+    Sum(exact=False),
+    "held rows",
+    "Rows of an input that the join holds in memory.",
+)
+ON_DISK = Metric(
+    "join_disk_rows",
+    int,
+    "rows",
+    Sum(exact=False),
+    "rows on disk",
+    "Rows of an input that wait on disk.",
+)
 
 
 class Measures:
@@ -149,34 +271,32 @@ class Measures:
         note = shortfall(self.losses.found, self.losses.lost[0], self.asked, ended)
         return [] if note is None else [note]
 
-    def about(self, places: Places, now: int, reading: bool = True) -> dict[str, str | int | float]:
-        """All figures, for people; inputs are numbered from 0."""
+    def metrics(self, places: Places, now: int, reading: bool = True) -> Readings:
+        """Return all figures; inputs are numbered from 0."""
         lost, margin = self.losses.lost
-        about: dict[str, str | int | float] = {
-            "accuracy": self.accuracy,
-            "accuracy asked for": self.asked,
-            "results found": self.losses.found,
-            "results lost": lost,
-            "results lost margin": margin,
-            "expected accuracy": float(np.prod([gauge.expected for gauge in self.gauges])),
-            "late rows": sum(self.late),
-            "rows given up": sum(self.given_up),
+        found: dict[Metric[Any], int | float | None] = {
+            ACCURACY: self.accuracy,
+            ACCURACY_ASKED: self.asked,
+            FOUND: self.losses.found,
+            LOST: lost,
+            LOST_MARGIN: margin,
+            ACCURACY_EXPECTED: float(np.prod([gauge.expected for gauge in self.gauges])),
+            LATE_ROWS: sum(self.late),
+            GIVEN_UP: sum(self.given_up),
         }
         needs, ports = self.needs(places, now, reading), range(len(self.gauges))
         for port, gauge in enumerate(self.gauges):
-            rate = gauge.rate(now)
-            if rate is not None:
-                about[f"rows/s[{port}]"] = rate
-            about[f"scrambling factor[{port}]"] = gauge.scrambling
-            about[f"multiplicity[{port}]"] = self.multiplicity[port]
+            found[RATE.of(port)] = gauge.rate(now)
+            found[SCRAMBLING.of(port)] = gauge.scrambling
+            found[MULTIPLICITY.of(port)] = self.multiplicity[port]
             if needs is not None:
-                about[f"predicted rows[{port}]"] = needs.buffer(port)
+                found[PREDICTED.of(port)] = needs.buffer(port)
                 for other in ports:
                     if other != port:
-                        about[f"lag[{port}→{other}]"] = round(needs.lags[port][other])
-            about[f"held rows[{port}]"] = places.held(port)
-            about[f"rows on disk[{port}]"] = places.aside[port].rows
-        return about
+                        found[LAG.of(port, other)] = round(needs.lags[port][other])
+            found[HELD.of(port)] = places.held(port)
+            found[ON_DISK.of(port)] = places.aside[port].rows
+        return Readings(found)
 
     def snapshot(self) -> dict[str, Any]:
         """All that is measured."""

@@ -44,6 +44,7 @@ from lowwater.joins.oblivious.options import Oblivious
 from lowwater.joins.oblivious.places import Places
 from lowwater.joins.oblivious.records import Ticks
 from lowwater.joins.telling import once
+from lowwater.operators.metric import Readings
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import BEGINNING, END_OF_TIME, Chunk, Element, Punctuation
 
@@ -458,10 +459,10 @@ class ObliviousJoin(MultiJoin):
         bounds = enumerate(zip(self._shape.times, self._bounds, strict=True))
         return {f"{time}[{port}]": bound for port, (time, bound) in bounds}
 
-    def about(self) -> dict[str, str | int | float]:
-        """What was measured, what is predicted and held, and what was given up."""
-        measured = self._measures.about(self._places, self._at, not self.in_batches)
-        return {**self._manager.about(), **measured}
+    def metrics(self) -> Readings:
+        """Return what was measured, what is predicted and held, and what was lost."""
+        measured = self._measures.metrics(self._places, self._at, not self.in_batches)
+        return self._manager.metrics() | measured
 
     def notes(self) -> Sequence[str]:
         """Once: that too many results are lost. Of copies only all together can tell."""

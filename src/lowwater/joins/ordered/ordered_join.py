@@ -30,6 +30,7 @@ import polars as pl
 from lowwater.joins.ordered.strategy import Ordering, Strategy
 from lowwater.joins.ordered.ties import AT, Position, Ties, number_of
 from lowwater.operators.kernel import Kernel, Request
+from lowwater.operators.metric import Max, Metric, Readings, Sum
 from lowwater.operators.time_buffer import TimeBuffer
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import (
@@ -49,6 +50,61 @@ TARGET = 10_000_000
 FIRST_PORTION = 256
 """Rows in the first one."""
 TICKS = TimeDomain(pl.Int64(), 1)
+
+HELD_ROWS = Metric(
+    "order_held_rows",
+    int,
+    "rows",
+    Sum(),
+    "results held",
+    "Results found that wait for their turn.",
+    key="held_rows",
+)
+HELD_ROWS_PEAK = Metric(
+    "order_held_rows_peak",
+    int,
+    "rows",
+    Max(exact=False),
+    "results held at most",
+    "The most results that waited for their turn, in any one bucket.",
+    key="held_rows_peak",
+)
+HELD_BYTES = Metric(
+    "order_held_bytes",
+    int,
+    "bytes",
+    Sum(),
+    "bytes of results held",
+    "Bytes of the results that wait for their turn.",
+    key="held_bytes",
+)
+HELD_BYTES_PEAK = Metric(
+    "order_held_bytes_peak",
+    int,
+    "bytes",
+    Max(exact=False),
+    "bytes of results held at most",
+    "The most bytes of results that waited for their turn, in any one bucket.",
+    key="held_bytes_peak",
+)
+WAITING_ROWS = Metric(
+    "order_waiting_rows",
+    int,
+    "rows",
+    Sum(),
+    "rows waiting",
+    "Rows of the inputs that wait to be joined in order.",
+    key="waiting_rows",
+)
+WAITING_ROWS_PEAK = Metric(
+    "order_waiting_rows_peak",
+    int,
+    "rows",
+    Max(exact=False),
+    "rows waiting at most",
+    "The most rows of one input that waited to be joined, in any one bucket.",
+    key="waiting_rows_peak",
+)
 
 
 @dataclass(frozen=True)
@@ -414,16 +470,16 @@ class OrderedJoin(Kernel):
         stamps = [" or ".join(each.stamps) for each in self._shape.inputs]
         return {f"{stamps[p]}[{p}]": self._registers.of(p) for p in range(self.ports)}
 
-    def about(self) -> dict[str, str | int | float]:
-        """The strategy, why it is in use, and what is held."""
+    def metrics(self) -> Readings:
+        """Return the strategy, why it is in force, and the sizes of the buffers."""
         waiting = self._waiting
-        return self._strategy.about() | {
-            "held_rows": self._held.rows,
-            "held_rows_peak": self._held.rows_peak,
-            "held_bytes": self._held.bytes,
-            "held_bytes_peak": self._held.bytes_peak,
-            "waiting_rows": sum(each.rows for each in waiting),
-            "waiting_rows_peak": max(each.rows_peak for each in waiting),
+        return self._strategy.metrics() | {
+            HELD_ROWS: self._held.rows,
+            HELD_ROWS_PEAK: self._held.rows_peak,
+            HELD_BYTES: self._held.bytes,
+            HELD_BYTES_PEAK: self._held.bytes_peak,
+            WAITING_ROWS: sum(each.rows for each in waiting),
+            WAITING_ROWS_PEAK: max(each.rows_peak for each in waiting),
         }
 
     def settle(self) -> None:

@@ -15,12 +15,23 @@ from typing import Any
 import polars as pl
 
 from lowwater.operators.kernel import Request
+from lowwater.operators.metric import Readings
 from lowwater.state.store import ChunkStore
-from lowwater.stream.duration import SECOND
 from lowwater.stream.element import MARK, Chunk, Element, GroupPunctuation
 from lowwater.stream.time_domain import TimeDomain
 from lowwater.stream.window import WindowSpec
 from lowwater.updates.options import Updates
+from lowwater.updates.queueing import (
+    COMPLETE,
+    GIVEN_UP,
+    KEYS,
+    SCHEDULE,
+    SECONDS_A_ROW,
+    SHOWN,
+    WAITING,
+    WINDOWS,
+    WORKED_ON,
+)
 from lowwater.updates.staleness import Account
 from lowwater.updates.windows.cells import WindowCell
 from lowwater.updates.windows.manager import WindowManager
@@ -142,28 +153,26 @@ class UpdateWindows(WindowQueue):
     def _begun(self) -> int | None:
         return self._queue.begun
 
-    def about(self) -> dict[str, str | int | float]:
-        """The queue, in numbers."""
+    def metrics(self) -> Readings:
+        """Return the sizes of the queue, and how many windows were shown."""
         queue = self._queue
         accounts = [account for account, _ in self._accounts().values()]
         complete = queue.complete + sum(each.updates for each in accounts)
         shown = queue.shown + sum(each.delivered for each in accounts)
-        found: dict[str, str | int | float] = {
-            "schedule": self._by.schedule,
-            "windows": self._by.windows,
-            "keys": len(queue.cells),
-            "waiting": queue.keys.waiting,
-            "worked on": len(queue.keys.upq) + len(queue.keys.il),
-            "windows complete": complete,
-            "windows shown": shown,
-            "given up for newer ones": max(0, complete - shown),
-        }
-        if queue.forgetting is not None:
-            found["keys expired"] = queue.forgetting.expired
-            found["keys deleted"] = queue.forgetting.deleted
-        if self._pace.cost:
-            found["seconds a row"] = self._pace.cost / SECOND
-        return found
+        found = Readings(
+            {
+                SCHEDULE: self._by.schedule,
+                WINDOWS: self._by.windows,
+                KEYS: len(queue.cells),
+                WAITING: queue.keys.waiting,
+                WORKED_ON: len(queue.keys.upq) + len(queue.keys.il),
+                COMPLETE: complete,
+                SHOWN: shown,
+                GIVEN_UP: max(0, complete - shown),
+                SECONDS_A_ROW: self._seconds_a_row(),
+            }
+        )
+        return found | self._forgotten(queue.forgetting)
 
     # ---- state -----------------------------------------------------------------------------
 

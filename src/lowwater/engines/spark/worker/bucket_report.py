@@ -69,7 +69,7 @@ class BucketReport:
                 "chunks": store.chunks,
                 "rows": store.rows + rows,
                 "bytes": store.bytes + size,
-                "about": member.kernel.about(),
+                "metrics": member.kernel.metrics().plain(),
             }
             if isinstance(member.kernel, Shows):
                 operators[member.part.where.title]["staleness"] = member.kernel.staleness().plain()
