@@ -457,8 +457,8 @@ class _Withholding(Kernel):
             return []
         return self._kernel.on_punctuation(port, promise)
 
-    def closing(self, port: int) -> Sequence[Element]:
-        return self._kernel.closing(port)
+    def close_port(self, port: int) -> Sequence[Element]:
+        return self._kernel.close_port(port)
 
 
 def _withholding(used: Sequence[Attributes]) -> Callable[[Kernel], Kernel]:

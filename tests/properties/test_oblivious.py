@@ -253,7 +253,7 @@ class Changing(Driven):
         self.end()
 
     def restarted(self, mode: Any) -> None:
-        if self.kernel.more:
+        if self.kernel.has_work:
             self.settle()
         self.restart(strategy=mode)
 

@@ -68,8 +68,8 @@ class Driven:
 
     def settle(self) -> None:
         """The end of a batch."""
-        while self.kernel.more:
-            self.take(self.kernel.go_on())
+        while self.kernel.has_work:
+            self.take(self.kernel.work_on())
 
     def restart(self, **options: Any) -> None:
         """Go on from a snapshot, perhaps with other options."""

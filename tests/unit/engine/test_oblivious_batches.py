@@ -230,8 +230,8 @@ class Batches:
         if kernel_saved is not None:
             kernel.restore(kernel_saved)
         found = [each for port, chunk in rows for each in kernel.on_chunk(port, chunk)]
-        while kernel.more:
-            found += kernel.go_on()
+        while kernel.has_work:
+            found += kernel.work_on()
         kernel.about()
         self.reached = kernel._frontier
         self._saved = pickle.dumps(store.save()), pickle.dumps(kernel.snapshot())

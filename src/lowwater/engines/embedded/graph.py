@@ -163,11 +163,11 @@ class Stage:
         counted = self._clock.worked(took, compared, leaving)
         if self.watch is not None:
             self.watch.charged(self, counted, compared)
-        self.kernel.took(counted)
+        self.kernel.record_time(counted)
         self._meter()
         for note in self.kernel.notes():
             warnings.warn(f"{self.operator.title}: {note}", StreamWarning, stacklevel=2)
-        aside = self.kernel.refused()
+        aside = self.kernel.take_late_rows()
         if aside is not None and self.refuse is not None:
             self.refuse(*aside)
         for result in results:
@@ -188,7 +188,7 @@ class Stage:
         """Whether something is held back that progress would let out."""
         if self.awaiting is not None and self.awaiting.covers(self.operator.index):
             return self.awaiting.holds(self.operator.index)
-        return bool(self.kernel.asks())
+        return bool(self.kernel.requests())
 
     def _emit(self, element: Element) -> None:
         if isinstance(element, pl.DataFrame):

@@ -131,11 +131,11 @@ class ObliviousJoin(MultiJoin):
         return self._finish_step(results)
 
     @property
-    def more(self) -> bool:
+    def has_work(self) -> bool:
         """True if rows were taken in since the last end of a batch."""
         return self._batch_open
 
-    def go_on(self) -> Sequence[Element]:
+    def work_on(self) -> Sequence[Element]:
         """End a batch: update the estimates from all its rows, then drop rows."""
         self._batch_open = False
         results = self._apply_mode()
@@ -435,7 +435,7 @@ class ObliviousJoin(MultiJoin):
         self._input_marks[port] = mark
         return self._bounds_moved()
 
-    def closing(self, port: int) -> Sequence[Element]:
+    def close_port(self, port: int) -> Sequence[Element]:
         """Note that an input ended: its mark is the end of time."""
         self._batch_open = False
         self._estimates.measure(self._step_time)

@@ -269,7 +269,7 @@ class RestartingJoin(ObliviousJoin):
                 self._estimates.disorders[port].end()
         return results
 
-    def closing(self, port: int) -> Sequence[Element]:
+    def close_port(self, port: int) -> Sequence[Element]:
         """Decide about rows still held when the last input ends, by what most rows show."""
         results: list[Element] = []
         last = not self._open
@@ -278,7 +278,7 @@ class RestartingJoin(ObliviousJoin):
         for each in self._shape.ports:
             if last or (each == port and not self._restarting[port].at_new):
                 results += self._give_back(each)
-        return [*results, *super().closing(port)]
+        return [*results, *super().close_port(port)]
 
     def metrics(self) -> Readings:
         """Return the metrics of the join, and how often the counters began again."""
