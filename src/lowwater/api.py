@@ -311,7 +311,7 @@ class Stream:
         )
         planned = compile_plan(self._node, plan)
         run = prepare(planned, engine, options).run_here()
-        asked = {each.node.spec.name: each.node.spec.late for each in planned.sources}  # type: ignore[attr-defined]
+        asked = {each.spec.name: each.spec.late for each in planned.sources}
         for each in run.metrics().streams:
             if each.refused_rows and asked[each.name] == "side":
                 warnings.warn(

@@ -22,7 +22,7 @@ import lowwater as lw
 from lowwater.errors import StreamWarning
 from lowwater.progress.batch_intake import BatchIntake
 from lowwater.progress.contract import Learned
-from lowwater.progress.describe import Demand
+from lowwater.progress.demand import Demand
 from lowwater.progress.digest import ATTRIBUTE, TIME, digest_schema
 from lowwater.progress.spec import StreamSpec
 from lowwater.stream.element import BEGINNING, END_OF_TIME, MARK, Punctuation

@@ -19,7 +19,7 @@ import lowwater as lw
 from lowwater.api import Stream
 from lowwater.plan.builders import rows as row_builders
 from lowwater.plan.nodes import SourceNode
-from lowwater.progress.describe import Demand
+from lowwater.progress.demand import Demand
 from tests.properties import test_graphs as small
 from tests.properties.test_graphs import Query
 from tests.properties.test_joint import Joined, leaf, matched

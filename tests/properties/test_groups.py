@@ -15,7 +15,7 @@ import lowwater as lw
 from lowwater.api import Stream
 from lowwater.errors import StreamWarning
 from lowwater.plan.physical.compile import compile_plan
-from lowwater.progress.describe import Demand
+from lowwater.progress.demand import Demand
 from lowwater.progress.intake import Intake
 from lowwater.stream.element import GroupPunctuation
 from tests.properties.test_kernels import BANDS, SHAPES, WINDOWED, check

@@ -14,7 +14,7 @@ import lowwater as lw
 from lowwater.errors import OptionError, StreamWarning
 from lowwater.metrics import holding_channel
 from lowwater.progress.batch_intake import BatchIntake
-from lowwater.progress.describe import Demand
+from lowwater.progress.demand import Demand
 from lowwater.progress.intake import Intake
 from lowwater.progress.stale import Place, Stale
 from lowwater.stream.duration import SECOND

@@ -18,7 +18,7 @@ from lowwater.api import Stream
 from lowwater.operators.kernel import Kernel
 from lowwater.plan.physical.compile import compile_plan
 from lowwater.plan.physical.operator import Operator, PlanShape
-from lowwater.progress.describe import Demand
+from lowwater.progress.demand import Demand
 from lowwater.progress.intake import Intake
 from lowwater.state.store import MemoryStore
 from lowwater.stream.element import Element, End, Punctuation

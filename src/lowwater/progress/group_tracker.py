@@ -22,7 +22,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from lowwater.progress.channel import MeasuredChannel, Ticks
-from lowwater.progress.describe import Demand
+from lowwater.progress.demand import Demand
 from lowwater.progress.runs import Runs
 from lowwater.progress.silence import Silence
 from lowwater.progress.standing import Channels, FrameStanding

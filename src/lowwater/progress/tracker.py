@@ -27,7 +27,7 @@ from lowwater.progress.channel import (
     Ticks,
 )
 from lowwater.progress.contract import Contract, Jump, Learned, Punctuated, Within, WithinRows
-from lowwater.progress.describe import Demand
+from lowwater.progress.demand import Demand
 from lowwater.progress.learned import Completeness, LearnedChannel
 from lowwater.progress.runs import Runs
 from lowwater.progress.shortfall import Shortfall

@@ -11,7 +11,7 @@ import pytest
 import lowwater as lw
 from lowwater.plan.physical.compile import compile_plan
 from lowwater.plan.physical.layout import lay_out
-from lowwater.progress.describe import Demand
+from lowwater.progress.demand import Demand
 
 
 def stream(name: str | None = None) -> lw.Stream:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import lowwater as lw
 from lowwater.plan.nodes import SourceNode
 from lowwater.progress.contract import Punctuated, Within, WithinRows
-from lowwater.progress.describe import Demand
+from lowwater.progress.demand import Demand
 from lowwater.progress.intake import Intake
 from lowwater.progress.spec import StreamSpec
 from lowwater.stream.element import BEGINNING, Punctuation

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lowwater as lw
-from lowwater.progress.describe import Demand
+from lowwater.progress.demand import Demand
 from lowwater.progress.intake import Intake
 from lowwater.stream.element import BEGINNING, MARK, SEQUENCE, GroupPunctuation, Punctuation
 from tests.unit.progress.judging import ANY, contracts, intake, rows, run, spec_of, table

@@ -10,7 +10,7 @@ import pytest
 import lowwater as lw
 from lowwater.progress.batch_intake import BatchIntake
 from lowwater.progress.contract import Unpromised
-from lowwater.progress.describe import Demand
+from lowwater.progress.demand import Demand
 from lowwater.stream.element import BEGINNING
 from tests.support.local_spark import LocalSpark, Unordered
 from tests.unit.progress.judging import ANY, intake, spec_of

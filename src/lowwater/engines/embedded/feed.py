@@ -20,7 +20,7 @@ from lowwater.metrics import (
 )
 from lowwater.plan.physical.operator import SourceOperator
 from lowwater.progress.contract import Heartbeat, OnDemand, Timer
-from lowwater.progress.describe import Demand
+from lowwater.progress.demand import Demand
 from lowwater.progress.intake import Intake
 from lowwater.progress.standing import Channels
 from lowwater.sources.source import AT_ONCE, Holding

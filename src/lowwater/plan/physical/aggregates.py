@@ -19,7 +19,7 @@ from lowwater.plan.physical.compiler import Compile, Compiler, demand_of, demand
 from lowwater.plan.physical.operator import Demands, Traits
 from lowwater.plan.physical.rows import alone_or_jointly
 from lowwater.plan.physical.updates import add_window_queue
-from lowwater.progress.describe import Demand
+from lowwater.progress.demand import Demand
 from lowwater.updates.windows.update_windows import UpdateWindows
 
 

@@ -26,7 +26,7 @@ from lowwater.plan.physical.operator import (
     Traits,
     unchanged,
 )
-from lowwater.progress.describe import Demand
+from lowwater.progress.demand import Demand
 from lowwater.stream.time_domain import TimeDomain
 
 Grouped = Mapping[str, tuple[str, ...]]

@@ -13,8 +13,8 @@ from lowwater.joins.band_join import BandJoin
 from lowwater.joins.half_join import HalfJoin
 from lowwater.joins.multi_join import MultiJoin
 from lowwater.joins.multi_shape import MultiShape
-from lowwater.joins.oblivious.following_join import FollowingJoin
 from lowwater.joins.oblivious.oblivious_join import ObliviousJoin
+from lowwater.joins.oblivious.restarting_join import RestartingJoin
 from lowwater.joins.ordered.ordered_join import OrderedJoin, OrderedShape, Timed
 from lowwater.joins.ordered.ties import Ties, number_of
 from lowwater.joins.reach import Band
@@ -26,7 +26,7 @@ from lowwater.plan.physical.compiler import SLICES_PER_SPAN, Compile, Compiler, 
 from lowwater.plan.physical.costs import expected, predicted
 from lowwater.plan.physical.operator import Build, Demands, Describe, Remark, Traits, Way
 from lowwater.plan.physical.updates import add_newest
-from lowwater.progress.describe import Demand
+from lowwater.progress.demand import Demand
 from lowwater.state.store import ChunkStore
 
 
@@ -153,7 +153,7 @@ def compile_multi_join(plan: Compiler, node: nodes.MultiJoinNode, inputs: tuple[
     def narrow(awaited: frozenset[str] | None) -> Build:
         if (options := node.oblivious) is None:
             return lambda store, _: MultiJoin(store, shape, slice_ticks, awaited)
-        return lambda store, now: FollowingJoin(store, shape, slice_ticks, options, now, awaited)
+        return lambda store, now: RestartingJoin(store, shape, slice_ticks, options, now, awaited)
 
     inputs = _in_order(plan, node, inputs)
     passes = tuple(

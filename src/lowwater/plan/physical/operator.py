@@ -21,7 +21,7 @@ from lowwater.operators.kernel import Kernel
 from lowwater.plan.expressions import Expression
 from lowwater.plan.nodes import Node, SourceNode
 from lowwater.plan.physical.costs import Rates
-from lowwater.progress.describe import Demand
+from lowwater.progress.demand import Demand
 from lowwater.progress.spec import StreamSpec
 from lowwater.sources.source import Source
 from lowwater.state.store import ChunkStore

@@ -38,7 +38,7 @@ from lowwater.plan.physical.operator import (
     unchanged,
 )
 from lowwater.progress.contract import Contract, Every, Heartbeat, OnDemand, Ordered, Timer, Within
-from lowwater.progress.describe import Demand
+from lowwater.progress.demand import Demand
 from lowwater.progress.spec import LatePolicy, StreamSpec
 from lowwater.stream.element import SEQUENCE
 from lowwater.stream.time_domain import UNITS

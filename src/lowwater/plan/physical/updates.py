@@ -15,7 +15,7 @@ from lowwater.plan.builders import updates as update_builders
 from lowwater.plan.nodes import Node
 from lowwater.plan.physical.compiler import Compile, Compiler, demand_of, second
 from lowwater.plan.physical.operator import Demands, Traits, unchanged
-from lowwater.progress.describe import Demand
+from lowwater.progress.demand import Demand
 from lowwater.stream.duration import spell
 from lowwater.stream.time_domain import TimeDomain
 from lowwater.updates.newest import Newest, NewestJoin, NewestShape

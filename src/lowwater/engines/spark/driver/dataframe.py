@@ -95,10 +95,7 @@ def _built(
     late = late or late_folder(options.late_sink)
     asks = folder / "asks"
     asks.mkdir()
-    on_demand = plan.queues or any(
-        isinstance(each.node.spec.idle, OnDemand)  # type: ignore[attr-defined]
-        for each in plan.sources
-    )
+    on_demand = plan.queues or any(isinstance(each.spec.idle, OnDemand) for each in plan.sources)
     pushed = push_down(plan, whole_rows=late is not None)
     plan = pushed.plan
     program = make_program(plan, buckets, live, late, str(asks) if on_demand and not end else None)
@@ -135,7 +132,7 @@ def _session(plan: PhysicalPlan, options: RunOptions) -> SparkSession:
         given: SparkSession = options.session
         return given
     for each in plan.sources:
-        source = each.node.source  # type: ignore[attr-defined]
+        source = each.source
         if isinstance(source, Frame):
             own: SparkSession = source.dataframe.sparkSession
             return own
@@ -144,10 +141,10 @@ def _session(plan: PhysicalPlan, options: RunOptions) -> SparkSession:
 
 def _live(plan: PhysicalPlan, options: RunOptions) -> bool:
     for each in plan.sources:
-        source = each.node.source  # type: ignore[attr-defined]
+        source = each.source
         if isinstance(source, Push):
             raise OptionError(
-                f"stream {each.node.spec.name!r}: lw.push feeds this process only;"  # type: ignore[attr-defined]
+                f"stream {each.spec.name!r}: lw.push feeds this process only;"
                 ' on Spark read a streaming DataFrame, or use engine="embedded"'
             )
         if not isinstance(source, Frame | Replay):
@@ -270,7 +267,7 @@ def _clock(
     end: bool,
 ) -> DataFrame | None:
     """The clock, if anything in the query goes by it."""
-    specs = [each.node.spec for each in plan.sources]  # type: ignore[attr-defined]
+    specs = [each.spec for each in plan.sources]
     periods = [
         nanoseconds(each.period)
         for spec in specs
