@@ -38,10 +38,10 @@ from lowwater.metrics import CHANNELS
 from lowwater.operators.identity import Identity
 from lowwater.operators.kernel import Reducing
 from lowwater.operators.union import Union
-from lowwater.progress.batch_intake import BatchIntake
+from lowwater.progress.completeness import Completeness
 from lowwater.progress.contract import Heartbeat, OnDemand, Timer
+from lowwater.progress.intake import BatchIntake
 from lowwater.progress.late import LateAccount, LateRows
-from lowwater.progress.learned import Completeness
 from lowwater.state.store import ChunkKey, MemoryStore
 from lowwater.stream.element import (
     BEGINNING,
@@ -292,7 +292,7 @@ class Bucket:
         keep_refused(self._program.late_folder, self._program.number, task.batch, self._id, refused)
         self._ask(task)
         if self._intakes and not all(s.ordered for s in self._program.sources):
-            marks = {index: intake.left() for index, intake in self._intakes.items()}
+            marks = {index: intake.marks_after() for index, intake in self._intakes.items()}
             hints.leave(task.run, task.batch, self._program.number, marks, self._own_groups)
         for route in self._program.routes:
             yield from send(
@@ -315,7 +315,7 @@ class Bucket:
 
     def _take_rows(self, by_kind: dict[int, list[Message]]) -> dict[str, list[Chunk]]:
         refused: dict[str, list[Chunk]] = {}
-        standing = {index: intake.standing() for index, intake in self._intakes.items()}
+        standing = {index: intake.marks_before() for index, intake in self._intakes.items()}
         leaps = {
             source.index: self._absorb(source, by_kind.get(Kind.DIGEST, []))
             for source in self._program.sources
@@ -376,7 +376,7 @@ class Bucket:
     def _take_promises(self, by_kind: dict[int, list[Message]]) -> None:
         for source in self._program.sources:
             if not source.ordered and self._rows[source.index]:
-                self._graph.push(source.index, self._intakes[source.index].told())
+                self._graph.push(source.index, self._intakes[source.index].row_promises())
         self._stamp(by_kind)
         told = by_kind.get(Kind.ELEMENTS, [])
         for message in sorted(told, key=lambda m: (m.port, m.sender)):  # in all buckets alike
