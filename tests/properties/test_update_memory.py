@@ -15,13 +15,12 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lowwater.claims.preallocated_memory import PreallocatedMemory
 from lowwater.state.store import ChunkKey, MemoryStore
 from lowwater.stream.element import Chunk
 from lowwater.updates.memory.blocks import BlockMemory, WindowBuffer
 from lowwater.updates.memory.on_demand import OnDemandMemory
-from lowwater.updates.memory.preallocated import PreallocatedMemory
-from lowwater.updates.memory.preallocated_windows import PreallocatedWindows
-from lowwater.updates.memory.windows import WindowMemory
+from tests.support.preallocated_windows import PreallocatedWindows, WindowMemory
 
 SCHEMA = pl.Schema({"n": pl.Int64, "s": pl.String, "l": pl.List(pl.Int16)})
 KEYS = 40
@@ -89,7 +88,10 @@ class Queue:
         keys = self.some(sorted(set(range(KEYS)) - set(self.held)))
         rows = [row(self.dice) for _ in keys]
         before = self.memory.pages, self.memory.allocated - self.memory.used
-        found = self.memory.add(frame(rows), np.array(keys, np.int64)).tolist()
+        if isinstance(self.memory, PreallocatedMemory):
+            found = self.memory.add(frame(rows), np.array(keys, np.int64)).tolist()
+        else:
+            found = self.memory.add(frame(rows)).tolist()
         assert not set(found) & set(self.where.values())
         assert len(set(found)) == len(found)
         if isinstance(self.memory, OnDemandMemory) and len(keys) <= before[1]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from lowwater.joins.oblivious.definitions import scrambling_factor
+from lowwater.claims.oblivious_definitions import scrambling_factor
 from tests.support.driven_join import Driven
 
 Keys = np.ndarray[Any, np.dtype[np.int64]]

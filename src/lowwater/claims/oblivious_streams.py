@@ -2,7 +2,7 @@
 
 A stream's keys count up, each key so many times, and its rows are then moved about: every row is
 held back by a random number of places up to a bound, and the bound is found at which the scrambling
-factor is exactly the one asked for (``definitions.scrambling_factor``). While a stream is slowed,
+factor is exactly the one asked for (``scrambling_factor``). While a stream is slowed,
 its keys go on from where they were, so it falls behind the others and stays behind.
 
 Equal rows count as out of order (Def. 2.2), so a stream of multiplicity 2 in order has a scrambling
@@ -18,8 +18,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from lowwater.joins.oblivious.definitions import Keys, multiplicity, scrambling_factor
-from lowwater.joins.oblivious.model import Traits
+from lowwater.claims.oblivious_definitions import Keys, multiplicity, scrambling_factor
+from lowwater.joins.oblivious.memory_model import InputTraits
 
 RATE = 50.0
 """Rows a second: a mean of 20 ms between two."""
@@ -82,10 +82,10 @@ class Stream:
             found[(seconds >= phase.start) & (seconds < phase.end)] *= phase.times
         return found
 
-    def traits(self, table: pl.DataFrame) -> Traits:
+    def traits(self, table: pl.DataFrame) -> InputTraits:
         """What the model has to know of it, from the rows themselves."""
         keys = table[KEY].to_numpy()
-        return Traits(self.rate, scrambling_factor(keys), multiplicity(keys))
+        return InputTraits(self.rate, scrambling_factor(keys), multiplicity(keys))
 
 
 def scrambled(ordered: Keys, disorder: int, random: np.random.Generator) -> Keys:

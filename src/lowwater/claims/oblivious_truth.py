@@ -19,8 +19,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from lowwater.claims.oblivious_definitions import Keys, Places, lags, multiplicity
 from lowwater.claims.oblivious_streams import KEY
-from lowwater.joins.oblivious.definitions import Keys, Places, lags, multiplicity
 
 Seconds = NDArray[np.float64]
 

@@ -24,9 +24,8 @@ from numpy.typing import NDArray
 
 from lowwater.claims.claim import Claim, Outcome
 from lowwater.claims.drawing import COLOURS, PAPER, logarithmic, tell
-from lowwater.updates.memory.manager import MemoryManager
+from lowwater.claims.preallocated_memory import PreallocatedMemory
 from lowwater.updates.memory.on_demand import OnDemandMemory
-from lowwater.updates.memory.preallocated import PreallocatedMemory
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -89,7 +88,7 @@ def rows_of(keys: Keys, dice: np.random.Generator, rate: int) -> pl.DataFrame:
 class Queue:
     """The newest row of each key that waits, in a memory."""
 
-    def __init__(self, memory: MemoryManager):
+    def __init__(self, memory: OnDemandMemory | PreallocatedMemory):
         self.memory = memory
         self._waiting: dict[int, int] = {}  # key to location, the longest waiting first
 
@@ -105,7 +104,11 @@ class Queue:
             locations = np.array([self._waiting[key] for key in old])
             self.memory.overwrite(locations, rows[[newest[key] for key in old]])
         if new:
-            locations = self.memory.add(rows[[newest[key] for key in new]], np.array(new))
+            added = rows[[newest[key] for key in new]]
+            if isinstance(self.memory, PreallocatedMemory):
+                locations = self.memory.add(added, np.array(new))
+            else:
+                locations = self.memory.add(added)
             self._waiting |= dict(zip(new, locations.tolist(), strict=True))
 
     def dequeue(self) -> tuple[int, pl.DataFrame] | None:

@@ -87,7 +87,7 @@ class StampedGroups(Protocol):
         """Return the clock time at which a group's timestamp reaches ``mark``; None if never."""
 
 
-class Requests:
+class RequestQueue:
     """The marks requested of single groups, in the order in which they can be met.
 
     Cost: a request, a row or a timestamp costs the logarithm of the number of groups requested.

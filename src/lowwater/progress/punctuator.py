@@ -16,7 +16,7 @@ from lowwater.progress.completeness import Completeness, combine
 from lowwater.progress.contract import Every, OnDemand, Timer
 from lowwater.progress.demand import Demand
 from lowwater.progress.group_tracker import GroupTracker
-from lowwater.progress.idle import EnablingRule, Requests
+from lowwater.progress.idle import EnablingRule, RequestQueue
 from lowwater.progress.marks import ChannelSummary
 from lowwater.progress.spec import StreamSpec
 from lowwater.progress.stale import StaleChannels
@@ -68,7 +68,7 @@ class Punctuator:
         }
         """The tracker of each attribute with marks."""
         self._requests = (
-            {attribute: Requests(tracker) for attribute, tracker in self.trackers.items()}
+            {attribute: RequestQueue(tracker) for attribute, tracker in self.trackers.items()}
             if self._grouped and isinstance(spec.idle, OnDemand)
             else {}
         )

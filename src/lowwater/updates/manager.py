@@ -171,16 +171,15 @@ class QueueManager:
                 continue
             keep.append(at)
             cells.append(cell)
-        locations = self._put(came, keep, cells)
+        locations = self._put(came, keep)
         for at, cell, location in zip(keep, cells, locations, strict=True):
             self._wait(cell, Entry(cell, location, int(came.when[at]), came.ticks_at(at), 0))
 
-    def _put(self, came: Arrivals, rows: list[int], cells: list[Cell]) -> list[int]:
+    def _put(self, came: Arrivals, rows: list[int]) -> list[int]:
         if not rows:
             return []
         whole = len(rows) == came.rows.height
-        owners = np.array([cell.number for cell in cells], np.int64)
-        places = self.memory.add(came.rows if whole else came.rows[rows], owners)
+        places = self.memory.add(came.rows if whole else came.rows[rows])
         return [int(each) for each in places]
 
     def _wait(self, cell: Cell, entry: Entry) -> None:
@@ -283,7 +282,7 @@ class QueueManager:
         changed: list[tuple[Entry, int]],
     ) -> None:
         cells = [cell for cell, _, _ in added]
-        locations = self._put(came, [at for _, at, _ in added], cells)
+        locations = self._put(came, [at for _, at, _ in added])
         for cell, location in zip(cells, locations, strict=True):
             cell.entries[0].location = location
             self._least.add(cell.entries[0])

@@ -19,17 +19,36 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import Chunk
 from lowwater.updates.memory.empty_locations import EmptyLocations
 from lowwater.updates.memory.paged_rows import Locations, PagedRows
 from lowwater.updates.memory.pages import PAGE_ROWS, PagePool, Slots
-from lowwater.updates.memory.windows import TIME, Times, split, with_times
+
+Times = NDArray[np.int64]
+"""The times of rows, in ticks."""
+
+TIME = "__time"
+"""The column of a page that has the times of rows."""
+
+
+def with_times(schema: pl.Schema) -> pl.Schema:
+    """What is kept of a row: its time comes first."""
+    return pl.Schema([(TIME, pl.Int64()), *schema.items()])
+
+
+def split(times: Times, counts: Sequence[int]) -> list[Times]:
+    """The times of as many rows as counted, one part after the other."""
+    ends = np.cumsum([0, *counts])
+    return [times[start:end] for start, end in pairwise(ends.tolist())]
+
 
 BLOCK_ROWS = 16
 """Locations of a block."""

@@ -14,7 +14,6 @@ import polars as pl
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import Chunk
 from lowwater.updates.memory.empty_locations import EmptyLocations
-from lowwater.updates.memory.manager import Owners
 from lowwater.updates.memory.paged_rows import Locations, PagedRows
 from lowwater.updates.memory.pages import PAGE_ROWS, PagePool
 
@@ -54,8 +53,8 @@ class OnDemandMemory:
         """Pages in use."""
         return self.pool.pages
 
-    def add(self, rows: Chunk, owners: Owners | None = None) -> Locations:
-        """Put rows in empty locations, whosoever they are; where they are now."""
+    def add(self, rows: Chunk) -> Locations:
+        """Put rows in empty locations; return these, in the order of the rows."""
         locations = self._empty.take(rows.height)
         self._rows.write(locations, rows)
         return locations

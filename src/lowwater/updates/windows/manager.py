@@ -30,8 +30,7 @@ from lowwater.updates.cells import NUMBER, PLACE, bytes_of_slots, key_bytes
 from lowwater.updates.forgetting import Forgetting
 from lowwater.updates.least import Least
 from lowwater.updates.line import line_of
-from lowwater.updates.memory.blocks import Block, BlockMemory, WindowBuffer
-from lowwater.updates.memory.windows import TIME
+from lowwater.updates.memory.blocks import TIME, Block, BlockMemory, WindowBuffer
 from lowwater.updates.options import Key, Updates
 from lowwater.updates.pace import FORGETTING, Pace
 from lowwater.updates.staleness import ACCOUNT

@@ -11,7 +11,7 @@ import pytest
 from lowwater.state.store import ChunkKey, MemoryStore
 from lowwater.stream.element import Chunk
 from lowwater.updates.memory.blocks import BlockMemory, Place
-from lowwater.updates.memory.preallocated_windows import PreallocatedWindows
+from tests.support.preallocated_windows import PreallocatedWindows
 
 SCHEMA = pl.Schema({"n": pl.Int64, "s": pl.String})
 

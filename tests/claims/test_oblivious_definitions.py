@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowwater.joins.oblivious.definitions import (
+from lowwater.claims.oblivious_definitions import (
     displacements,
     lag,
     lags,

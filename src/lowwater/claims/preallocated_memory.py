@@ -1,4 +1,4 @@
-"""The naive manager that on-demand paging is compared with: a key has one location for ever (§7.3).
+"""The naive memory that on-demand paging is compared with: one location a key for ever (§7.3).
 
 When the row of a key goes, its location stays the key's and stays as it is: it is dirty, and only
 the next row of the same key makes use of it. So there are as many locations as keys. The location
@@ -11,13 +11,16 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import Chunk
 from lowwater.updates.memory.columns import Mask
-from lowwater.updates.memory.manager import Owners
 from lowwater.updates.memory.paged_rows import Locations, PagedRows
 from lowwater.updates.memory.pages import PAGE_ROWS, PagePool, Slots
+
+Owners = NDArray[np.int64]
+"""The numbers of the keys that rows belong to; keys are numbered from 0 in the order they come."""
 
 
 class PreallocatedMemory:
