@@ -43,7 +43,6 @@ from lowwater.operators.kernel import Kernel
 from lowwater.plan.physical.compile import compile_plan
 from lowwater.plan.physical.operator import KernelOperator, Operator, PhysicalPlan, PlanShape
 from lowwater.progress.contract import Contract
-from lowwater.progress.tracker import channel_maker
 from lowwater.sources.replay import Replay, ReplayReader
 from lowwater.stream.duration import SECOND, Duration, nanoseconds
 from lowwater.stream.element import Chunk, Element, End, Punctuation
@@ -364,9 +363,9 @@ def judge(contract: Contract, times: Ticks, ticks_per_second: int = 1) -> tuple[
     >>> after.tolist()
     [3, 7, 7]
     """
-    channel = channel_maker(contract, TimeDomain(pl.Int64(), ticks_per_second), None)()
+    channel = contract.channel(TimeDomain(pl.Int64(), ticks_per_second), None)
     verdict = channel.observe(times, times)
-    return verdict.met, verdict.after
+    return verdict.before, verdict.after
 
 
 def scrambling_factors(keys: Ticks) -> Ticks:

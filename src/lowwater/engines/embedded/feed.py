@@ -22,7 +22,7 @@ from lowwater.plan.physical.operator import SourceOperator
 from lowwater.progress.contract import Heartbeat, OnDemand, Timer
 from lowwater.progress.demand import Demand
 from lowwater.progress.intake import Intake
-from lowwater.progress.standing import Channels
+from lowwater.progress.marks import ChannelSummary
 from lowwater.sources.source import AT_ONCE, Holding
 from lowwater.stream.duration import nanoseconds
 from lowwater.stream.element import BEGINNING, Chunk, Element, End
@@ -203,7 +203,7 @@ class Feed:
 
 
 def _told(
-    channels: Channels, domain: TimeDomain, now: int
+    channels: ChannelSummary, domain: TimeDomain, now: int
 ) -> tuple[tuple[ChannelMetrics, ...], int, datetime | int | None]:
     told = channel_metrics(channels.behind, domain, now, channels.stale)
     return told, channels.count, domain.show(channels.ahead)
