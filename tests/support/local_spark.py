@@ -32,13 +32,13 @@ from lowwater.engines.spark.wire.buckets import spark_hash
 from lowwater.engines.spark.wire.message import Kind, Message, as_batch
 from lowwater.engines.spark.wire.program import Program, SourceProgram
 from lowwater.engines.spark.wire.types import spark_type, taken_back
+from lowwater.engines.spark.worker import bucket as bucket_module
 from lowwater.engines.spark.worker import cache, hints, outgoing
-from lowwater.engines.spark.worker import stage as stage_module
 from lowwater.engines.spark.worker import store as spark_store
+from lowwater.engines.spark.worker.bucket import Bucket
 from lowwater.engines.spark.worker.late import read_refused
 from lowwater.engines.spark.worker.result import ResultStage
 from lowwater.engines.spark.worker.source_stage import Reading, known
-from lowwater.engines.spark.worker.stage import Bucket
 from lowwater.engines.spark.worker.task import Task
 from lowwater.joins import shape as join_shape
 from lowwater.operators import aggregates, partials
@@ -63,7 +63,7 @@ SMALL = (
     (replay_source, "ROWS_A_TASK", 7),
     (outgoing, "SAMPLE", 4),
     (message_module, "LARGE", 2),
-    (stage_module, "AT_ONCE", 5),
+    (bucket_module, "AT_ONCE", 5),
 )
 """Thresholds that decide only what things cost, so that small streams go where large ones would."""
 

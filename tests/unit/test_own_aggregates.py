@@ -10,7 +10,7 @@ import pytest
 
 import lowwater as lw
 from lowwater.engines.spark.driver.plan_program import make_program
-from lowwater.engines.spark.worker.stage import Bucket
+from lowwater.engines.spark.worker.bucket import Bucket
 from lowwater.plan.physical.compile import compile_plan
 from tests.support.local_spark import MemoryShelf, Unordered
 

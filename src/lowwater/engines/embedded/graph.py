@@ -9,6 +9,7 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
+from typing import Protocol
 
 import polars as pl
 
@@ -19,7 +20,7 @@ from lowwater.engines.step import Where, proceed, step
 from lowwater.errors import StreamWarning
 from lowwater.metrics import OperatorMetrics
 from lowwater.operators.kernel import Kernel
-from lowwater.plan.physical.operator import Operator
+from lowwater.plan.physical.operator import KernelOperator
 from lowwater.progress.late import LateRows
 from lowwater.stream.element import Chunk, Element, End, GroupPunctuation, Punctuation
 from lowwater.stream.time_domain import ROWS
@@ -99,11 +100,23 @@ def size(element: Element) -> int:
     return int(element.estimated_size()) if isinstance(element, pl.DataFrame) else 0
 
 
+class Watch(Protocol):
+    """Follows the steps of operators while a run goes on."""
+
+    def begins(self, stage: Stage, port: int | None, element: Element | None) -> None:
+        """An operator is about to take an element of an input, or to go on without one."""
+
+    def worked(self, stage: Stage, results: Sequence[Element], leaving: int) -> None:
+        """It has done so; the clock does not show it yet. ``leaving``: rows let out of a queue."""
+
+    def charged(self, stage: Stage, nanoseconds: int, compared: int) -> None:
+        """The clock shows the time of the step, in nanoseconds; so many pairs were compared."""
+
+
 class Stage:
     """An operator with its kernel, its input queues and its meters."""
 
-    def __init__(self, operator: Operator, clock: Clock, totals: Totals):
-        assert operator.build is not None
+    def __init__(self, operator: KernelOperator, clock: Clock, totals: Totals):
         self.operator = operator
         self._where = Where.of(operator)
         self.store = PagedStore()
@@ -121,6 +134,7 @@ class Stage:
         self.busy = 0
         self.idle = 0
         self.awaiting: Awaiting | None = None
+        self.watch: Watch | None = None
 
     @property
     def more(self) -> bool:
@@ -132,6 +146,8 @@ class Stage:
         arc = next((each for each in self.inputs if each), None)
         element = arc.pop() if arc is not None else None
         compared = self.kernel.comparisons
+        if self.watch is not None:
+            self.watch.begins(self, None if arc is None else arc.port, element)
         begun = stopwatch()
         if arc is None or element is None:
             results = proceed(self.kernel, self._where)
@@ -140,11 +156,17 @@ class Stage:
         took = stopwatch() - begun
         self.busy += took
         leaving = rows_of(results) if self.kernel.queues and arc is None else 0
-        self.kernel.took(self._clock.worked(took, self.kernel.comparisons - compared, leaving))
+        if self.watch is not None:
+            self.watch.worked(self, results, leaving)
+        compared = self.kernel.comparisons - compared
+        counted = self._clock.worked(took, compared, leaving)
+        if self.watch is not None:
+            self.watch.charged(self, counted, compared)
+        self.kernel.record_time(counted)
         self._meter()
         for note in self.kernel.notes():
             warnings.warn(f"{self.operator.title}: {note}", StreamWarning, stacklevel=2)
-        aside = self.kernel.refused()
+        aside = self.kernel.take_late_rows()
         if aside is not None and self.refuse is not None:
             self.refuse(*aside)
         for result in results:
@@ -165,7 +187,7 @@ class Stage:
         """Whether something is held back that progress would let out."""
         if self.awaiting is not None and self.awaiting.covers(self.operator.index):
             return self.awaiting.holds(self.operator.index)
-        return bool(self.kernel.asks())
+        return bool(self.kernel.requests())
 
     def _emit(self, element: Element) -> None:
         if isinstance(element, pl.DataFrame):
@@ -224,6 +246,6 @@ class Stage:
             max((arc.length.peak for arc in self.inputs), default=0),
             self.busy / 1e9,
             self.idle / elapsed if elapsed else 0.0,
-            self.kernel.about(),
+            self.kernel.metrics(),
             self.kernel.staleness() if isinstance(self.kernel, Shows) else None,
         )

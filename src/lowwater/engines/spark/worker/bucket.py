@@ -1,0 +1,290 @@
+"""A bucket: the kernels of a stage over one part of the state, for one batch.
+
+All rows of the batch go in first, then its promises: that is always safe, because rows that come
+after a promise keep it. What the promises complete leaves in the same batch.
+
+Invariant: what a bucket does in a batch follows from its state and its messages alone, so a batch
+that is run again does the same again.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import warnings
+from collections.abc import Iterable, Iterator
+from itertools import chain
+
+import polars as pl
+
+from lowwater.engines.spark.wire import tick_requests as asking
+from lowwater.engines.spark.wire.message import Kind, Message, unpacked, unpickled
+from lowwater.engines.spark.wire.program import SourceProgram, StageProgram
+from lowwater.engines.spark.worker import hints
+from lowwater.engines.spark.worker.bucket_report import BatchRecord, BucketReport
+from lowwater.engines.spark.worker.cache import ChunkCache
+from lowwater.engines.spark.worker.late import keep_refused
+from lowwater.engines.spark.worker.outgoing import send
+from lowwater.engines.spark.worker.saved_state import open_state, save_state
+from lowwater.engines.spark.worker.store import Shelf
+from lowwater.engines.spark.worker.task import Task
+from lowwater.errors import StreamWarning
+from lowwater.operators.kernel import Reducer
+from lowwater.progress.contract import Heartbeat, OnDemand, Timer
+from lowwater.stream.element import BEGINNING, GONE, Chunk, Element, End, GroupPunctuation
+
+FOR_NEW_ROWS = 200_000_000
+"""Nanoseconds for which rows that wait do so for a batch of new ones, before they ask for a tick,
+which takes a task of its own."""
+AT_ONCE = 1_000_000
+"""Rows given to an operator together at most; each call costs the same for few as for many."""
+
+
+def _gathered(messages: list[Message]) -> Iterator[tuple[int, Chunk]]:
+    """The rows of messages, those on one port together; a replay's in the order of its log."""
+    held: dict[int, list[Chunk]] = {}
+    for message in sorted(messages, key=lambda each: each.sender):
+        chunks = held.setdefault(message.port, [])
+        chunks.append(unpacked(message.body))
+        if sum(chunk.height for chunk in chunks) >= AT_ONCE:
+            yield message.port, pl.concat(held.pop(message.port))
+    for port, chunks in held.items():
+        yield port, pl.concat(chunks) if len(chunks) > 1 else chunks[0]
+
+
+class Bucket:
+    """One bucket of a stage in one batch."""
+
+    def __init__(
+        self,
+        program: StageProgram,
+        last: int,
+        bucket: int,
+        shelf: Shelf,
+        cache: ChunkCache | None = None,
+    ):
+        self._program, self._last, self._id = program, last, bucket
+        self._shelf, self._cache = shelf, cache
+        self._now = 0
+        self._record = BatchRecord.of(program)
+
+    def open(self, body: bytes | None) -> None:
+        """Bring everything to where the batch before left it."""
+        self._state = open_state(self._program, body, self._shelf, self._cache, lambda: self._now)
+        self._graph, self._intakes = self._state.graph, self._state.intakes
+        self._ended = self._state.ended
+
+    def saved(self) -> tuple[str, bytes]:
+        """Return the state for the next batch: a summary for people, and the bytes."""
+        body = save_state(self._program, self._state)
+        return json.dumps(self._report().about(), default=str), body
+
+    def _report(self) -> BucketReport:
+        return BucketReport(self._program, self._id, self._state, self._now)
+
+    # ---- one batch -------------------------------------------------------------------------
+
+    def work(self, messages: Iterable[Message], task: Task) -> Iterator[Message]:
+        """Run the batch and give what leaves."""
+        by_kind: dict[int, list[Message]] = {}
+        for message in messages:
+            by_kind.setdefault(message.kind, []).append(message)
+            self._now = max(self._now, message.at)
+        with warnings.catch_warnings(record=True) as noticed:
+            warnings.simplefilter("always")
+            refused = self._take_rows(by_kind)
+            self._take_promises(by_kind)
+            self._take_ticks(by_kind)
+            self._graph.finish()
+            self._take_refused(refused)
+        keep_refused(self._program.late_folder, self._program.number, task.batch, self._id, refused)
+        self._ask(task)
+        if self._intakes and not all(s.ordered for s in self._program.sources):
+            marks = {index: intake.marks_after() for index, intake in self._intakes.items()}
+            hints.leave(task.run, task.batch, self._program.number, marks, self._own_groups)
+        for route in self._program.routes:
+            yield from send(
+                route, self._graph.left[route.producer], self._id, self._last, self._now
+            )
+        self._graph.settle()
+        own = self._id == self._program.ids[0]  # all buckets notice the same
+        notes = [str(each.message) for each in noticed if own and each.category is StreamWarning]
+        for member in self._graph.members.values():
+            notes += [f"{member.part.where.title}: {each}" for each in member.kernel.notes()]
+        self._record.notes += notes
+        yield self._report().message(self._record, task.batch, self._last)
+
+    @property
+    def _own_groups(self) -> int | None:
+        """The bucket, if there are groups of which it alone knows the marks."""
+        deliveries = (each for source in self._program.sources for each in source.deliveries)
+        number = self._program.number
+        alone = any(each.owned and each.stage == number for each in deliveries)
+        return self._id if alone else None
+
+    def _take_rows(self, by_kind: dict[int, list[Message]]) -> dict[str, list[Chunk]]:
+        refused: dict[str, list[Chunk]] = {}
+        standing = {index: intake.marks_before() for index, intake in self._intakes.items()}
+        leaps = {
+            source.index: self._absorb(source, by_kind.get(Kind.DIGEST, []))
+            for source in self._program.sources
+            if not source.ordered
+        }
+        for port, raw in _gathered(by_kind.get(Kind.RAW, [])):
+            intake = self._intakes[port]
+            rows = intake.judge(raw, standing[port], leaps[port])
+            aside = intake.refused()
+            if aside is not None and port in self._program.accountable:
+                refused.setdefault(intake.spec.name, []).append(aside)
+            self._graph.push(port, [rows])
+        for message in by_kind.get(Kind.REFUSED, []):
+            told, body = unpickled(message.body)
+            self._record.notes += told.notes
+            self._record.complete += told.complete
+            self._record.read[message.port] = told
+            account = self._record.accounts[message.port]
+            for line in told.late:
+                total = line.mean_seconds * line.rows
+                account.add(line.channel, line.reason, line.rows, line.longest_seconds, total)
+            if body:
+                name = self._intakes[message.port].spec.name
+                refused.setdefault(name, []).append(unpacked(body))
+        for port, partials in _gathered(by_kind.get(Kind.PARTIALS, [])):
+            kernel = self._graph.members[port].kernel
+            assert isinstance(kernel, Reducer)
+            self._graph.members[port].counts.rows_in += partials.height
+            kernel.on_partials(partials)
+        for port, rows in _gathered(by_kind.get(Kind.ROWS, [])):
+            self._graph.push(port, [rows])
+        return refused
+
+    def _take_refused(self, refused: dict[str, list[Chunk]]) -> None:
+        """Rows that operators have found to be late."""
+        for member in self._graph.members.values():
+            found = member.kernel.take_late_rows()
+            if found is None:
+                continue
+            stream, rows, lines = found
+            self._record.late += lines
+            if rows is not None:
+                refused.setdefault(stream, []).append(rows)
+
+    def _absorb(self, source: SourceProgram, digests: list[Message]) -> dict[str, Chunk]:
+        found, rows, at = [], 0, 0
+        for message in digests:
+            if message.port == source.index:
+                count, body = unpickled(message.body)
+                rows += count
+                at = message.at
+                if body:
+                    found.append(unpacked(body))
+        self._record.rows[source.index] += rows
+        together = pl.concat(found) if found else None
+        return self._intakes[source.index].absorb(together, at, rows)
+
+    def _take_promises(self, by_kind: dict[int, list[Message]]) -> None:
+        for source in self._program.sources:
+            if not source.ordered and self._record.rows[source.index]:
+                self._graph.push(source.index, self._intakes[source.index].row_promises())
+        self._stamp(by_kind)
+        told = by_kind.get(Kind.ELEMENTS, [])
+        for message in sorted(told, key=lambda m: (m.port, m.sender)):  # in all buckets alike
+            elements: list[Element] = unpickled(message.body)
+            union = self._state.aligned.get(message.port)
+            if union is None:
+                self._graph.push(message.port, elements)
+                if any(isinstance(each, End) for each in elements):
+                    self._ended.add(message.port)
+                continue
+            port = self._program.exchanges[message.port].index(message.sender)
+            for element in elements:
+                if isinstance(element, End):
+                    results = union.on_end(port)
+                elif isinstance(element, GroupPunctuation):
+                    alone = message.port in self._program.owned or element.attribute == GONE
+                    results = [element] if alone else union.on_group_punctuation(port, element)
+                else:
+                    assert not isinstance(element, pl.DataFrame)
+                    results = union.on_punctuation(port, element)
+                self._graph.push(message.port, results)
+
+    def _stamp(self, by_kind: dict[int, list[Message]]) -> None:
+        """Latent rows anywhere in the batch move the time in every bucket alike."""
+        latent = {s.index for s in self._program.sources if s.spec.stamp == "latent"}
+        spoken = [*by_kind.get(Kind.DIGEST, []), *by_kind.get(Kind.ELEMENTS, [])]
+        times = [message.at for message in spoken if message.port in latent]
+        for index, kernel in self._graph.stamps.items() if times else ():
+            self._graph.push(index, kernel.moved(max(times)))
+
+    def _take_ticks(self, by_kind: dict[int, list[Message]]) -> None:
+        """Silent sources speak: enabling timestamps, heartbeats and timers go by the tick."""
+        ticks = by_kind.get(Kind.TICK, [])
+        if not ticks:
+            return
+        now = max(message.at for message in ticks)
+        for source in self._program.sources:
+            if source.ordered or source.index in self._ended:
+                continue
+            if any(message.body == b"end" for message in ticks):
+                self._ended.add(source.index)
+                self._graph.push(source.index, [End()])
+                continue
+            intake = self._intakes[source.index]
+            if isinstance(source.spec.punctuate, Timer):
+                self._graph.push(source.index, intake.promises())
+            # Rows of a batch are of some channels; the others may be silent all the same.
+            silent = not self._record.rows[source.index] or bool(source.spec.key_columns)
+            quiet = silent or source.spec.stamp == "internal"
+            if isinstance(source.spec.idle, OnDemand | Heartbeat) and quiet:
+                for attribute in source.spec.contracts:
+                    promises = intake.enable(attribute, BEGINNING, now)
+                    self._record.stamps[source.index] += bool(promises)
+                    self._graph.push(source.index, promises)
+        latent = [each for each in self._program.sources if each.spec.stamp == "latent"]
+        if not any(each.ordered for each in latent):  # rows of a log are stamped by its clock
+            told = self._graph.tell_clock(now)
+            for source in latent if told else ():
+                self._record.stamps[source.index] += 1
+
+    def _ask(self, task: Task) -> None:
+        """Tell the clock what is waited for."""
+        program = self._program
+        if program.ask_folder is None:
+            return
+        waits = self._graph.waits
+        due: int | None
+        when: int | None = time.time_ns() + FOR_NEW_ROWS if waits else None
+        requests = self._graph.requests()
+        self._record.holding = [*requests, *self._graph.holding]
+        for producer, attribute, mark in chain.from_iterable(requests.values()):
+            intake = self._intakes.get(producer)
+            if producer in self._graph.members:  # latent time is the clock
+                due = self._graph.clock_due(producer, mark)
+            elif intake is None:  # it comes from another stage, where the clock has to be asked
+                due = self._now
+            elif not isinstance(intake.spec.idle, OnDemand) or producer in self._ended:
+                continue
+            else:
+                due = intake.when(attribute, mark, self._now)
+            if due is not None:
+                when = due if when is None else min(when, due)
+        for group_due in self._group_requests():
+            when = group_due if when is None else min(when, group_due)
+        self._record.when = when
+        self._record.waits = waits
+        asking.ask(program.ask_folder, program.number, self._id, task.batch, when, waits)
+
+    def _group_requests(self) -> Iterator[int]:
+        """From when on a tick would let something of a single group be answered."""
+        if self._graph.awaiting is None:
+            return
+        for each in self._graph.awaiting.changes():
+            intake = self._intakes.get(each.source)
+            if intake is None:
+                yield self._now  # it comes from another stage, where the clock has to be asked
+            else:
+                intake.request(each.attribute, each.origin, each.group, each.mark)
+        for index, intake in self._intakes.items():
+            due = None if index in self._ended else intake.due_groups()
+            if due is not None:
+                yield due

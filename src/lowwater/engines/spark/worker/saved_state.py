@@ -1,0 +1,146 @@
+"""Saved state: what a bucket keeps from batch to batch, in what form, and who can read it again.
+
+Invariant: the state is opened only by a program that would have written the same; every other is
+refused with an error that shows the difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from lowwater.engines.awaiting import Awaiting
+from lowwater.engines.spark.wire.message import pickled, unpickled
+from lowwater.engines.spark.wire.program import StageProgram
+from lowwater.engines.spark.worker.cache import ChunkCache
+from lowwater.engines.spark.worker.graph import Graph
+from lowwater.engines.spark.worker.store import Shelf, SparkStore
+from lowwater.errors import CheckpointError
+from lowwater.operators.identity import Identity
+from lowwater.operators.union import Union
+from lowwater.progress.contract import OnDemand
+from lowwater.progress.intake import BatchIntake
+from lowwater.state.store import MemoryStore
+
+
+@dataclass
+class BucketState:
+    """Everything of one bucket that outlives a batch."""
+
+    stores: dict[str, SparkStore]
+    """By the slot of an operator, or by ``source`` and the name of a stream."""
+    graph: Graph
+    intakes: dict[int, BatchIntake]
+    aligned: dict[int, Union]
+    """For each operator of an earlier stage, the union of the promises of its buckets."""
+    ended: set[int]
+    """The sources that have ended."""
+
+
+def open_state(
+    program: StageProgram,
+    body: bytes | None,
+    shelf: Shelf,
+    cache: ChunkCache | None,
+    now: Callable[[], int],
+) -> BucketState:
+    """Build a bucket as the batch before left it; ``body`` is None before the first batch.
+
+    ``now`` is the clock that kernels are given, in nanoseconds.
+    """
+    saved: dict[str, Any] = unpickled(body) if body is not None else {}
+    check_compatible(program, saved)
+    saved_stores = saved.get("stores", {})
+
+    def store(slot: str) -> SparkStore:
+        return SparkStore(slot, shelf, saved_stores.get(slot), cache)
+
+    stores = {part.slot: store(part.slot) for part in program.parts}
+    graph = Graph(program.parts, program.exports, stores.__getitem__, now)
+    for member in graph.members.values():
+        member.kernel.copies = len(program.ids)
+        member.kernel.in_batches = True
+        member.kernel.unhurried = not program.hurried
+    graph.restore(saved.get("kernels", {}))
+    if not saved or "awaiting" in saved:
+        graph.awaiting = _awaiting(program, graph, saved.get("awaiting", {}))
+    intakes = {}
+    for source in program.sources:
+        name = source.spec.name
+        before = saved.get("intakes", {}).get(name)
+        announced = () if source.ordered or before is not None else source.announced
+        stores[f"source {name}"] = held = store(f"source {name}")
+        intake = BatchIntake(source.spec, source.demands, announced, held)
+        if before is not None:
+            intake.restore(before)
+        intakes[source.index] = intake
+    aligned = {
+        producer: Union(MemoryStore(), len(senders))
+        for producer, senders in program.exchanges.items()
+    }
+    for producer, union in aligned.items():
+        if producer in saved.get("aligned", {}):
+            union.restore(saved["aligned"][producer])
+    return BucketState(stores, graph, intakes, aligned, set(saved.get("ended", ())))
+
+
+def _awaiting(program: StageProgram, graph: Graph, saved: dict[Any, Any]) -> Awaiting | None:
+    """Build what follows requests of single groups, if sources answer those on demand."""
+    sources = [each for each in program.sources if each.spec.groups]
+    on_demand = frozenset(s.index for s in sources if isinstance(s.spec.idle, OnDemand))
+    if not on_demand:
+        return None
+    groups = {each.index: each.spec.groups for each in sources}
+    awaiting = Awaiting(graph.nodes, groups, on_demand)
+    awaiting.restore(saved)
+    return awaiting
+
+
+def save_state(program: StageProgram, state: BucketState) -> bytes:
+    """Write the chunks that changed and return the rest as bytes for the next batch."""
+    for index, intake in state.intakes.items():
+        if index in state.ended:
+            intake.clear()
+        intake.settle()
+    body = {
+        "fingerprint": program.fingerprint,
+        "own": [vars(own) for _, own in program.own],
+        "probe": program.probe,
+        "polars": pl.__version__,
+        "stores": {slot: store.save() for slot, store in state.stores.items()},
+        "kernels": state.graph.snapshot(),
+        "intakes": {i.spec.name: i.snapshot() for i in state.intakes.values()},
+        "aligned": {producer: each.snapshot() for producer, each in state.aligned.items()},
+        "ended": sorted(state.ended),
+    }
+    if state.graph.awaiting is not None:
+        body["awaiting"] = state.graph.awaiting.snapshot()
+    return pickled(body)
+
+
+def check_compatible(program: StageProgram, saved: dict[str, Any]) -> None:
+    """Refuse the state of another plan, of another aggregate, or of buckets spread otherwise."""
+    if not saved:
+        return
+    before, now = list(saved["fingerprint"]), list(program.fingerprint)
+    if before != now:
+        gone = [line for line in before if line not in now]
+        new = [line for line in now if line not in before]
+        lines = [f"  was: {line}" for line in gone] + [f"  is:  {line}" for line in new]
+        raise CheckpointError(
+            "the checkpoint holds the state of another plan, which this one cannot read:\n"
+            + "\n".join(lines or ["  the same operators in another order"])
+            + "\nStart from a new checkpoint, or bring the query back to what it was."
+        )
+    for (where, own), made_with in zip(program.own, saved["own"], strict=True):
+        change = own.change_from(Identity(**made_with))
+        if change is not None:
+            raise CheckpointError(own.advice(where, own.name, change))
+    if saved["probe"] != program.probe:
+        raise CheckpointError(
+            "the checkpoint was written with a version of polars that spreads keys differently;"
+            f" go on with polars {saved['polars']}, or start from a new checkpoint"
+        )

@@ -1,0 +1,481 @@
+"""Runs a query in this process on a virtual clock and lets the caller observe every step of it.
+
+A probe is for tests, experiments and teaching: how many rows an operator holds, what a step costs,
+when each result leaves. The run is single-threaded and, unless work is charged as measured, the
+same every time. Metrics of a whole run are enough for most questions; an :class:`Observer` is for
+those about a moment.
+
+>>> import lowwater as lw, polars as pl
+>>> from lowwater.probe import Observer, Probe
+>>> log = pl.DataFrame({"at": [0.0, 1.0, 2.0, 3.0], "ts": [1, 0, 3, 4]})
+>>> rows = lw.stream(lw.replay(log, "at"), name="rows", time="ts", progress=lw.within(1))
+>>> class Held(Observer):
+...     def on_idle(self) -> None:
+...         print(f"at {self.run.seconds:g} s the sort holds {self.run.operator('sort').rows}")
+>>> run = Probe(rows.order_by("ts"), observer=Held(), tick=0).run()
+at 0 s the sort holds 1
+at 1 s the sort holds 1
+at 2 s the sort holds 1
+>>> run.results.rows()
+[(1.0, 0, 1.0), (0.0, 1, 2.0), (2.0, 3, 3.0), (3.0, 4, 3.0)]
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from lowwater.api import Stream
+from lowwater.engines.embedded.clock import Charge, PerComparison, PerRow, VirtualClock
+from lowwater.engines.embedded.engine import EmbeddedEngine, Pace
+from lowwater.engines.embedded.graph import Stage
+from lowwater.errors import OptionError, unknown_name
+from lowwater.joins.oblivious.disorder import DisorderEstimate
+from lowwater.joins.ordered.ordered_join import OrderedJoin
+from lowwater.metrics import OperatorMetrics, RunMetrics
+from lowwater.operators.kernel import Kernel
+from lowwater.plan.physical.compile import compile_plan
+from lowwater.plan.physical.operator import KernelOperator, Operator, PhysicalPlan, PlanShape
+from lowwater.progress.contract import Contract
+from lowwater.sources.replay import Replay, ReplayReader
+from lowwater.stream.duration import SECOND, Duration, nanoseconds
+from lowwater.stream.element import Chunk, Element, End, Punctuation
+from lowwater.stream.time_domain import TimeDomain
+from lowwater.updates.staleness import Shows, Staleness
+
+__all__ = [
+    "CHUNK_ROWS",
+    "SECOND",
+    "Chunks",
+    "Observer",
+    "PerComparison",
+    "PerRow",
+    "Probe",
+    "ProbedOperator",
+    "Step",
+    "judge",
+    "scrambling_factors",
+]
+
+CHUNK_ROWS = 65_536
+"""Rows that a source hands over at once, at most, unless the caller says otherwise."""
+Kind = Literal["rows", "punctuation", "end", "more"]
+Attributes = tuple[str, ...]
+Ticks = NDArray[np.int64]
+
+
+class ProbedOperator:
+    """One operator of a run, as it is at the moment of reading. All sizes count state only."""
+
+    def __init__(self, stage: Stage):
+        self._stage = stage
+
+    @property
+    def name(self) -> str:
+        """The operator's kind, such as ``window`` or ``join``."""
+        return self._stage.operator.name
+
+    @property
+    def title(self) -> str:
+        """Name and number, as in ``explain()`` and in the metrics."""
+        return self._stage.operator.title
+
+    @property
+    def inputs(self) -> int:
+        """Number of inputs."""
+        return len(self._stage.inputs)
+
+    @property
+    def rows(self) -> int:
+        """Rows held now, over all inputs."""
+        return self._stage.store.rows + self._stage.kernel.held[0]
+
+    @property
+    def bytes(self) -> int:
+        """Bytes held now, over all inputs."""
+        return self._stage.store.bytes + self._stage.kernel.held[1]
+
+    def rows_of(self, input: int) -> int:
+        """Return the rows held now of one input (numbered from 0) of an operator that keeps its
+        inputs apart, as band joins and joins of many inputs do; with one input, all rows."""
+        store, name = self._stage.store, f"rows{input}"
+        if self.inputs == 1:
+            return self.rows
+        return sum(store.rows_in(name, slice_) for slice_ in store.slices(name))
+
+    @property
+    def queue(self) -> int:
+        """Elements (rows and punctuation) that wait in front of the operator."""
+        return sum(arc.length.now for arc in self._stage.inputs)
+
+    @property
+    def marks(self) -> dict[str, int]:
+        """Marks in ticks, by attribute, with the input in brackets where there are several."""
+        return self._stage.kernel.marks()
+
+    @property
+    def details(self) -> dict[str, str | int | float]:
+        """What the operator adds to its metrics: the strategy in use, sizes of its buffers."""
+        return self._stage.kernel.about()
+
+    @property
+    def comparisons(self) -> int:
+        """Pairs of rows compared so far."""
+        return self._stage.kernel.comparisons
+
+    @property
+    def staleness(self) -> Staleness:
+        """Staleness, in seconds, of a queue of updates; other operators have none."""
+        kernel = self._stage.kernel
+        if not isinstance(kernel, Shows):
+            raise OptionError(f"{self.title} is no queue of updates: it has no staleness")
+        return kernel.staleness()
+
+    @property
+    def done_to(self) -> int:
+        """The time, in ticks, up to which an ordered join has emitted all results of the rows that
+        came: it has compared these rows, and no earlier result is to come."""
+        kernel = self._stage.kernel
+        if not isinstance(kernel, OrderedJoin):
+            raise OptionError(f"{self.title} is no ordered join")
+        upto = kernel.frontier[0]
+        # The frontier does not show whether the row at that very time is joined; its queue does.
+        return upto - 1 if kernel.unjoined[0] <= upto else upto
+
+    def metrics(self) -> OperatorMetrics:
+        """Return the metrics so far; shares of time are 0 before the run has ended."""
+        return self._stage.metrics(0)
+
+
+@dataclass(slots=True)
+class Step:
+    """One operator at work on one element, or on a portion of work that it had left."""
+
+    operator: ProbedOperator
+    input: int | None
+    """The input the element came from; None where the operator goes on by itself."""
+    kind: Kind
+    """``more`` where the operator goes on by itself."""
+    attributes: Attributes = ()
+    """Attributes that a punctuation bounds."""
+    results: tuple[pl.DataFrame, ...] = ()
+    """Rows that the step emits; empty before it is done."""
+    left_queue: int = 0
+    """Rows that the step let out of a queue of updates."""
+    comparisons: int = 0
+    """Pairs of rows that the step compared."""
+    nanoseconds: int = 0
+    """How long the step counts as on the clock."""
+
+
+class Observer:
+    """Is called while a :class:`Probe` runs. Subclasses override what they need.
+
+    An error that an observer raises ends the run.
+    """
+
+    run: Probe
+    """The run, set before it begins."""
+
+    def on_begin(self, step: Step) -> None:
+        """Called before an operator takes an element or goes on."""
+
+    def on_done(self, step: Step) -> None:
+        """Called when the step is done and the clock does not show its time yet."""
+
+    def on_charged(self, step: Step) -> None:
+        """Called when the clock shows the step's time; its results have not moved on yet."""
+
+    def on_idle(self) -> None:
+        """Called when everything that arrived is done, before the clock jumps."""
+
+    def on_results(self, rows: pl.DataFrame) -> None:
+        """Called with rows that leave the query."""
+
+
+class Probe:
+    """One run of a query, observed.
+
+    ``query``: any stream of finite sources.
+    ``observer``: is called while the run goes on; none by default.
+    ``plan``: "out-of-order" (the default) or "in-order", which puts sorts and merges in.
+    ``charge``: what work costs on the clock: "nothing" (the default), "measured", nanoseconds a
+    step, ``PerComparison(nanoseconds)`` of a join, or ``PerRow(nanoseconds)`` of an update queue.
+    ``tick``: rows that arrive within this length of time (a number is seconds) are handed over
+    together; 0 hands over each when it arrives; None, the default, waits for ``chunk_rows`` rows.
+    ``chunk_rows``: rows handed over at once, at most (65,536).
+    ``keep``: whether results are kept for :attr:`results` (True).
+    ``punctuation``: by an operator's name, the attributes of punctuation that it may use; all other
+    punctuation is withheld from it. By default nothing is withheld.
+    ``substitutes``: by an operator's name, a function from its kernel to one that takes its place,
+    for baselines written against :mod:`lowwater.operators.kernel`. None by default.
+    """
+
+    def __init__(
+        self,
+        query: Stream,
+        *,
+        observer: Observer | None = None,
+        plan: PlanShape = "out-of-order",
+        charge: Charge = "nothing",
+        tick: Duration | None = None,
+        chunk_rows: int = CHUNK_ROWS,
+        keep: bool = True,
+        punctuation: Mapping[str, Sequence[Attributes]] | None = None,
+        substitutes: Mapping[str, Callable[[Kernel], Kernel]] | None = None,
+    ):
+        self._observer = observer or Observer()
+        changes = dict(substitutes or {})
+        changes |= {name: _withholding(used) for name, used in (punctuation or {}).items()}
+        planned = _changed(compile_plan(query._node, plan), changes)
+        self._clock = _Clock(charge, self._observer.on_idle)
+        pace = Pace(chunk_rows, None if tick is None else nanoseconds(tick, "tick"))
+        self._columns = planned.schema
+        self._kept: list[pl.DataFrame] | None = [] if keep else None
+        self._engine = EmbeddedEngine(planned, _Results(self._take), self._clock, pace, None)
+        self._arrivals = {
+            each.spec.name: each.source.times
+            for each in planned.sources
+            if isinstance(each.source, Replay)
+        }
+        self.operators = tuple(map(ProbedOperator, self._engine.stages))
+        """All operators but the sources, in the order of the plan."""
+        self._wire()
+        self.wall_seconds = 0.0
+        """Seconds of real time that the run took."""
+
+    def _wire(self) -> None:
+        self._observer.run = self
+        hooks = ("on_begin", "on_done", "on_charged")
+        if any(
+            getattr(type(self._observer), each) is not getattr(Observer, each) for each in hooks
+        ):
+            for stage, operator in zip(self._engine.stages, self.operators, strict=True):
+                stage.watch = _Steps(operator, self._observer)
+
+    def run(self) -> Probe:
+        """Run until all sources have ended, or until :meth:`stop`; return this probe."""
+        begun = time.perf_counter()
+        self._engine.run()
+        self.wall_seconds = time.perf_counter() - begun
+        return self
+
+    def stop(self) -> None:
+        """End the run after the step that is under way."""
+        self._engine.stop()
+
+    @property
+    def now(self) -> int:
+        """The virtual time, in nanoseconds."""
+        return self._clock.now()
+
+    @property
+    def seconds(self) -> float:
+        """The virtual time, in seconds."""
+        return self._clock.now() / SECOND
+
+    def operator(self, name: str) -> ProbedOperator:
+        """Return the first operator of this name (``join``) or title (``join#2``)."""
+        for each in self.operators:
+            if name in (each.name, each.title):
+                return each
+        raise OptionError(unknown_name("operator", name, [each.title for each in self.operators]))
+
+    def named(self, name: str) -> list[ProbedOperator]:
+        """Return all operators of this name, in the order of the plan."""
+        return [each for each in self.operators if each.name == name]
+
+    def unread(self, stream: str) -> int:
+        """Return how many rows of a replayed stream have arrived and were not read yet."""
+        arrivals = self._arrivals[stream]
+        if arrivals is None:
+            raise OptionError(f"stream {stream!r} has no arrival times")
+        arrived = int(np.searchsorted(arrivals, self.now, "right"))
+        return arrived - self._engine.rows_read(stream)
+
+    def metrics(self) -> RunMetrics:
+        """Return the metrics of the run so far, as ``Run.metrics()`` does."""
+        return self._engine.metrics()
+
+    @property
+    def results(self) -> pl.DataFrame:
+        """The results so far, as they left; ``_out_at`` is the virtual time in seconds."""
+        if self._kept is None:
+            raise OptionError("results are kept only with keep=True")
+        return pl.concat(
+            [pl.DataFrame(schema={**self._columns, "_out_at": pl.Float64}), *self._kept]
+        )
+
+    def _take(self, rows: pl.DataFrame) -> None:
+        if self._kept is not None:
+            self._kept.append(rows.with_columns(pl.lit(self.seconds).alias("_out_at")))
+        self._observer.on_results(rows)
+
+
+class Chunks(Replay):
+    """A source whose rows are made as they are read, chunk by chunk.
+
+    ``make`` returns the chunks in order, anew at every call; each is handed over as it is.
+    ``schema`` is that of all chunks. Their rows have no arrival times.
+    """
+
+    def __init__(self, schema: Mapping[str, pl.DataType], make: Callable[[], Iterable[Chunk]]):
+        super().__init__(pl.DataFrame(schema=schema))
+        self._make = make
+
+    def open(self) -> _ChunkReader:
+        """Start from the first chunk."""
+        return _ChunkReader(self._table, iter(self._make()))
+
+
+class _ChunkReader(ReplayReader):
+    """Hands over one chunk with each reading."""
+
+    def __init__(self, nothing: pl.DataFrame, chunks: Iterator[Chunk]):
+        super().__init__(nothing, None)
+        self._chunks = (each for each in chunks if each.height)
+        self._table = next(self._chunks, nothing)
+
+    def read(self, now: int, limit: int) -> Chunk | None:
+        """Return the next chunk, whole."""
+        chunk = super().read(now, self._table.height)
+        self._table, self._at = next(self._chunks, self._table.clear()), 0
+        return chunk
+
+
+# ---- parts of the library, by themselves -----------------------------------------------------
+
+
+def judge(contract: Contract, times: Ticks, ticks_per_second: int = 1) -> tuple[Ticks, Ticks]:
+    """Judge the rows of one channel by a contract, in the order of their arrival.
+
+    ``times``: the rows' times in ticks; ``ticks_per_second`` (1): how many make a second. Returns
+    two arrays: the mark that each row met (a row below it is late), and the mark after the row.
+
+    >>> import lowwater as lw
+    >>> met, after = judge(lw.within(2), np.array([5, 9, 6]))
+    >>> after.tolist()
+    [3, 7, 7]
+    """
+    channel = contract.channel(TimeDomain(pl.Int64(), ticks_per_second), None)
+    verdict = channel.observe(times, times)
+    return verdict.before, verdict.after
+
+
+def scrambling_factors(keys: Ticks) -> Ticks:
+    """Return the scrambling factor after each row, as a join without a window measures it.
+
+    ``keys``: the join attribute of the rows, in the order of their arrival. The factor is the
+    greatest number of places by which a row came after one that is not less.
+
+    >>> scrambling_factors(np.array([1, 3, 2, 2])).tolist()
+    [0, 0, 1, 2]
+    """
+    estimate = DisorderEstimate(missing=0.001, known=None, ticks_per_second=1)
+    found = []
+    for came, key in enumerate(keys, 1):
+        estimate.observe(np.array([key]), came)
+        found.append(estimate.scrambling)
+    return np.array(found, np.int64)
+
+
+# ---- how a run is observed -------------------------------------------------------------------
+
+
+class _Clock(VirtualClock):
+    """A virtual clock that calls a function before it jumps."""
+
+    def __init__(self, charge: Charge, idle: Callable[[], None]):
+        super().__init__(charge=charge)
+        self._idle = idle
+
+    def wait(self, until: int | None) -> None:
+        self._idle()
+        super().wait(until)
+
+
+class _Results:
+    """A sink that hands rows to a function."""
+
+    def __init__(self, take: Callable[[pl.DataFrame], None]):
+        self.write = take
+
+    def close(self) -> None:
+        """Do nothing: there is nothing to close."""
+
+
+class _Steps:
+    """Calls an observer at the steps of one operator."""
+
+    def __init__(self, operator: ProbedOperator, observer: Observer):
+        self._operator, self._observer = operator, observer
+        self._step = Step(operator, None, "more")
+
+    def begins(self, stage: Stage, port: int | None, element: Element | None) -> None:
+        self._step = step = Step(self._operator, port, _kind(element))
+        if isinstance(element, Punctuation):
+            step.attributes = element.attributes
+        self._observer.on_begin(step)
+
+    def worked(self, stage: Stage, results: Sequence[Element], leaving: int) -> None:
+        self._step.results = tuple(each for each in results if isinstance(each, pl.DataFrame))
+        self._step.left_queue = leaving
+        self._observer.on_done(self._step)
+
+    def charged(self, stage: Stage, nanoseconds: int, compared: int) -> None:
+        self._step.nanoseconds, self._step.comparisons = nanoseconds, compared
+        self._observer.on_charged(self._step)
+
+
+def _kind(element: Element | None) -> Kind:
+    if element is None:
+        return "more"
+    if isinstance(element, pl.DataFrame):
+        return "rows"
+    return "end" if isinstance(element, End) else "punctuation"
+
+
+class _Withholding(Kernel):
+    """Runs another kernel and keeps from it all punctuation but that on certain attributes."""
+
+    def __init__(self, kernel: Kernel, used: Sequence[Attributes]):
+        super().__init__(kernel.store, kernel.ports)
+        self._kernel, self._used = kernel, used
+
+    def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
+        return self._kernel.on_chunk(port, chunk)
+
+    def on_punctuation(self, port: int, promise: Punctuation) -> Sequence[Element]:
+        if promise.attributes not in self._used:
+            return []
+        return self._kernel.on_punctuation(port, promise)
+
+    def close_port(self, port: int) -> Sequence[Element]:
+        return self._kernel.close_port(port)
+
+
+def _withholding(used: Sequence[Attributes]) -> Callable[[Kernel], Kernel]:
+    return lambda kernel: _Withholding(kernel, used)
+
+
+def _changed(plan: PhysicalPlan, changes: Mapping[str, Callable[[Kernel], Kernel]]) -> PhysicalPlan:
+    """Return the plan with other kernels in operators of some names."""
+
+    def changed(operator: Operator) -> Operator:
+        change = changes.get(operator.name)
+        if change is None or not isinstance(operator, KernelOperator):
+            return operator
+        build = operator.build
+        return replace(operator, build=lambda store, now: change(build(store, now)))
+
+    unknown = changes.keys() - {each.name for each in plan.operators}
+    if unknown:
+        names = [each.name for each in plan.operators]
+        raise OptionError(unknown_name("operator", min(unknown), names))
+    return replace(plan, operators=tuple(map(changed, plan.operators)))

@@ -1,0 +1,32 @@
+"""The types of arguments, for annotations: what can stand where a signature names one of them."""
+
+from lowwater.engines.embedded.clock import Charge
+from lowwater.joins.oblivious.options import Strategy
+from lowwater.joins.ordered.strategy import Order
+from lowwater.joins.shape import How
+from lowwater.operators.flush import Flush
+from lowwater.operators.keeping import Form
+from lowwater.plan.physical.operator import PlanShape
+from lowwater.progress.contract import Contract, Generation, Idle
+from lowwater.progress.spec import Stamp
+from lowwater.stream.duration import Duration
+from lowwater.stream.size import Size
+from lowwater.updates.options import Schedule, Windows
+
+__all__ = [
+    "Charge",
+    "Contract",
+    "Duration",
+    "Flush",
+    "Form",
+    "Generation",
+    "How",
+    "Idle",
+    "Order",
+    "PlanShape",
+    "Schedule",
+    "Size",
+    "Stamp",
+    "Strategy",
+    "Windows",
+]
