@@ -28,7 +28,7 @@ from lowwater.engines.embedded.stamping import Stamping, stampings
 from lowwater.errors import LowwaterError, SinkError, StreamWarning
 from lowwater.metrics import Histogram, RunMetrics
 from lowwater.operators.kernel import Kernel, Request
-from lowwater.plan.physical.operator import PhysicalPlan
+from lowwater.plan.physical.operator import PhysicalPlan, SourceOperator
 from lowwater.progress.late import LateRows
 from lowwater.sinks import LastRows, Sink, SinkCall, complete, count_delivered
 from lowwater.sources.replay import clock_times
@@ -92,7 +92,7 @@ class EmbeddedEngine:
 
     def _arrival_column(self) -> str | None:
         """A column of the result that says when its rows arrived, if there is one."""
-        names = {each.node.source.arrival for each in self._plan.sources}  # type: ignore[attr-defined]
+        names = {each.source.arrival for each in self._plan.sources}
         if len(names) != 1:
             return None
         name = names.pop()
@@ -100,11 +100,12 @@ class EmbeddedEngine:
 
     def _build(self) -> None:
         for operator in self._plan.operators:
-            if operator.build is None:
+            if isinstance(operator, SourceOperator):
                 demands = self._plan.demands[operator.index]
                 self._feeds[operator.index] = Feed(operator, demands, self._take_refused)
             else:
-                self._stages[operator.index] = Stage(operator, self._clock, self._totals)
+                stage = Stage(self._plan.kernel(operator.index), self._clock, self._totals)
+                self._stages[operator.index] = stage
         for index in range(len(self._plan.operators)):
             node = self._stages.get(index) or self._feeds[index]
             node.outputs = [self._stages[i].inputs[p] for i, p in self._plan.consumers(index)]

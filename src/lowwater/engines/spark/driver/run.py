@@ -311,7 +311,7 @@ class SparkRun:
 
     def late_rows(self, stream: str | None = None) -> pa.Table:
         """The side output: rows of a stream that were not let in, and why."""
-        specs = {each.node.spec.name: each.node.spec for each in self._plan.sources}  # type: ignore[attr-defined]
+        specs = {each.spec.name: each.spec for each in self._plan.sources}
         if stream is None:
             if len(specs) > 1:
                 raise OptionError(f"several streams ran: say which of {', '.join(specs)}")
