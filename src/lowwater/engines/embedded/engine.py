@@ -30,7 +30,7 @@ from lowwater.metrics import Histogram, RunMetrics
 from lowwater.operators.kernel import Kernel, Request
 from lowwater.plan.physical.operator import PhysicalPlan, SourceOperator
 from lowwater.progress.late import LateRows
-from lowwater.sinks import Handing, LastRows, Sink, complete, standing
+from lowwater.sinks import LastRows, Sink, SinkCall, complete, count_delivered
 from lowwater.sources.replay import clock_times
 from lowwater.sources.source import AT_ONCE
 from lowwater.stream.duration import SECOND
@@ -74,7 +74,7 @@ class EmbeddedEngine:
         self._totals = Totals()
         self._latency = Histogram()
         self._delivered = 0
-        self.handing = Handing()
+        self.sink_call = SinkCall()
         self._stopped = False
         self._refused: dict[str, list[Chunk]] = {}
         self._refused_rows: dict[str, int] = {}
@@ -162,7 +162,7 @@ class EmbeddedEngine:
                         closing.callback(self._close, sink)
 
     def _close(self, sink: Sink) -> None:
-        with self.handing.over(sink, 0):
+        with self.sink_call.during(sink, 0):
             sink.close()
 
     def _turn(self, feeds: list[Feed]) -> None:
@@ -388,7 +388,7 @@ class EmbeddedEngine:
 
     def _write(self, sink: Sink, rows: Chunk) -> None:
         try:
-            with self.handing.over(sink, rows.height):
+            with self.sink_call.during(sink, rows.height):
                 sink.write(rows)
         except LowwaterError:
             raise
@@ -470,7 +470,7 @@ class EmbeddedEngine:
         now = self._clock.now() if self._ended_at is None else self._ended_at
         elapsed = now - self._begun
         totals = self._totals
-        rows_out, rows_waiting = standing(self._sink, self._delivered)
+        rows_out, rows_waiting = count_delivered(self._sink, self._delivered)
         return RunMetrics(
             rows_out,
             elapsed / SECOND,
