@@ -12,8 +12,8 @@ import numpy as np
 import polars as pl
 
 import lowwater as lw
-from lowwater.joins.oblivious.model import Mode
 from lowwater.joins.oblivious.oblivious_join import ObliviousJoin
+from lowwater.joins.oblivious.options import ReliefMode
 from lowwater.operators.kernel import Kernel
 from lowwater.plan.physical.compile import compile_plan
 from lowwater.state.store import MemoryStore
@@ -77,9 +77,9 @@ class Driven:
         self.kernel = self._built(**options)
         self.kernel.restore(saved)
 
-    def switch(self, mode: Mode) -> None:
+    def switch(self, mode: ReliefMode) -> None:
         """Have another strategy in force from now on, as the manager would."""
-        self.kernel._manager.mode = mode
+        self.kernel._chooser.mode = mode
 
     def end(self) -> None:
         self.settle()

@@ -9,7 +9,7 @@ from typing import Any
 from lowwater.dashboard.holding import Holder, holder, name_of, words
 from lowwater.dashboard.watched import Looked
 from lowwater.errors import message_of
-from lowwater.joins.oblivious.measures import (
+from lowwater.joins.oblivious.estimates import (
     ACCURACY,
     GIVEN_UP,
     HELD,

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
-from lowwater.joins.oblivious import following_join, measures
+from lowwater.joins.oblivious import estimates, restarting_join
 from lowwater.joins.ordered import ordered_join
 from lowwater.operators import metric
 from lowwater.operators.metric import Metric, Readings, Value
 from lowwater.updates import queueing
 
-DECLARING: tuple[ModuleType, ...] = (metric, ordered_join, measures, following_join, queueing)
+DECLARING: tuple[ModuleType, ...] = (metric, ordered_join, estimates, restarting_join, queueing)
 """The modules that declare metrics."""
 CATALOGUE: Mapping[str, Metric[Any]] = {
     each.name: each

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lowwater.joins.oblivious.measures import ACCURACY, LATE_ROWS
-from lowwater.joins.oblivious.measures import GIVEN_UP as ROWS_GIVEN_UP
+from lowwater.joins.oblivious.estimates import ACCURACY, LATE_ROWS
+from lowwater.joins.oblivious.estimates import GIVEN_UP as ROWS_GIVEN_UP
 from lowwater.metrics.values import OperatorMetrics
 from lowwater.operators.metric import REASON, STRATEGY, SWITCHES
 from lowwater.updates.queueing import GIVEN_UP, SHOWN, WAITING

@@ -12,8 +12,7 @@ from typing import Any
 
 from lowwater.engines.spark.driver.listener import answers_in, batch_of, reports_in
 from lowwater.engines.spark.wire.program import Program
-from lowwater.joins.oblivious.measures import ACCURACY_ASKED, FOUND, LOST
-from lowwater.joins.oblivious.shortfall import shortfall
+from lowwater.joins.oblivious.estimates import ACCURACY_ASKED, FOUND, LOST, shortfall
 from lowwater.metrics import (
     CHANNELS,
     BatchMetrics,
