@@ -7,6 +7,7 @@ there and nowhere else.
 
 from __future__ import annotations
 
+import ast
 import inspect
 import sys
 import threading
@@ -19,14 +20,16 @@ import polars as pl
 import pytest
 
 import lowwater as lw
+from lowwater.engines import step as step_module
 from lowwater.engines.spark.wire.errors import translate
-from lowwater.operators.kernel import Kernel
+from lowwater.operators.kernel import Kernel, Reducer
+from lowwater.operators.stamp import Stamp
 from tests.support.local_spark import LocalSpark, Unordered
 
 HERE = Path(__file__).name
 ROWS = 60
 TABLE = pl.DataFrame(
-    {"ts": range(ROWS), "k": [at % 7 for at in range(ROWS)], "v": range(ROWS)},
+    {"ts": [at // 3 for at in range(ROWS)], "k": [at % 7 for at in range(ROWS)], "v": range(ROWS)},
     schema={"ts": pl.Int64, "k": pl.Int64, "v": pl.Int64},
 )
 PARTS = {
@@ -143,9 +146,8 @@ def combined(source: Any) -> lw.Stream:
 
 def grouped(source: Any) -> lw.Stream:
     """An aggregate by a time."""
-    rows = lw.stream(source, name="s", time="ts").select(ten="ts // 10", v="v")
     at(line() + 1, *STEPS)
-    return rows.group_by("ten").agg(own=own())
+    return lw.stream(source, name="s", time="ts").group_by("ts").agg(own=own())
 
 
 def sessions(source: Any) -> lw.Stream:
@@ -163,7 +165,13 @@ def ordered(source: Any) -> lw.Stream:
     return rows.apply(after)
 
 
-QUERIES = [spread, combined, grouped, sessions, ordered]
+def plain(source: Any) -> lw.Stream:
+    """A function over rows of which nobody awaits a promise."""
+    at(line() + 1, "before")
+    return lw.stream(source, name="s", time="ts").apply(before)
+
+
+QUERIES = [plain, spread, combined, grouped, sessions, ordered]
 
 
 def on_spark(query: Query, source: Any) -> None:
@@ -201,11 +209,9 @@ def test_the_queries_reach_all_places() -> None:
     for way in WAYS.values():
         for query in QUERIES:
             way(query)
-    print(sorted(Functions.places))
     assert Functions.places >= {
         ("before", "source", "on_chunk"),
         ("add", "source", "reduced"),
-        ("merge", "source", "reduced"),
         ("before", "bucket", "on_chunk"),
         ("add", "bucket", "on_chunk"),
         ("merge", "bucket", "on_partials"),
@@ -218,3 +224,26 @@ def test_the_queries_reach_all_places() -> None:
         ("before", "embedded", "on_chunk"),
         ("merge", "embedded", "on_punctuation"),
     }
+
+
+def test_engines_call_kernels_through_one_module() -> None:
+    """No module of an engine but ``step`` calls a method of a kernel itself."""
+    kinds = [Kernel, Reducer, Stamp]
+    methods = {
+        name for kind in kinds for name, each in vars(kind).items() if inspect.isfunction(each)
+    }
+    folder = Path(step_module.__file__).parent
+    found = [
+        f"{path.relative_to(folder)}:{node.lineno} {ast.unparse(node.func)}"
+        for path in folder.rglob("*.py")
+        if path.name != "step.py"
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+        if node.func.attr in methods
+        if ast.unparse(node.func.value).rpartition(".")[2].lstrip("_") in KERNELS
+    ]
+    assert found == []
+
+
+KERNELS = {"kernel", "reducer", "finisher"}
+"""The names under which engines have kernels."""
