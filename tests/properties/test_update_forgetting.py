@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import lowwater as lw
 from lowwater.stream.duration import SECOND
 from lowwater.stream.element import BEGINNING
-from lowwater.updates import newest as newest_module
+from lowwater.updates import newest_join as newest_module
 from lowwater.updates.options import Deletion, Schedule, Updates
 from tests.support.checked_run import CheckedRun
 from tests.support.loaded_run import LoadedRun, Mode

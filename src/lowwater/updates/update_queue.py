@@ -21,11 +21,10 @@ from lowwater.stream.duration import spell
 from lowwater.stream.element import BEGINNING, END_OF_TIME, Chunk, Element, Punctuation
 from lowwater.stream.low_water_mark import LowWaterMark
 from lowwater.stream.time_domain import TimeDomain
-from lowwater.updates.cells import Cell
-from lowwater.updates.forgetting import gone
-from lowwater.updates.manager import Arrivals, QueueManager
+from lowwater.updates.key_queue import gone
+from lowwater.updates.keys import KeyCell
 from lowwater.updates.options import Updates
-from lowwater.updates.queueing import (
+from lowwater.updates.queue_kernel import (
     GIVEN_UP,
     KEYS,
     OUTDATED,
@@ -33,12 +32,13 @@ from lowwater.updates.queueing import (
     SECONDS_A_ROW,
     WAITING,
     Numbers,
-    Queueing,
+    QueueKernel,
 )
+from lowwater.updates.row_queue import ArrivedRows, RowQueue
 from lowwater.updates.staleness import Account
 
 
-class UpdateQueue(Queueing):
+class UpdateQueue(QueueKernel):
     """Holds the newest row of each key until there is time to work on it."""
 
     rule: ClassVar[str] = "the least of the inputs' marks and the times that wait"
@@ -60,7 +60,7 @@ class UpdateQueue(Queueing):
         self._domains = dict(domains)
         self._schema = pl.Schema(schema)
         self._time = next(iter(self._domains))
-        self._queue = QueueManager(
+        self._queue = RowQueue(
             by,
             dict(schema),
             len(self._domains),
@@ -72,7 +72,7 @@ class UpdateQueue(Queueing):
         )
         self._marks = {name: LowWaterMark(range(ports)) for name in self._domains}
         self._told = dict.fromkeys(self._domains, BEGINNING)
-        self._in_work: list[Cell] = []
+        self._in_work: list[KeyCell] = []
 
     # ---- rows and promises -----------------------------------------------------------------
 
@@ -81,7 +81,7 @@ class UpdateQueue(Queueing):
         ticks = [self._ticks(name, domain, chunk) for name, domain in self._domains.items()]
         deletion = self._by.deletion
         gone = None if deletion is None else deletion.of(chunk)
-        came = Arrivals(port, chunk, ticks, self._arrivals(chunk), gone)
+        came = ArrivedRows(port, chunk, ticks, self._arrivals(chunk), gone)
         if self.unhurried:
             return [self._queue.passed(came)]
         self._queue.enqueue(came)

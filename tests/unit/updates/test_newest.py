@@ -11,7 +11,7 @@ import pytest
 from lowwater.state import by_key
 from lowwater.state.store import MemoryStore
 from lowwater.stream.element import End, GroupPunctuation, Punctuation
-from lowwater.updates.newest import Newest, NewestJoin, NewestShape
+from lowwater.updates.newest_join import Newest, NewestJoin, NewestShape
 
 Row = tuple[Any, ...]
 KEYED = NewestShape(

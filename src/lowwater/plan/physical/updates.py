@@ -14,7 +14,7 @@ from lowwater.plan.physical.compiler import Compiler, second
 from lowwater.plan.physical.operator import Demands
 from lowwater.progress.demand import Demand
 from lowwater.stream.time_domain import TimeDomain
-from lowwater.updates.newest import Newest, NewestJoin, NewestShape
+from lowwater.updates.newest_join import Newest, NewestJoin, NewestShape
 from lowwater.updates.options import Updates
 from lowwater.updates.update_queue import UpdateQueue
 

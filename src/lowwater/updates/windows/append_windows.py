@@ -24,10 +24,9 @@ from lowwater.state.store import ChunkStore, take
 from lowwater.stream.element import END_OF_TIME, Chunk, Element
 from lowwater.stream.time_domain import TimeDomain
 from lowwater.stream.window import WindowSpec
-from lowwater.updates.dice import throw
-from lowwater.updates.manager import RECENT
+from lowwater.updates.load import DecayingRate, throw
 from lowwater.updates.options import Key, Updates
-from lowwater.updates.queueing import (
+from lowwater.updates.queue_kernel import (
     COMPLETE,
     GIVEN_UP,
     KEYS,
@@ -36,15 +35,13 @@ from lowwater.updates.queueing import (
     SHOWN,
     WAITING,
 )
-from lowwater.updates.rate import Rate
+from lowwater.updates.row_queue import RECENT
 from lowwater.updates.staleness import Account
-from lowwater.updates.windows.cells import WindowCell
-from lowwater.updates.windows.due import Due
-from lowwater.updates.windows.manager import CELL_BYTES
-from lowwater.updates.windows.open_windows import Run, Ticks
-from lowwater.updates.windows.progress import Progress
-from lowwater.updates.windows.spreading import by_key
-from lowwater.updates.windows.window_queue import WindowQueue
+from lowwater.updates.windows.open_windows import CompletionTimes, Run, Ticks
+from lowwater.updates.windows.window_edges import by_key
+from lowwater.updates.windows.window_kernel import WindowQueueKernel
+from lowwater.updates.windows.window_keys import DueWindows, WindowCell
+from lowwater.updates.windows.window_queue import CELL_BYTES
 
 ROWS = "waiting"
 
@@ -78,7 +75,7 @@ class _Promise(NamedTuple):
     """What is shown then."""
 
 
-class AppendWindows(WindowQueue):
+class AppendWindows(WindowQueueKernel):
     """Lets rows out in their order, once for each window."""
 
     def __init__(
@@ -94,15 +91,15 @@ class AppendWindows(WindowQueue):
         apart: Sequence[str] = (),
     ):
         super().__init__(store, by, schema, time, domain, window, now, arrival, apart)
-        self._progress = Progress()
-        self._due = Due(window)
+        self._progress = CompletionTimes()
+        self._due = DueWindows(window)
         self._cells: dict[Key, WindowCell] = {}
         self._items: deque[_Rows | _Promise] = deque()
         self._slice = 0
         self._in_work: list[Shown] = []
         self._left = 0
         self._first: int | None = None
-        self._rate = Rate()
+        self._rate = DecayingRate()
         self._fates: dict[tuple[int, int], bool] = {}
         self._thrown = 0
 

@@ -21,7 +21,7 @@ from lowwater.stream.element import MARK, Chunk, Element, GroupPunctuation
 from lowwater.stream.time_domain import TimeDomain
 from lowwater.stream.window import WindowSpec
 from lowwater.updates.options import Updates
-from lowwater.updates.queueing import (
+from lowwater.updates.queue_kernel import (
     COMPLETE,
     GIVEN_UP,
     KEYS,
@@ -33,13 +33,13 @@ from lowwater.updates.queueing import (
     WORKED_ON,
 )
 from lowwater.updates.staleness import Account
-from lowwater.updates.windows.cells import WindowCell
-from lowwater.updates.windows.manager import WindowManager
 from lowwater.updates.windows.open_windows import Ticks
+from lowwater.updates.windows.window_kernel import WindowQueueKernel
+from lowwater.updates.windows.window_keys import WindowCell
 from lowwater.updates.windows.window_queue import WindowQueue
 
 
-class UpdateWindows(WindowQueue):
+class UpdateWindows(WindowQueueKernel):
     """Holds rows until it is the turn of their key, and lets its newest window out."""
 
     def __init__(
@@ -56,7 +56,7 @@ class UpdateWindows(WindowQueue):
         expire: int | None = None,
     ):
         super().__init__(store, by, schema, time, domain, window, now, arrival, apart)
-        self._queue = WindowManager(by, self._schema, window, self._pace, now, expire)
+        self._queue = WindowQueue(by, self._schema, window, self._pace, now, expire)
         self._in_work: list[WindowCell] = []
         self._left = 0
 

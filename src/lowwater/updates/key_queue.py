@@ -14,15 +14,63 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import polars as pl
 
 from lowwater.stream.element import END_OF_TIME, GONE, MARK, GroupPunctuation
-from lowwater.updates.cells import Cell
+from lowwater.updates.keys import KeyCell
 from lowwater.updates.options import Key
 
-C = TypeVar("C", bound=Cell)
+SLACK = 4
+"""Heaps are made anew when they hold so many times what is alive."""
+
+
+class Waits(Protocol):
+    """What waits."""
+
+    @property
+    def ticks(self) -> tuple[int, ...]:
+        """Its times, attribute by attribute."""
+
+    @property
+    def alive(self) -> bool:
+        """Whether it waits still."""
+
+
+class LeastTimes:
+    """The least ticks, attribute by attribute; entries that are gone are passed over."""
+
+    def __init__(self, attributes: int):
+        self._heaps: list[list[tuple[int, int, Waits]]] = [[] for _ in range(attributes)]
+        self._order = count()
+
+    def add(self, entry: Waits) -> None:
+        """A row waits."""
+        for heap, ticks in zip(self._heaps, entry.ticks, strict=True):
+            heapq.heappush(heap, (ticks, next(self._order), entry))
+
+    def values(self, alive: int) -> list[int]:
+        """The least of each attribute among the rows that wait, of which there are so many."""
+        found = []
+        for heap in self._heaps:
+            if len(heap) > SLACK * alive + 64:
+                heap[:] = [each for each in heap if each[2].alive]
+                heapq.heapify(heap)
+            while heap and not heap[0][2].alive:
+                heapq.heappop(heap)
+            found.append(heap[0][0] if heap else END_OF_TIME)
+        return found
+
+    def refill(self, entries: Iterable[Waits]) -> None:
+        """Begin again with these rows."""
+        for heap in self._heaps:
+            heap.clear()
+        for entry in entries:
+            self.add(entry)
+
+
+C = TypeVar("C", bound=KeyCell)
 
 
 def gone(
@@ -34,7 +82,7 @@ def gone(
     return GroupPunctuation(GONE, pl.DataFrame(rows, columns, orient="row"))
 
 
-class Forgetting(Generic[C]):
+class KeyExpiry(Generic[C]):
     """The keys that end, by when they do."""
 
     def __init__(self, expire: int | None, waits: Callable[[C], bool]):

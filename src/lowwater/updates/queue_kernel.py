@@ -22,7 +22,7 @@ from lowwater.sources.replay import clock_times
 from lowwater.state.store import ChunkStore
 from lowwater.stream.duration import SECOND
 from lowwater.stream.element import END_OF_TIME, Chunk, Element, End
-from lowwater.updates.forgetting import Forgetting
+from lowwater.updates.key_queue import KeyExpiry
 from lowwater.updates.options import Updates
 from lowwater.updates.pace import Pace
 from lowwater.updates.staleness import Account, Staleness, staleness_of
@@ -123,7 +123,7 @@ SECONDS_A_ROW = Metric(
 )
 
 
-class Queueing(Kernel):
+class QueueKernel(Kernel):
     """Holds updates until there is time to work on them."""
 
     queues: ClassVar[bool] = True
@@ -200,7 +200,7 @@ class Queueing(Kernel):
         """Return what the work on a row takes; None before any was done."""
         return self._pace.cost / SECOND if self._pace.cost else None
 
-    def _forgotten(self, forgetting: Forgetting[Any] | None) -> Readings:
+    def _forgotten(self, forgetting: KeyExpiry[Any] | None) -> Readings:
         """Return how many keys were forgotten, where keys can be."""
         if forgetting is None:
             return Readings()

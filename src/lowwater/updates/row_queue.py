@@ -22,15 +22,13 @@ from numpy.typing import NDArray
 
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import Chunk
-from lowwater.updates.cells import NUMBER, PLACE, Cell, Entry, bytes_of_slots, key_bytes
-from lowwater.updates.dice import throw
-from lowwater.updates.forgetting import Forgetting
-from lowwater.updates.least import Least
-from lowwater.updates.line import Line, line_of
-from lowwater.updates.memory.on_demand import OnDemandMemory
+from lowwater.updates.key_lines import KeyLine, make_line
+from lowwater.updates.key_queue import KeyExpiry, LeastTimes
+from lowwater.updates.keys import NUMBER, PLACE, KeyCell, WaitingRow, bytes_of_slots, key_bytes
+from lowwater.updates.load import DecayingRate, throw
+from lowwater.updates.memory.locations import OnDemandMemory
 from lowwater.updates.options import PLAIN, Key, Updates
 from lowwater.updates.pace import Pace
-from lowwater.updates.rate import Rate
 from lowwater.updates.staleness import ACCOUNT
 
 Numbers = NDArray[np.int64]
@@ -38,15 +36,15 @@ AT, TIME = "__at", "__ticks"
 PAGES = "pages"
 RECENT = 20
 """Rates are measured over the time that it takes to work on so many rows."""
-CELL_BYTES = bytes_of_slots(Cell, list, list, *ACCOUNT) + PLACE + 8 * NUMBER
+CELL_BYTES = bytes_of_slots(KeyCell, list, list, *ACCOUNT) + PLACE + 8 * NUMBER
 """Bytes of a key and all that is known of it, beside its values, about."""
-ENTRY_BYTES = bytes_of_slots(Entry, tuple, tuple) + 3 * PLACE + 4 * NUMBER
+ENTRY_BYTES = bytes_of_slots(WaitingRow, tuple, tuple) + 3 * PLACE + 4 * NUMBER
 """Bytes of the place in line of a row that waits, beside the row, about."""
 CALM = 0.9
 """All rows are worked on again when the work that comes is less than this much of what can be."""
 
 
-class Arrivals:
+class ArrivedRows:
     """Rows that came on a port: when each did, and its times, the main one first."""
 
     __slots__ = ("gone", "port", "rows", "ticks", "when")
@@ -68,7 +66,7 @@ class Arrivals:
         return tuple(int(each[at]) for each in self.ticks)
 
 
-class QueueManager:
+class RowQueue:
     """What waits in an update queue."""
 
     def __init__(
@@ -87,25 +85,27 @@ class QueueManager:
         self._strict, self._prefer = strict, prefer
         self._weights = dict(by.weights)
         self.memory = OnDemandMemory(pl.Schema(schema))
-        self.cells: dict[Key, Cell] = {}
-        self.forgetting: Forgetting[Cell] | None = None
+        self.cells: dict[Key, KeyCell] = {}
+        self.forgetting: KeyExpiry[KeyCell] | None = None
         if by.forgets:
-            self.forgetting = Forgetting(expire, lambda cell: bool(cell.entries))
+            self.forgetting = KeyExpiry(expire, lambda cell: bool(cell.entries))
         self._met = self._key_bytes = 0
-        self._line: Line[Cell] = line_of(by.schedule, bool(by.weights), lambda: pace.cost, now)
-        self._all: deque[Entry] = deque()
-        self._least = Least(attributes)
+        self._line: KeyLine[KeyCell] = make_line(
+            by.schedule, bool(by.weights), lambda: pace.cost, now
+        )
+        self._all: deque[WaitingRow] = deque()
+        self._least = LeastTimes(attributes)
         self.complete = by.schedule in PLAIN or by.complete_within is not None
         """Whether all rows are worked on now, and none is replaced."""
         self.begun: int | None = None
         self.waiting = 0
         self.given_up = self.outdated = self.switches = 0
         self._thrown = 0
-        self._rate = Rate()
+        self._rate = DecayingRate()
 
     # ---- enqueue ---------------------------------------------------------------------------
 
-    def enqueue(self, came: Arrivals) -> None:
+    def enqueue(self, came: ArrivedRows) -> None:
         """Let rows wait, or take the place of rows that do."""
         if not came.rows.height:
             return
@@ -118,16 +118,16 @@ class QueueManager:
         else:
             self._replace(came)
 
-    def _cell(self, key: Key) -> Cell:
+    def _cell(self, key: Key) -> KeyCell:
         cell = self.cells.get(key)
         if cell is None:
             weight = self._weights.get(key, self._by.other_weight)
-            cell = self.cells[key] = Cell(key, weight, self._met)
+            cell = self.cells[key] = KeyCell(key, weight, self._met)
             self._met += 1
             self._key_bytes += key_bytes(key)
         return cell
 
-    def _newest_is(self, cell: Cell, came: Arrivals, at: int) -> None:
+    def _newest_is(self, cell: KeyCell, came: ArrivedRows, at: int) -> None:
         """A row is the newest of its key."""
         if self.forgetting is not None:
             gone = came.gone is not None and bool(came.gone[at])
@@ -151,10 +151,10 @@ class QueueManager:
         keys = len(self.cells) * CELL_BYTES + self._key_bytes
         return keys + self.waiting * ENTRY_BYTES
 
-    def _append(self, came: Arrivals) -> None:
+    def _append(self, came: ArrivedRows) -> None:
         """Every row waits in its order; some are shed where that is asked for."""
         keep: list[int] = []
-        cells: list[Cell] = []
+        cells: list[KeyCell] = []
         since = int(came.when[0]) if self.begun is None else self.begun
         keys = came.rows.select(self._by.key).rows() if self._by.key else None
         for at, when in enumerate(came.when.tolist()):
@@ -173,16 +173,16 @@ class QueueManager:
             cells.append(cell)
         locations = self._put(came, keep)
         for at, cell, location in zip(keep, cells, locations, strict=True):
-            self._wait(cell, Entry(cell, location, int(came.when[at]), came.ticks_at(at), 0))
+            self._wait(cell, WaitingRow(cell, location, int(came.when[at]), came.ticks_at(at), 0))
 
-    def _put(self, came: Arrivals, rows: list[int]) -> list[int]:
+    def _put(self, came: ArrivedRows, rows: list[int]) -> list[int]:
         if not rows:
             return []
         whole = len(rows) == came.rows.height
         places = self.memory.add(came.rows if whole else came.rows[rows])
         return [int(each) for each in places]
 
-    def _wait(self, cell: Cell, entry: Entry) -> None:
+    def _wait(self, cell: KeyCell, entry: WaitingRow) -> None:
         if not cell.entries:
             cell.first = entry.arrival
         cell.entries.append(entry)
@@ -205,16 +205,16 @@ class QueueManager:
         load = self.load(when)
         return load > 1 and throw(self._thrown) > 1 / load
 
-    def _is_outdated(self, cell: Cell, tick: int) -> bool:
+    def _is_outdated(self, cell: KeyCell, tick: int) -> bool:
         """Whether a row is older than what left of its key (or, if strict, as old)."""
         if cell.newest is None:
             return False
         return tick < cell.newest or (self._strict and tick == cell.newest)
 
-    def _replace(self, came: Arrivals) -> None:
+    def _replace(self, came: ArrivedRows) -> None:
         """The newest row of each key waits."""
-        added: list[tuple[Cell, int, int]] = []
-        changed: list[tuple[Entry, int]] = []
+        added: list[tuple[KeyCell, int, int]] = []
+        changed: list[tuple[WaitingRow, int]] = []
         since = int(came.when[0]) if self.begun is None else self.begun
         for key, first, last, count, at in self._newest(came):
             cell = self._cell(key)
@@ -233,13 +233,13 @@ class QueueManager:
                     self._newest_is(cell, came, at)
             else:
                 cell.first = begun
-                cell.entries.append(Entry(cell, -1, begun, came.ticks_at(at), came.port))
+                cell.entries.append(WaitingRow(cell, -1, begun, came.ticks_at(at), came.port))
                 added.append((cell, at, begun))
                 self._newest_is(cell, came, at)
             self._line.arrived(cell)
         self._write(came, added, changed)
 
-    def _newest(self, came: Arrivals) -> Iterator[tuple[Key, int, int, int, int]]:
+    def _newest(self, came: ArrivedRows) -> Iterator[tuple[Key, int, int, int, int]]:
         """For each key: its values, its first and last row, how many, and the newest."""
         if came.rows.height == 1:
             yield tuple(came.rows[name][0] for name in self._by.key), 0, 0, 1, 0
@@ -268,7 +268,7 @@ class QueueManager:
         for row in found.iter_rows():
             yield row[:width], *row[width:]
 
-    def _supersedes(self, tick: int, port: int, entry: Entry) -> bool:
+    def _supersedes(self, tick: int, port: int, entry: WaitingRow) -> bool:
         """Whether a row takes the place of the one that waits."""
         before = entry.ticks[0]
         if tick == before and self._strict:
@@ -277,9 +277,9 @@ class QueueManager:
 
     def _write(
         self,
-        came: Arrivals,
-        added: list[tuple[Cell, int, int]],
-        changed: list[tuple[Entry, int]],
+        came: ArrivedRows,
+        added: list[tuple[KeyCell, int, int]],
+        changed: list[tuple[WaitingRow, int]],
     ) -> None:
         cells = [cell for cell, _, _ in added]
         locations = self._put(came, [at for _, at, _ in added])
@@ -293,7 +293,9 @@ class QueueManager:
         self.memory.overwrite(places, came.rows[[at for _, at in changed]])
         for entry, at in changed:
             entry.alive = False
-            fresh = Entry(entry.cell, entry.location, entry.arrival, came.ticks_at(at), came.port)
+            fresh = WaitingRow(
+                entry.cell, entry.location, entry.arrival, came.ticks_at(at), came.port
+            )
             entry.cell.entries[0] = fresh
             self._least.add(fresh)
 
@@ -306,7 +308,7 @@ class QueueManager:
             return
         self.complete = False
         self.switches += 1
-        gone: list[Entry] = []
+        gone: list[WaitingRow] = []
         for cell in dict.fromkeys(entry.cell for entry in self._all):
             *older, newest = cell.entries
             gone += older
@@ -318,7 +320,7 @@ class QueueManager:
         self._forget(gone)
         self.given_up += len(gone)
 
-    def _forget(self, gone: list[Entry]) -> None:
+    def _forget(self, gone: list[WaitingRow]) -> None:
         for entry in gone:
             entry.alive = False
         if gone:
@@ -341,9 +343,9 @@ class QueueManager:
 
     # ---- dequeue, read ---------------------------------------------------------------------
 
-    def dequeue(self, count: int, now: int) -> tuple[Chunk, list[Cell]]:
+    def dequeue(self, count: int, now: int) -> tuple[Chunk, list[KeyCell]]:
         """Take the rows out whose turn it is; whose they are."""
-        entries: list[Entry] = []
+        entries: list[WaitingRow] = []
         for _ in range(min(count, self.waiting)):
             if self.complete:
                 entry = self._all.popleft()
@@ -364,7 +366,7 @@ class QueueManager:
 
     def read(self) -> Chunk:
         """All that waits, in the order of the line; it goes on waiting."""
-        waits: Iterable[Entry] = self._all
+        waits: Iterable[WaitingRow] = self._all
         if not self.complete:
             waits = [cell.entries[0] for cell in self._line]
         return self.memory.read(_places(list(waits)))
@@ -382,7 +384,7 @@ class QueueManager:
         """The least time of waiting rows, by attribute."""
         return self._least.values(self.waiting)
 
-    def passed(self, came: Arrivals) -> Chunk:
+    def passed(self, came: ArrivedRows) -> Chunk:
         """Rows that need not wait: those that are not outdated, in their order."""
         keys = came.rows.select(self._by.key).rows() if self._by.key else None
         kept: list[int] = []
@@ -439,5 +441,5 @@ class QueueManager:
             self.forgetting.restore(saved["forgotten"] or (0, 0), self.cells.values())
 
 
-def _places(entries: list[Entry]) -> Numbers:
+def _places(entries: list[WaitingRow]) -> Numbers:
     return np.array([entry.location for entry in entries], np.int64)
