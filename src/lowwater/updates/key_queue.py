@@ -1,12 +1,12 @@
-"""When a queue forgets keys: when no row within ``expire`` of their newest can come any more.
+"""The keys of a queue of updates, of rows and of windows alike (KeyHashTable, UpStream §7).
 
-A key ends ``expire`` after the time of its newest row, or right after that row if the row says that
-the key is gone. It is forgotten when the mark has reached its end: no row older than that can come
-then, so that nothing that was outdated before is taken for new after. What waits is worked on
-first, however long it waits.
+A key has a cell, made when its first update comes, and a place in the line while it waits. It ends
+``expire`` after the time of its newest row, or right after that row if the row deletes the key. It
+is forgotten when the mark has reached its end: no older row can come then, so nothing that was
+outdated before is taken for new after. A waiting update of it is worked on first.
 
-Invariant: of every key that has an end and does not wait, the end or an earlier time is in the
-heap.
+Invariant: for every key that has an end and does not wait, that end or an earlier time is in the
+heap of the expiry.
 """
 
 from __future__ import annotations
@@ -14,13 +14,15 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import polars as pl
 
 from lowwater.stream.element import END_OF_TIME, GONE, MARK, GroupPunctuation
-from lowwater.updates.keys import KeyCell
-from lowwater.updates.options import Key
+from lowwater.updates.key_lines import KeyLine, make_line
+from lowwater.updates.keys import KeyCell, key_bytes
+from lowwater.updates.options import Key, Updates
+from lowwater.updates.staleness import Account
 
 SLACK = 4
 """Heaps are made anew when they hold so many times what is alive."""
@@ -144,3 +146,77 @@ class KeyExpiry(Generic[C]):
         self._ends.clear()
         for cell in cells:
             self.watch(cell)
+
+
+class KeyQueue(Generic[C]):
+    """The cells of all keys, whose turn it is, and which times and ends they have."""
+
+    def __init__(
+        self,
+        by: Updates,
+        make: Callable[[Key, float, int], C],
+        cost: Callable[[], float],
+        now: Callable[[], int],
+        *,
+        cell_bytes: int,
+        busy: Callable[[C], bool],
+        attributes: int = 1,
+        expire: int | None = None,
+    ):
+        self._make, self._cell_bytes = make, cell_bytes
+        self._weights, self._other_weight = dict(by.weights), by.other_weight
+        self.cells: dict[Key, C] = {}
+        self.line: KeyLine[C] = make_line(by.schedule, bool(by.weights), cost, now)
+        self.least = LeastTimes(attributes)
+        self.expiry = KeyExpiry(expire, busy)
+        self.begun: int | None = None
+        """Arrival of the first row, in clock nanoseconds."""
+        self._met = self._key_bytes = 0
+
+    def find(self, key: Key) -> C:
+        """Return the cell of a key; make one if it has none."""
+        cell = self.cells.get(key)
+        if cell is None:
+            weight = self._weights.get(key, self._other_weight)
+            cell = self.cells[key] = self._make(key, weight, self._met)
+            self._met += 1
+            self._key_bytes += key_bytes(key)
+        return cell
+
+    def remove(self, cell: C) -> bool:
+        """Forget a key; false if it was forgotten before."""
+        if self.cells.pop(cell.key, None) is None:
+            return False
+        self._key_bytes -= key_bytes(cell.key)
+        return True
+
+    def begin(self, arrival: int) -> None:
+        """Note the arrival of a row; the first counts."""
+        if self.begun is None:
+            self.begun = arrival
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the cells and the values of keys, about."""
+        return len(self.cells) * self._cell_bytes + self._key_bytes
+
+    def accounts(self) -> dict[tuple[object, ...], tuple[Account, float]]:
+        """Return the account and the weight of each key."""
+        cells = list(self.cells.values())  # copied first: another thread may be looking
+        return {cell.key: (cell.account, cell.weight) for cell in cells}
+
+    def saved(self) -> dict[str, Any]:
+        """Return the cells and counters; the line is saved by its owner."""
+        return {
+            "cells": [cell.saved() for cell in self.cells.values()],
+            "begun": self.begun,
+            "met": self._met,
+            "forgotten": self.expiry.saved(),
+        }
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Continue from a snapshot."""
+        for each in saved["cells"]:
+            self.find(each["key"]).restore(each)
+        self.begun, self._met = saved["begun"], saved["met"]
+        self.expiry.restore(saved["forgotten"], self.cells.values())

@@ -21,7 +21,7 @@ from lowwater.stream.duration import spell
 from lowwater.stream.element import BEGINNING, END_OF_TIME, Chunk, Element, Punctuation
 from lowwater.stream.low_water_mark import LowWaterMark
 from lowwater.stream.time_domain import TimeDomain
-from lowwater.updates.key_queue import gone
+from lowwater.updates.key_queue import KeyQueue, gone
 from lowwater.updates.keys import KeyCell
 from lowwater.updates.options import Updates
 from lowwater.updates.queue_kernel import (
@@ -35,7 +35,6 @@ from lowwater.updates.queue_kernel import (
     QueueKernel,
 )
 from lowwater.updates.row_queue import ArrivedRows, RowQueue
-from lowwater.updates.staleness import Account
 
 
 class UpdateQueue(QueueKernel):
@@ -168,7 +167,7 @@ class UpdateQueue(QueueKernel):
         """Keys, and what is in pages; in batches these are in the store."""
         queue = self._queue
         rows, size = (0, 0) if self.in_batches else (queue.waiting, queue.memory.bytes)
-        return len(queue.cells) + rows, queue.bytes + size
+        return len(queue.keys.cells) + rows, queue.bytes + size
 
     def marks(self) -> dict[str, int]:
         """The last mark of each input."""
@@ -178,13 +177,9 @@ class UpdateQueue(QueueKernel):
             for port, value in mark.marks().items()
         }
 
-    def _accounts(self) -> dict[tuple[object, ...], tuple[Account, float]]:
-        cells = list(self._queue.cells.values())  # at once: another thread may be looking
-        return {cell.key: (cell.account, cell.weight) for cell in cells}
-
     @property
-    def _begun(self) -> int | None:
-        return self._queue.begun
+    def _keys_of_queue(self) -> KeyQueue[KeyCell]:
+        return self._queue.keys
 
     def metrics(self) -> Readings:
         """Return the sizes of the queue, and which of its rows are worked on."""
@@ -192,7 +187,7 @@ class UpdateQueue(QueueKernel):
         found = Readings(
             {
                 SCHEDULE: self._by.schedule,
-                KEYS: len(queue.cells),
+                KEYS: len(queue.keys.cells),
                 WAITING: queue.waiting,
                 GIVEN_UP: queue.given_up,
                 OUTDATED: queue.outdated,
@@ -201,14 +196,14 @@ class UpdateQueue(QueueKernel):
         )
         if self._by.complete_within is not None:
             wait = spell(int(round(queue.waiting * self._pace.cost, -6)))
-            load = queue.load(self._now())
+            load = queue.load.now(self._now())
             found |= {
                 STRATEGY: "all rows" if queue.complete else "the newest row of each key",
                 REASON: f"{load:.3g} times the work comes that can be done;"
                 f" what waits takes {wait}",
                 SWITCHES: queue.switches,
             }
-        return found | self._forgotten(queue.forgetting)
+        return found | self._forgotten()
 
     # ---- state -----------------------------------------------------------------------------
 

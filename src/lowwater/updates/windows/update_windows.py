@@ -20,6 +20,7 @@ from lowwater.state.store import ChunkStore
 from lowwater.stream.element import MARK, Chunk, Element, GroupPunctuation
 from lowwater.stream.time_domain import TimeDomain
 from lowwater.stream.window import WindowSpec
+from lowwater.updates.key_queue import KeyQueue
 from lowwater.updates.options import Updates
 from lowwater.updates.queue_kernel import (
     COMPLETE,
@@ -32,7 +33,6 @@ from lowwater.updates.queue_kernel import (
     WINDOWS,
     WORKED_ON,
 )
-from lowwater.updates.staleness import Account
 from lowwater.updates.windows.open_windows import Ticks
 from lowwater.updates.windows.window_kernel import WindowQueueKernel
 from lowwater.updates.windows.window_keys import WindowCell
@@ -108,11 +108,11 @@ class UpdateWindows(WindowQueueKernel):
     @property
     def waiting_since(self) -> int | None:
         """Since when a window has waited that may be worked on."""
-        return self._queue.keys.oldest if self._has_work else None
+        return self._queue.scheduler.oldest if self._has_work else None
 
     @property
     def _backlog(self) -> float:
-        return self._queue.keys.waiting * self._queue.window_rows
+        return self._queue.scheduler.waiting * self._queue.window_rows
 
     def _dequeue(self, rows: int, now: int) -> list[Element]:
         self._queue.forget()  # those that were worked on last
@@ -143,36 +143,32 @@ class UpdateWindows(WindowQueueKernel):
         """Keys, and what is in pages; in batches these are in the store."""
         queue = self._queue
         rows, size = (0, 0) if self.in_batches else (queue.memory.used, queue.memory.bytes)
-        return len(queue.cells) + rows, queue.bytes + size
-
-    def _accounts(self) -> dict[tuple[object, ...], tuple[Account, float]]:
-        cells = list(self._queue.cells.values())  # at once: another thread may be looking
-        return {cell.key: (cell.account, cell.weight) for cell in cells}
+        return len(queue.keys.cells) + rows, queue.keys.bytes + size
 
     @property
-    def _begun(self) -> int | None:
-        return self._queue.begun
+    def _keys_of_queue(self) -> KeyQueue[WindowCell]:
+        return self._queue.keys
 
     def metrics(self) -> Readings:
         """Return the sizes of the queue, and how many windows were shown."""
         queue = self._queue
-        accounts = [account for account, _ in self._accounts().values()]
+        accounts = [account for account, _ in queue.keys.accounts().values()]
         complete = queue.complete + sum(each.updates for each in accounts)
         shown = queue.shown + sum(each.delivered for each in accounts)
         found = Readings(
             {
                 SCHEDULE: self._by.schedule,
                 WINDOWS: self._by.windows,
-                KEYS: len(queue.cells),
-                WAITING: queue.keys.waiting,
-                WORKED_ON: len(queue.keys.upq) + len(queue.keys.il),
+                KEYS: len(queue.keys.cells),
+                WAITING: queue.scheduler.waiting,
+                WORKED_ON: len(queue.scheduler.upq) + len(queue.scheduler.il),
                 COMPLETE: complete,
                 SHOWN: shown,
                 GIVEN_UP: max(0, complete - shown),
                 SECONDS_A_ROW: self._seconds_a_row(),
             }
         )
-        return found | self._forgotten(queue.forgetting)
+        return found | self._forgotten()
 
     # ---- state -----------------------------------------------------------------------------
 

@@ -26,9 +26,8 @@ from numpy.typing import NDArray
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import BEGINNING, END_OF_TIME, Chunk
 from lowwater.stream.window import WindowSpec
-from lowwater.updates.key_lines import make_line
-from lowwater.updates.key_queue import KeyExpiry, LeastTimes
-from lowwater.updates.keys import NUMBER, PLACE, bytes_of_slots, key_bytes
+from lowwater.updates.key_queue import KeyQueue
+from lowwater.updates.keys import NUMBER, PLACE, bytes_of_slots
 from lowwater.updates.memory.blocks import TIME, Block, BlockMemory, WindowBuffer
 from lowwater.updates.options import Key, Updates
 from lowwater.updates.pace import FORGETTING, Pace
@@ -84,24 +83,25 @@ class WindowQueue:
     ):
         self._by, self._window, self._pace = by, window, pace
         self._eager = by.windows == "eager"
-        self._weights = dict(by.weights)
         self.memory = BlockMemory(pl.Schema(schema))
-        self.cells: dict[Key, WindowCell] = {}
-        self.forgetting: KeyExpiry[WindowCell] | None = None
-        if by.forgets:
-            self.forgetting = KeyExpiry(expire, lambda cell: cell.busy)
+        self.keys = KeyQueue(
+            by,
+            lambda key, weight, number: WindowCell(key, weight, number, window),
+            self._cost,
+            now,
+            cell_bytes=CELL_BYTES,
+            busy=lambda cell: cell.busy,
+            expire=expire,
+        )
         self._moved: dict[WindowCell, None] = {}
         """Keys that may have ended by what is promised of them alone."""
-        self._met = self._key_bytes = 0
         self.progress = CompletionTimes()
-        self.keys = KeyScheduler(make_line(by.schedule, bool(by.weights), self._cost, now))
+        self.scheduler = KeyScheduler(self.keys.line)
         self._due = DueWindows(window)
         self._marks: dict[tuple[str, ...], dict[Key, int]] = {}
         self._closing: dict[WindowCell, None] = {}
-        self._least = LeastTimes(1)
         self.complete = self.shown = 0
         """Windows of keys that were forgotten, and those of them that were shown."""
-        self.begun: int | None = None
         self.window_rows = 0.0
         """Rows of a window, on average."""
 
@@ -120,13 +120,12 @@ class WindowQueue:
         """Take rows in; those between windows only show how far the stream has come, and whether
         their key is ``gone``."""
         self.progress.came(ticks, when)
-        if self.begun is None:
-            self.begun = int(when[0])
+        self.keys.begin(int(when[0]))
         inside = ticks % self._window.slide < self._window.range
         parts: list[tuple[int, Ticks]] = []
         for key, at in by_key(rows, self._by.key):
             own = at[inside[at]]
-            if len(own) or key in self.cells:
+            if len(own) or key in self.keys.cells:
                 cell = self._cell(key)
                 if cell.progress is not None:
                     cell.progress.came(ticks[at], when[at])
@@ -139,12 +138,9 @@ class WindowQueue:
             self.memory.append(owners, counts, rows[order], ticks[order])
 
     def _cell(self, key: Key) -> WindowCell:
-        cell = self.cells.get(key)
-        if cell is None:
-            weight = self._weights.get(key, self._by.other_weight)
-            cell = self.cells[key] = WindowCell(key, weight, self._met, self._window)
-            self._met += 1
-            self._key_bytes += key_bytes(key)
+        known = key in self.keys.cells
+        cell = self.keys.find(key)
+        if not known:
             cell.progress = CompletionTimes() if self._marks else None
             for names, marks in self._marks.items():
                 cell.mark = max(cell.mark, marks.get(self._part(key, names), BEGINNING))
@@ -154,33 +150,27 @@ class WindowQueue:
         self, cell: WindowCell, at: Ticks, ticks: Ticks, gone: NDArray[np.bool_] | None
     ) -> None:
         """Rows of a key came: the newest of them may be the newest of it."""
-        if self.forgetting is None:
+        if not self._by.forgets:
             return
         newest = int(at[len(at) - 1 - int(np.argmax(ticks[at][::-1]))])
         if ticks[newest] >= cell.latest:
             cell.latest = int(ticks[newest])
-            self.forgetting.newest(cell, cell.latest, gone is not None and bool(gone[newest]))
+            self.keys.expiry.newest(cell, cell.latest, gone is not None and bool(gone[newest]))
 
     def forget(self) -> None:
         """Forget the keys that have ended and of which no window waits."""
         mark = self.progress.mark
-        if self.forgetting is None or mark == END_OF_TIME:
+        if not self._by.forgets or mark == END_OF_TIME:
             return
         alone = [cell for cell in self._moved if cell.end <= cell.mark and not cell.busy]
-        for cell in (*self.forgetting.ended(mark), *self.forgetting.end_now(alone)):
-            if self.cells.pop(cell.key, None) is None:
+        for cell in (*self.keys.expiry.ended(mark), *self.keys.expiry.end_now(alone)):
+            if not self.keys.remove(cell):
                 continue
-            self._key_bytes -= key_bytes(cell.key)
             self.complete += cell.account.updates
             self.shown += cell.account.delivered
             self.memory.forget((cell.enqueue_buffer, cell.dequeue_buffer))
             self._marks.get(self._by.key, {}).pop(cell.key, None)
         self._moved.clear()
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of keys and of what is known of them, about."""
-        return len(self.cells) * CELL_BYTES + self._key_bytes
 
     def _needed(
         self, cell: WindowCell, at: Ticks, ticks: Ticks, when: Ticks
@@ -221,10 +211,10 @@ class WindowQueue:
             cell.first = first
         else:
             cell.waiting.alive = False
-        cell.seen(first, last, updates, first if self.begun is None else self.begun)
+        cell.seen(first, last, updates, first if self.keys.begun is None else self.keys.begun)
         cell.waiting = QueuedWindow(start)
-        self._least.add(cell.waiting)
-        self.keys.update(cell)
+        self.keys.least.add(cell.waiting)
+        self.scheduler.update(cell)
 
     def _more_rows(self, cell: WindowCell, rows: int, when: int) -> None:
         """Rows came of the window that is worked on."""
@@ -232,7 +222,7 @@ class WindowQueue:
             cell.since = when
         cell.fresh += rows
         if KeyState.IDLE in cell.states:
-            self.keys.promote(cell)
+            self.scheduler.promote(cell)
 
     # ---- promises --------------------------------------------------------------------------
 
@@ -264,8 +254,8 @@ class WindowQueue:
     def _named(self, names: tuple[str, ...], keys: Iterable[Key]) -> Iterable[WindowCell]:
         """The cells that may be meant by names of keys."""
         if names != self._by.key:
-            return self.cells.values()
-        return [self.cells[key] for key in keys if key in self.cells]
+            return self.keys.cells.values()
+        return [self.keys.cells[key] for key in keys if key in self.keys.cells]
 
     def _part(self, key: Key, names: tuple[str, ...]) -> Key:
         return tuple(key[self._by.key.index(name)] for name in names)
@@ -295,9 +285,9 @@ class WindowQueue:
 
     def _watch(self, cell: WindowCell) -> None:
         """A key may wait no more, and has to be looked at again."""
-        if self.forgetting is not None:
+        if self._by.forgets:
             self._moved[cell] = None
-            self.forgetting.watch(cell)
+            self.keys.expiry.watch(cell)
 
     def mark_of(self, cell: WindowCell) -> int:
         """What is promised of a key."""
@@ -313,9 +303,9 @@ class WindowQueue:
     @property
     def has_work(self) -> bool:
         """Whether something can leave now."""
-        if self._closing or self.keys.waits or len(self.keys.upq) > 1:
+        if self._closing or self.scheduler.waits or len(self.scheduler.upq) > 1:
             return True
-        return bool(self.keys.upq) and self._is_available(self.keys.upq[0])
+        return bool(self.scheduler.upq) and self._is_available(self.scheduler.upq[0])
 
     def _is_available(self, cell: WindowCell) -> bool:
         """Whether the window that is worked on has rows, or is to be closed (isAvail)."""
@@ -343,11 +333,11 @@ class WindowQueue:
 
     def _next(self) -> WindowCell | None:
         """The key that is served: one whose window is worked on, else one that waits."""
-        while self.keys.upq:
-            if self._is_available(self.keys.upq[0]):
-                return self.keys.upq[0]
-            self.keys.rest(self.keys.upq[0])
-        return self.keys.commit() if self.keys.waits else None
+        while self.scheduler.upq:
+            if self._is_available(self.scheduler.upq[0]):
+                return self.scheduler.upq[0]
+            self.scheduler.rest(self.scheduler.upq[0])
+        return self.scheduler.commit() if self.scheduler.waits else None
 
     def _work(self, cell: WindowCell, now: int) -> _Part:
         """All rows that are there of the window of a key that is worked on from now on, or was."""
@@ -366,7 +356,7 @@ class WindowQueue:
         assert cell.committed is not None
         cell.committed.alive = False
         cell.newest, cell.committed = cell.committed.start, None
-        self.keys.done(cell)
+        self.scheduler.done(cell)
         self._watch(cell)
 
     def _read(self, parts: Sequence[_Part]) -> tuple[Chunk, Ticks]:
@@ -403,11 +393,11 @@ class WindowQueue:
     def least(self) -> int:
         """The least start of a window that can still leave."""
         mark = self.progress.mark
-        return min(self._least_open(mark), *self._least.values(self._alive))
+        return min(self._least_open(mark), *self.keys.least.values(self._alive))
 
     @property
     def _alive(self) -> int:
-        return self.keys.waiting + len(self.keys.upq) + len(self.keys.il)
+        return self.scheduler.waiting + len(self.scheduler.upq) + len(self.scheduler.il)
 
     def least_of(self, cell: WindowCell) -> int:
         """The same for one key."""
@@ -436,16 +426,13 @@ class WindowQueue:
         """Write rows that changed, and give what else it takes to go on."""
         return {
             "memory": self.save_rows(store),
-            "cells": [cell.saved() for cell in self.cells.values()],
             "keys": self.keys.saved(),
+            "scheduler": self.scheduler.saved(),
             "closing": [cell.key for cell in self._closing],
             "marks": self._marks,
             "progress": self.progress.saved(),
-            "begun": self.begun,
             "rows": self.window_rows,
-            "met": self._met,
             "past": (self.complete, self.shown),
-            "forgotten": self.forgetting and self.forgetting.saved(),
             "moved": [cell.key for cell in self._moved],
         }
 
@@ -453,19 +440,16 @@ class WindowQueue:
         """Go on from what :meth:`save` gave."""
         self.memory.load(store, PAGES, saved["memory"])
         self.progress.restore(saved["progress"])
-        for each in saved["cells"]:
-            cell = self._cell(each["key"])
-            cell.restore(each)
+        self.keys.restore(saved["keys"])
+        for cell in self.keys.cells.values():
             for update in (cell.waiting, cell.committed):
                 if update is not None:
-                    self._least.add(update)
-        self._due.refill(self.cells.values())
-        self.keys.restore(saved["keys"], self.cells)
-        self._closing = dict.fromkeys(self.cells[key] for key in saved["closing"])
+                    self.keys.least.add(update)
+        self._due.refill(self.keys.cells.values())
+        self.scheduler.restore(saved["scheduler"], self.keys.cells)
+        self._closing = dict.fromkeys(self.keys.cells[key] for key in saved["closing"])
         self._marks = {names: dict(marks) for names, marks in saved["marks"].items()}
-        self.begun, self.window_rows = saved["begun"], saved["rows"]
-        self._met = saved["met"]
+        self.window_rows = saved["rows"]
         self.complete, self.shown = saved["past"]
-        self._moved = dict.fromkeys(self.cells[key] for key in saved["moved"] if key in self.cells)
-        if self.forgetting is not None:
-            self.forgetting.restore(saved["forgotten"] or (0, 0), self.cells.values())
+        cells = self.keys.cells
+        self._moved = dict.fromkeys(cells[key] for key in saved["moved"] if key in cells)
