@@ -22,6 +22,7 @@ from lowwater.plan.physical.operator import (
     PhysicalPlan,
     SourceOperator,
 )
+from lowwater.plan.spark_sql import spark_text
 from lowwater.progress.contract import Punctuated
 from lowwater.progress.spec import StreamSpec
 from lowwater.sources.frame import Frame
@@ -118,7 +119,7 @@ class _Pushing:
         """Return an expression as we use it from now on, and the source columns it still reads."""
         roots = set(expression.polars.meta.root_names())
         same = all(self._raw.get(name) == self._schema[name] for name in roots)
-        text = expression.spark(self._schema) if same and roots else None
+        text = spark_text(expression, self._schema) if same and roots else None
         if text is None or expression.polars.meta.is_column():
             return expression.polars, roots
         name = f"{COMPUTED}{len(self.columns)}"
