@@ -24,7 +24,7 @@ from lowwater.metrics.lag import Mark
 from lowwater.metrics.spelling import moment
 from lowwater.metrics.telling import UpdateProgress
 from lowwater.operators.metric import REASON, STRATEGY, SWITCHES
-from lowwater.plan.physical.operator import Operator
+from lowwater.plan.physical.operator import Operator, SourceOperator
 
 KEYS = 200
 """Of how many keys of an update stream, the stalest, the page tells."""
@@ -96,17 +96,18 @@ def _node(looked: Looked, operator: Operator, found: Holder | None) -> Plain:
     watched = looked.watched
     name = watched.node(operator.index)
     held = looked.least(operator)
+    source = isinstance(operator, SourceOperator)
     node = {
         "id": name,
-        "kind": "stream" if operator.build is None else "operator",
-        "name": name if operator.build is None else operator.name,
+        "kind": "stream" if source else "operator",
+        "name": name if source else operator.name,
         "detail": operator.detail,
         "inputs": [watched.node(each) for each in operator.inputs],
         "mark": None if held is None else _mark(held[1]),
         "holds": found is not None and name in found.path,
         "waits": found is not None and found.waiting is operator,
     }
-    if operator.build is None:
+    if source:
         return node | {"lag": looked.lag_of(name)} | _source(looked.streams[name])
     elapsed = max(looked.clock - watched.started, 1e-3)
     # What an operator holds is no finer than its consumers can use: no measure of how far it is.

@@ -9,9 +9,8 @@ from datetime import datetime
 from lowwater.errors import OptionError, unknown_name
 from lowwater.metrics.histogram import Histogram
 from lowwater.operators.metric import Readings
+from lowwater.progress.completeness import WORDS, Completeness
 from lowwater.progress.late import LateRows
-from lowwater.progress.learned import Completeness
-from lowwater.progress.shortfall import WORDS
 from lowwater.stream.duration import SECOND, Duration, spell
 from lowwater.stream.element import BEGINNING, END_OF_TIME
 from lowwater.stream.time_domain import TimeDomain

@@ -59,6 +59,11 @@ class Node:
         return False
 
     @property
+    def counts_rows(self) -> bool:
+        """Whether it needs the sequence numbers of its input's rows."""
+        return False
+
+    @property
     def stamps(self) -> tuple[str, ...]:
         """The columns the greatest of which is the time of a row: several after joins."""
         return () if self.time is None else (self.time,)
@@ -251,10 +256,17 @@ class WindowAggregateNode(Node):
     flush: Flush
     keep: Form | None
     table: int | None
+    calls: tuple[Call | None, ...] = field(kw_only=True, default=())
+    """The call of each aggregate; None for one of the user's own."""
     by: Updates | None = field(kw_only=True, default=None)
     """By what windows replace each other, if they do."""
     arrival: str | None = field(kw_only=True, default=None)
     """The column that says when a row arrived, if windows replace each other and there is one."""
+
+    @property
+    def counts_rows(self) -> bool:
+        """Windows of a number of rows go by sequence numbers."""
+        return self.attribute == SEQUENCE
 
     @property
     def updates(self) -> Updates | None:
@@ -264,9 +276,7 @@ class WindowAggregateNode(Node):
     @property
     def domain(self) -> TimeDomain:
         """How the window's attribute counts."""
-        return (
-            ROWS if self.attribute == SEQUENCE else self.inputs[0].progress[self.attribute].domain
-        )
+        return ROWS if self.counts_rows else self.inputs[0].progress[self.attribute].domain
 
 
 @dataclass(frozen=True, eq=False)
@@ -309,6 +319,8 @@ class GroupAggregateNode(Node):
     progressing_keys: Mapping[str, TimeDomain]
     aggregates: tuple[Aggregate, ...]
     texts: tuple[str, ...]
+    calls: tuple[Call | None, ...] = field(kw_only=True, default=())
+    """The call of each aggregate; None for one of the user's own."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -327,6 +339,9 @@ class AnyJoin(Node, ABC):
     """Columns beside the times that progress."""
     ordering: Ordering | None = field(kw_only=True, default=None)
     """How results are put in order of their times, if they are."""
+    oblivious: Oblivious | None = field(kw_only=True, default=None)
+    """How the inputs are measured if rows are dropped by what is measured; None if rows are dropped
+    by punctuation alone."""
 
     @abstractmethod
     def behind(self, port: int) -> int:
@@ -468,8 +483,6 @@ class MultiJoinNode(AnyJoin):
     merged: Mapping[str, str]
     """Inside names of key columns that do not come out to the column of the same value."""
     residual: Expression | None
-    oblivious: Oblivious | None = field(kw_only=True, default=None)
-    """How the inputs are measured where the join does not go by promises alone."""
 
     def behind(self, port: int) -> int:
         """The window of an input."""

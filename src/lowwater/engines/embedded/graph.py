@@ -18,7 +18,7 @@ from lowwater.engines.members import Member, Part, domains_of
 from lowwater.engines.step import Where
 from lowwater.errors import StreamWarning
 from lowwater.metrics import OperatorMetrics
-from lowwater.plan.physical.operator import Operator
+from lowwater.plan.physical.operator import KernelOperator
 from lowwater.progress.late import LateRows
 from lowwater.stream.element import Chunk, Element
 from lowwater.updates.staleness import Shows
@@ -113,8 +113,7 @@ class Watch(Protocol):
 class Stage(Member):
     """An operator at work, with its input queues and its meters."""
 
-    def __init__(self, operator: Operator, clock: Clock, totals: Totals):
-        assert operator.build is not None
+    def __init__(self, operator: KernelOperator, clock: Clock, totals: Totals):
         self.operator, self.store = operator, PagedStore()
         part = Part(
             operator.index,

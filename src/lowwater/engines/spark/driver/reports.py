@@ -28,10 +28,10 @@ from lowwater.metrics import (
     restored,
 )
 from lowwater.operators.metric import Readings, combined
-from lowwater.plan.physical.operator import Operator, PhysicalPlan
+from lowwater.plan.physical.operator import Operator, PhysicalPlan, SourceOperator
+from lowwater.progress.completeness import Completeness
 from lowwater.progress.contract import Heartbeat
 from lowwater.progress.late import LATE, LateAccount
-from lowwater.progress.learned import Completeness
 from lowwater.progress.spec import StreamSpec
 from lowwater.sources.replay import Replay
 from lowwater.stream.element import BEGINNING
@@ -71,7 +71,7 @@ class Reports:
     @property
     def unending(self) -> bool:
         """Whether some source never says that it has ended."""
-        sources = [each.node.source for each in self._plan.sources]  # type: ignore[attr-defined]
+        sources = [each.source for each in self._plan.sources]
         return not all(isinstance(source, Replay) for source in sources)
 
     @property
@@ -172,11 +172,7 @@ class Reports:
         return RunMetrics(
             self._rows_out,
             elapsed,
-            tuple(
-                self._operator(each, elapsed)
-                for each in self._plan.operators
-                if each.build is not None
-            ),
+            tuple(self._operator(each, elapsed) for each in self._plan.kernels),
             tuple(self._stream(each) for each in self._plan.sources),
             rows,
             self._peak_rows,
@@ -226,8 +222,8 @@ class Reports:
             return source.rows
         return self._rows.get(name, 0)
 
-    def _stream(self, operator: Operator) -> StreamMetrics:
-        spec = operator.node.spec  # type: ignore[attr-defined]
+    def _stream(self, operator: SourceOperator) -> StreamMetrics:
+        spec = operator.spec
         account = self._accounts[spec.name]
         channels, count, ahead = self._behind(spec)
         spoken, beating = self._spoken.get(spec.name, 0), isinstance(spec.idle, Heartbeat)
@@ -236,7 +232,7 @@ class Reports:
         told = list(self._channels.get(spec.name, {}).values())
         return StreamMetrics(
             spec.name,
-            self._read(spec.name, operator.node.source),  # type: ignore[attr-defined]
+            self._read(spec.name, operator.source),
             account.rows,
             tuple(account.lines()),
             marks,
