@@ -53,9 +53,9 @@ TYPED_BY = 10_000
 class Files:
     """Files of one format with the same columns, as a source.
 
-    ``path`` is a file, a folder or a pattern. ``schema`` is the columns; None takes those of the
-    first file. ``follow`` is true if files that are added are read too. ``options`` are those of
-    the format: for CSV ``header`` ("true" or "false") and ``sep``.
+    ``path`` is a file, a folder or a pattern; ``schema`` the columns, None for those of the first
+    file; ``follow`` is true if files that are added are read too; ``options`` are those of the
+    format: for CSV ``header`` ("true" or "false") and ``sep``.
     """
 
     arrival = None
@@ -128,7 +128,7 @@ class Files:
         """Yield the rows of a complete file, some at a time, with the declared types."""
         if self.is_binary:
             return self._slices(path, _parquet(path, self._schema))
-        return self._slices(path, self._whole(path, missing))
+        return self._slices(path, self.text(path, missing).read(complete=True))
 
     def begin(self, path: Path, missing: MissingColumns) -> None:
         """Read the first rows of a file; raise if they cannot be read."""
@@ -158,9 +158,6 @@ class Files:
     def is_binary(self) -> bool:
         """True if files are complete once they have their name, not written line by line."""
         return self.format == "parquet"
-
-    def _whole(self, path: Path, missing: MissingColumns | None) -> Iterator[Chunk]:
-        yield from self.text(path, missing).read(complete=True)
 
     def read_written(self, text: TextFile) -> Iterator[Chunk]:
         """Yield the rows that are there of a file that may still be written."""
