@@ -10,9 +10,9 @@ from lowwater.joins.oblivious import estimates, restarting_join
 from lowwater.joins.ordered import ordered_join
 from lowwater.operators import metric
 from lowwater.operators.metric import Metric, Readings, Value
-from lowwater.updates import queueing
+from lowwater.updates import queue_kernel
 
-DECLARING: tuple[ModuleType, ...] = (metric, ordered_join, estimates, restarting_join, queueing)
+DECLARING: tuple[ModuleType, ...] = (metric, ordered_join, estimates, restarting_join, queue_kernel)
 """The modules that declare metrics."""
 CATALOGUE: Mapping[str, Metric[Any]] = {
     each.name: each

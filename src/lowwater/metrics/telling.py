@@ -8,7 +8,7 @@ from lowwater.joins.oblivious.estimates import ACCURACY, LATE_ROWS
 from lowwater.joins.oblivious.estimates import GIVEN_UP as ROWS_GIVEN_UP
 from lowwater.metrics.values import OperatorMetrics
 from lowwater.operators.metric import REASON, STRATEGY, SWITCHES
-from lowwater.updates.queueing import GIVEN_UP, SHOWN, WAITING
+from lowwater.updates.queue_kernel import GIVEN_UP, SHOWN, WAITING
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 Without a window (:class:`NewestJoin`) one row a key and side is kept, the newest; a new one of
 either side is joined with what the other shows. Within a window all pairs are found by a join of
-times near each other, and :class:`Newest` lets those out that are newer than what left of their
+times near each other, and :class:`NewestFilter` lets out those newer than what left of their
 key.
 
 What is *newer* goes by the times of a row: the greatest, then, where a row has several (it is the
@@ -284,7 +284,7 @@ class NewestJoin(Kernel):
         self._promised, self._told = [dict(each) for each in promised], dict(told)
 
 
-class Newest(Kernel):
+class NewestFilter(Kernel):
     """Lets results out that are newer than what left of their key, one of each time.
 
     The time of a result is the greatest of the times in it; of several with the same one, that
