@@ -14,7 +14,7 @@ from lowwater.engines.spark.driver.pushdown import Pushed, push_down
 from lowwater.operators.rowwise import Select
 from lowwater.plan.physical.compile import compile_plan
 from lowwater.plan.physical.operator import KernelOperator
-from lowwater.sources.frame import Frame
+from lowwater.sources.spark import SparkFrame
 from lowwater.state.store import MemoryStore
 
 FIELDS = {"ts": "timestamp_ntz", "k": "long", "v": "double", "url": "string", "name": "string"}
@@ -31,7 +31,7 @@ class Columns:
 
 
 def stream(**options: Any) -> lw.Stream:
-    return lw.stream(Frame(Columns()), name="s", time="ts", **{"late": "drop", **options})
+    return lw.stream(SparkFrame(Columns()), name="s", time="ts", **{"late": "drop", **options})
 
 
 def pushed(query: lw.Stream, whole_rows: bool = False) -> tuple[Pushed, dict[str, str]]:
