@@ -25,11 +25,11 @@ from lowwater.progress.contract import (
     Within,
     WithinRows,
 )
-from lowwater.sources.external import External
 from lowwater.sources.files import FORMATS, Files
 from lowwater.sources.lines import Lines
 from lowwater.sources.replay import Replay
 from lowwater.sources.source import Source
+from lowwater.sources.spark import SparkFormat
 from lowwater.stream.duration import spell
 
 KNOWN = (*FORMATS, "generate", "socket")
@@ -155,11 +155,11 @@ def _lines(declared: Declared, path: str) -> Lines:
     return Lines(*host_and_port(path), declared.columns)
 
 
-def _external(declared: Declared, location: Location, session: Callable[[], Any]) -> External:
+def _external(declared: Declared, location: Location, session: Callable[[], Any]) -> SparkFormat:
     columns = declared.columns
     if columns is None:
         columns = external_columns(session(), location.format, location.path, declared.options)
-    return External(location.format, location.path, declared.options, columns, declared.follow)
+    return SparkFormat(location.format, location.path, declared.options, columns, declared.follow)
 
 
 def _refuse(declared: Declared, kind: str, *, follow: bool, options: bool) -> None:

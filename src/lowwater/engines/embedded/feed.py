@@ -23,7 +23,7 @@ from lowwater.progress.contract import Heartbeat, OnDemand, Timer
 from lowwater.progress.demand import Demand
 from lowwater.progress.intake import Intake
 from lowwater.progress.marks import ChannelSummary
-from lowwater.sources.source import AT_ONCE, Holding
+from lowwater.sources.source import AT_ONCE, BufferingReader
 from lowwater.stream.duration import nanoseconds
 from lowwater.stream.element import BEGINNING, Chunk, Element, End
 from lowwater.stream.time_domain import TimeDomain
@@ -94,7 +94,7 @@ class Feed:
             if taken.rows.height:
                 self._push([taken.rows])
             self._push(taken.promises)
-        for attribute, value in self.reader.told():
+        for attribute, value in self.reader.take_promises():
             self._push(self.intake.promise(attribute, self._ticks(attribute, value)))
         if self.reader.ended:
             self.ended = True
@@ -167,7 +167,7 @@ class Feed:
 
     def waiting(self) -> tuple[int, int]:
         """Rows that the reader holds, and their bytes."""
-        return self.reader.waiting() if isinstance(self.reader, Holding) else (0, 0)
+        return self.reader.waiting() if isinstance(self.reader, BufferingReader) else (0, 0)
 
     def metrics(self, now: int) -> StreamMetrics:
         """What this source did; ``now`` is the clock."""

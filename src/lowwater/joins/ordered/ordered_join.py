@@ -155,6 +155,7 @@ class OrderedJoin(Kernel):
     """Puts order on a join."""
 
     rule: ClassVar[str] = "the least mark over the inputs, after the results it releases"
+    defers: ClassVar[bool] = True
 
     def __init__(
         self,

@@ -25,7 +25,7 @@ from lowwater.plan.physical.operator import (
 from lowwater.plan.spark_sql import spark_text
 from lowwater.progress.contract import Punctuated
 from lowwater.progress.spec import StreamSpec
-from lowwater.sources.frame import Frame
+from lowwater.sources.spark import SparkFrame
 from lowwater.stream.element import SEQUENCE
 
 
@@ -43,7 +43,7 @@ def push_down(plan: PhysicalPlan, whole_rows: bool) -> Pushed:
     operators = list(plan.operators)
     columns = {}
     for source in plan.sources:
-        if isinstance(source.source, Frame):
+        if isinstance(source.source, SparkFrame):
             columns[source.index] = _push_source(plan, operators, source, whole_rows)
     return Pushed(plan.with_operators(operators), columns)
 

@@ -61,18 +61,20 @@ class BucketReport:
         """Return marks and sizes of operators and marks of streams; a checkpoint shows them."""
         operators = {}
         for member in self._state.graph.members.values():
-            store, marks = self._state.stores[member.part.slot], member.kernel.marks()
-            rows, size = member.kernel.held
+            kernel, store = member.kernel, self._state.stores[member.part.slot]
+            marks = member.call(kernel.marks)
+            rows, size = kernel.held
             operators[member.part.where.title] = {
                 "marks": marks,
-                "shown": member.part.shown(marks),
+                "shown": {name: str(mark) for name, mark in member.part.show(marks).items()},
                 "chunks": store.chunks,
                 "rows": store.rows + rows,
                 "bytes": store.bytes + size,
-                "metrics": member.kernel.metrics().plain(),
+                "metrics": member.call(kernel.metrics).plain(),
             }
-            if isinstance(member.kernel, Shows):
-                operators[member.part.where.title]["staleness"] = member.kernel.staleness().plain()
+            if isinstance(kernel, Shows):
+                staleness = member.call(kernel.staleness)
+                operators[member.part.where.title]["staleness"] = staleness.plain()
         streams = {
             intake.spec.name: {name: intake.shown(name) for name in intake.spec.domains}
             for intake in self._state.intakes.values()
@@ -98,7 +100,7 @@ class BucketReport:
         """The report of a batch, as a message to the driver; ``last`` is the number of stages."""
         about = self.about() | {"batch": batch}
         for member in self._state.graph.members.values():
-            about["operators"][member.part.where.title] |= vars(member.counts)
+            about["operators"][member.part.where.title] |= dataclasses.asdict(member.counts)
         intakes = self._state.intakes
         about["rows"] = {
             intake.spec.name: record.rows[index] + read
