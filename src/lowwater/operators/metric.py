@@ -12,7 +12,8 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, Literal, Self, TypeVar
+from functools import cache
+from typing import Any, Generic, Literal, Self, TypeVar, get_type_hints
 
 V = TypeVar("V", int, float, str)
 Value = int | float | str
@@ -191,6 +192,46 @@ def combined(parts: Sequence[Readings]) -> Readings:
     metrics = dict.fromkeys(metric for part in parts for metric in part)
     return Readings(
         {each: each.rule.combine(each, [p for p in parts if each in p]) for each in metrics}
+    )
+
+
+def total(name: str, words: str, help_: str, unit: Unit = "rows") -> Metric[int]:
+    """Return the metric of what has happened since the run began."""
+    return Metric(name, int, unit, Sum(), words, help_, total=True)
+
+
+def size(name: str, words: str, help_: str, unit: Unit = "rows") -> Metric[int]:
+    """Return the metric of what is there now."""
+    return Metric(name, int, unit, Sum(), words, help_)
+
+
+def peak(name: str, words: str, help_: str, unit: Unit = "rows") -> Metric[int]:
+    """Return the metric of the most that was there at one moment, in any one bucket."""
+    return Metric(name, int, unit, Max(exact=False), words, help_)
+
+
+def seconds(name: str, words: str, help_: str) -> Metric[float]:
+    """Return the metric of a length of time, of which the longest counts."""
+    return Metric(name, float, "seconds", Max(), words, help_)
+
+
+def share(name: str, words: str, help_: str) -> Metric[float]:
+    """Return the metric of a share of a whole, of which the largest counts."""
+    return Metric(name, float, "share", Max(), words, help_)
+
+
+@cache
+def declared(kind: type) -> Mapping[str, Metric[Any]]:
+    """Return the metrics that the fields of a class carry, by field."""
+    hints = get_type_hints(kind, include_extras=True)
+    extras = ((name, getattr(hint, "__metadata__", ())) for name, hint in hints.items())
+    return {name: each for name, found in extras for each in found if isinstance(each, Metric)}
+
+
+def readings_of(value: object) -> Readings:
+    """Return the numbers of a value by the metrics that its fields carry, but for None."""
+    return Readings(
+        {metric: getattr(value, name) for name, metric in declared(type(value)).items()}
     )
 
 
