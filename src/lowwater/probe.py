@@ -36,7 +36,7 @@ from lowwater.engines.embedded.clock import Charge, PerComparison, PerRow, Virtu
 from lowwater.engines.embedded.engine import EmbeddedEngine, Pace
 from lowwater.engines.embedded.graph import Stage
 from lowwater.errors import OptionError, unknown_name
-from lowwater.joins.oblivious.gauge import Gauge
+from lowwater.joins.oblivious.disorder import DisorderEstimate
 from lowwater.joins.ordered.ordered_join import OrderedJoin
 from lowwater.metrics import OperatorMetrics, RunMetrics
 from lowwater.operators.kernel import Kernel
@@ -378,11 +378,11 @@ def scrambling_factors(keys: Ticks) -> Ticks:
     >>> scrambling_factors(np.array([1, 3, 2, 2])).tolist()
     [0, 0, 1, 2]
     """
-    gauge = Gauge(missing=0.001, known=None, ticks_per_second=1)
+    estimate = DisorderEstimate(missing=0.001, known=None, ticks_per_second=1)
     found = []
     for came, key in enumerate(keys, 1):
-        gauge.observe(np.array([key]), came)
-        found.append(gauge.scrambling)
+        estimate.observe(np.array([key]), came)
+        found.append(estimate.scrambling)
     return np.array(found, np.int64)
 
 
@@ -457,8 +457,8 @@ class _Withholding(Kernel):
             return []
         return self._kernel.on_punctuation(port, promise)
 
-    def closing(self, port: int) -> Sequence[Element]:
-        return self._kernel.closing(port)
+    def close_port(self, port: int) -> Sequence[Element]:
+        return self._kernel.close_port(port)
 
 
 def _withholding(used: Sequence[Attributes]) -> Callable[[Kernel], Kernel]:

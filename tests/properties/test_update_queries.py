@@ -120,8 +120,8 @@ def test_a_union_prefers_among_rows_that_wait_together(seed: int) -> None:
             same = before is not None and time == before[0]
             if before is None or time > before[0] or (same and port == prefer != before[1]):
                 waits[key] = (time, port, step)
-        elif kernel.more:
-            (rows, *_) = kernel.go_on()
+        elif kernel.has_work:
+            (rows, *_) = kernel.work_on()
             assert isinstance(rows, pl.DataFrame)
             ((time, key, value),) = rows.rows()
             assert waits.pop(key)[::2] == (time, value)

@@ -197,8 +197,8 @@ class CheckedRun:
                 if not isinstance(element, pl.DataFrame) or element.height:
                     self._emit(operator, element)
         for index, kernel in self._kernels.items():
-            while kernel.more:
-                self._emit_all(index, kernel.go_on())
+            while kernel.has_work:
+                self._emit_all(index, kernel.work_on())
         for operator, store in zip(self.plan.operators, self._stores, strict=True):
             assert store.rows == 0 == store.bytes, f"{operator.title} left {list(store)}"
         schema = dict(self.plan.schema)
@@ -232,12 +232,14 @@ class CheckedRun:
                 self._out.append(element.select(list(self.plan.schema)))
         for index, port in self.plan.consumers(operator.index):
             kernel = self._kernels[index]
-            if self._restarts and not kernel.more and self._draw(st.booleans()):
+            if self._restarts and not kernel.has_work and self._draw(st.booleans()):
                 kernel = self._reborn(index)
             self._emit_all(index, feed(kernel, port, element))
-            while kernel.more and self._draw(st.booleans()):  # the rest waits for the next element
-                kernel.took(self._draw(st.sampled_from([0, 10_000_000, 10**12])))
-                self._emit_all(index, kernel.go_on())
+            while kernel.has_work and self._draw(
+                st.booleans()
+            ):  # the rest waits for the next element
+                kernel.record_time(self._draw(st.sampled_from([0, 10_000_000, 10**12])))
+                self._emit_all(index, kernel.work_on())
 
     def _emit_all(self, index: int, elements: Sequence[Element]) -> None:
         for element in elements:

@@ -104,7 +104,7 @@ class LoadedRun:
             self._maybe_restart()
             if not self._work() and at == table.height:
                 break
-            if not self.queue.more and at < table.height:
+            if not self.queue.has_work and at < table.height:
                 self._now = max(self._now, times[at])
         for operator, store in zip(self.plan.operators, self._stores, strict=True):
             assert store.rows == 0 == store.bytes, f"{operator.title} left {list(store)}"
@@ -118,15 +118,15 @@ class LoadedRun:
 
     def _work(self) -> bool:
         """Let one portion out (in batches, what a batch has time for)."""
-        if not self.queue.more:
+        if not self.queue.has_work:
             return False
         index = next(index for index, kernel in self._kernels.items() if kernel.queues)
-        left = self.queue.go_on()
+        left = self.queue.work_on()
         rows = sum(each.height for each in left if isinstance(each, pl.DataFrame))
         self.portions.append((self.now, rows))
         self._now += rows * self._cost
         self._emit_all(index, left)
-        self.queue.answered(rows * self._cost, self._now)
+        self.queue.end_portion(rows * self._cost, self._now)
         if self._mode == "batches":
             self._restart()
         return True

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowwater.joins.oblivious.measures import ACCURACY, FOUND, HELD, LOST, MULTIPLICITY
+from lowwater.joins.oblivious.estimates import ACCURACY, FOUND, HELD, LOST, MULTIPLICITY
 from lowwater.joins.ordered.ordered_join import HELD_ROWS, HELD_ROWS_PEAK
 from lowwater.metrics import Histogram
 from lowwater.operators.metric import STRATEGY, Readings, combined

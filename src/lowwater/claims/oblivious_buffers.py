@@ -21,7 +21,7 @@ from lowwater.claims.drawing import BLACK, COLOURS, ORANGE, PAPER, SKY, tell
 from lowwater.claims.oblivious_definitions import Places, lags, scrambling_factor
 from lowwater.claims.oblivious_runs import Query, Run, query_1, query_2, scale
 from lowwater.claims.oblivious_truth import Truth
-from lowwater.joins.oblivious.model import Needs, Traits, joined
+from lowwater.joins.oblivious.memory_model import InputTraits, MemoryNeeds, joined
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -219,7 +219,7 @@ class Bound:
     """What Theorem 3.1 says of the results of a join, and what they are."""
 
     name: str
-    traits: Traits
+    traits: InputTraits
     disorder: int
     rate: float
 
@@ -255,7 +255,7 @@ def bound_rows(query: Query, found: Sequence[Bound]) -> Places:
     rows = np.zeros_like(best)
     for second in np.unique(np.minimum(truth.at.astype(np.int64), query.seconds - 1)):
         one, two = best[second].tolist()
-        needs = Needs(traits, ((0.0, one), (two, 0.0)))
+        needs = MemoryNeeds(traits, ((0.0, one), (two, 0.0)))
         rows[second] = [needs.buffer(0), needs.buffer(1)]
     return rows
 

@@ -22,7 +22,7 @@ import polars as pl
 from lowwater.claims.claim import Claim, Outcome
 from lowwater.claims.drawing import BLACK, BLUE, GREY, PAPER, RED, tell
 from lowwater.claims.oblivious_definitions import Keys, lag, scrambling_factor, virtual_index
-from lowwater.joins.oblivious.gauge import Gauge
+from lowwater.joins.oblivious.disorder import DisorderEstimate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -132,7 +132,7 @@ def gauged(filled: Filled) -> bool:
     Lag needs places in order and so rows still to come: that a running join can only estimate.
     """
     for keys in filled.both():
-        gauge = Gauge(missing=0.001, known=None, ticks_per_second=1)
+        gauge = DisorderEstimate(missing=0.001, known=None, ticks_per_second=1)
         for came, key in enumerate(keys, 1):
             gauge.observe(np.array([key]), came)
             if gauge.scrambling != scrambling_factor(keys[:came]):

@@ -19,8 +19,7 @@ from lowwater.claims.oblivious_memory import NAMES
 from lowwater.claims.oblivious_runs import Run, query_1, run
 from lowwater.claims.oblivious_streams import Setting
 from lowwater.engines.embedded.clock import Charge
-from lowwater.joins.oblivious.model import MODES
-from lowwater.joins.oblivious.options import ACCURACY
+from lowwater.joins.oblivious.options import ACCURACY, RELIEF_MODES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -46,7 +45,7 @@ def measured(setting: Setting, turns: int = 1, charge: Charge = "measured") -> p
     runs: dict[str, Run] = {}
     for _ in range(turns):
         turn = {FIXED: run(query, sizes=sizes, charge=charge)}
-        turn |= {mode: run(query, mode, charge=charge) for mode in MODES}
+        turn |= {mode: run(query, mode, charge=charge) for mode in RELIEF_MODES}
         for name, again in turn.items():
             best = runs.setdefault(name, again)
             if again.latency.mean() < best.latency.mean():

@@ -16,8 +16,9 @@ from lowwater.claims.claim import Claim, Outcome
 from lowwater.claims.drawing import COLOURS, GREY, PAPER, bars, brief, tell
 from lowwater.claims.oblivious_definitions import lags, multiplicity, scrambling_factor
 from lowwater.claims.oblivious_runs import QUERIES, Query, Run, Scale, run, scale
-from lowwater.joins.oblivious.aside import PAGE_ROWS
-from lowwater.joins.oblivious.model import MODES, Mode, Needs, Traits, joined
+from lowwater.joins.oblivious.memory_model import InputTraits, MemoryNeeds, joined
+from lowwater.joins.oblivious.options import RELIEF_MODES, ReliefMode
+from lowwater.joins.oblivious.stored_rows import PAGE_ROWS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -167,7 +168,7 @@ def run_f8(quick: bool) -> Outcome:
 # ---- WO-F9 ---------------------------------------------------------------------------------
 
 
-def modelled(query: Query, mode: Mode, exact: bool = False) -> float:
+def modelled(query: Query, mode: ReliefMode, exact: bool = False) -> float:
     """Rows that the model gives all joins of a query on average.
 
     What a join's results are like is bounded by Theorem 3.1, or taken from the results themselves.
@@ -179,10 +180,10 @@ def modelled(query: Query, mode: Mode, exact: bool = False) -> float:
         first = len(truth.logs) == 3
         if first:
             own = query.streams[3 * at : 3 * at + 3]
-            traits = [Traits(each.rate, each.disorder, each.multiplicity) for each in own]
+            traits = [InputTraits(each.rate, each.disorder, each.multiplicity) for each in own]
         elif exact:
             traits = [
-                Traits(
+                InputTraits(
                     len(log.keys) / query.seconds,
                     scrambling_factor(log.keys),
                     multiplicity(log.keys),
@@ -192,7 +193,8 @@ def modelled(query: Query, mode: Mode, exact: bool = False) -> float:
         else:
             sides = (query.streams[:3], query.streams[3:])
             traits = [
-                joined([Traits(s.rate, s.disorder, s.multiplicity) for s in side]) for side in sides
+                joined([InputTraits(s.rate, s.disorder, s.multiplicity) for s in side])
+                for side in sides
             ]
         ahead = [
             [
@@ -204,7 +206,7 @@ def modelled(query: Query, mode: Mode, exact: bool = False) -> float:
         ports = range(len(traits))
         for moment in range(len(moments)):
             now = tuple(tuple(float(ahead[i][j][moment]) for j in ports) for i in ports)
-            needs = Needs(tuple(traits), now)
+            needs = MemoryNeeds(tuple(traits), now)
             rows = needs.total(mode, PAGE_ROWS)
             if mode in ("msf", "hybrid") and not first:
                 rows -= sum(needs.waiting(port) for port in ports)
@@ -217,7 +219,7 @@ def reliefs(size: Scale) -> pl.DataFrame:
     setting = size.settings[0]
     rows = []
     for number in QUERIES:
-        for mode in MODES:
+        for mode in RELIEF_MODES:
             ours = size.run(number, setting, mode)
             rows.append(
                 {

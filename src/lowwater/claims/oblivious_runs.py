@@ -24,7 +24,7 @@ from lowwater.engines.embedded.clock import Charge, VirtualClock
 from lowwater.engines.embedded.engine import EmbeddedEngine, Pace
 from lowwater.engines.embedded.graph import Stage
 from lowwater.errors import StreamWarning
-from lowwater.joins.oblivious.model import Mode
+from lowwater.joins.oblivious.options import ReliefMode
 from lowwater.plan.physical.compile import compile_plan
 from lowwater.progress.contract import Contract
 from lowwater.sources.replay import Replay
@@ -104,7 +104,7 @@ class Query:
             low, high = (low, middle) if enough else (middle, high)
         return [join.sizes(high / PARTS) for join in self.joins]
 
-    def stream(self, mode: Mode = "plain", known: bool = False) -> lw.Stream:
+    def stream(self, mode: ReliefMode = "plain", known: bool = False) -> lw.Stream:
         """The query; disorder is said, or left to be measured."""
         sources = [
             lw.stream(
@@ -234,7 +234,7 @@ class Run:
 
 def run(
     query: Query,
-    mode: Mode = "plain",
+    mode: ReliefMode = "plain",
     *,
     known: bool = False,
     sizes: Sequence[Sequence[int]] | None = None,
@@ -279,13 +279,15 @@ class Scale:
     ticks: tuple[float, float]
     """Seconds of arrivals handed over together, by query; 0 hands over each row as it arrives."""
 
-    def run(self, number: int, setting: Setting, mode: Mode = "plain", known: bool = False) -> Run:
+    def run(
+        self, number: int, setting: Setting, mode: ReliefMode = "plain", known: bool = False
+    ) -> Run:
         """A run that several claims look at."""
         return _once(number, setting, self.ticks[number - 1], mode, known)
 
 
 @cache
-def _once(number: int, setting: Setting, tick: float, mode: Mode, known: bool) -> Run:
+def _once(number: int, setting: Setting, tick: float, mode: ReliefMode, known: bool) -> Run:
     return run(QUERIES[number](setting), mode, known=known, tick=tick)
 
 

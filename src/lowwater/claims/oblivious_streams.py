@@ -19,7 +19,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from lowwater.claims.oblivious_definitions import Keys, multiplicity, scrambling_factor
-from lowwater.joins.oblivious.model import Traits
+from lowwater.joins.oblivious.memory_model import InputTraits
 
 RATE = 50.0
 """Rows a second: a mean of 20 ms between two."""
@@ -82,10 +82,10 @@ class Stream:
             found[(seconds >= phase.start) & (seconds < phase.end)] *= phase.times
         return found
 
-    def traits(self, table: pl.DataFrame) -> Traits:
+    def traits(self, table: pl.DataFrame) -> InputTraits:
         """What the model has to know of it, from the rows themselves."""
         keys = table[KEY].to_numpy()
-        return Traits(self.rate, scrambling_factor(keys), multiplicity(keys))
+        return InputTraits(self.rate, scrambling_factor(keys), multiplicity(keys))
 
 
 def scrambled(ordered: Keys, disorder: int, random: np.random.Generator) -> Keys:

@@ -61,9 +61,9 @@ class Deaf(Kernel):
             return []
         return self._kernel.on_punctuation(port, promise)
 
-    def closing(self, port: int) -> Sequence[Element]:
+    def close_port(self, port: int) -> Sequence[Element]:
         """Pass the end on."""
-        return self._kernel.closing(port)
+        return self._kernel.close_port(port)
 
 
 def _deafened(plan: PhysicalPlan, heard: tuple[Attributes, ...]) -> PhysicalPlan:

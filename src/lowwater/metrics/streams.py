@@ -70,7 +70,7 @@ class ChannelMetrics:
 
 
 @dataclass(frozen=True)
-class Holding:
+class HoldingChannel:
     """The channel that holds a stream back."""
 
     channel: Hashable
@@ -149,7 +149,7 @@ class StreamMetrics:
         size("stream_stale_channels", "channels set aside", "Channels set aside.", "count"),
     ] = 0
     """How many channels are set aside."""
-    holding: Holding | None = None
+    holding: HoldingChannel | None = None
     """The channel that holds the stream back; None if none does."""
 
     @property
@@ -179,7 +179,9 @@ class StreamMetrics:
 LATE_ROWS = total("stream_late_rows", "late rows", "Rows that were late.")
 LAG = seconds("stream_lag_seconds", "lag", "How far the mark of a stream is behind.")
 CHANNEL_LAG = seconds(
-    "channel_lag_seconds", "lag", "How far the mark of a channel is behind, of the furthest behind."
+    "channel_lag_seconds",
+    "lag",
+    "How far channels are behind, the 100 of a stream that are most.",
 )
 
 
@@ -229,7 +231,7 @@ def holding_channel(
     stale: Container[Hashable],
     domain: TimeDomain,
     after: Duration | None,
-) -> Holding | None:
+) -> HoldingChannel | None:
     """Return the channel that holds a stream back; None if none does.
 
     ``behind`` are the channels, the one furthest behind first, each with its mark; ``ahead`` is the
@@ -240,4 +242,4 @@ def holding_channel(
         return None
     name, mark = holding
     length = None if mark == BEGINNING else (ahead - mark) * SECOND // domain.ticks_per_second
-    return Holding(name, length, after)
+    return HoldingChannel(name, length, after)

@@ -13,10 +13,15 @@ from datetime import datetime
 from typing import Annotated
 
 from lowwater.errors import OptionError, unknown_name
+from lowwater.joins.oblivious.estimates import ACCURACY, LATE_ROWS
+from lowwater.joins.oblivious.estimates import GIVEN_UP as ROWS_GIVEN_UP
 from lowwater.metrics.histogram import Histogram
 from lowwater.metrics.lag import Mark
 from lowwater.metrics.streams import StreamMetrics
 from lowwater.operators.metric import (
+    REASON,
+    STRATEGY,
+    SWITCHES,
     Mean,
     Metric,
     Readings,
@@ -29,7 +34,7 @@ from lowwater.operators.metric import (
     total,
 )
 from lowwater.stream.duration import SECOND
-from lowwater.updates.queueing import KEYS
+from lowwater.updates.queueing import GIVEN_UP, KEYS, SHOWN, WAITING
 from lowwater.updates.staleness import Staleness
 
 
@@ -99,7 +104,7 @@ class OperatorMetrics:
         share(
             "operator_idle",
             "idle, waiting",
-            "The share of the run's time in which an operator held something back and had no input.",
+            "The share of the run's time in which an operator held rows back and had no input.",
         ),
     ] = 0.0
     """On Spark, of runs with a stream that may be silent, the time between batches."""
@@ -238,6 +243,80 @@ LATENCY: Mapping[float, Metric[float]] = {
     1.0: seconds("latency_longest_seconds", "longest latency", "Latency of any row, at most."),
 }
 """The quantiles of latency that are reported, by the share of rows that do not exceed them."""
+
+
+@dataclass(frozen=True)
+class JoinMetrics:
+    """What a join without a window found, and what it gave up."""
+
+    title: str
+    accuracy: float
+    """The share of the results that was found, estimated."""
+    late_rows: int
+    given_up_rows: int
+
+    @classmethod
+    def of(cls, operator: OperatorMetrics) -> JoinMetrics | None:
+        """Return those of an operator; None if it is no such join."""
+        found = operator.readings
+        if ACCURACY not in found:
+            return None
+        return cls(operator.title, found[ACCURACY], found[LATE_ROWS], found[ROWS_GIVEN_UP])
+
+
+@dataclass(frozen=True)
+class UpdateMetrics:
+    """How stale what an update stream shows is, and what waits."""
+
+    title: str
+    keys: int
+    staleness_seconds: float
+    """How long what is shown of a key has been out of date, on average over keys and time."""
+    stalest_key: tuple[object, ...]
+    stalest_seconds: float
+    """The same of the key of which it is most."""
+    waiting: int
+    given_up: int
+    """Rows, or windows, that newer ones replaced."""
+    of_windows: bool
+
+    @classmethod
+    def of(cls, operator: OperatorMetrics) -> UpdateMetrics | None:
+        """Return those of an operator; None if it is no such queue, or nothing waited in it."""
+        stale = operator.staleness
+        if stale is None or not stale.keys:
+            return None
+        key, worst = next(iter(stale.by_key.items()), ((), None))
+        return cls(
+            operator.title,
+            stale.keys,
+            stale.application,
+            key,
+            0.0 if worst is None else worst.application,
+            operator.readings[WAITING],
+            operator.readings[GIVEN_UP],
+            SHOWN in operator.readings,
+        )
+
+
+@dataclass(frozen=True)
+class StrategyMetrics:
+    """The strategy of an operator that may change it."""
+
+    title: str
+    strategy: str
+    because: str
+    switches: int
+    """How often it changed."""
+
+    @classmethod
+    def of(cls, operator: OperatorMetrics) -> StrategyMetrics | None:
+        """Return that of an operator; None if it cannot change."""
+        found = operator.readings
+        if SWITCHES not in found:
+            return None
+        return cls(operator.title, found[STRATEGY], found[REASON], found[SWITCHES])
+
 
 STALENESS = Metric(
     "updates_staleness_seconds",

@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 from lowwater.errors import BadInput
-from lowwater.operators.kernel import Ask, Kernel
+from lowwater.operators.kernel import Kernel, Request
 from lowwater.progress.channel import Ticks
 from lowwater.progress.late import LateAccount, LateRows
 from lowwater.progress.refusal import Refusals
@@ -129,7 +129,7 @@ class Apply(Kernel):
         before = np.where(times < given, newest[:-1] - held.slack[attribute], BEGINNING)
         return np.maximum(met, before)
 
-    def refused(self) -> tuple[str, Chunk | None, list[LateRows]] | None:
+    def take_late_rows(self) -> tuple[str, Chunk | None, list[LateRows]] | None:
         """The rows refused since the last call, and the account of them."""
         if self._held is None or not self._account.rows:
             return None
@@ -157,9 +157,9 @@ class Apply(Kernel):
         """Pass on which keys are gone: an update key stays what it is."""
         return [promise] if promise.attribute == GONE else []
 
-    def jointly_needs(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Ask]:
+    def needs_any(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Request]:
         """The same of the input."""
-        return [Ask.jointly(0, bounds)]
+        return [Request.any_of(0, bounds)]
 
     def snapshot(self) -> dict[str, Any]:
         """The promises, and the newest times."""

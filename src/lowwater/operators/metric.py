@@ -36,7 +36,7 @@ class Rule(ABC):
 
 
 def _typed(metric: Metric[Any], value: Any) -> Value:
-    typed: Value = metric.type(value)
+    typed: Value = metric.kind(value)
     return typed
 
 
@@ -118,7 +118,7 @@ class Metric(Generic[V]):
     name: str
     """The identifier, the same in all versions: in saved metrics, in JSON, and after ``lowwater_``
     in Prometheus."""
-    type: type[V] = field(compare=False)
+    kind: type[V] = field(compare=False)
     unit: Unit = field(compare=False)
     rule: Rule = field(compare=False, repr=False)
     words: str = field(compare=False)
@@ -158,7 +158,7 @@ class Readings(Mapping[Metric[Any], Any]):
 
     def __init__(self, values: Mapping[Metric[Any], Value | None] | None = None):
         given = {} if values is None else values
-        self._values = {each: each.type(v) for each, v in given.items() if v is not None}
+        self._values = {each: each.kind(v) for each, v in given.items() if v is not None}
 
     def __getitem__(self, metric: Metric[V]) -> V:
         value: V = self._values[metric]
@@ -230,9 +230,8 @@ def declared(kind: type) -> Mapping[str, Metric[Any]]:
 
 def readings_of(value: object) -> Readings:
     """Return the numbers of a value by the metrics that its fields carry, but for None."""
-    return Readings(
-        {metric: getattr(value, name) for name, metric in declared(type(value)).items()}
-    )
+    kind: Any = type(value)
+    return Readings({each: getattr(value, name) for name, each in declared(kind).items()})
 
 
 STRATEGY = Metric("strategy", str, "state", Texts(), "strategy", "The strategy in force.")

@@ -24,7 +24,7 @@ from lowwater.progress.group_tracker import GroupTracker
 from lowwater.progress.late import LateAccount
 from lowwater.progress.learned import Completeness, LearnedChannel, together
 from lowwater.progress.refusal import Mask, Refusals
-from lowwater.progress.requests import Requests
+from lowwater.progress.request_queue import RequestQueue
 from lowwater.progress.runs import Runs
 from lowwater.progress.silence import Silence
 from lowwater.progress.spec import StreamSpec
@@ -85,7 +85,7 @@ class Intake:
             if spec.stamp != "latent" and spec.promises(attribute)
         }
         self._requests = (
-            {attribute: Requests(tracker) for attribute, tracker in self._trackers.items()}
+            {attribute: RequestQueue(tracker) for attribute, tracker in self._trackers.items()}
             if self._grouped and isinstance(spec.idle, OnDemand)
             else {}
         )

@@ -165,11 +165,11 @@ class Queueing(Kernel):
         """Take out about so many."""
 
     @property
-    def more(self) -> bool:
+    def has_work(self) -> bool:
         """Whether a portion may leave now: one a batch, until all inputs have ended."""
         return self._has_work and (not self._served or self._ending)
 
-    def go_on(self) -> Sequence[Element]:
+    def work_on(self) -> Sequence[Element]:
         """Let a portion out."""
         now = self._now()
         if self.in_batches and not self._served:

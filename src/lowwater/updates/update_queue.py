@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from lowwater.operators.kernel import Ask
+from lowwater.operators.kernel import Request
 from lowwater.operators.metric import REASON, STRATEGY, SWITCHES, Readings
 from lowwater.state.store import ChunkStore
 from lowwater.stream.duration import spell
@@ -138,7 +138,7 @@ class UpdateQueue(Queueing):
         return self._queue.waiting
 
     @property
-    def waiting(self) -> int | None:
+    def waiting_since(self) -> int | None:
         """Since when the row that waits longest has."""
         return self._queue.oldest
 
@@ -147,7 +147,7 @@ class UpdateQueue(Queueing):
         left, self._in_work = self._queue.dequeue(rows, now)
         return [*forgotten, left, *self._promises()]
 
-    def answered(self, nanoseconds: int, now: int) -> None:
+    def end_portion(self, nanoseconds: int, now: int) -> None:
         """What left is shown."""
         self._pace.learn(len(self._in_work), nanoseconds)
         for cell in self._in_work:
@@ -155,11 +155,11 @@ class UpdateQueue(Queueing):
         self._in_work = []
         self._queue.keep_all_if_possible(now)
 
-    def needs(self, attribute: str, mark: int) -> Sequence[Ask]:
+    def needs(self, attribute: str, mark: int) -> Sequence[Request]:
         """Every input that is behind must move."""
         held = self._marks.get(attribute)
         ports = [port for port in sorted(self._open) if held is None or held.of(port) < mark]
-        return [Ask(port, attribute, mark) for port in ports]
+        return [Request(port, attribute, mark) for port in ports]
 
     # ---- what people are told --------------------------------------------------------------
 

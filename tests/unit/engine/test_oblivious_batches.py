@@ -17,7 +17,7 @@ import pytest
 import lowwater as lw
 from lowwater.engines.spark.worker.bucket import Bucket
 from lowwater.engines.spark.worker.store import SparkStore
-from lowwater.joins.oblivious.measures import ACCURACY, FOUND, LOST
+from lowwater.joins.oblivious.estimates import ACCURACY, FOUND, LOST
 from lowwater.joins.oblivious.oblivious_join import ObliviousJoin
 from lowwater.operators.metric import Readings, combined
 from lowwater.plan.physical.compile import compile_plan
@@ -138,9 +138,9 @@ class Watched(Bucket):
     def saved(self) -> tuple[str, bytes]:
         for member in self._graph.members.values():
             if isinstance(member.kernel, ObliviousJoin):
-                places = member.kernel._places
+                places = member.kernel._stored
                 self.memory.append(places.memory)
-                self.on_disk.append(sum(each.rows for each in places.aside))
+                self.on_disk.append(sum(each.rows for each in places.spilled))
         return super().saved()
 
 
@@ -230,10 +230,10 @@ class Batches:
         if kernel_saved is not None:
             kernel.restore(kernel_saved)
         found = [each for port, chunk in rows for each in kernel.on_chunk(port, chunk)]
-        while kernel.more:
-            found += kernel.go_on()
+        while kernel.has_work:
+            found += kernel.work_on()
         kernel.about()
-        self.reached = kernel._reached
+        self.reached = kernel._frontier
         self._saved = pickle.dumps(store.save()), pickle.dumps(kernel.snapshot())
         return [each for each in found if isinstance(each, pl.DataFrame)]
 

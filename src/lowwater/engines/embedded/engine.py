@@ -27,7 +27,7 @@ from lowwater.engines.embedded.readings import Readings
 from lowwater.engines.embedded.stamping import Stamping, stampings
 from lowwater.errors import LowwaterError, SinkError, StreamWarning
 from lowwater.metrics import Histogram, RunMetrics
-from lowwater.operators.kernel import Ask, Kernel
+from lowwater.operators.kernel import Kernel, Request
 from lowwater.plan.physical.operator import PhysicalPlan
 from lowwater.progress.late import LateRows
 from lowwater.sinks import Handing, LastRows, Sink, complete, standing
@@ -128,7 +128,7 @@ class EmbeddedEngine:
         self._leaving = [
             stage
             for stage in stages
-            if type(stage.kernel).go_on is not Kernel.go_on and not stage.kernel.queues
+            if type(stage.kernel).work_on is not Kernel.work_on and not stage.kernel.queues
         ]
         last = self._plan.result.index
         (self._stages.get(last) or self._feeds[last]).deliver = self._deliver
@@ -230,10 +230,10 @@ class EmbeddedEngine:
     def _work_on_queues(self) -> bool:
         """Nothing is there to be read: work on what has waited longest in a queue."""
         self._reads = 0
-        ready = [stage for stage in self._queues if stage.kernel.more]
+        ready = [stage for stage in self._queues if stage.kernel.has_work]
         if not ready:
             return False
-        stage = min(ready, key=lambda each: each.kernel.waiting or 0)
+        stage = min(ready, key=lambda each: each.kernel.waiting_since or 0)
         begun, self._read_at = self._clock.now(), self._clock.now()
         started = stopwatch()
         stage.execute()
@@ -242,7 +242,9 @@ class EmbeddedEngine:
                 self._descend(arc.target)
         self._finish()
         now = self._clock.now()
-        stage.kernel.answered(now - begun if not self._clock.real else stopwatch() - started, now)
+        stage.kernel.end_portion(
+            now - begun if not self._clock.real else stopwatch() - started, now
+        )
         return True
 
     def _fire(self, feeds: list[Feed]) -> bool:
@@ -285,7 +287,7 @@ class EmbeddedEngine:
     def _finish(self) -> None:
         """Work that was left until everything that was said is known."""
         for stage in self._leaving:
-            while stage.kernel.more:
+            while stage.kernel.has_work:
                 stage.execute()
                 for arc in stage.outputs:
                     if arc:
@@ -321,7 +323,7 @@ class EmbeddedEngine:
         for stage in reversed(self._stages.values()):
             if self._awaiting.covers(stage.operator.index):
                 continue
-            for ask in stage.kernel.asks():
+            for ask in stage.kernel.requests():
                 for feed, attribute, mark in self._backtrack(stage.operator.inputs, ask):
                     due = feed.due()
                     if not feed.on_demand or feed.ended or (due is not None and due <= now):
@@ -355,7 +357,7 @@ class EmbeddedEngine:
         return False
 
     def _backtrack(
-        self, inputs: tuple[int, ...], ask: Ask
+        self, inputs: tuple[int, ...], ask: Request
     ) -> Iterator[tuple[Feed | Stamping, str, int]]:
         """From an operator's wish to the sources it depends on."""
         index = inputs[ask.port]
@@ -365,7 +367,7 @@ class EmbeddedEngine:
                 yield source, attribute, mark
             return
         stage = self._stages[index]
-        for wish in stage.kernel.needed(ask):
+        for wish in stage.kernel.backtrack(ask):
             yield from self._backtrack(stage.operator.inputs, wish)
 
     # ---- results ---------------------------------------------------------------------------
@@ -453,7 +455,9 @@ class EmbeddedEngine:
         found = self._readings.read(self._clock.wake)
         waiting = {feed.spec.name: feed.waiting() for feed in self._feeds.values()}
         streams = (
-            replace(each, waiting_rows=waiting[each.name][0], waiting_bytes=waiting[each.name][1])
+            replace(each, waiting_rows=held[0], waiting_bytes=held[1])
+            if (held := waiting[each.name]) is not None
+            else each
             for each in found.streams
         )
         return replace(found, streams=tuple(streams))  # what waits grows while a sink blocks
@@ -461,7 +465,8 @@ class EmbeddedEngine:
     @property
     def waiting_rows(self) -> int:
         """Rows that came to sources and were not read yet; any thread may ask."""
-        return sum(feed.waiting()[0] for feed in self._feeds.values())
+        held = (feed.waiting() for feed in self._feeds.values())
+        return sum(each[0] for each in held if each is not None)
 
     def _metrics(self) -> RunMetrics:
         now = self._clock.now() if self._ended_at is None else self._ended_at
@@ -469,16 +474,16 @@ class EmbeddedEngine:
         totals = self._totals
         rows_out, rows_waiting = standing(self._sink, self._delivered)
         return RunMetrics(
-            rows_out,
-            elapsed / SECOND,
-            tuple(stage.metrics(elapsed) for stage in self._stages.values()),
-            tuple(feed.metrics(now) for feed in self._feeds.values()),
-            totals.rows.now,
-            totals.rows.peak,
-            totals.bytes.now,
-            totals.bytes.peak,
-            totals.memory.peak,
-            totals.queued.peak,
-            copy.deepcopy(self._latency),
+            rows_out=rows_out,
+            elapsed_seconds=elapsed / SECOND,
+            operators=tuple(stage.metrics(elapsed) for stage in self._stages.values()),
+            streams=tuple(feed.metrics(now) for feed in self._feeds.values()),
+            state_rows=totals.rows.now,
+            state_rows_peak=totals.rows.peak,
+            state_bytes=totals.bytes.now,
+            state_bytes_peak=totals.bytes.peak,
+            memory_peak=totals.memory.peak,
+            queue_peak=totals.queued.peak,
+            latency=copy.deepcopy(self._latency),
             rows_waiting=rows_waiting,
         )

@@ -22,6 +22,7 @@ from lowwater.metrics import OperatorMetrics
 from lowwater.operators.kernel import Kernel
 from lowwater.plan.physical.operator import Operator
 from lowwater.progress.late import LateRows
+from lowwater.stream.duration import SECOND
 from lowwater.stream.element import Chunk, Element, End, GroupPunctuation, Punctuation
 from lowwater.stream.time_domain import ROWS
 from lowwater.updates.staleness import Shows
@@ -163,11 +164,11 @@ class Stage:
         counted = self._clock.worked(took, compared, leaving)
         if self.watch is not None:
             self.watch.charged(self, counted, compared)
-        self.kernel.took(counted)
+        self.kernel.record_time(counted)
         self._meter()
         for note in self.kernel.notes():
             warnings.warn(f"{self.operator.title}: {note}", StreamWarning, stacklevel=2)
-        aside = self.kernel.refused()
+        aside = self.kernel.take_late_rows()
         if aside is not None and self.refuse is not None:
             self.refuse(*aside)
         for result in results:
@@ -188,7 +189,7 @@ class Stage:
         """Whether something is held back that progress would let out."""
         if self.awaiting is not None and self.awaiting.covers(self.operator.index):
             return self.awaiting.holds(self.operator.index)
-        return bool(self.kernel.asks())
+        return bool(self.kernel.requests())
 
     def _emit(self, element: Element) -> None:
         if isinstance(element, pl.DataFrame):
@@ -232,21 +233,21 @@ class Stage:
     def metrics(self, elapsed: int) -> OperatorMetrics:
         """What this stage did."""
         return OperatorMetrics(
-            self.operator.title,
-            self.operator.detail,
-            self.rows_in,
-            self.rows_out,
-            self.promises_in,
-            self.promises_out,
-            {name: self._shown(name, mark) for name, mark in self.kernel.marks().items()},
-            self.rows.now,
-            self.rows.peak,
-            self.bytes.now,
-            self.bytes.peak,
-            sum(arc.length.now for arc in self.inputs),
-            max((arc.length.peak for arc in self.inputs), default=0),
-            self.busy / 1e9,
-            self.idle / elapsed if elapsed else 0.0,
-            self.kernel.metrics(),
-            self.kernel.staleness() if isinstance(self.kernel, Shows) else None,
+            title=self.operator.title,
+            detail=self.operator.detail,
+            rows_in=self.rows_in,
+            rows_out=self.rows_out,
+            promises_in=self.promises_in,
+            promises_out=self.promises_out,
+            marks={name: self._shown(name, mark) for name, mark in self.kernel.marks().items()},
+            state_rows=self.rows.now,
+            state_rows_peak=self.rows.peak,
+            state_bytes=self.bytes.now,
+            state_bytes_peak=self.bytes.peak,
+            queue=sum(arc.length.now for arc in self.inputs),
+            queue_peak=max((arc.length.peak for arc in self.inputs), default=0),
+            busy_seconds=self.busy / SECOND,
+            idle_share=self.idle / elapsed if elapsed else 0.0,
+            readings=self.kernel.metrics(),
+            staleness=self.kernel.staleness() if isinstance(self.kernel, Shows) else None,
         )

@@ -13,7 +13,7 @@ from dataclasses import replace
 import polars as pl
 
 from lowwater.errors import OptionError, QueryError
-from lowwater.joins.oblivious.model import Traits, joined
+from lowwater.joins.oblivious.memory_model import InputTraits, joined
 from lowwater.joins.oblivious.options import ACCURACY, Oblivious, Strategy
 from lowwater.joins.ordered.strategy import Ordering
 from lowwater.plan import nodes
@@ -119,7 +119,7 @@ def disorder_of(node: Node, column: str) -> int | None:
     return None if found is None else found.disorder
 
 
-def _bounded(node: Node, column: str) -> Traits | None:
+def _bounded(node: Node, column: str) -> InputTraits | None:
     """What is sure of an input, of results of joins by Theorem 3.1; rates do not matter here."""
     node, column = rooted(node, column)
     if isinstance(node, nodes.MultiJoinNode) and node.oblivious is not None:
@@ -131,7 +131,7 @@ def _bounded(node: Node, column: str) -> Traits | None:
         return None
     # Rows of one value are apart by no more than the scrambling factor.
     most = known.disorder + 1 if known.multiplicity is None else known.multiplicity
-    return Traits(1.0, known.disorder, most)
+    return InputTraits(1.0, known.disorder, most)
 
 
 # ---- which joins measure -----------------------------------------------------------------------

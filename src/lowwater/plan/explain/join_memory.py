@@ -11,8 +11,9 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from lowwater.joins.oblivious.aside import PAGE_ROWS
-from lowwater.joins.oblivious.model import MODES, Needs, Traits, joined
+from lowwater.joins.oblivious.memory_model import InputTraits, MemoryNeeds, joined
+from lowwater.joins.oblivious.options import RELIEF_MODES
+from lowwater.joins.oblivious.stored_rows import PAGE_ROWS
 from lowwater.plan import nodes
 from lowwater.plan.builders.oblivious import known_of, rooted
 from lowwater.plan.explain.order_costs import Rates
@@ -42,15 +43,15 @@ def predicted(node: Node, rates: Rates | None) -> list[str]:
     if traits is None:
         unknown = ", ".join(dict.fromkeys(missing))
         return [*lines, f"predicted buffers: measured at run time (not known: {unknown})"]
-    return [*lines, *_buffers(node, Needs.of(traits), names)]
+    return [*lines, *_buffers(node, MemoryNeeds.of(traits), names)]
 
 
-def _buffers(node: nodes.MultiJoinNode, needs: Needs, names: list[str]) -> list[str]:
+def _buffers(node: nodes.MultiJoinNode, needs: MemoryNeeds, names: list[str]) -> list[str]:
     """Of each input, and of all in each strategy."""
     rows = ", ".join(f"{name} {needs.buffer(at):,} rows" for at, name in enumerate(names))
     widths = [_width(each.schema) for each in node.inputs]
     totals = []
-    for mode in MODES:
+    for mode in RELIEF_MODES:
         kept = [needs.kept(at, mode, PAGE_ROWS) for at in range(len(names))]
         size = sum(each * width for each, width in zip(kept, widths, strict=True))
         totals.append(f"{mode} {sum(kept):,} rows, {spell_bytes(size)}")
@@ -59,7 +60,7 @@ def _buffers(node: nodes.MultiJoinNode, needs: Needs, names: list[str]) -> list[
 
 def _traits_of_all(
     node: nodes.MultiJoinNode, rates: Rates | None, missing: list[str]
-) -> list[Traits] | None:
+) -> list[InputTraits] | None:
     found = [
         _traits(each, time, rates, missing)
         for each, time in zip(node.inputs, node.times, strict=True)
@@ -68,7 +69,7 @@ def _traits_of_all(
     return known if len(known) == len(found) else None
 
 
-def _traits(node: Node, column: str, rates: Rates | None, missing: list[str]) -> Traits | None:
+def _traits(node: Node, column: str, rates: Rates | None, missing: list[str]) -> InputTraits | None:
     """What an input is like; None, and what is missing, if that is not known."""
     root, name = rooted(node, column)
     if isinstance(root, nodes.MultiJoinNode) and root.oblivious is not None:
@@ -85,7 +86,7 @@ def _traits(node: Node, column: str, rates: Rates | None, missing: list[str]) ->
     if rate is None or known.disorder is None:
         return None
     delay = nanoseconds(known.delay) / SECOND if known.delay is not None else 0.0
-    return Traits(rate, known.disorder, known.multiplicity or 1, delay)
+    return InputTraits(rate, known.disorder, known.multiplicity or 1, delay)
 
 
 def _name(node: Node, column: str) -> str:

@@ -8,8 +8,8 @@ from operator import or_
 
 from lowwater.joins.multi_join import MultiJoin
 from lowwater.joins.multi_shape import MultiShape
-from lowwater.joins.oblivious.following_join import FollowingJoin
 from lowwater.joins.oblivious.oblivious_join import ObliviousJoin
+from lowwater.joins.oblivious.restarting_join import RestartingJoin
 from lowwater.joins.ordered.ties import number_of
 from lowwater.plan import nodes
 from lowwater.plan.physical.compiler import SLICES_PER_SPAN, Compiler, second
@@ -56,7 +56,7 @@ def compile_multi_join(plan: Compiler, node: nodes.MultiJoinNode, inputs: tuple[
     def telling(awaited: frozenset[str] | None) -> Build:
         if (options := node.oblivious) is None:
             return lambda store, _: MultiJoin(store, shape, slice_ticks, awaited)
-        return lambda store, now: FollowingJoin(store, shape, slice_ticks, options, now, awaited)
+        return lambda store, now: RestartingJoin(store, shape, slice_ticks, options, now, awaited)
 
     inputs = tuple(
         plan.in_order_by(each, index, time)

@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from lowwater.operators.kernel import Ask
+from lowwater.operators.kernel import Request
 from lowwater.operators.metric import Readings
 from lowwater.state.store import ChunkStore, take
 from lowwater.stream.element import END_OF_TIME, Chunk, Element
@@ -193,7 +193,7 @@ class AppendWindows(WindowQueue):
         return bool(self._items)
 
     @property
-    def waiting(self) -> int | None:
+    def waiting_since(self) -> int | None:
         """Since when the first of what waits has."""
         return self._items[0].since if self._items else None
 
@@ -234,7 +234,7 @@ class AppendWindows(WindowQueue):
             self._items.appendleft(_Rows(item.since, item.slice, rest))
         return chunk[:count]
 
-    def answered(self, nanoseconds: int, now: int) -> None:
+    def end_portion(self, nanoseconds: int, now: int) -> None:
         """Windows that were complete are shown."""
         self._pace.learn(self._left, nanoseconds)
         for each in self._in_work:
@@ -244,10 +244,10 @@ class AppendWindows(WindowQueue):
 
     # ---- asking and telling ----------------------------------------------------------------
 
-    def asks(self) -> Sequence[Ask]:
+    def requests(self) -> Sequence[Request]:
         """The window that ends first wants the mark at its end."""
         due = self._due.first
-        return [] if due is None else [Ask(0, self._time, due)]
+        return [] if due is None else [Request(0, self._time, due)]
 
     @property
     def held(self) -> tuple[int, int]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from lowwater.operators.kernel import Ask
+from lowwater.operators.kernel import Request
 from lowwater.operators.metric import Readings
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import MARK, Chunk, Element, GroupPunctuation
@@ -106,7 +106,7 @@ class UpdateWindows(WindowQueue):
         return self._queue.has_work
 
     @property
-    def waiting(self) -> int | None:
+    def waiting_since(self) -> int | None:
         """Since when a window has waited that may be worked on."""
         return self._queue.keys.oldest if self._has_work else None
 
@@ -124,7 +124,7 @@ class UpdateWindows(WindowQueue):
             out.append(self._marking.marked(portion.rows, portion.starts))
         return [*out, *self._tell(self._queue.least()), *self._tell_of(portion.closed)]
 
-    def answered(self, nanoseconds: int, now: int) -> None:
+    def end_portion(self, nanoseconds: int, now: int) -> None:
         """Windows that were closed are shown."""
         self._pace.learn(self._left, nanoseconds)
         for cell in self._in_work:
@@ -133,10 +133,10 @@ class UpdateWindows(WindowQueue):
 
     # ---- asking and telling ----------------------------------------------------------------
 
-    def asks(self) -> Sequence[Ask]:
+    def requests(self) -> Sequence[Request]:
         """The window that ends first wants the mark at its end."""
         due = self._queue.due
-        return [] if due is None else [Ask(0, self._time, due)]
+        return [] if due is None else [Request(0, self._time, due)]
 
     @property
     def held(self) -> tuple[int, int]:

@@ -9,7 +9,6 @@ that is run again does the same again.
 
 from __future__ import annotations
 
-import json
 import time
 import warnings
 from collections.abc import Iterable, Iterator
@@ -29,7 +28,7 @@ from lowwater.engines.spark.worker.saved_state import open_state, save_state
 from lowwater.engines.spark.worker.store import Shelf
 from lowwater.engines.spark.worker.task import Task
 from lowwater.errors import StreamWarning
-from lowwater.operators.kernel import Reducing
+from lowwater.operators.kernel import Reducer
 from lowwater.progress.contract import Heartbeat, OnDemand, Timer
 from lowwater.stream.element import BEGINNING, GONE, Chunk, Element, End, GroupPunctuation
 
@@ -77,7 +76,7 @@ class Bucket:
     def saved(self) -> tuple[str, bytes]:
         """Return the state for the next batch: a summary for people, and the bytes."""
         body = save_state(self._program, self._state)
-        return json.dumps(self._report().about(), default=str), body
+        return self._report().summary(), body
 
     def _report(self) -> BucketReport:
         return BucketReport(self._program, self._id, self._state, self._now)
@@ -151,7 +150,7 @@ class Bucket:
                 refused.setdefault(name, []).append(unpacked(body))
         for port, partials in _gathered(by_kind.get(Kind.PARTIALS, [])):
             kernel = self._graph.members[port].kernel
-            assert isinstance(kernel, Reducing)
+            assert isinstance(kernel, Reducer)
             self._graph.members[port].counts.rows_in += partials.height
             kernel.on_partials(partials)
         for port, rows in _gathered(by_kind.get(Kind.ROWS, [])):
@@ -161,7 +160,7 @@ class Bucket:
     def _take_refused(self, refused: dict[str, list[Chunk]]) -> None:
         """Rows that operators have found to be late."""
         for member in self._graph.members.values():
-            found = member.kernel.refused()
+            found = member.kernel.take_late_rows()
             if found is None:
                 continue
             stream, rows, lines = found
@@ -180,7 +179,11 @@ class Bucket:
                     found.append(unpacked(body))
         self._record.rows[source.index] += rows
         together = pl.concat(found) if found else None
-        return self._intakes[source.index].absorb(together, at, rows)
+        intake = self._intakes[source.index]
+        leaps = intake.absorb(together, at, rows)
+        account = intake.account
+        self._record.contradicted[source.index] = account.strays, account.backward_marks
+        return leaps
 
     def _take_promises(self, by_kind: dict[int, list[Message]]) -> None:
         for source in self._program.sources:
@@ -254,9 +257,9 @@ class Bucket:
         waits = self._graph.waits
         due: int | None
         when: int | None = time.time_ns() + FOR_NEW_ROWS if waits else None
-        asks = self._graph.asks()
-        self._record.holding = [*asks, *self._graph.holding]
-        for producer, attribute, mark in chain.from_iterable(asks.values()):
+        requests = self._graph.requests()
+        self._record.holding = [*requests, *self._graph.holding]
+        for producer, attribute, mark in chain.from_iterable(requests.values()):
             intake = self._intakes.get(producer)
             if producer in self._graph.members:  # latent time is the clock
                 due = self._graph.clock_due(producer, mark)

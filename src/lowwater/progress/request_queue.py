@@ -26,7 +26,7 @@ class Stamped(Protocol):
         """The clock time at which a group can be stamped with a mark; None if never."""
 
 
-class Requests:
+class RequestQueue:
     """The marks awaited of single groups, by when they can be promised."""
 
     def __init__(self, groups: Stamped):

@@ -1,8 +1,9 @@
-"""What is measured of the inputs of a window-oblivious join, and what it says of memory and loss.
+"""Estimates about the inputs of a window-oblivious join: disorder, lag, multiplicity, lost results.
 
-The lag between two inputs is what is left of the rows held when disorder is taken off: rows of one
-that the other has not passed, less those that come while the other sorts itself out. An input with
-none of these is behind by what the other holds of what it has not reached.
+The lag between two inputs is the number of held rows that their disorder does not explain: rows of
+one input beyond the other's bound, less the rows that come while the other input's disorder
+settles. An input with no such rows lags by the rows of the other one that it has not reached
+(WO-Join §3).
 """
 
 from __future__ import annotations
@@ -11,21 +12,20 @@ from typing import Any
 
 import numpy as np
 
-from lowwater.joins.oblivious.gauge import Gauge
-from lowwater.joins.oblivious.losses import Losses
-from lowwater.joins.oblivious.model import Needs, Traits
+from lowwater.joins.oblivious.disorder import DisorderEstimate, Ticks
+from lowwater.joins.oblivious.lost_results import LostResults
+from lowwater.joins.oblivious.memory_model import InputTraits, MemoryNeeds
 from lowwater.joins.oblivious.options import Oblivious
-from lowwater.joins.oblivious.places import Places
-from lowwater.joins.oblivious.records import Ticks
-from lowwater.joins.oblivious.shortfall import shortfall
+from lowwater.joins.oblivious.stored_rows import StoredRows
 from lowwater.operators.metric import Max, Mean, Metric, Ratio, Readings, Sum
 
 CAREFUL = 2
-"""Of the results that may be lost, one in so many is meant to be: what comes may be worse."""
+"""Safety factor: disorder is estimated as if only this fraction of the allowed results could be
+lost."""
 OFTEN = 4
-"""Measured is anew when one in so many of the rows held is new."""
+"""Multiplicity is counted anew when one in so many held rows is new."""
 FEW = 64
-"""But not before so many are."""
+"""Least number of new rows between two such counts."""
 
 
 FOUND = Metric(
@@ -149,106 +149,105 @@ ON_DISK = Metric(
 )
 
 
-class Measures:
-    """A gauge of each input, their multiplicities, and what was lost."""
+class InputEstimates:
+    """The estimates of all inputs; lists have one entry for each input."""
 
     def __init__(self, options: Oblivious, ports: int, ticks_per_second: int):
         missing = (1 - options.accuracy) / ports / CAREFUL
         known = options.disorder or (None,) * ports
-        self.gauges = [Gauge(missing, each, ticks_per_second) for each in known]
+        self.disorders = [DisorderEstimate(missing, each, ticks_per_second) for each in known]
         self.multiplicity = [1] * ports
         self.late = [0] * ports
-        """Rows of each input that came below what was dropped of another."""
+        """Late rows: rows that came below what was dropped of another input."""
         self.given_up = [0] * ports
-        """Rows that nobody had reached and that memory had no place for."""
+        """Rows given up because memory was full, although no other input had reached them."""
         self.asked = options.accuracy
-        self.losses = Losses(ports)
-        """Which results were found, and which were lost."""
+        self.losses = LostResults(ports)
+        """Results found, and results lost."""
         self._fresh = 0
         self._together: list[list[Ticks]] = [[] for _ in known]
 
     def begin_again(self) -> None:
-        """Measure the inputs anew; what was found and lost stays counted."""
-        self.gauges = [each.fresh() for each in self.gauges]
-        self.multiplicity = [1] * len(self.gauges)
+        """Forget all estimates; results found and lost stay counted."""
+        self.disorders = [each.fresh() for each in self.disorders]
+        self.multiplicity = [1] * len(self.disorders)
         self.losses.begin_again()
 
     def take(self, port: int, ticks: Ticks, below: int) -> None:
-        """Take rows in, to be measured with all that come together with them; those below a value
-        come too late."""
+        """Add rows to the current batch; rows below ``below`` are late."""
         self.late[port] += int((ticks < below).sum())
         self._together[port].append(ticks)
         self._fresh += len(ticks)
 
     def measure(self, now: int) -> None:
-        """Measure the rows that were taken in."""
+        """Update the estimates with the rows of the batch; ``now`` is in clock nanoseconds."""
         for port, ticks in enumerate(self._together):
             if ticks:
                 together = np.concatenate(ticks)
-                self.gauges[port].observe(together, now)
+                self.disorders[port].observe(together, now)
                 if len(together) > 1:
                     self._count(port, together)
                 ticks.clear()
 
     @property
     def unique(self) -> bool:
-        """Whether no input has had a value twice, as far as that is measured."""
-        measured = all(gauge.measures for gauge in self.gauges)
+        """True if disorder is measured and no value was seen twice in an input."""
+        measured = all(estimate.measures for estimate in self.disorders)
         return measured and max(self.multiplicity) == 1
 
     @property
     def tops(self) -> list[int]:
-        """The greatest value of each input so far, measured or not."""
+        """The greatest value of each input so far, including the current batch."""
         return [
-            max(gauge.top, *(int(each.max()) for each in ticks)) if ticks else gauge.top
-            for gauge, ticks in zip(self.gauges, self._together, strict=True)
+            max(estimate.top, *(int(each.max()) for each in ticks)) if ticks else estimate.top
+            for estimate, ticks in zip(self.disorders, self._together, strict=True)
         ]
 
     def due(self, held: int) -> bool:
-        """Whether it is time to look at all rows again."""
+        """True if enough of the ``held`` rows are new for another count."""
         return self._fresh >= max(FEW, held // OFTEN)
 
-    def renew(self, places: Places) -> None:
-        """Look at all rows in memory."""
+    def renew(self, stored: StoredRows) -> None:
+        """Count the multiplicity of all rows in memory."""
         self._fresh = 0
-        for port in range(len(self.gauges)):
-            self._count(port, places.values(port))
+        for port in range(len(self.disorders)):
+            self._count(port, stored.values(port))
 
     def _count(self, port: int, ticks: Ticks) -> None:
-        """See how often a value comes."""
+        """Raise an input's multiplicity to the most equal values among some rows."""
         if len(ticks):
             most = int(np.unique(ticks, return_counts=True)[1].max())
             self.multiplicity[port] = max(self.multiplicity[port], most)
 
-    def needs(self, places: Places, now: int, reading: bool = True) -> Needs | None:
-        """What is needed, by what is measured; None before enough is.
+    def needs(self, stored: StoredRows, now: int, reading: bool = True) -> MemoryNeeds | None:
+        """Return the rows each input needs to keep, by the model; None before there are estimates.
 
-        Without ``reading`` rows, it is known to the slice in which they are kept.
+        If ``reading`` is False no stored row is read: counts are then exact to a slice only.
         """
-        if any(gauge.factor is None for gauge in self.gauges):
+        if any(estimate.factor is None for estimate in self.disorders):
             return None
-        rates = [gauge.rate(now) for gauge in self.gauges]
+        rates = [estimate.rate(now) for estimate in self.disorders]
         if not all(rates):
-            rates = [float(max(1, gauge.rows)) for gauge in self.gauges]
+            rates = [float(max(1, estimate.rows)) for estimate in self.disorders]
         traits = tuple(
-            Traits(rate or 1.0, min(gauge.factor or 0, gauge.rows), many)
-            for gauge, rate, many in zip(self.gauges, rates, self.multiplicity, strict=True)
+            InputTraits(rate or 1.0, min(estimate.factor or 0, estimate.rows), many)
+            for estimate, rate, many in zip(self.disorders, rates, self.multiplicity, strict=True)
         )
-        values = [places.values(port) for port in range(len(traits))] if reading else []
+        values = [stored.values(port) for port in range(len(traits))] if reading else []
 
         def not_below(port: int, value: int) -> int:
             if not reading:
-                return places.from_slice_of(port, value)
+                return stored.from_slice_of(port, value)
             return int((values[port] >= value).sum())
 
-        far = [each.rows for each in places.aside]
+        far = [each.rows for each in stored.spilled]
         tops = self.tops
 
         def lag(one: int, other: int) -> float:
-            """Rows that one input is ahead of another, or behind it if there are none."""
+            """Return the rows by which one input is ahead of another; below 0 if it is behind."""
             own, mate = traits[one], traits[other]
             ratio = own.rate / mate.rate
-            ahead = not_below(one, self.gauges[other].bound) + far[one]
+            ahead = not_below(one, self.disorders[other].bound) + far[one]
             if not ahead:
                 since = not_below(other, tops[one]) + far[other] - mate.disorder
                 ahead = -round(max(0, since) * ratio)
@@ -256,23 +255,22 @@ class Measures:
 
         ports = range(len(traits))
         lags = [tuple(lag(one, other) for other in ports) for one in ports]
-        return Needs(traits, tuple(lags))
+        return MemoryNeeds(traits, tuple(lags))
 
     @property
     def accuracy(self) -> float:
-        """The share of results that was found: found ones are counted, lost ones are counted or
-        estimated."""
+        """Share of results found, of those found and those counted or estimated as lost."""
         lost, _ = self.losses.lost
         whole = self.losses.found + lost
         return self.losses.found / whole if whole else 1.0
 
     def shortfall(self, ended: bool) -> list[str]:
-        """A warning, if too many results are lost."""
+        """Return a warning if too many results are lost, else nothing."""
         note = shortfall(self.losses.found, self.losses.lost[0], self.asked, ended)
         return [] if note is None else [note]
 
-    def metrics(self, places: Places, now: int, reading: bool = True) -> Readings:
-        """Return all figures; inputs are numbered from 0."""
+    def metrics(self, stored: StoredRows, now: int, reading: bool = True) -> Readings:
+        """Return the metrics of the join; inputs are numbered from 0."""
         lost, margin = self.losses.lost
         found: dict[Metric[Any], int | float | None] = {
             ACCURACY: self.accuracy,
@@ -280,28 +278,28 @@ class Measures:
             FOUND: self.losses.found,
             LOST: lost,
             LOST_MARGIN: margin,
-            ACCURACY_EXPECTED: float(np.prod([gauge.expected for gauge in self.gauges])),
+            ACCURACY_EXPECTED: float(np.prod([estimate.expected for estimate in self.disorders])),
             LATE_ROWS: sum(self.late),
             GIVEN_UP: sum(self.given_up),
         }
-        needs, ports = self.needs(places, now, reading), range(len(self.gauges))
-        for port, gauge in enumerate(self.gauges):
-            found[RATE.of(port)] = gauge.rate(now)
-            found[SCRAMBLING.of(port)] = gauge.scrambling
+        needs, ports = self.needs(stored, now, reading), range(len(self.disorders))
+        for port, estimate in enumerate(self.disorders):
+            found[RATE.of(port)] = estimate.rate(now)
+            found[SCRAMBLING.of(port)] = estimate.scrambling
             found[MULTIPLICITY.of(port)] = self.multiplicity[port]
             if needs is not None:
                 found[PREDICTED.of(port)] = needs.buffer(port)
                 for other in ports:
                     if other != port:
                         found[LAG.of(port, other)] = round(needs.lags[port][other])
-            found[HELD.of(port)] = places.held(port)
-            found[ON_DISK.of(port)] = places.aside[port].rows
+            found[HELD.of(port)] = stored.held(port)
+            found[ON_DISK.of(port)] = stored.spilled[port].rows
         return Readings(found)
 
     def snapshot(self) -> dict[str, Any]:
-        """All that is measured."""
+        """Return all estimates."""
         return {
-            "gauges": [each.snapshot() for each in self.gauges],
+            "disorders": [each.snapshot() for each in self.disorders],
             "multiplicity": list(self.multiplicity),
             "late": list(self.late),
             "given up": list(self.given_up),
@@ -310,10 +308,29 @@ class Measures:
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from a snapshot."""
-        for gauge, each in zip(self.gauges, saved["gauges"], strict=True):
-            gauge.restore(each)
+        """Continue from a snapshot."""
+        for estimate, each in zip(self.disorders, saved["disorders"], strict=True):
+            estimate.restore(each)
         self.multiplicity = list(saved["multiplicity"])
         self.late, self.given_up = list(saved["late"]), list(saved["given up"])
         self.losses.restore(saved["losses"])
         self._fresh = saved["fresh"]
+
+
+SOME = 10
+"""Least number of lost results for a warning while rows still come."""
+
+
+def shortfall(found: float, lost: float, asked: float, ended: bool) -> str | None:
+    """Return a warning if the share of results found is below the one asked for, else None.
+
+    The text holds no figures, so that buckets with the same problem give the same text.
+    """
+    if lost < (0.5 if ended else SOME) or found >= asked * (found + lost):
+        return None
+    return (
+        f"fewer than {asked * 100:.10g} % of the results were found, which is what accuracy= asks"
+        " for. Metrics say how many ('accuracy') and what cost them ('late rows', 'rows given up')."
+        " Give the disorder if it is known, lw.unpromised(disorder=...), or more memory=, or ask"
+        " for an accuracy= that will do"
+    )

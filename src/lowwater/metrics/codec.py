@@ -18,7 +18,7 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_typ
 
 import numpy as np
 
-from lowwater.joins.oblivious import following_join, measures
+from lowwater.joins.oblivious import estimates, restarting_join
 from lowwater.joins.ordered import ordered_join
 from lowwater.metrics import streams, values
 from lowwater.operators import metric
@@ -30,8 +30,8 @@ T = TypeVar("T")
 DECLARING: tuple[ModuleType, ...] = (
     metric,
     ordered_join,
-    measures,
-    following_join,
+    estimates,
+    restarting_join,
     queueing,
     streams,
     values,
@@ -45,7 +45,8 @@ def _declarations() -> Iterator[Metric[Any]]:
             if isinstance(each, Metric):
                 yield each
             elif isinstance(each, type) and is_dataclass(each):
-                yield from declared(each).values()
+                own = each.__module__ == module.__name__
+                yield from declared(each).values() if own else ()
             elif isinstance(each, Mapping):
                 yield from (one for one in each.values() if isinstance(one, Metric))
 
