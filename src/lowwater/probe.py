@@ -41,9 +41,8 @@ from lowwater.joins.ordered.ordered_join import OrderedJoin
 from lowwater.metrics import OperatorMetrics, RunMetrics
 from lowwater.operators.kernel import Kernel
 from lowwater.plan.physical.compile import compile_plan
-from lowwater.plan.physical.operator import Operator, PhysicalPlan, PlanShape
+from lowwater.plan.physical.operator import KernelOperator, Operator, PhysicalPlan, PlanShape
 from lowwater.progress.contract import Contract
-from lowwater.progress.tracker import channel_maker
 from lowwater.sources.replay import Replay, ReplayReader
 from lowwater.stream.duration import SECOND, Duration, nanoseconds
 from lowwater.stream.element import Chunk, Element, End, Punctuation
@@ -241,9 +240,9 @@ class Probe:
         self._kept: list[pl.DataFrame] | None = [] if keep else None
         self._engine = EmbeddedEngine(planned, _Results(self._take), self._clock, pace, None)
         self._arrivals = {
-            each.node.spec.name: each.node.source.times  # type: ignore[attr-defined]
+            each.spec.name: each.source.times
             for each in planned.sources
-            if isinstance(each.node.source, Replay)  # type: ignore[attr-defined]
+            if isinstance(each.source, Replay)
         }
         self.operators = tuple(map(ProbedOperator, self._engine.stages))
         """All operators but the sources, in the order of the plan."""
@@ -364,9 +363,9 @@ def judge(contract: Contract, times: Ticks, ticks_per_second: int = 1) -> tuple[
     >>> after.tolist()
     [3, 7, 7]
     """
-    channel = channel_maker(contract, TimeDomain(pl.Int64(), ticks_per_second), None)()
+    channel = contract.channel(TimeDomain(pl.Int64(), ticks_per_second), None)
     verdict = channel.observe(times, times)
-    return verdict.met, verdict.after
+    return verdict.before, verdict.after
 
 
 def scrambling_factors(keys: Ticks) -> Ticks:
@@ -469,9 +468,10 @@ def _changed(plan: PhysicalPlan, changes: Mapping[str, Callable[[Kernel], Kernel
     """Return the plan with other kernels in operators of some names."""
 
     def changed(operator: Operator) -> Operator:
-        build, change = operator.build, changes.get(operator.name)
-        if build is None or change is None:
+        change = changes.get(operator.name)
+        if change is None or not isinstance(operator, KernelOperator):
             return operator
+        build = operator.build
         return replace(operator, build=lambda store, now: change(build(store, now)))
 
     unknown = changes.keys() - {each.name for each in plan.operators}

@@ -17,9 +17,8 @@ import polars as pl
 
 from lowwater.api import Stream
 from lowwater.operators.kernel import Kernel
-from lowwater.plan.nodes import SourceNode
 from lowwater.plan.physical.compile import compile_plan
-from lowwater.plan.physical.operator import Operator
+from lowwater.plan.physical.operator import KernelOperator, Operator
 from lowwater.progress.intake import Intake
 from lowwater.sources.replay import clock_times
 from lowwater.state.store import MemoryStore
@@ -46,9 +45,7 @@ class LoadedRun:
         self._cuts, self._fate = random.Random(seed), random.Random(seed + 1)
         self._cost, self._mode, self._restarts = round(cost * SECOND), mode, restarts
         self._stores = [MemoryStore() for _ in self.plan.operators]
-        self._kernels = {
-            each.index: self._built(each) for each in self.plan.operators if each.build is not None
-        }
+        self._kernels = {each.index: self._built(each) for each in self.plan.kernels}
         self._books = [PromiseBook(each) for each in self.plan.operators]
         self._now = 0
         self.ended_at = 0.0
@@ -58,12 +55,10 @@ class LoadedRun:
         self.portions: list[tuple[float, int]] = []
         """When portions left, and how many rows each had."""
         (self._source,) = self.plan.sources
-        assert isinstance(self._source.node, SourceNode)
-        self._intake = Intake(self._source.node.spec, self.plan.demands[self._source.index])
-        self._run(self._source.node.source)
+        self._intake = Intake(self._source.spec, self.plan.demands[self._source.index])
+        self._run(self._source.source)
 
-    def _built(self, operator: Operator) -> Kernel:
-        assert operator.build is not None
+    def _built(self, operator: KernelOperator) -> Kernel:
         kernel = operator.build(self._stores[operator.index], lambda: self._now)
         kernel.singly = self._mode == "singly"
         kernel.in_batches = self._mode == "batches"
@@ -136,9 +131,7 @@ class LoadedRun:
             self._restart()
 
     def _restart(self) -> None:
-        for operator in self.plan.operators:
-            if operator.build is None:
-                continue
+        for operator in self.plan.kernels:
             kernel = self._kernels[operator.index]
             if self._fate.random() < 0.5:
                 kernel.settle()

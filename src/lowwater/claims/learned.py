@@ -19,7 +19,6 @@ from lowwater.claims.claim import Claim, Outcome
 from lowwater.claims.drawing import BLUE, PAPER, SKY, bars, tell
 from lowwater.claims.learned_streams import Series, Ticks, made_up, real
 from lowwater.progress.contract import Contract, Learned, Within
-from lowwater.progress.tracker import channel_maker
 from lowwater.stream.element import BEGINNING
 from lowwater.stream.time_domain import TimeDomain
 
@@ -72,17 +71,17 @@ def trace(series: Series, contract: Contract) -> Trace:
 
 def _judged(series: Series, contract: Contract) -> tuple[Ticks, Ticks]:
     """For each row, the mark it met, and the stream's mark after it."""
-    make = channel_maker(contract, TimeDomain(pl.Int64(), series.per_second), None)
+    domain = TimeDomain(pl.Int64(), series.per_second)
     times = series.times
     if series.channels is None:
-        verdict = make().observe(times, times)
-        return verdict.met, verdict.after
+        verdict = contract.channel(domain, None).observe(times, times)
+        return verdict.before, verdict.after
     met = np.empty(len(times), dtype=np.int64)
     least = np.full(len(times), np.iinfo(np.int64).max)
     for each in np.unique(series.channels):
         rows = np.flatnonzero(series.channels == each)
-        verdict = make().observe(times[rows], times[rows])
-        met[rows] = verdict.met
+        verdict = contract.channel(domain, None).observe(times[rows], times[rows])
+        met[rows] = verdict.before
         before = np.searchsorted(rows, np.arange(len(times)), "right")
         after = np.concatenate([np.array([BEGINNING]), verdict.after])
         least = np.minimum(least, after[before])

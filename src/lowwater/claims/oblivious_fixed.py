@@ -17,7 +17,7 @@ import polars as pl
 
 from lowwater.joins.multi_join import MultiJoin, rows_of
 from lowwater.joins.multi_shape import MultiShape
-from lowwater.plan.physical.operator import Operator, PhysicalPlan
+from lowwater.plan.physical.operator import Clock, KernelOperator, Operator, PhysicalPlan
 from lowwater.state.store import ChunkStore, take
 from lowwater.stream.element import Chunk, Element
 
@@ -74,16 +74,16 @@ def fixed(plan: PhysicalPlan, sizes: Sequence[Sequence[int]]) -> PhysicalPlan:
     left = iter(sizes)
 
     def replaced(operator: Operator) -> Operator:
-        build = operator.build
-        if operator.name != OBLIVIOUS or build is None:
+        if operator.name != OBLIVIOUS or not isinstance(operator, KernelOperator):
             return operator
+        build = operator.build
         own = next(left)
 
-        def instead(store: ChunkStore, now: object) -> FixedJoin:
-            join = build(store, now)  # type: ignore[arg-type]
+        def instead(store: ChunkStore, now: Clock) -> FixedJoin:
+            join = build(store, now)
             assert isinstance(join, MultiJoin)
             return FixedJoin.instead_of(join, own)
 
         return replace(operator, build=instead)
 
-    return PhysicalPlan(tuple(map(replaced, plan.operators)), plan.schema, plan.in_order)
+    return plan.with_operators([replaced(each) for each in plan.operators])

@@ -18,7 +18,7 @@ from lowwater.claims.packets import Link
 from lowwater.engines.embedded.clock import VirtualClock
 from lowwater.operators.kernel import Kernel
 from lowwater.plan.physical.compile import compile_plan
-from lowwater.plan.physical.operator import Operator, PhysicalPlan
+from lowwater.plan.physical.operator import KernelOperator, Operator, PhysicalPlan
 from lowwater.stream.element import Chunk, Element, Punctuation
 
 if TYPE_CHECKING:
@@ -70,12 +70,12 @@ def _deafened(plan: PhysicalPlan, heard: tuple[Attributes, ...]) -> PhysicalPlan
     """The plan with a count that hears only some promises."""
 
     def deafen(operator: Operator) -> Operator:
-        build = operator.build
-        if operator.name != "group" or build is None:
+        if operator.name != "group" or not isinstance(operator, KernelOperator):
             return operator
+        build = operator.build
         return replace(operator, build=lambda store, now: Deaf(build(store, now), heard))
 
-    return PhysicalPlan(tuple(map(deafen, plan.operators)), plan.schema, plan.in_order)
+    return plan.with_operators([deafen(each) for each in plan.operators])
 
 
 def _links(rate: float, seconds: float) -> tuple[Link, Link]:

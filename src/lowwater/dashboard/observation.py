@@ -10,7 +10,7 @@ from functools import cached_property
 from lowwater.engines.run import Run
 from lowwater.metrics import OperatorMetrics, RunMetrics, StreamMetrics
 from lowwater.metrics.lag import Mark, lag, reference, seconds
-from lowwater.plan.physical.operator import Operator, PhysicalPlan
+from lowwater.plan.physical.operator import Operator, PhysicalPlan, SourceOperator
 from lowwater.progress.spec import StreamSpec
 
 
@@ -32,12 +32,12 @@ class WatchedQuery:
     @cached_property
     def specs(self) -> dict[str, StreamSpec]:
         """The declaration of each stream, by name."""
-        return {each.node.spec.name: each.node.spec for each in self.plan.sources}  # type: ignore[attr-defined]
+        return {each.spec.name: each.spec for each in self.plan.sources}
 
     def node(self, index: int) -> str:
         """Return the name of an operator on the page; a source goes by the name of its stream."""
         operator = self.plan.operators[index]
-        return operator.title if operator.build is not None else operator.node.spec.name  # type: ignore[attr-defined]
+        return operator.spec.name if isinstance(operator, SourceOperator) else operator.title
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Observation:
     def least(self, operator: Operator) -> tuple[float, Mark] | None:
         """Return the least mark that an operator holds, in seconds and as people read it; if it
         holds none, that of its inputs."""
-        if operator.build is None:
+        if isinstance(operator, SourceOperator):
             name = self.query.node(operator.index)
             at = self.mark_of(name)
             return None if at is None or self.streams[name].ended else (at, self.shown_mark(name))

@@ -20,7 +20,7 @@ from lowwater.metrics.streams import LAG
 from lowwater.metrics.values import ACTIVE, JoinMetrics, StrategyMetrics, UpdateMetrics
 from lowwater.metrics.words import moment
 from lowwater.operators.metric import Metric, Readings
-from lowwater.plan.physical.operator import Operator
+from lowwater.plan.physical.operator import Operator, SourceOperator
 from lowwater.stream.duration import SECOND
 
 KEYS = 200
@@ -113,7 +113,7 @@ def _latency(found: Histogram) -> Plain | None:
 def _node(seen: Observation, operator: Operator, held_by: Holder | None) -> Plain:
     name = seen.query.node(operator.index)
     held = seen.least(operator)
-    source = operator.build is None
+    source = isinstance(operator, SourceOperator)
     node = {
         "id": name,
         "kind": "stream" if source else "operator",

@@ -9,9 +9,8 @@ from typing import Annotated
 
 from lowwater.metrics.lag import Mark
 from lowwater.operators.metric import Readings, readings_of, seconds, share, size, total
+from lowwater.progress.completeness import WORDS, Completeness
 from lowwater.progress.late import LATE, LateRows
-from lowwater.progress.learned import Completeness
-from lowwater.progress.shortfall import WORDS
 from lowwater.stream.duration import SECOND, Duration
 from lowwater.stream.element import BEGINNING, END_OF_TIME
 from lowwater.stream.time_domain import TimeDomain

@@ -1,4 +1,4 @@
-"""Durations as people write them: ``"5 seconds"``, ``"1 min"``, ``timedelta``, or plain seconds."""
+"""Lengths of time as people write them, read as whole nanoseconds."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from math import isfinite
 from lowwater.errors import OptionError
 
 Duration = str | int | float | timedelta
-"""What the API takes as a length of time; a bare number is seconds."""
+"""A length of time as the API takes it: ``"5 seconds"``, ``"1 min"``, a ``timedelta``, or a number
+of seconds."""
 
 SECOND = 1_000_000_000
-"""Nanoseconds in a second: durations are kept in whole nanoseconds."""
+"""Number of nanoseconds in a second."""
 
 _UNITS = {
     "ns": 1,
@@ -41,7 +42,13 @@ _PART = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([a-zµ]+)\s*", re.IGNORECASE)
 
 
 def nanoseconds(value: Duration, what: str = "duration") -> int:
-    """Read a duration; a sum such as ``"1 minute 30 seconds"`` is allowed."""
+    """Return a length of time in nanoseconds.
+
+    A sum such as ``"1 minute 30 seconds"`` is allowed. ``what`` names the option in error messages.
+
+    >>> nanoseconds("1.5 ms")
+    1500000
+    """
     if isinstance(value, bool):
         raise OptionError(f"{what} must be a length of time such as '5 seconds', not {value!r}")
     if isinstance(value, timedelta):
@@ -89,7 +96,11 @@ def _exact(total: Fraction, value: object, what: str) -> int:
 
 
 def spell(length: int) -> str:
-    """Write nanoseconds the way a person would."""
+    """Return a length of time, in nanoseconds, as a person writes it.
+
+    >>> spell(90 * SECOND)
+    '90 s'
+    """
     if length < 0:
         return "-" + spell(-length)
     for name, unit in (("day", 86400 * SECOND), ("hour", 3600 * SECOND), ("minute", 60 * SECOND)):

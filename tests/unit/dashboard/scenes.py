@@ -52,7 +52,7 @@ def looked(query: lw.Stream, *streams: StreamMetrics, **options: Any) -> Observa
     metrics = RunMetrics(
         0,
         1.0,
-        tuple(found.get(o.title, operator(o.title)) for o in plan.operators if o.build is not None),
+        tuple(found.get(o.title, operator(o.title)) for o in plan.kernels),
         streams,
         *[0] * 4,
     )

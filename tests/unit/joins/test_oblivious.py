@@ -206,7 +206,6 @@ class Join:
             for name in "ab"
         ]
         plan = compile_plan(streams[0].join(streams[1], on="e", **options)._node)
-        assert plan.result.build is not None
         self.store = folder if isinstance(folder, PagedStore) else PagedStore(folder)
         self.time = 0
         kernel = plan.result.build(self.store, lambda: self.time)

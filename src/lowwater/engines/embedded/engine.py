@@ -28,9 +28,9 @@ from lowwater.engines.embedded.stamping import Stamping, stampings
 from lowwater.errors import LowwaterError, SinkError, StreamWarning
 from lowwater.metrics import Histogram, RunMetrics
 from lowwater.operators.kernel import Kernel, Request
-from lowwater.plan.physical.operator import PhysicalPlan
+from lowwater.plan.physical.operator import PhysicalPlan, SourceOperator
 from lowwater.progress.late import LateRows
-from lowwater.sinks import Handing, LastRows, Sink, complete, standing
+from lowwater.sinks import LastRows, Sink, SinkCall, complete, count_delivered
 from lowwater.sources.replay import clock_times
 from lowwater.sources.source import AT_ONCE
 from lowwater.stream.duration import SECOND
@@ -74,7 +74,7 @@ class EmbeddedEngine:
         self._totals = Totals()
         self._latency = Histogram()
         self._delivered = 0
-        self.handing = Handing()
+        self.sink_call = SinkCall()
         self._stopped = False
         self._refused: dict[str, list[Chunk]] = {}
         self._refused_rows: dict[str, int] = {}
@@ -92,7 +92,7 @@ class EmbeddedEngine:
 
     def _arrival_column(self) -> str | None:
         """A column of the result that says when its rows arrived, if there is one."""
-        names = {each.node.source.arrival for each in self._plan.sources}  # type: ignore[attr-defined]
+        names = {each.source.arrival for each in self._plan.sources}
         if len(names) != 1:
             return None
         name = names.pop()
@@ -100,11 +100,12 @@ class EmbeddedEngine:
 
     def _build(self) -> None:
         for operator in self._plan.operators:
-            if operator.build is None:
+            if isinstance(operator, SourceOperator):
                 demands = self._plan.demands[operator.index]
                 self._feeds[operator.index] = Feed(operator, demands, self._take_refused)
             else:
-                self._stages[operator.index] = Stage(operator, self._clock, self._totals)
+                stage = Stage(self._plan.kernel(operator.index), self._clock, self._totals)
+                self._stages[operator.index] = stage
         for index in range(len(self._plan.operators)):
             node = self._stages.get(index) or self._feeds[index]
             node.outputs = [self._stages[i].inputs[p] for i, p in self._plan.consumers(index)]
@@ -161,7 +162,7 @@ class EmbeddedEngine:
                         closing.callback(self._close, sink)
 
     def _close(self, sink: Sink) -> None:
-        with self.handing.over(sink, 0):
+        with self.sink_call.during(sink, 0):
             sink.close()
 
     def _turn(self, feeds: list[Feed]) -> None:
@@ -387,7 +388,7 @@ class EmbeddedEngine:
 
     def _write(self, sink: Sink, rows: Chunk) -> None:
         try:
-            with self.handing.over(sink, rows.height):
+            with self.sink_call.during(sink, rows.height):
                 sink.write(rows)
         except LowwaterError:
             raise
@@ -472,7 +473,7 @@ class EmbeddedEngine:
         now = self._clock.now() if self._ended_at is None else self._ended_at
         elapsed = now - self._begun
         totals = self._totals
-        rows_out, rows_waiting = standing(self._sink, self._delivered)
+        rows_out, rows_waiting = count_delivered(self._sink, self._delivered)
         return RunMetrics(
             rows_out=rows_out,
             elapsed_seconds=elapsed / SECOND,

@@ -18,8 +18,7 @@ from lowwater.metrics import (
     completeness_metrics,
     holding_channel,
 )
-from lowwater.plan.nodes import SourceNode
-from lowwater.plan.physical.operator import Operator
+from lowwater.plan.physical.operator import SourceOperator
 from lowwater.progress.contract import Heartbeat, OnDemand, Timer
 from lowwater.progress.demand import Demand
 from lowwater.progress.intake import Intake
@@ -36,16 +35,15 @@ class Feed:
 
     def __init__(
         self,
-        operator: Operator,
+        operator: SourceOperator,
         demands: Mapping[str, Demand],
         refuse: Callable[[str, Chunk], None],
     ):
-        assert isinstance(operator.node, SourceNode)
-        self.operator, self.spec = operator, operator.node.spec
-        self.reader = operator.node.source.open()
+        self.operator, self.spec = operator, operator.spec
+        self.reader = operator.source.open()
         announced = self.spec.channels
         if not announced and self.spec.key_columns:
-            announced = operator.node.source.channels(self.spec.key_columns)
+            announced = operator.source.channels(self.spec.key_columns)
         self.intake = Intake(self.spec, demands, announced)
         self.outputs: list[Arc] = []
         self.timers: list[Callable[[], object]] = []

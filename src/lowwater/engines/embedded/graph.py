@@ -20,7 +20,7 @@ from lowwater.engines.step import Where, proceed, step
 from lowwater.errors import StreamWarning
 from lowwater.metrics import OperatorMetrics
 from lowwater.operators.kernel import Kernel
-from lowwater.plan.physical.operator import Operator
+from lowwater.plan.physical.operator import KernelOperator
 from lowwater.progress.late import LateRows
 from lowwater.stream.duration import SECOND
 from lowwater.stream.element import Chunk, Element, End, GroupPunctuation, Punctuation
@@ -117,8 +117,7 @@ class Watch(Protocol):
 class Stage:
     """An operator with its kernel, its input queues and its meters."""
 
-    def __init__(self, operator: Operator, clock: Clock, totals: Totals):
-        assert operator.build is not None
+    def __init__(self, operator: KernelOperator, clock: Clock, totals: Totals):
         self.operator = operator
         self._where = Where.of(operator)
         self.store = PagedStore()

@@ -80,7 +80,7 @@ class EmbeddedRun:
             return
         waiting = self._engine.waiting_rows
         more = f"{waiting:,} rows that came were not read, and " if waiting else ""
-        warn_of_sink(self._engine.handing, seconds, more)
+        warn_of_sink(self._engine.sink_call, seconds, more)
 
     def await_termination(self, timeout: float | None = None) -> bool:
         """Wait for the end; true if it has come. An error of the run is raised here."""
@@ -156,7 +156,7 @@ def prepare_embedded(plan: PhysicalPlan, options: RunOptions) -> EmbeddedRun:
 
 
 def _clock(plan: PhysicalPlan, clock: Clock | str | None, charge: Charge) -> Clock:
-    live = any(each.node.source.live for each in plan.sources)  # type: ignore[attr-defined]
+    live = any(each.source.live for each in plan.sources)
     if clock is None:
         clock = "wall" if live else "virtual"
     if clock == "wall":

@@ -77,8 +77,7 @@ def _origins(node: Node, column: str, through: bool) -> Iterator[tuple[nodes.Sou
 def _below(node: Node, column: str, through: bool) -> list[tuple[Node, str]]:
     """The columns of a node's inputs that one of its progressing columns depends on."""
     if isinstance(node, nodes.AnyJoin):  # whatever a row met, all times say when it was dropped
-        measures = isinstance(node, nodes.MultiJoinNode) and node.oblivious is not None
-        if measures and not through:
+        if node.oblivious is not None and not through:
             return []
         times = list(zip(node.inputs, node.times, strict=True))
         return times + [
@@ -122,7 +121,7 @@ def disorder_of(node: Node, column: str) -> int | None:
 def _bounded(node: Node, column: str) -> InputTraits | None:
     """What is sure of an input, of results of joins by Theorem 3.1; rates do not matter here."""
     node, column = rooted(node, column)
-    if isinstance(node, nodes.MultiJoinNode) and node.oblivious is not None:
+    if isinstance(node, nodes.AnyJoin) and node.oblivious is not None:
         inputs = [_bounded(each, time) for each, time in zip(node.inputs, node.times, strict=True)]
         sure = [each for each in inputs if each is not None]
         return joined(sure) if len(sure) == len(inputs) else None

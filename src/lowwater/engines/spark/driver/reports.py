@@ -28,10 +28,10 @@ from lowwater.metrics import (
     holding_channel,
 )
 from lowwater.operators.metric import Readings, combined
-from lowwater.plan.physical.operator import Operator, PhysicalPlan
+from lowwater.plan.physical.operator import Operator, PhysicalPlan, SourceOperator
+from lowwater.progress.completeness import Completeness
 from lowwater.progress.contract import Heartbeat
 from lowwater.progress.late import LATE, LateAccount, LateRows
-from lowwater.progress.learned import Completeness
 from lowwater.progress.spec import StreamSpec
 from lowwater.sources.replay import Replay
 from lowwater.stream.element import BEGINNING
@@ -122,9 +122,7 @@ class Reports:
         self._begun = time.monotonic()
         self._seen: set[tuple[int, int]] = set()
         self._start = 0
-        self._operators = {
-            each.title: _OperatorTotals() for each in plan.operators if each.build is not None
-        }
+        self._operators = {each.title: _OperatorTotals() for each in plan.kernels}
         self._streams = {s.spec.name: _StreamTotals(s.spec.name) for s in program.sources}
         self._batches: deque[BatchMetrics] = deque(maxlen=BATCHES)
         self._holding: set[str] = set()
@@ -135,7 +133,7 @@ class Reports:
     @property
     def unending(self) -> bool:
         """Whether some source never says that it has ended."""
-        sources = [each.node.source for each in self._plan.sources]  # type: ignore[attr-defined]
+        sources = [each.source for each in self._plan.sources]
         return not all(isinstance(source, Replay) for source in sources)
 
     @property
@@ -206,11 +204,7 @@ class Reports:
         return RunMetrics(
             rows_out=self._rows_out,
             elapsed_seconds=elapsed,
-            operators=tuple(
-                self._operator(each, elapsed)
-                for each in self._plan.operators
-                if each.build is not None
-            ),
+            operators=tuple(self._operator(each, elapsed) for each in self._plan.kernels),
             streams=tuple(self._stream(each) for each in self._plan.sources),
             state_rows=self._rows.now,
             state_rows_peak=self._rows.peak,
@@ -239,17 +233,17 @@ class Reports:
             staleness=found.staleness,
         )
 
-    def _stream(self, operator: Operator) -> StreamMetrics:
-        node: Any = operator.node
-        spec: StreamSpec = node.spec
+    def _stream(self, operator: SourceOperator) -> StreamMetrics:
+        spec = operator.spec
         found = self._streams[spec.name]
         channels, count, ahead = _behind(spec, found)
         stamps, beating = found.counts["stamps"], isinstance(spec.idle, Heartbeat)
-        # Rows of a log are judged where it is read, and how many there are is known at its end.
-        whole = isinstance(node.source, Replay) and found.ended
+        source, rows = operator.source, found.counts["rows"]
+        if isinstance(source, Replay) and found.ended:
+            rows = source.rows  # of a log: they are judged where it is read
         return StreamMetrics(
             name=spec.name,
-            rows=node.source.rows if whole else found.counts["rows"],
+            rows=rows,
             refused_rows=found.late.rows,
             late=tuple(found.late.lines()),
             marks={

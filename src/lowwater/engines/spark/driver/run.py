@@ -31,9 +31,8 @@ from lowwater.engines.spark.worker.late import folder_of, last_refused, late_fol
 from lowwater.errors import OptionError, StreamError, StreamWarning, unknown_name
 from lowwater.metrics import RunMetrics
 from lowwater.plan.physical.operator import PhysicalPlan
-from lowwater.progress.late import LateAccount
-from lowwater.progress.refusal import Refusals
-from lowwater.sinks import Folder, Handing, LastRows
+from lowwater.progress.late import LateAccount, SideOutput
+from lowwater.sinks import Folder, LastRows, SinkCall
 from lowwater.stream.duration import nanoseconds
 
 POLL = 0.05
@@ -76,7 +75,7 @@ class SparkRun:
         self._reports = Reports(plan, self._built.program)
         self._trigger = self._chosen_trigger()
         self._last = LastRows(options.keep_last)
-        self._handing_over = Handing()
+        self._sink_call = SinkCall()
         self._query: Any = None
         self._error: BaseException | None = None
         self._stopping = self._stopped = False
@@ -160,7 +159,7 @@ class SparkRun:
                 raise
             if table.num_rows:
                 self._last.add(pl.DataFrame(table))
-                with self._handing_over.over(sink, table.num_rows):
+                with self._sink_call.during(sink, table.num_rows):
                     if callable(sink):
                         sink(table)
                     else:
@@ -239,11 +238,11 @@ class SparkRun:
         if self._query is not None:
             stopping = threading.Thread(target=self._stop_query, daemon=True)
             stopping.start()
-            while stopping.is_alive() and self._handing_over.blocked(STOP_SECONDS) is None:
+            while stopping.is_alive() and self._sink_call.blocked(STOP_SECONDS) is None:
                 stopping.join(POLL)
             if not stopping.is_alive():
                 self._thread.join()
-            warn_of_sink(self._handing_over, STOP_SECONDS)
+            warn_of_sink(self._sink_call, STOP_SECONDS)
         self._raise()
 
     def _stop_query(self) -> None:
@@ -256,7 +255,7 @@ class SparkRun:
         """Wait for the end; true if it has come. An error of the run is raised here."""
         self._thread.join(timeout)
         if timeout is not None:
-            warn_of_sink(self._handing_over, timeout)
+            warn_of_sink(self._sink_call, timeout)
         self._raise()
         return not self._thread.is_alive()
 
@@ -312,14 +311,14 @@ class SparkRun:
 
     def late_rows(self, stream: str | None = None) -> pa.Table:
         """The side output: rows of a stream that were not let in, and why."""
-        specs = {each.node.spec.name: each.node.spec for each in self._plan.sources}  # type: ignore[attr-defined]
+        specs = {each.spec.name: each.spec for each in self._plan.sources}
         if stream is None:
             if len(specs) > 1:
                 raise OptionError(f"several streams ran: say which of {', '.join(specs)}")
             stream = next(iter(specs))
         if stream not in specs:
             raise OptionError(unknown_name("stream", stream, specs))
-        empty = Refusals(specs[stream], LateAccount(stream)).nothing()
+        empty = SideOutput(specs[stream], LateAccount(stream)).empty()
         folder = folder_of(self._late, stream)
         found = read_refused(folder, stream) if folder is not None else None
         return (empty if found is None else pl.concat([empty, found], how="diagonal")).to_arrow()

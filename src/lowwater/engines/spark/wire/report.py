@@ -6,9 +6,9 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 
 from lowwater.operators.metric import Readings
+from lowwater.progress.completeness import Completeness
 from lowwater.progress.late import LateRows
-from lowwater.progress.learned import Completeness
-from lowwater.progress.standing import Channels
+from lowwater.progress.marks import ChannelSummary
 from lowwater.updates.staleness import Staleness
 
 
@@ -53,7 +53,7 @@ class OperatorReport(OperatorState):
 class ChannelsReport:
     """The marks of a stream's channels, and the clock in nanoseconds."""
 
-    channels: Channels
+    channels: ChannelSummary
     now: int
 
 

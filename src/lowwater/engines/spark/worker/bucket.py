@@ -99,7 +99,7 @@ class Bucket:
         keep_refused(self._program.late_folder, self._program.number, task.batch, self._id, refused)
         self._ask(task)
         if self._intakes and not all(s.ordered for s in self._program.sources):
-            marks = {index: intake.left() for index, intake in self._intakes.items()}
+            marks = {index: intake.marks_after() for index, intake in self._intakes.items()}
             hints.leave(task.run, task.batch, self._program.number, marks, self._own_groups)
         for route in self._program.routes:
             yield from send(
@@ -123,7 +123,7 @@ class Bucket:
 
     def _take_rows(self, by_kind: dict[int, list[Message]]) -> dict[str, list[Chunk]]:
         refused: dict[str, list[Chunk]] = {}
-        standing = {index: intake.standing() for index, intake in self._intakes.items()}
+        standing = {index: intake.marks_before() for index, intake in self._intakes.items()}
         leaps = {
             source.index: self._absorb(source, by_kind.get(Kind.DIGEST, []))
             for source in self._program.sources
@@ -188,7 +188,7 @@ class Bucket:
     def _take_promises(self, by_kind: dict[int, list[Message]]) -> None:
         for source in self._program.sources:
             if not source.ordered and self._record.rows[source.index]:
-                self._graph.push(source.index, self._intakes[source.index].told())
+                self._graph.push(source.index, self._intakes[source.index].row_promises())
         self._stamp(by_kind)
         told = by_kind.get(Kind.ELEMENTS, [])
         for message in sorted(told, key=lambda m: (m.port, m.sender)):  # in all buckets alike

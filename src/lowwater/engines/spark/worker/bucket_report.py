@@ -21,9 +21,9 @@ from lowwater.engines.spark.wire.report import (
 from lowwater.engines.spark.worker.graph import Member
 from lowwater.engines.spark.worker.saved_state import BucketState
 from lowwater.metrics import CHANNELS, plain
+from lowwater.progress.completeness import Completeness
 from lowwater.progress.late import LateAccount, LateRows
-from lowwater.progress.learned import Completeness
-from lowwater.progress.standing import Channels
+from lowwater.progress.marks import ChannelSummary
 from lowwater.updates.staleness import Shows
 
 
@@ -158,7 +158,7 @@ class BucketReport:
             ended=index in self._state.ended,
         )
 
-    def _channels(self, source: SourceProgram, read: Account) -> Channels | None:
+    def _channels(self, source: SourceProgram, read: Account) -> ChannelSummary | None:
         """Return the marks of channels; one bucket reports each channel."""
         if source.index not in self._program.accountable:
             return None

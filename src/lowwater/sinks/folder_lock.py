@@ -1,7 +1,7 @@
-"""A folder claimed by one writer: a lock that ends with the process that holds it.
+"""The lock of a folder that one run writes to.
 
-Invariant: at any moment at most one claim on a folder is held, by any process of any machine that
-sees the folder and whose file system passes locks on. The operating system ends the lock of a
+Invariant: at any moment at most one lock of a folder is held, over all processes of all machines
+that see the folder and whose file system passes locks on. The operating system ends the lock of a
 process that has died, so nothing that a killed process leaves behind keeps others out.
 """
 
@@ -17,44 +17,47 @@ from pathlib import Path
 from lowwater.errors import StreamWarning
 
 LOCK_FILE = "_lowwater.lock"
-"""The file that is locked where folders themselves cannot be, as on NFS."""
+"""The file that is locked where a folder itself cannot be, as on NFS."""
 _HELD = (errno.EWOULDBLOCK, errno.EACCES)
 
 
-class FolderTaken(Exception):
-    """Somebody else holds the claim on a folder."""
+class FolderLocked(Exception):
+    """Another process holds the lock of a folder."""
 
 
-class Claim:
-    """The claim on a folder, held until it is released or the process ends."""
+class FolderLock:
+    """The lock of a folder, held from the start until it is released or the process ends.
+
+    Raises :class:`FolderLocked` if another process holds it.
+    """
 
     def __init__(self, folder: Path):
         self._folder = folder
         self._descriptor: int | None = None
         try:
             self._descriptor = _locked(folder, os.O_RDONLY)
-        except (FolderTaken, PermissionError):
+        except (FolderLocked, PermissionError):
             raise
         except OSError:
             self._descriptor = self._file_locked()
 
     def _file_locked(self) -> int | None:
-        """A file in the folder, locked; None, with a warning, where there are no locks at all."""
+        """Lock a file in the folder; warn and return None if the file system has no locks."""
         try:
             return _locked(self._folder / LOCK_FILE, os.O_RDWR | os.O_CREAT)
-        except FolderTaken:
+        except FolderLocked:
             raise
         except OSError as error:
             warnings.warn(
-                f"{self._folder} is on a file system without locks ({error.strerror}): take care"
-                " that no other run writes to it",
+                f"{self._folder} is on a file system without locks ({error.strerror}): make"
+                " sure that no other run writes to it",
                 StreamWarning,
                 stacklevel=4,
             )
             return None
 
     def release(self) -> None:
-        """Let others have the folder."""
+        """End the lock; a second call does nothing."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             with contextlib.suppress(OSError):
@@ -72,6 +75,6 @@ def _locked(path: Path, flags: int) -> int:
     except OSError as error:
         os.close(descriptor)
         if error.errno in _HELD:
-            raise FolderTaken from None
+            raise FolderLocked from None
         raise
     return descriptor
