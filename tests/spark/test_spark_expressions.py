@@ -22,7 +22,9 @@ from pyspark.sql import functions as sf
 
 from lowwater.errors import ExpressionError
 from lowwater.plan.expressions import Expression, compile_expression
+from lowwater.plan.spark_sql import spark_text
 from lowwater.plan.spark_values import spark_type
+from lowwater.plan.sql.parser import read_expression
 
 INT8 = [-(2**7), -127, -3, -1, 0, 1, 2, 5, 126, 127]
 INT16 = [*INT8, -(2**15), -129, 128, 300, 2**15 - 1]
@@ -104,7 +106,7 @@ def read(spark: SparkSession, path: str, settings: Mapping[str, str]) -> DataFra
 
 
 def compiled(text: str) -> Expression:
-    return compile_expression(text, SCHEMA)
+    return compile_expression(read_expression(text), SCHEMA)
 
 
 def ours(expression: Expression, frame: pl.DataFrame = FRAME) -> pl.Series:
@@ -113,7 +115,7 @@ def ours(expression: Expression, frame: pl.DataFrame = FRAME) -> pl.Series:
 
 def theirs(frame: DataFrame, expressions: Sequence[Expression]) -> list[pl.Series]:
     """What Spark makes of expressions, in one query, in the types of our schema."""
-    texts = [each.spark(SCHEMA) for each in expressions]
+    texts = [spark_text(each, SCHEMA) for each in expressions]
     columns = [sf.expr(text).alias(f"x{n}") for n, text in enumerate(texts) if text]
     assert len(columns) == len(expressions), texts
     table = frame.select("row", *columns).toArrow().sort_by("row")
@@ -145,7 +147,7 @@ def assert_same(expression: Expression, got: pl.Series, frame: pl.DataFrame = FR
         for number, (mine, his) in enumerate(zip(bits(expected), bits(got), strict=True))
         if mine != his
     ]
-    assert not wrong, (expression.text, expression.spark(SCHEMA), wrong[:5], len(wrong))
+    assert not wrong, (expression.text, spark_text(expression, SCHEMA), wrong[:5], len(wrong))
 
 
 # ---- each construct ----------------------------------------------------------------------------
@@ -302,7 +304,7 @@ def test_filters_keep_the_same_rows(rows: DataFrame) -> None:
     """Filters reach the reader of the files, which skips rows by rules of its own."""
     predicates = [compiled(each) for each in PUSHED]
     kept = [
-        rows.where(str(each.spark(SCHEMA))).select("row", sf.lit(n).alias("n"))
+        rows.where(str(spark_text(each, SCHEMA))).select("row", sf.lit(n).alias("n"))
         for n, each in enumerate(predicates)
     ]
     found = pl.from_arrow(reduce(DataFrame.union, kept).toArrow())
@@ -412,7 +414,7 @@ def translatable(text: str) -> Expression | None:
         expression = compiled(text)
     except ExpressionError:
         return None
-    return expression if expression.spark(SCHEMA) else None
+    return expression if spark_text(expression, SCHEMA) else None
 
 
 @settings(max_examples=6, phases=[Phase.generate])  # a failure says which expression it was
@@ -469,20 +471,23 @@ LEFT_OUT = [
 @pytest.mark.parametrize("text", [*LEFT_OUT, *CAN_FAIL])
 def test_what_might_differ_is_not_translated(text: str) -> None:
     schema = SCHEMA | OTHERS
-    assert compile_expression(text, schema).spark(schema) is None
+    assert spark_text(compile_expression(read_expression(text), schema), schema) is None
 
 
 @pytest.mark.parametrize("name", ["u8", "big", "ns", "berlin", "list", "kind"])
 def test_a_column_of_any_type_is_copied(name: str) -> None:
     schema = SCHEMA | OTHERS
-    assert compile_expression(name, schema).spark(schema) == f"`{name}`"
-    assert compile_expression(name, schema).spark(schema | {name: pl.Int8()}) is None
+    assert spark_text(compile_expression(read_expression(name), schema), schema) == f"`{name}`"
+    assert (
+        spark_text(compile_expression(read_expression(name), schema), schema | {name: pl.Int8()})
+        is None
+    )
 
 
 def test_a_column_whose_text_reads_as_an_expression_is_copied() -> None:
     """A projection shows a copied column by its bare name."""
-    bare = Expression("a + b", pl.col("a + b"), pl.Int64())
-    assert bare.spark({"a + b": pl.Int64(), "a": pl.Int8(), "b": pl.Int8()}) == "`a + b`"
+    bare = Expression.of_column("a + b", pl.Int64())
+    assert spark_text(bare, {"a + b": pl.Int64(), "a": pl.Int8(), "b": pl.Int8()}) == "`a + b`"
 
 
 @pytest.mark.parametrize(
@@ -496,4 +501,4 @@ def test_a_column_whose_text_reads_as_an_expression_is_copied() -> None:
     ],
 )
 def test_texts_are_plain(text: str, spark: str) -> None:
-    assert compiled(text).spark(SCHEMA) == spark
+    assert spark_text(compiled(text), SCHEMA) == spark

@@ -12,7 +12,9 @@ from pyspark.sql import functions as sf
 
 from lowwater.errors import ExpressionError
 from lowwater.plan.expressions import Expression, compile_expression
+from lowwater.plan.spark_sql import spark_text
 from lowwater.plan.spark_values import spark_type
+from lowwater.plan.sql.parser import read_expression
 from tests.properties.test_expression_matrix import SEED
 from tests.spark.test_spark_expressions import arrow_type, bits
 from tests.support.expression_matrix import every_case, frame
@@ -25,10 +27,10 @@ def handed_over(rows: pl.DataFrame) -> list[Expression]:
     found = []
     for _, text in Random(SEED).sample(list(every_case()), DRAWN):
         try:
-            expression = compile_expression(text, rows.schema)
+            expression = compile_expression(read_expression(text), rows.schema)
         except ExpressionError:
             continue
-        if expression.polars.meta.root_names() and expression.spark(rows.schema):
+        if expression.polars.meta.root_names() and spark_text(expression, rows.schema):
             found.append(expression)
     return found
 
@@ -46,12 +48,13 @@ def test_a_sample_of_the_matrix_is_the_same_on_spark(spark: SparkSession, tmp_pa
     for start in range(0, len(expressions), AT_ONCE):
         some = expressions[start : start + AT_ONCE]
         columns = [
-            sf.expr(str(each.spark(rows.schema))).alias(f"x{n}") for n, each in enumerate(some)
+            sf.expr(str(spark_text(each, rows.schema))).alias(f"x{n}")
+            for n, each in enumerate(some)
         ]
         answers = table.select("row", *columns).toArrow().sort_by("row")
         for each, column in zip(some, answers.columns[1:], strict=True):
             theirs = pl.Series(pl.from_arrow(column.cast(arrow_type(each.dtype))))
             ours = rows.sort("row").with_columns(x=each.polars)["x"]
             if bits(ours) != bits(theirs):
-                wrong.append((each.text, each.spark(rows.schema)))
+                wrong.append((each.text, spark_text(each, rows.schema)))
     assert not wrong, (SEED, len(wrong), wrong[:10])

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import Chunk
 from lowwater.updates.memory.columns import Mask
-from lowwater.updates.memory.paged_rows import Locations, PagedRows
-from lowwater.updates.memory.pages import PAGE_ROWS, PagePool, Slots
+from lowwater.updates.memory.pages import PAGE_ROWS, Locations, PagedRows, PagePool, Slots
 
 Owners = NDArray[np.int64]
 """The numbers of the keys that rows belong to; keys are numbered from 0 in the order they come."""

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from lowwater.claims.claim import Claim, Outcome
 from lowwater.claims.drawing import COLOURS, PAPER, logarithmic, tell
 from lowwater.claims.preallocated_memory import PreallocatedMemory
-from lowwater.updates.memory.on_demand import OnDemandMemory
+from lowwater.updates.memory.locations import OnDemandMemory
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

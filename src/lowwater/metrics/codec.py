@@ -23,7 +23,7 @@ from lowwater.joins.ordered import ordered_join
 from lowwater.metrics import streams, values
 from lowwater.operators import metric
 from lowwater.operators.metric import Metric, Readings, Value, declared
-from lowwater.updates import queueing
+from lowwater.updates import queue_kernel
 
 T = TypeVar("T")
 
@@ -32,7 +32,7 @@ DECLARING: tuple[ModuleType, ...] = (
     ordered_join,
     estimates,
     restarting_join,
-    queueing,
+    queue_kernel,
     streams,
     values,
 )

@@ -34,7 +34,7 @@ from lowwater.operators.metric import (
     total,
 )
 from lowwater.stream.duration import SECOND
-from lowwater.updates.queueing import GIVEN_UP, KEYS, SHOWN, WAITING
+from lowwater.updates.queue_kernel import GIVEN_UP, KEYS, SHOWN, WAITING
 from lowwater.updates.staleness import Staleness
 
 

@@ -24,6 +24,7 @@ import polars as pl
 from sqlglot import exp
 
 from lowwater.errors import ExpressionError
+from lowwater.plan.expressions import Expression
 from lowwater.plan.language import times
 from lowwater.plan.language.compiler import Compiler
 from lowwater.plan.language.value import Unfit, Value
@@ -45,6 +46,16 @@ from lowwater.plan.spark_values import (
 )
 
 _LONGEST_TEXT = 20_000
+
+
+def spark_text(expression: Expression, schema: Mapping[str, pl.DataType]) -> str | None:
+    """Return the Spark SQL of an expression over columns of these types; None if it might differ.
+
+    Each column must have the Spark type that ``spark_values.spark_type`` names for it.
+    """
+    if expression.tree is None or expression.failures:
+        return None
+    return translate(expression.tree, schema, expression.dtype)
 
 
 def translate(tree: exp.Expr, schema: Mapping[str, pl.DataType], dtype: pl.DataType) -> str | None:

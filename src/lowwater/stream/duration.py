@@ -7,7 +7,7 @@ from datetime import timedelta
 from fractions import Fraction
 from math import isfinite
 
-from lowwater.errors import OptionError
+from lowwater.errors import OptionError, Term
 
 Duration = str | int | float | timedelta
 """A length of time as the API takes it: ``"5 seconds"``, ``"1 min"``, a ``timedelta``, or a number
@@ -41,7 +41,7 @@ _UNITS = {
 _PART = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([a-zµ]+)\s*", re.IGNORECASE)
 
 
-def nanoseconds(value: Duration, what: str = "duration") -> int:
+def nanoseconds(value: Duration, what: str | Term = "duration") -> int:
     """Return a length of time in nanoseconds.
 
     A sum such as ``"1 minute 30 seconds"`` is allowed. ``what`` names the option in error messages.
@@ -50,7 +50,7 @@ def nanoseconds(value: Duration, what: str = "duration") -> int:
     1500000
     """
     if isinstance(value, bool):
-        raise OptionError(f"{what} must be a length of time such as '5 seconds', not {value!r}")
+        raise OptionError(what, f" must be a length of time such as '5 seconds', not {value!r}")
     if isinstance(value, timedelta):
         whole = value.days * 86400 + value.seconds
         return whole * SECOND + value.microseconds * 1_000
@@ -58,27 +58,28 @@ def nanoseconds(value: Duration, what: str = "duration") -> int:
         return value * SECOND
     if isinstance(value, float):
         if not isfinite(value):
-            raise OptionError(f"{what} must be a finite length of time, not {value!r}")
+            raise OptionError(what, f" must be a finite length of time, not {value!r}")
         return round(value * SECOND)
     if isinstance(value, str):
         return _parse(value, what)
-    raise OptionError(f"{what} must be a length of time such as '5 seconds', not {value!r}")
+    raise OptionError(what, f" must be a length of time such as '5 seconds', not {value!r}")
 
 
-def _parse(text: str, what: str) -> int:
+def _parse(text: str, what: str | Term) -> int:
     position, total = 0, Fraction(0)
     while position < len(text):
         part = _PART.match(text, position)
         unit = part and _unit(part[2])
         if not part or not unit:
             raise OptionError(
-                f"{what} {text!r} is not a length of time; write a number and a unit,"
-                " for example '500 ms', '5 seconds', '1 minute', '2 hours', '1 day'"
+                what,
+                f" {text!r} is not a length of time; write a number and a unit,"
+                " for example '500 ms', '5 seconds', '1 minute', '2 hours', '1 day'",
             )
         total += Fraction(part[1]) * unit
         position = part.end()
     if position == 0:
-        raise OptionError(f"{what} is empty; write for example '5 seconds'")
+        raise OptionError(what, " is empty; write for example '5 seconds'")
     return _exact(total, text, what)
 
 
@@ -89,9 +90,9 @@ def _unit(word: str) -> int | None:
     return _UNITS.get(lower.removesuffix("s")) if len(lower) > 2 else None
 
 
-def _exact(total: Fraction, value: object, what: str) -> int:
+def _exact(total: Fraction, value: object, what: str | Term) -> int:
     if total.denominator != 1:
-        raise OptionError(f"{what} {value!r} is finer than a nanosecond")
+        raise OptionError(what, f" {value!r} is finer than a nanosecond")
     return int(total)
 
 

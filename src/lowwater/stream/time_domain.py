@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from lowwater.errors import OptionError, QueryError
+from lowwater.errors import OptionError, QueryError, Term
 from lowwater.stream.duration import SECOND, Duration, nanoseconds, spell
 from lowwater.stream.element import BEGINNING, END_OF_TIME
 
@@ -63,19 +63,20 @@ class TimeDomain:
             return max(_YEAR_1 * scale, BEGINNING + 1), min(_YEAR_10000 * scale, END_OF_TIME)
         return BEGINNING + 1, END_OF_TIME
 
-    def ticks(self, duration: Duration, what: str = "duration") -> int:
+    def ticks(self, duration: Duration, what: str | Term = "duration") -> int:
         """Return a length of time in ticks; raise if that is not a whole number.
 
         ``what`` names the option in error messages.
         """
         if self.counts_rows:
-            raise OptionError(f"{what}: this attribute counts rows, not time")
+            raise OptionError(what, ": this attribute counts rows, not time")
         length = nanoseconds(duration, what)
         ticks, rest = divmod(length * self.ticks_per_second, SECOND)
         if rest:
             raise OptionError(
-                f"{what} of {spell(length)} is finer than the time column, which counts in"
-                f" {spell(SECOND // self.ticks_per_second)}; use a multiple of that"
+                what,
+                f" of {spell(length)} is finer than the time column, which counts in"
+                f" {spell(SECOND // self.ticks_per_second)}; use a multiple of that",
             )
         return ticks
 

@@ -13,21 +13,20 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 import polars as pl
 
-from lowwater.engines.awaiting import Awaiting, Node
+from lowwater.engines.awaiting import Awaiting
 from lowwater.engines.embedded.clock import Clock, VirtualClock, stopwatch
 from lowwater.engines.embedded.feed import Feed
 from lowwater.engines.embedded.graph import Stage, Totals
 from lowwater.engines.embedded.readings import Readings
 from lowwater.engines.embedded.stamping import Stamping, stampings
+from lowwater.engines.members import backtrack
 from lowwater.errors import LowwaterError, SinkError, StreamWarning
 from lowwater.metrics import Histogram, RunMetrics
-from lowwater.operators.kernel import Kernel, Request
 from lowwater.plan.physical.operator import PhysicalPlan, SourceOperator
 from lowwater.progress.late import LateRows
 from lowwater.sinks import LastRows, Sink, SinkCall, complete, count_delivered
@@ -114,23 +113,12 @@ class EmbeddedEngine:
             stage.refuse = self._refuse
         self._stampings = stampings(stages, list(self._feeds.values()))
         self._awaiting = Awaiting(
-            {
-                index: Node(stage.kernel, stage.operator.inputs)
-                for index, stage in self._stages.items()
-            },
+            self._stages,
             {index: feed.spec.groups for index, feed in self._feeds.items() if feed.spec.groups},
             frozenset(index for index, feed in self._feeds.items() if feed.on_demand),
         )
-        for stage in stages:
-            stage.awaiting = (
-                self._awaiting if self._awaiting.follows(stage.operator.index) else None
-            )
         self._queues = [stage for stage in stages if stage.kernel.queues]
-        self._leaving = [
-            stage
-            for stage in stages
-            if type(stage.kernel).work_on is not Kernel.work_on and not stage.kernel.queues
-        ]
+        self._leaving = [stage for stage in stages if stage.kernel.defers]
         last = self._plan.result.index
         (self._stages.get(last) or self._feeds[last]).deliver = self._deliver
 
@@ -243,8 +231,10 @@ class EmbeddedEngine:
                 self._descend(arc.target)
         self._finish()
         now = self._clock.now()
-        stage.kernel.end_portion(
-            now - begun if not self._clock.real else stopwatch() - started, now
+        stage.call(
+            stage.kernel.end_portion,
+            now - begun if not self._clock.real else stopwatch() - started,
+            now,
         )
         return True
 
@@ -322,10 +312,9 @@ class EmbeddedEngine:
             self._clock.worked(stopwatch() - begun)
             return True
         for stage in reversed(self._stages.values()):
-            if self._awaiting.covers(stage.operator.index):
-                continue
-            for ask in stage.kernel.requests():
-                for feed, attribute, mark in self._backtrack(stage.operator.inputs, ask):
+            for request in stage.requests:
+                for index, attribute, mark in backtrack(self._stages, stage, request):
+                    feed = self._feeds.get(index) or self._stampings[index]
                     due = feed.due()
                     if not feed.on_demand or feed.ended or (due is not None and due <= now):
                         continue
@@ -356,20 +345,6 @@ class EmbeddedEngine:
             if when is not None:
                 wakes.append(when)
         return False
-
-    def _backtrack(
-        self, inputs: tuple[int, ...], ask: Request
-    ) -> Iterator[tuple[Feed | Stamping, str, int]]:
-        """From an operator's wish to the sources it depends on."""
-        index = inputs[ask.port]
-        source = self._feeds.get(index) or self._stampings.get(index)
-        if source is not None:
-            for attribute, mark in ask.bounds:
-                yield source, attribute, mark
-            return
-        stage = self._stages[index]
-        for wish in stage.kernel.backtrack(ask):
-            yield from self._backtrack(stage.operator.inputs, wish)
 
     # ---- results ---------------------------------------------------------------------------
 

@@ -22,9 +22,10 @@ from lowwater.plan.physical.operator import (
     PhysicalPlan,
     SourceOperator,
 )
+from lowwater.plan.spark_sql import spark_text
 from lowwater.progress.contract import Punctuated
 from lowwater.progress.spec import StreamSpec
-from lowwater.sources.frame import Frame
+from lowwater.sources.spark import SparkFrame
 from lowwater.stream.element import SEQUENCE
 
 
@@ -42,7 +43,7 @@ def push_down(plan: PhysicalPlan, whole_rows: bool) -> Pushed:
     operators = list(plan.operators)
     columns = {}
     for source in plan.sources:
-        if isinstance(source.source, Frame):
+        if isinstance(source.source, SparkFrame):
             columns[source.index] = _push_source(plan, operators, source, whole_rows)
     return Pushed(plan.with_operators(operators), columns)
 
@@ -118,7 +119,7 @@ class _Pushing:
         """Return an expression as we use it from now on, and the source columns it still reads."""
         roots = set(expression.polars.meta.root_names())
         same = all(self._raw.get(name) == self._schema[name] for name in roots)
-        text = expression.spark(self._schema) if same and roots else None
+        text = spark_text(expression, self._schema) if same and roots else None
         if text is None or expression.polars.meta.is_column():
             return expression.polars, roots
         name = f"{COMPUTED}{len(self.columns)}"

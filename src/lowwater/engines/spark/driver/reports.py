@@ -10,6 +10,7 @@ from datetime import datetime
 from heapq import nsmallest
 from typing import Any
 
+from lowwater.engines.members import domains_of
 from lowwater.engines.spark.driver.listener import answers_in, batch_of, reports_in
 from lowwater.engines.spark.wire.program import Program
 from lowwater.engines.spark.wire.report import ChannelsReport, OperatorReport, Report, StreamReport
@@ -34,6 +35,7 @@ from lowwater.progress.contract import Heartbeat
 from lowwater.progress.late import LATE, LateAccount, LateRows
 from lowwater.progress.spec import StreamSpec
 from lowwater.sources.replay import Replay
+from lowwater.state.peak_counter import PeakCounter
 from lowwater.stream.element import BEGINNING
 from lowwater.stream.time_domain import ROWS
 from lowwater.updates.staleness import Staleness
@@ -43,23 +45,13 @@ BATCHES = 100
 COUNTS = ("rows_in", "rows_out", "promises_in", "promises_out")
 
 
-class _Peak:
-    """A size at the end of the last batch, and the greatest there was at the end of any."""
-
-    def __init__(self) -> None:
-        self.now = self.peak = 0
-
-    def set(self, now: int) -> None:
-        self.now, self.peak = now, max(now, self.peak)
-
-
 class _OperatorTotals:
     """The numbers of one operator so far, over all buckets."""
 
     def __init__(self) -> None:
         self.latest: dict[tuple[int, int], OperatorReport] = {}
         self.counts: Counter[str] = Counter()
-        self.rows, self.bytes = _Peak(), _Peak()
+        self.rows, self.bytes = PeakCounter(), PeakCounter()
         self.idle_seconds = 0.0
 
     def take(self, place: tuple[int, int], report: OperatorReport) -> None:
@@ -70,8 +62,8 @@ class _OperatorTotals:
 
     def end_batch(self) -> None:
         """Note what all buckets together hold."""
-        self.rows.set(sum(each.rows for each in self.latest.values()))
-        self.bytes.set(sum(each.bytes for each in self.latest.values()))
+        self.rows.add(sum(each.rows for each in self.latest.values()) - self.rows.now)
+        self.bytes.add(sum(each.bytes for each in self.latest.values()) - self.bytes.now)
 
     @property
     def readings(self) -> Readings:
@@ -127,7 +119,7 @@ class Reports:
         self._batches: deque[BatchMetrics] = deque(maxlen=BATCHES)
         self._holding: set[str] = set()
         self._rows_out = 0
-        self._rows, self._bytes = _Peak(), _Peak()
+        self._rows, self._bytes = PeakCounter(), PeakCounter()
         self.notes: list[str] = []
 
     @property
@@ -183,8 +175,9 @@ class Reports:
         self._note_shortfalls()
         for each in self._operators.values():
             each.end_batch()
-        self._rows.set(sum(each.rows.now for each in self._operators.values()))
-        self._bytes.set(sum(each.bytes.now for each in self._operators.values()))
+        totals = self._operators.values()
+        self._rows.add(sum(each.rows.now for each in totals) - self._rows.now)
+        self._bytes.add(sum(each.bytes.now for each in totals) - self._bytes.now)
 
     def _note_shortfalls(self) -> None:
         """Warn of joins that find fewer results than asked for, in all buckets together."""
@@ -214,7 +207,7 @@ class Reports:
         )
 
     def _operator(self, operator: Operator, elapsed: float) -> OperatorMetrics:
-        found = self._operators[operator.title]
+        found, domains = self._operators[operator.title], domains_of(operator.node)
         marks: dict[str, int] = {}
         for each in found.latest.values():
             for name, mark in each.marks.items():
@@ -223,7 +216,10 @@ class Reports:
             operator.title,
             operator.detail,
             **{name: found.counts[name] for name in COUNTS},
-            marks={name: _shown(operator, name, mark) for name, mark in marks.items()},
+            marks={
+                name: domains.get(name.partition("[")[0], ROWS).show(mark)
+                for name, mark in marks.items()
+            },
             state_rows=found.rows.now,
             state_rows_peak=found.rows.peak,
             state_bytes=found.bytes.now,
@@ -307,12 +303,3 @@ def _completeness(spec: StreamSpec, found: _StreamTotals) -> tuple[CompletenessM
         replace(line, late_rows=sum(n for c, n in late if line.channel in (None, c)))
         for line in lines
     )
-
-
-def _shown(operator: Operator, name: str, mark: int) -> datetime | int | None:
-    """Return a mark as a person reads it; ``ts[1]`` is the mark of ``ts`` on input 1."""
-    attribute = name.partition("[")[0]
-    for node in (*operator.node.inputs, operator.node):
-        if attribute in node.progress:
-            return node.progress[attribute].domain.show(mark)
-    return ROWS.show(mark)

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
+from lowwater.engines.members import Member
 from lowwater.engines.spark.wire.message import Account, Kind, Message
 from lowwater.engines.spark.wire.program import SourceProgram, StageProgram
 from lowwater.engines.spark.wire.report import (
@@ -18,7 +19,6 @@ from lowwater.engines.spark.wire.report import (
     StreamReport,
     TickRequest,
 )
-from lowwater.engines.spark.worker.graph import Member
 from lowwater.engines.spark.worker.saved_state import BucketState
 from lowwater.metrics import CHANNELS, plain
 from lowwater.progress.completeness import Completeness
@@ -102,9 +102,9 @@ class BucketReport:
     # ---- operators -------------------------------------------------------------------------
 
     def _held(self, member: Member) -> tuple[dict[str, int], dict[str, str], int, int, int]:
-        store, marks = self._state.stores[member.part.slot], member.kernel.marks()
+        store, marks = self._state.stores[member.part.slot], member.call(member.kernel.marks)
         rows, size = member.kernel.held
-        shown = member.part.shown(marks)
+        shown = {name: str(mark) for name, mark in member.part.show(marks).items()}
         return marks, shown, store.chunks, store.rows + rows, store.bytes + size
 
     def _operator(self, member: Member) -> OperatorReport:
@@ -115,8 +115,8 @@ class BucketReport:
             rows_out=counts.rows_out,
             promises_in=counts.promises_in,
             promises_out=counts.promises_out,
-            readings=kernel.metrics(),
-            staleness=kernel.staleness() if isinstance(kernel, Shows) else None,
+            readings=member.call(kernel.metrics),
+            staleness=member.call(kernel.staleness) if isinstance(kernel, Shows) else None,
         )
 
     # ---- streams ---------------------------------------------------------------------------

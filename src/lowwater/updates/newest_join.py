@@ -2,7 +2,7 @@
 
 Without a window (:class:`NewestJoin`) one row a key and side is kept, the newest; a new one of
 either side is joined with what the other shows. Within a window all pairs are found by a join of
-times near each other, and :class:`Newest` lets those out that are newer than what left of their
+times near each other, and :class:`NewestFilter` lets out those newer than what left of their
 key.
 
 What is *newer* goes by the times of a row: the greatest, then, where a row has several (it is the
@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 import polars as pl
 
 from lowwater.operators.kernel import Kernel, Request
-from lowwater.state.by_key import ByKey
+from lowwater.state.keyed_rows import KeyedRows
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import (
     BEGINNING,
@@ -161,7 +161,7 @@ class NewestJoin(Kernel):
     def __init__(self, store: ChunkStore, shape: NewestShape):
         super().__init__(store, 2)
         self._shape = shape
-        self._rows = [ByKey(store, ROWS[side], shape.names(side)) for side in (0, 1)]
+        self._rows = [KeyedRows(store, ROWS[side], shape.names(side)) for side in (0, 1)]
         self._bounds = [BEGINNING, BEGINNING]
         self._promised: list[dict[str, int]] = [{}, {}]
         self._told: dict[tuple[str, ...], tuple[int, ...]] = {}
@@ -284,7 +284,7 @@ class NewestJoin(Kernel):
         self._promised, self._told = [dict(each) for each in promised], dict(told)
 
 
-class Newest(Kernel):
+class NewestFilter(Kernel):
     """Lets results out that are newer than what left of their key, one of each time.
 
     The time of a result is the greatest of the times in it; of several with the same one, that
@@ -297,7 +297,7 @@ class Newest(Kernel):
     def __init__(self, store: ChunkStore, key: Sequence[str], stamps: Sequence[str]):
         super().__init__(store)
         self._key, self._stamps = list(key) or [ALL], list(stamps)
-        self._shown = ByKey(store, SHOWN, self._key)
+        self._shown = KeyedRows(store, SHOWN, self._key)
         self._bound = BEGINNING
         self._left = 0
 

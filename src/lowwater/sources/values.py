@@ -1,4 +1,12 @@
-"""Values that are written out in text files and lines: times are read here, the rest by Polars."""
+"""Values from outside as values of the declared types: written out in text, or already typed.
+
+Of text, times, decimals and floating-point numbers are read here, the rest by Polars. Typed values,
+which Parquet files and programs pass, are read as another type of the same kind: numbers as
+numbers, times as times, texts as texts.
+
+Invariant: no value is altered. One that the declared type does not have becomes null, and so is
+found: 1.9 is no BIGINT, 300 is no TINYINT.
+"""
 
 from __future__ import annotations
 
@@ -10,20 +18,22 @@ from typing import Literal
 
 import polars as pl
 
+from lowwater.stream.element import Chunk
+
 Schema = Mapping[str, pl.DataType]
 Unit = Literal["ns", "us", "ms"]
 
 ZONED = r"(Z|:\d\d(\.\d+)?[+-]\d\d(:?\d\d)?)$"
-"""How a time ends that says its zone."""
+"""Pattern of the end of a written time that has a zone."""
 
 
 def as_written(schema: Schema) -> dict[str, pl.DataType]:
-    """The columns as they are read from CSV: what is judged here is read as a string."""
+    """Return the types by which CSV is read; columns whose values are read here are strings."""
     return {name: pl.String() if _spelled(dtype) else dtype for name, dtype in schema.items()}
 
 
 def as_json(schema: Schema) -> dict[str, pl.DataType]:
-    """The same from JSON, where Polars reads no short numbers and floats are judged as numbers."""
+    """Return the same for JSON: there Polars reads no short integers, and floats are numbers."""
     return {name: _in_json(dtype) for name, dtype in schema.items()}
 
 
@@ -36,15 +46,15 @@ def _in_json(dtype: pl.DataType) -> pl.DataType:
 
 
 def as_declared(schema: Schema, written: Schema) -> list[pl.Expr]:
-    """From the columns as they are written to those that were declared.
+    """Return the expressions from columns as they are written to the declared ones.
 
-    What is no value of its type, or would be altered by becoming one, is null.
+    A value that its type does not have is null.
     """
     return [_value(pl.col(name), dtype, written[name]) for name, dtype in schema.items()]
 
 
 def is_there(name: str, dtype: pl.DataType, written: pl.DataType) -> pl.Expr:
-    """Whether a column as it is written says anything; an empty number is null."""
+    """Return the expression that is true where a value is written; an empty number is none."""
     column = pl.col(name)
     if written != pl.String or not dtype.is_float():
         return column.is_not_null()
@@ -54,7 +64,7 @@ def is_there(name: str, dtype: pl.DataType, written: pl.DataType) -> pl.Expr:
 def scan_csv(
     source: Path | bytes, types: Schema, header: bool, separator: str, strict: bool = True
 ) -> pl.LazyFrame:
-    """The rows of a CSV text; without a header, ``types`` are all its columns."""
+    """Return the rows of a CSV text; without a header, ``types`` must be all its columns."""
     return pl.scan_csv(
         source,
         separator=separator,
@@ -68,14 +78,14 @@ def scan_csv(
 
 
 def moments(texts: pl.Series, unit: Unit = "us", strict: bool = True) -> pl.Series:
-    """Times in UTC; those that are written without a zone are UTC already."""
+    """Return written times in UTC; a time without a zone is in UTC already."""
     try:
         return texts.str.to_datetime(time_unit=unit, time_zone="UTC")
     except pl.exceptions.PolarsError:  # perhaps some have a zone and some have none
         zoned = texts.str.contains(ZONED)
-        alike = [pl.when(some).then(texts) for some in (zoned, ~zoned)]
+        by_zone = [pl.when(some).then(texts) for some in (zoned, ~zoned)]
         read = [
-            each.str.to_datetime(time_unit=unit, time_zone="UTC", strict=strict) for each in alike
+            each.str.to_datetime(time_unit=unit, time_zone="UTC", strict=strict) for each in by_zone
         ]
         return pl.select(pl.coalesce(read)).to_series()
 
@@ -85,7 +95,7 @@ def _spelled(dtype: pl.DataType) -> bool:
 
 
 def _value(column: pl.Expr, dtype: pl.DataType, written: pl.DataType) -> pl.Expr:
-    """A value; a time that is written without a zone is UTC, as is one declared without."""
+    """Return the value of a written column; a time without a zone is in UTC."""
     if isinstance(dtype, pl.Date):
         return column.str.to_date(strict=False)
     if isinstance(dtype, pl.Datetime):
@@ -99,7 +109,7 @@ def _value(column: pl.Expr, dtype: pl.DataType, written: pl.DataType) -> pl.Expr
 
 
 def _time(column: pl.Expr, dtype: pl.Datetime) -> pl.Expr:
-    """A time with no more digits than its unit has."""
+    """Return the time of a written column; null if it has more digits than its unit."""
     read = partial(_moments, unit=dtype.time_unit)
     utc = pl.Datetime(dtype.time_unit, "UTC")
     moment = column.map_batches(read, return_dtype=utc, is_elementwise=True)
@@ -122,7 +132,7 @@ _FRACTION = re.compile(r"\d\.(\d*[1-9])")
 
 
 def digits_of(value: str | pl.Datetime) -> int:
-    """Digits of a second's fraction that a type has, or that a written time needs."""
+    """Return the digits of a second's fraction that a type has, or that a written time needs."""
     if isinstance(value, pl.Datetime):
         return _DIGITS[value.time_unit]
     found = _FRACTION.search(value)
@@ -130,7 +140,7 @@ def digits_of(value: str | pl.Datetime) -> int:
 
 
 def _float(column: pl.Expr, dtype: pl.DataType, written: pl.DataType) -> pl.Expr:
-    """The nearest number of the type; null if there is none but infinity, or zero."""
+    """Return the nearest number of the type; null if only infinity or zero is near."""
     number = column
     if written == pl.String:
         number = column.map_batches(_numbers, return_dtype=pl.Float64, is_elementwise=True)
@@ -155,14 +165,14 @@ def _if(fine: pl.Expr, then: pl.Expr) -> pl.Expr:
     return pl.when(fine).then(then)
 
 
-def plain(dtype: pl.DataType) -> pl.DataType:
-    """The nearest type that every engine has."""
+def common_type(dtype: pl.DataType) -> pl.DataType:
+    """Return the nearest type that every engine has."""
     if isinstance(dtype, pl.Datetime):
         return pl.Datetime("us", "UTC" if dtype.time_zone else None)
     if isinstance(dtype, pl.List):
-        return pl.List(plain(dtype.inner))  # type: ignore[arg-type]
+        return pl.List(common_type(dtype.inner))  # type: ignore[arg-type]
     if isinstance(dtype, pl.Struct):
-        return pl.Struct({each.name: plain(each.dtype) for each in dtype.fields})  # type: ignore[arg-type]
+        return pl.Struct({each.name: common_type(each.dtype) for each in dtype.fields})  # type: ignore[arg-type]
     return _PLAIN.get(type(dtype), dtype)
 
 
@@ -178,7 +188,7 @@ _PLAIN: Mapping[type[pl.DataType], pl.DataType] = {
 
 
 def type_name(dtype: pl.DataType) -> str:
-    """A type as pipeline files write it."""
+    """Return a type as pipeline files write it."""
     if isinstance(dtype, pl.Datetime):
         return "TIMESTAMPTZ" if dtype.time_zone else "TIMESTAMP"
     if isinstance(dtype, pl.Decimal):
@@ -200,3 +210,55 @@ _NAMES: Mapping[type[pl.DataType], str] = {
     pl.Binary: "BINARY",
     pl.Date: "DATE",
 }
+
+
+# ---- typed values ------------------------------------------------------------------------------
+
+
+def same_kind(have: pl.DataType, want: pl.DataType) -> bool:
+    """True if values of one type may be read as the other, because both are of one kind."""
+    return have in (want, pl.Null()) or _kind(have) == _kind(want)
+
+
+def _kind(dtype: pl.DataType) -> object:
+    if dtype.is_numeric():
+        return "number"
+    if isinstance(dtype, pl.Date | pl.Datetime):
+        return "time"
+    if isinstance(dtype, pl.String | pl.Categorical | pl.Enum):
+        return "text"
+    if isinstance(dtype, pl.List):
+        return "list", _kind(dtype.inner)  # type: ignore[arg-type]
+    if isinstance(dtype, pl.Struct):
+        return "struct", tuple((each.name, _kind(each.dtype)) for each in dtype.fields)  # type: ignore[arg-type]
+    return type(dtype)
+
+
+def read_as(rows: Chunk, schema: Schema) -> Chunk:
+    """Return the columns in the types of the schema; a value its type does not have is null."""
+    return rows.select(
+        pl.col(name)
+        if rows.schema[name] == dtype
+        else _as_type(pl.col(name), rows.schema[name], dtype)
+        for name, dtype in schema.items()
+    )
+
+
+def _as_type(column: pl.Expr, have: pl.DataType, want: pl.DataType) -> pl.Expr:
+    value = column.cast(want, strict=False)
+    if have.is_float() and want.is_float():  # the nearest, if it is neither infinite nor zero
+        fine = (value.is_finite() == column.is_finite()) & ((value == 0) == (column == 0))
+    else:
+        fine = value.cast(have, strict=False).eq_missing(column)
+    return pl.when(fine).then(value)
+
+
+def first_altered(rows: Chunk, values: Chunk) -> tuple[int, str] | None:
+    """Return the first row, from 0, with a value that became null, and a phrase about it."""
+    found = []
+    for value in values:
+        name = value.name
+        if value.null_count() > rows[name].null_count():
+            at = (value.is_null() & rows[name].is_not_null()).arg_max() or 0
+            found.append((at, f"column {name}: {rows[name][at]} is no {type_name(value.dtype)}"))
+    return min(found, default=None)

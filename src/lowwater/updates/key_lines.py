@@ -45,7 +45,7 @@ class Waiting(Protocol):
 W = TypeVar("W", bound=Waiting)
 
 
-class Line(ABC, Generic[W]):
+class KeyLine(ABC, Generic[W]):
     """Keys that wait, and the order in which they are served."""
 
     @abstractmethod
@@ -81,7 +81,7 @@ class Line(ABC, Generic[W]):
         return key
 
 
-class InPlace(Line[W]):
+class InPlace(KeyLine[W]):
     """A key keeps the place of its first waiting update: the longest waiting is next."""
 
     def __init__(self) -> None:
@@ -130,7 +130,7 @@ class Fifo(InPlace[W]):
         self._line.move_to_end(key)
 
 
-class Linecutting(Line[W]):
+class Linecutting(KeyLine[W]):
     """Slow updaters go before the others; the rest keep their place.
 
     A key is slow if all others, faster ones, could be served between two of its updates: its rate
@@ -205,16 +205,16 @@ class Linecutting(Line[W]):
         yield from self._line
 
 
-class Weighted(Line[W]):
+class Weighted(KeyLine[W]):
     """A line for each weight; next is the key whose waiting, times its weight, is greatest.
 
     What every key's staleness adds to the weighted average while it waits is its age times its
     weight, so this is the in-place rule for weighted keys, and no key waits for ever.
     """
 
-    def __init__(self, make: Callable[[], Line[W]], now: Callable[[], int]):
+    def __init__(self, make: Callable[[], KeyLine[W]], now: Callable[[], int]):
         self._make, self._now = make, now
-        self._lines: dict[float, Line[W]] = {}
+        self._lines: dict[float, KeyLine[W]] = {}
 
     def arrived(self, key: W) -> None:
         """The key stands in the line of its weight."""
@@ -250,7 +250,7 @@ class Weighted(Line[W]):
             yield from line
 
 
-class Worth(Line[W]):
+class Worth(KeyLine[W]):
     """Next is the key whose service is worth most.
 
     A service takes the staleness of a key away until its next update. If a service had a price,
@@ -314,14 +314,14 @@ class Worth(Line[W]):
             yield from line
 
 
-def line_of(
+def make_line(
     schedule: Schedule, weighted: bool, cost: Callable[[], float], now: Callable[[], int]
-) -> Line[W]:
+) -> KeyLine[W]:
     """The line of a schedule."""
     if schedule == "auto":
         return Worth(cost, now)
 
-    def make() -> Line[W]:
+    def make() -> KeyLine[W]:
         if schedule == "fifo":
             return Fifo()
         return Linecutting(cost, now) if schedule == "linecutting" else InPlace()

@@ -16,18 +16,20 @@ RECENT = 16
 """Gaps between updates are averaged over about so many."""
 
 
-class Entry:
+class WaitingRow:
     """A waiting row: where it is, when it came and what its times are."""
 
     __slots__ = ("alive", "arrival", "cell", "location", "port", "ticks")
 
-    def __init__(self, cell: Cell, location: int, arrival: int, ticks: tuple[int, ...], port: int):
+    def __init__(
+        self, cell: KeyCell, location: int, arrival: int, ticks: tuple[int, ...], port: int
+    ):
         self.cell, self.location, self.arrival = cell, location, arrival
         self.ticks, self.port = ticks, port
         self.alive = True
 
 
-class Cell:
+class KeyCell:
     """One key."""
 
     __slots__ = (
@@ -39,7 +41,7 @@ class Cell:
         self.key, self.weight = key, weight
         self.number = number
         """Keys are numbered in the order in which they are met."""
-        self.entries: list[Entry] = []
+        self.entries: list[WaitingRow] = []
         self.first = 0
         self.last: int | None = None
         self.gap: float | None = None
@@ -90,7 +92,7 @@ class Cell:
         (self.gap, self.gaps), self.newest = saved["gap"], saved["newest"]
         self.end, self.deleted = saved["end"]
         self.account = Account.restored(saved["account"])
-        self.entries = [Entry(self, *each) for each in saved["entries"]]
+        self.entries = [WaitingRow(self, *each) for each in saved["entries"]]
 
 
 def key_bytes(key: Key) -> int:

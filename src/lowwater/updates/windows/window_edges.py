@@ -36,7 +36,7 @@ def by_key(rows: Chunk, key: Sequence[str]) -> Iterator[tuple[Key, Ticks]]:
         yield tuple(values), np.array(at, np.int64)
 
 
-class Marks:
+class WindowEdges:
     """Puts the edges of windows in front of rows."""
 
     def __init__(self, window: WindowSpec, domain: TimeDomain):

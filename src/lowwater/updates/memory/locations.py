@@ -1,24 +1,7 @@
-"""On-demand paging: which units of which pages are empty (UpStream §7.1).
+"""On-demand paging: a row takes a location when it comes and gives it back when it goes (§7.1).
 
-A unit is what is handed out: one location, or a block of them. The Empty Locations Pool (ELP) has
-the pages in use with an empty unit. The *next available page* (nap) is filled until it is full or
-given back; then it is the first page of the ELP, and only if there is none, a new one. The *next
-available location* (nal) is the first empty unit of that page: units are filled from the first on,
-so those that were freed come before those that never were in use.
-
-The pseudo-code of the paper does not say when nap becomes empty, nor that a full page leaves the
-ELP, and it takes a page before there is something to put in it. Here:
-
-- the ELP has exactly the pages in use with an empty unit, by number; nap is one of them, or none;
-- every page in use has a unit taken: a page is taken for the unit that needs it, and given back
-  with the last one;
-- a page is taken only when all units of all pages in use are taken.
-
-So with ``u`` units taken now, at most ``m`` of them at a time since none was, and ``n`` units a
-page, there are no more than ``min(u, ceil(m / n))`` pages in use. Each has a unit taken, so that
-there are at most ``u``. And when the last of ``p`` pages in use was taken, the others, at that time
-``q`` of them, were full: ``u`` became ``q * n + 1`` or more, and ``p <= q + 1`` as none was taken
-since; hence ``p <= q + 1 = ceil((q * n + 1) / n) <= ceil(m / n)``.
+Invariants: locations handed out are those that hold a row; all that ``empty_locations`` says of its
+units holds for locations.
 """
 
 from __future__ import annotations
@@ -28,11 +11,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
+from lowwater.state.store import ChunkStore
+from lowwater.stream.element import Chunk
 from lowwater.updates.memory.columns import Mask
-from lowwater.updates.memory.paged_rows import runs
-from lowwater.updates.memory.pages import Slots
+from lowwater.updates.memory.pages import PAGE_ROWS, Locations, PagedRows, PagePool, Slots, runs
 
 Units = NDArray[np.int64]
 """What is handed out: ``page number * units of a page + number of the unit in it``."""
@@ -122,3 +107,67 @@ class EmptyLocations:
         self._pool = [page for page, mask in self._taken.items() if not mask.all()]
         self._next_page = saved["next_page"]
         self.used = int(masks.sum())
+
+
+class OnDemandMemory:
+    """Locations for rows, taken from a pool of pages as they are needed."""
+
+    dirty = 0
+    """Locations handed out that hold no current row: there are none."""
+
+    def __init__(self, schema: pl.Schema, page_rows: int = PAGE_ROWS):
+        self._rows = PagedRows(schema, page_rows)
+        self._empty = EmptyLocations(page_rows, self._rows.alloc, self._rows.free)
+
+    @property
+    def pool(self) -> PagePool:
+        """Where its pages come from."""
+        return self._rows.pool
+
+    @property
+    def used(self) -> int:
+        """Locations that hold a row."""
+        return self._empty.used
+
+    @property
+    def allocated(self) -> int:
+        """Locations of the pages in use."""
+        return self.pages * self.pool.page_rows
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the pages in use."""
+        return self.pool.bytes
+
+    @property
+    def pages(self) -> int:
+        """Pages in use."""
+        return self.pool.pages
+
+    def add(self, rows: Chunk) -> Locations:
+        """Put rows in empty locations; return these, in the order of the rows."""
+        locations = self._empty.take(rows.height)
+        self._rows.write(locations, rows)
+        return locations
+
+    def overwrite(self, locations: Locations, rows: Chunk) -> None:
+        """Put rows in the place of others; the last one where a location is given repeatedly."""
+        self._rows.write(locations, rows)
+
+    def read(self, locations: Locations) -> Chunk:
+        """The rows in locations, in the order given; a location may be given repeatedly."""
+        return self._rows.read(locations)
+
+    def remove(self, locations: Locations) -> None:
+        """Drop rows; pages without any other row go."""
+        self._rows.clear(self._empty.give_back(np.unique(locations)))
+
+    def save(self, store: ChunkStore, name: str) -> dict[str, Any]:
+        """Write pages that changed since the last time; all else that :meth:`load` needs."""
+        pages = self._rows.save(store, name, self._empty.taken)
+        return {"pages": pages, "empty": self._empty.snapshot()}
+
+    def load(self, store: ChunkStore, name: str, saved: dict[str, Any]) -> None:
+        """Go on from what was saved, in a new memory; pages are read when touched."""
+        self._rows.load(store, name, saved["pages"])
+        self._empty.restore(saved["empty"])

@@ -1,7 +1,7 @@
-"""A file of CSV or JSON lines, read in pieces of whole records, as far as it is written.
+"""A file of CSV or JSON lines, read in pieces of whole records.
 
-What follows the last end of line is a record too if the file is complete; in a file that may still
-be written it is none yet, and reading goes on there when the file has grown.
+Text after the last end of line is a record if the file is complete. In a file that may still be
+written it is not read yet; reading continues there when the file has grown.
 """
 
 from __future__ import annotations
@@ -12,20 +12,30 @@ from pathlib import Path
 import polars as pl
 
 from lowwater.errors import BadInput, unknown_name
-from lowwater.sources.faults import PACKED, no_text
-from lowwater.sources.noticing import Noticed
-from lowwater.sources.records import BadRecord, Layout, objects, records
-from lowwater.sources.text import Schema
+from lowwater.sources.records import (
+    COMPRESSED,
+    BadRecord,
+    Layout,
+    MissingColumns,
+    no_text,
+    read_objects,
+    read_records,
+)
+from lowwater.sources.values import Schema
 from lowwater.stream.element import Chunk
 
 PIECE = 1 << 24
-"""Bytes that are read at once."""
+"""Number of bytes that are read at once."""
 LINES_AT_ONCE = 65_536
 BOM = b"\xef\xbb\xbf"
 
 
 class TextFile:
-    """One file, and how far it has been read."""
+    """A text file, and the position up to which it has been read.
+
+    ``format_`` is "csv" or "json"; ``schema`` the columns to return; ``header`` is true if a CSV
+    file has a header. ``missing`` collects the columns that no JSON object has.
+    """
 
     def __init__(
         self,
@@ -34,9 +44,9 @@ class TextFile:
         schema: Schema,
         header: bool = True,
         separator: str = ",",
-        noticed: Noticed | None = None,
+        missing: MissingColumns | None = None,
     ):
-        self._noticed = noticed
+        self._missing = missing
         self.path, self._schema, self._header = path, schema, header
         self._separator = separator
         self._csv = format_ == "csv"
@@ -44,11 +54,14 @@ class TextFile:
         if self._csv and not header:
             self._layout = Layout(tuple(schema), separator)
         self.read_to = 0
-        """Bytes that have been read."""
+        """Number of bytes that have been read."""
         self._line = 1
 
     def read(self, complete: bool, piece_bytes: int | None = None) -> Iterator[Chunk]:
-        """The rows of what has not been read yet; ``complete`` if no more will be written."""
+        """Yield the rows that have not been read yet.
+
+        ``complete`` is true if no more will be written to the file.
+        """
         if self.read_to == 0 and (what := no_text(self.path)):
             raise BadInput(f"cannot read {self.path}: {what}")
         for piece in self._pieces(complete, piece_bytes or PIECE):
@@ -59,11 +72,11 @@ class TextFile:
                 text = self._take_header(text)
             try:
                 if self._layout is not None:
-                    yield records(text, self._schema, self._layout)
+                    yield read_records(text, self._schema, self._layout)
                 elif not self._csv:
-                    rows = objects(text, self._schema)
-                    if self._noticed is not None:
-                        self._noticed.take(text, rows)
+                    rows = read_objects(text, self._schema)
+                    if self._missing is not None:
+                        self._missing.take(text, rows)
                     yield rows
             except BadRecord as bad:
                 where = "" if bad.line is None else f"line {self._line + bad.line}, "
@@ -72,7 +85,7 @@ class TextFile:
             self._line += text.count(b"\n")
 
     def _take_header(self, text: bytes) -> bytes:
-        """Learn the columns; what is left are records."""
+        """Read the columns from the header, and return the records after it."""
         header, rest = b"", text
         while rest and not header.strip():
             end = _first_end(rest)
@@ -105,7 +118,7 @@ class TextFile:
 
     def _blocks(self, size: int) -> Iterator[bytes]:
         with self.path.open("rb") as file:
-            if file.read(4).startswith(PACKED):
+            if file.read(4).startswith(COMPRESSED):
                 for some in pl.scan_lines(self.path).collect_batches(chunk_size=LINES_AT_ONCE):
                     yield "".join(f"{line}\n" for line in some["line"]).encode()
                 return
@@ -115,7 +128,7 @@ class TextFile:
 
 
 def _first_end(text: bytes) -> int:
-    """The end of the first line that is not within quotes."""
+    """Return the position after the first end of line that is not within quotes."""
     at = 0
     while (end := text.find(b"\n", at) + 1) > 0:
         if text.count(b'"', 0, end) % 2 == 0:
@@ -125,7 +138,7 @@ def _first_end(text: bytes) -> int:
 
 
 def _last_end(text: bytes, quotes: bool) -> int:
-    """The end of the last line that is whole; in CSV an end of line within quotes is none."""
+    """Return the position after the last end of line; with ``quotes``, not one within quotes."""
     end = text.rfind(b"\n") + 1
     if not quotes:
         return end

@@ -22,10 +22,10 @@ from lowwater.sources.replay import clock_times
 from lowwater.state.store import ChunkStore
 from lowwater.stream.duration import SECOND
 from lowwater.stream.element import END_OF_TIME, Chunk, Element, End
-from lowwater.updates.forgetting import Forgetting
+from lowwater.updates.key_queue import KeyQueue
 from lowwater.updates.options import Updates
 from lowwater.updates.pace import Pace
-from lowwater.updates.staleness import Account, Staleness, staleness_of
+from lowwater.updates.staleness import Staleness, staleness_of
 
 Numbers = NDArray[np.int64]
 PORTION = 20_000_000
@@ -123,7 +123,7 @@ SECONDS_A_ROW = Metric(
 )
 
 
-class Queueing(Kernel):
+class QueueKernel(Kernel):
     """Holds updates until there is time to work on them."""
 
     queues: ClassVar[bool] = True
@@ -200,26 +200,24 @@ class Queueing(Kernel):
         """Return what the work on a row takes; None before any was done."""
         return self._pace.cost / SECOND if self._pace.cost else None
 
-    def _forgotten(self, forgetting: Forgetting[Any] | None) -> Readings:
+    def _forgotten(self) -> Readings:
         """Return how many keys were forgotten, where keys can be."""
-        if forgetting is None:
+        if not self._by.forgets:
             return Readings()
-        return Readings({EXPIRED: forgetting.expired, DELETED: forgetting.deleted})
-
-    @abstractmethod
-    def _accounts(self) -> dict[tuple[object, ...], tuple[Account, float]]:
-        """The account of each key, and its weight."""
+        expiry = self._keys_of_queue.expiry
+        return Readings({EXPIRED: expiry.expired, DELETED: expiry.deleted})
 
     @property
     @abstractmethod
-    def _begun(self) -> int | None:
-        """When the first row came."""
+    def _keys_of_queue(self) -> KeyQueue[Any]:
+        """The keys of the queue."""
 
     def staleness(self) -> Staleness:
         """How stale what is shown was, and is."""
         now = self._now()
-        begun = now if self._begun is None else self._begun
-        return staleness_of(self._accounts(), begun, now, by_life=self._by.forgets)
+        keys = self._keys_of_queue
+        begun = now if keys.begun is None else keys.begun
+        return staleness_of(keys.accounts(), begun, now, by_life=self._by.forgets)
 
     def snapshot(self) -> dict[str, Any]:
         """What a row costs, and whether all inputs have ended."""

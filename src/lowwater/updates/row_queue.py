@@ -22,31 +22,26 @@ from numpy.typing import NDArray
 
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import Chunk
-from lowwater.updates.cells import NUMBER, PLACE, Cell, Entry, bytes_of_slots, key_bytes
-from lowwater.updates.dice import throw
-from lowwater.updates.forgetting import Forgetting
-from lowwater.updates.least import Least
-from lowwater.updates.line import Line, line_of
-from lowwater.updates.memory.on_demand import OnDemandMemory
+from lowwater.updates.key_queue import KeyQueue
+from lowwater.updates.keys import NUMBER, PLACE, KeyCell, WaitingRow, bytes_of_slots
+from lowwater.updates.load import Load
+from lowwater.updates.memory.locations import OnDemandMemory
 from lowwater.updates.options import PLAIN, Key, Updates
 from lowwater.updates.pace import Pace
-from lowwater.updates.rate import Rate
 from lowwater.updates.staleness import ACCOUNT
 
 Numbers = NDArray[np.int64]
 AT, TIME = "__at", "__ticks"
 PAGES = "pages"
-RECENT = 20
-"""Rates are measured over the time that it takes to work on so many rows."""
-CELL_BYTES = bytes_of_slots(Cell, list, list, *ACCOUNT) + PLACE + 8 * NUMBER
+CELL_BYTES = bytes_of_slots(KeyCell, list, list, *ACCOUNT) + PLACE + 8 * NUMBER
 """Bytes of a key and all that is known of it, beside its values, about."""
-ENTRY_BYTES = bytes_of_slots(Entry, tuple, tuple) + 3 * PLACE + 4 * NUMBER
+ENTRY_BYTES = bytes_of_slots(WaitingRow, tuple, tuple) + 3 * PLACE + 4 * NUMBER
 """Bytes of the place in line of a row that waits, beside the row, about."""
 CALM = 0.9
 """All rows are worked on again when the work that comes is less than this much of what can be."""
 
 
-class Arrivals:
+class ArrivedRows:
     """Rows that came on a port: when each did, and its times, the main one first."""
 
     __slots__ = ("gone", "port", "rows", "ticks", "when")
@@ -68,7 +63,7 @@ class Arrivals:
         return tuple(int(each[at]) for each in self.ticks)
 
 
-class QueueManager:
+class RowQueue:
     """What waits in an update queue."""
 
     def __init__(
@@ -85,62 +80,55 @@ class QueueManager:
     ):
         self._by, self._pace = by, pace
         self._strict, self._prefer = strict, prefer
-        self._weights = dict(by.weights)
         self.memory = OnDemandMemory(pl.Schema(schema))
-        self.cells: dict[Key, Cell] = {}
-        self.forgetting: Forgetting[Cell] | None = None
-        if by.forgets:
-            self.forgetting = Forgetting(expire, lambda cell: bool(cell.entries))
-        self._met = self._key_bytes = 0
-        self._line: Line[Cell] = line_of(by.schedule, bool(by.weights), lambda: pace.cost, now)
-        self._all: deque[Entry] = deque()
-        self._least = Least(attributes)
+        self.keys = KeyQueue(
+            by,
+            KeyCell,
+            lambda: pace.cost,
+            now,
+            cell_bytes=CELL_BYTES,
+            busy=lambda cell: bool(cell.entries),
+            attributes=attributes,
+            expire=expire,
+        )
+        self._all: deque[WaitingRow] = deque()
         self.complete = by.schedule in PLAIN or by.complete_within is not None
         """Whether all rows are worked on now, and none is replaced."""
-        self.begun: int | None = None
         self.waiting = 0
         self.given_up = self.outdated = self.switches = 0
-        self._thrown = 0
-        self._rate = Rate()
+        self.load = Load(pace, least=by.complete_within or 0)
+
+    @property
+    def begun(self) -> int:
+        """Arrival of the first row, in clock nanoseconds."""
+        assert self.keys.begun is not None
+        return self.keys.begun
 
     # ---- enqueue ---------------------------------------------------------------------------
 
-    def enqueue(self, came: Arrivals) -> None:
+    def enqueue(self, came: ArrivedRows) -> None:
         """Let rows wait, or take the place of rows that do."""
         if not came.rows.height:
             return
-        if self.begun is None:
-            self.begun = int(came.when[0])
-        self._rate.seen(came.rows.height, int(came.when[-1]), self._span)
+        self.keys.begin(int(came.when[0]))
+        self.load.arrived(came.rows.height, int(came.when[-1]))
         if self.complete:
             self._append(came)
             self._give_up_if_late()
         else:
             self._replace(came)
 
-    def _cell(self, key: Key) -> Cell:
-        cell = self.cells.get(key)
-        if cell is None:
-            weight = self._weights.get(key, self._by.other_weight)
-            cell = self.cells[key] = Cell(key, weight, self._met)
-            self._met += 1
-            self._key_bytes += key_bytes(key)
-        return cell
-
-    def _newest_is(self, cell: Cell, came: Arrivals, at: int) -> None:
+    def _newest_is(self, cell: KeyCell, came: ArrivedRows, at: int) -> None:
         """A row is the newest of its key."""
-        if self.forgetting is not None:
+        if self._by.forgets:
             gone = came.gone is not None and bool(came.gone[at])
-            self.forgetting.newest(cell, int(came.ticks[0][at]), gone)
+            self.keys.expiry.newest(cell, int(came.ticks[0][at]), gone)
 
     def forget(self, mark: int) -> list[tuple[Key, int]]:
         """Forget the keys that end by a mark and do not wait; which were deleted, and their end."""
-        if self.forgetting is None:
-            return []
         deleted: list[tuple[Key, int]] = []
-        for cell in self.forgetting.ended(mark):
-            del self.cells[cell.key]
-            self._key_bytes -= key_bytes(cell.key)
+        for cell in self.keys.expiry.ended(mark):
+            self.keys.remove(cell)
             if cell.deleted:
                 deleted.append((cell.key, cell.end))
         return deleted
@@ -148,82 +136,64 @@ class QueueManager:
     @property
     def bytes(self) -> int:
         """Bytes of keys, of what is known of them and of the line they stand in, about."""
-        keys = len(self.cells) * CELL_BYTES + self._key_bytes
-        return keys + self.waiting * ENTRY_BYTES
+        return self.keys.bytes + self.waiting * ENTRY_BYTES
 
-    def _append(self, came: Arrivals) -> None:
+    def _append(self, came: ArrivedRows) -> None:
         """Every row waits in its order; some are shed where that is asked for."""
         keep: list[int] = []
-        cells: list[Cell] = []
-        since = int(came.when[0]) if self.begun is None else self.begun
+        cells: list[KeyCell] = []
         keys = came.rows.select(self._by.key).rows() if self._by.key else None
         for at, when in enumerate(came.when.tolist()):
-            cell = self._cell(keys[at] if keys is not None else ())
+            cell = self.keys.find(keys[at] if keys is not None else ())
             tick = int(came.ticks[0][at])
             if self._is_outdated(cell, tick) or (cell.entries and tick < cell.entries[-1].ticks[0]):
                 self.outdated += 1
                 continue
-            cell.seen(when, when, 1, since)
+            cell.seen(when, when, 1, self.begun)
             cell.account.arrived(when, replaced=False)
             self._newest_is(cell, came, at)
-            if self._by.schedule == "shedding" and self._shed(when):
+            if self._by.schedule == "shedding" and self.load.drops_next(self.load.now(when)):
                 self.given_up += 1
                 continue
             keep.append(at)
             cells.append(cell)
         locations = self._put(came, keep)
         for at, cell, location in zip(keep, cells, locations, strict=True):
-            self._wait(cell, Entry(cell, location, int(came.when[at]), came.ticks_at(at), 0))
+            self._wait(cell, WaitingRow(cell, location, int(came.when[at]), came.ticks_at(at), 0))
 
-    def _put(self, came: Arrivals, rows: list[int]) -> list[int]:
+    def _put(self, came: ArrivedRows, rows: list[int]) -> list[int]:
         if not rows:
             return []
         whole = len(rows) == came.rows.height
         places = self.memory.add(came.rows if whole else came.rows[rows])
         return [int(each) for each in places]
 
-    def _wait(self, cell: Cell, entry: Entry) -> None:
+    def _wait(self, cell: KeyCell, entry: WaitingRow) -> None:
         if not cell.entries:
             cell.first = entry.arrival
         cell.entries.append(entry)
         self._all.append(entry)
-        self._least.add(entry)
+        self.keys.least.add(entry)
         self.waiting += 1
 
-    @property
-    def _span(self) -> float:
-        """Over how long rates are measured."""
-        return max(RECENT * self._pace.cost, float(self._by.complete_within or 0))
-
-    def load(self, now: int) -> float:
-        """How much more work comes than can be done; below one it all can."""
-        return self._rate.now(now, self._span) * self._pace.cost
-
-    def _shed(self, when: int) -> bool:
-        """Whether to drop a row: so many that the others can be worked on."""
-        self._thrown += 1
-        load = self.load(when)
-        return load > 1 and throw(self._thrown) > 1 / load
-
-    def _is_outdated(self, cell: Cell, tick: int) -> bool:
+    def _is_outdated(self, cell: KeyCell, tick: int) -> bool:
         """Whether a row is older than what left of its key (or, if strict, as old)."""
         if cell.newest is None:
             return False
         return tick < cell.newest or (self._strict and tick == cell.newest)
 
-    def _replace(self, came: Arrivals) -> None:
+    def _replace(self, came: ArrivedRows) -> None:
         """The newest row of each key waits."""
-        added: list[tuple[Cell, int, int]] = []
-        changed: list[tuple[Entry, int]] = []
-        since = int(came.when[0]) if self.begun is None else self.begun
+        added: list[tuple[KeyCell, int, int]] = []
+        changed: list[tuple[WaitingRow, int]] = []
         for key, first, last, count, at in self._newest(came):
-            cell = self._cell(key)
+            cell = self.keys.find(key)
             tick = int(came.ticks[0][at])
             if self._is_outdated(cell, tick):
                 self.outdated += count
                 continue
             begun, ended = int(came.when[first]), int(came.when[last])
-            cell.seen(begun, ended, count, since)
+            cell.seen(begun, ended, count, self.begun)
             cell.account.arrived(begun, count)
             self.given_up += count - 1
             if cell.entries:
@@ -233,13 +203,13 @@ class QueueManager:
                     self._newest_is(cell, came, at)
             else:
                 cell.first = begun
-                cell.entries.append(Entry(cell, -1, begun, came.ticks_at(at), came.port))
+                cell.entries.append(WaitingRow(cell, -1, begun, came.ticks_at(at), came.port))
                 added.append((cell, at, begun))
                 self._newest_is(cell, came, at)
-            self._line.arrived(cell)
+            self.keys.line.arrived(cell)
         self._write(came, added, changed)
 
-    def _newest(self, came: Arrivals) -> Iterator[tuple[Key, int, int, int, int]]:
+    def _newest(self, came: ArrivedRows) -> Iterator[tuple[Key, int, int, int, int]]:
         """For each key: its values, its first and last row, how many, and the newest."""
         if came.rows.height == 1:
             yield tuple(came.rows[name][0] for name in self._by.key), 0, 0, 1, 0
@@ -268,7 +238,7 @@ class QueueManager:
         for row in found.iter_rows():
             yield row[:width], *row[width:]
 
-    def _supersedes(self, tick: int, port: int, entry: Entry) -> bool:
+    def _supersedes(self, tick: int, port: int, entry: WaitingRow) -> bool:
         """Whether a row takes the place of the one that waits."""
         before = entry.ticks[0]
         if tick == before and self._strict:
@@ -277,15 +247,15 @@ class QueueManager:
 
     def _write(
         self,
-        came: Arrivals,
-        added: list[tuple[Cell, int, int]],
-        changed: list[tuple[Entry, int]],
+        came: ArrivedRows,
+        added: list[tuple[KeyCell, int, int]],
+        changed: list[tuple[WaitingRow, int]],
     ) -> None:
         cells = [cell for cell, _, _ in added]
         locations = self._put(came, [at for _, at, _ in added])
         for cell, location in zip(cells, locations, strict=True):
             cell.entries[0].location = location
-            self._least.add(cell.entries[0])
+            self.keys.least.add(cell.entries[0])
         self.waiting += len(added)
         if not changed:
             return
@@ -293,9 +263,11 @@ class QueueManager:
         self.memory.overwrite(places, came.rows[[at for _, at in changed]])
         for entry, at in changed:
             entry.alive = False
-            fresh = Entry(entry.cell, entry.location, entry.arrival, came.ticks_at(at), came.port)
+            fresh = WaitingRow(
+                entry.cell, entry.location, entry.arrival, came.ticks_at(at), came.port
+            )
             entry.cell.entries[0] = fresh
-            self._least.add(fresh)
+            self.keys.least.add(fresh)
 
     # ---- from all rows to the newest, and back ---------------------------------------------
 
@@ -306,19 +278,19 @@ class QueueManager:
             return
         self.complete = False
         self.switches += 1
-        gone: list[Entry] = []
+        gone: list[WaitingRow] = []
         for cell in dict.fromkeys(entry.cell for entry in self._all):
             *older, newest = cell.entries
             gone += older
             newest.arrival = cell.first
             cell.entries = [newest]
             cell.account.behind = [cell.first]
-            self._line.arrived(cell)
+            self.keys.line.arrived(cell)
         self._all.clear()
         self._forget(gone)
         self.given_up += len(gone)
 
-    def _forget(self, gone: list[Entry]) -> None:
+    def _forget(self, gone: list[WaitingRow]) -> None:
         for entry in gone:
             entry.alive = False
         if gone:
@@ -328,22 +300,22 @@ class QueueManager:
     def keep_all_if_possible(self, now: int) -> None:
         """When there is time for all rows again, let all wait."""
         bound = self._by.complete_within
-        if bound is None or self.complete or self.load(now) > CALM:
+        if bound is None or self.complete or self.load.now(now) > CALM:
             return
         if self.waiting * self._pace.cost > bound / 2:
             return
         self.complete = True
         self.switches += 1
-        cells = sorted(self._line, key=lambda cell: cell.first)
+        cells = sorted(self.keys.line, key=lambda cell: cell.first)
         for cell in cells:
-            self._line.leave(cell)
+            self.keys.line.leave(cell)
             self._all.append(cell.entries[0])
 
     # ---- dequeue, read ---------------------------------------------------------------------
 
-    def dequeue(self, count: int, now: int) -> tuple[Chunk, list[Cell]]:
+    def dequeue(self, count: int, now: int) -> tuple[Chunk, list[KeyCell]]:
         """Take the rows out whose turn it is; whose they are."""
-        entries: list[Entry] = []
+        entries: list[WaitingRow] = []
         for _ in range(min(count, self.waiting)):
             if self.complete:
                 entry = self._all.popleft()
@@ -352,11 +324,11 @@ class QueueManager:
                     entry.cell.first = entry.cell.entries[0].arrival
                 entry.cell.account.taken(now, entry.arrival)
             else:
-                entry = self._line.next().entries.pop()
+                entry = self.keys.line.next().entries.pop()
                 entry.cell.account.taken(now)
             entry.cell.newest = entry.ticks[0]
-            if self.forgetting is not None and not entry.cell.entries:
-                self.forgetting.watch(entry.cell)
+            if not entry.cell.entries:
+                self.keys.expiry.watch(entry.cell)
             entries.append(entry)
         rows = self.memory.read(_places(entries))
         self._forget(entries)
@@ -364,9 +336,9 @@ class QueueManager:
 
     def read(self) -> Chunk:
         """All that waits, in the order of the line; it goes on waiting."""
-        waits: Iterable[Entry] = self._all
+        waits: Iterable[WaitingRow] = self._all
         if not self.complete:
-            waits = [cell.entries[0] for cell in self._line]
+            waits = [cell.entries[0] for cell in self.keys.line]
         return self.memory.read(_places(list(waits)))
 
     @property
@@ -376,20 +348,20 @@ class QueueManager:
             return None
         if self.complete:
             return self._all[0].arrival
-        return self._line.head().first
+        return self.keys.line.head().first
 
     def least(self) -> list[int]:
         """The least time of waiting rows, by attribute."""
-        return self._least.values(self.waiting)
+        return self.keys.least.values(self.waiting)
 
-    def passed(self, came: Arrivals) -> Chunk:
+    def passed(self, came: ArrivedRows) -> Chunk:
         """Rows that need not wait: those that are not outdated, in their order."""
         keys = came.rows.select(self._by.key).rows() if self._by.key else None
         kept: list[int] = []
-        if self.begun is None and came.rows.height:
-            self.begun = int(came.when[0])
+        if came.rows.height:
+            self.keys.begin(int(came.when[0]))
         for at, tick in enumerate(came.ticks[0].tolist()):
-            cell = self._cell(keys[at] if keys is not None else ())
+            cell = self.keys.find(keys[at] if keys is not None else ())
             if self._is_outdated(cell, tick):
                 self.outdated += 1
                 continue
@@ -410,34 +382,28 @@ class QueueManager:
         """Write rows that changed, and give what else it takes to go on."""
         return {
             "memory": self.save_rows(store),
-            "cells": [cell.saved() for cell in self.cells.values()],
-            "line": self._line.saved(),
+            "keys": self.keys.saved(),
+            "line": self.keys.line.saved(),
             "all": [entry.location for entry in self._all],
             "complete": self.complete,
-            "begun": self.begun,
-            "counts": (self.given_up, self.outdated, self.switches, self._thrown),
-            "rate": self._rate.saved(),
-            "met": self._met,
-            "forgotten": self.forgetting and self.forgetting.saved(),
+            "counts": (self.given_up, self.outdated, self.switches),
+            "load": self.load.saved(),
         }
 
     def restore(self, store: ChunkStore, saved: dict[str, Any]) -> None:
         """Go on from what :meth:`save` gave."""
         self.memory.load(store, PAGES, saved["memory"])
-        for each in saved["cells"]:
-            self._cell(each["key"]).restore(each)
-        self._line.restore(saved["line"], self.cells)
-        entries = {e.location: e for cell in self.cells.values() for e in cell.entries}
+        self.keys.restore(saved["keys"])
+        cells = self.keys.cells
+        self.keys.line.restore(saved["line"], cells)
+        entries = {e.location: e for cell in cells.values() for e in cell.entries}
         self._all = deque(entries[location] for location in saved["all"])
         self.waiting = len(entries)
-        self._least.refill(entries.values())
-        self.complete, self.begun = saved["complete"], saved["begun"]
-        self.given_up, self.outdated, self.switches, self._thrown = saved["counts"]
-        self._rate.restore(saved["rate"])
-        self._met = saved["met"]
-        if self.forgetting is not None:
-            self.forgetting.restore(saved["forgotten"] or (0, 0), self.cells.values())
+        self.keys.least.refill(entries.values())
+        self.complete = saved["complete"]
+        self.given_up, self.outdated, self.switches = saved["counts"]
+        self.load.restore(saved["load"])
 
 
-def _places(entries: list[Entry]) -> Numbers:
+def _places(entries: list[WaitingRow]) -> Numbers:
     return np.array([entry.location for entry in entries], np.int64)
