@@ -15,7 +15,7 @@ import polars as pl
 from lowwater.claims.claim import Claim, Outcome
 from lowwater.claims.drawing import COLOURS, PAPER, logarithmic, tell
 from lowwater.claims.ordered_runs import FILTER, NAMES, SYNC
-from lowwater.joins.ordered.model import BOUND, Setting
+from lowwater.joins.ordered.model import BOUND, OrderCosts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,37 +35,37 @@ EXACT = 1e-9
 NEAR = 1e-6
 
 
-def one_by_one(setting: Setting, n: int) -> tuple[float, float]:
+def one_by_one(setting: OrderCosts, n: int) -> tuple[float, float]:
     """The response times of the n rows that wait together, added: Sync-Filter, Filter-Order."""
     waits = [1 / setting.slow_rate - k / setting.fast_rate for k in range(n)]
     joined = sum(wait + (k + 1) * setting.work for k, wait in enumerate(waits))
     return joined, sum(waits)
 
 
-def grid() -> list[Setting]:
+def grid() -> list[OrderCosts]:
     """Settings at all loads, windows and rates."""
     settings = []
     for load, n, slow, window in product(LOADS, WAITING, (0.001, 0.1, 1.0), (1.0, 60.0, DAY)):
         rates = (slow, n * slow)
-        cost = load / Setting.of_two(1.0, window, rates).load
-        settings.append(Setting.of_two(cost, window, rates))
+        cost = load / OrderCosts.of_two(1.0, window, rates).load
+        settings.append(OrderCosts.of_two(cost, window, rates))
     return settings
 
 
-def figure_5() -> list[Setting]:
+def figure_5() -> list[OrderCosts]:
     """The cost of a comparison doubles while the join keeps up."""
-    settings = [Setting.of_two(FIRST_COST, DAY, RATES)]
+    settings = [OrderCosts.of_two(FIRST_COST, DAY, RATES)]
     while settings[-1].keeps_up:
-        settings.append(Setting.of_two(2 * settings[-1].cost, DAY, RATES))
+        settings.append(OrderCosts.of_two(2 * settings[-1].cost, DAY, RATES))
     return settings[:-1]
 
 
-def figure_6() -> list[Setting]:
+def figure_6() -> list[OrderCosts]:
     """The slow stream gets faster."""
-    return [Setting.of_two(SLOW_COST, DAY, (slow, SLOW_FAST)) for slow in SLOW_RATES]
+    return [OrderCosts.of_two(SLOW_COST, DAY, (slow, SLOW_FAST)) for slow in SLOW_RATES]
 
 
-def _line(figure: str, setting: Setting) -> dict[str, Any]:
+def _line(figure: str, setting: OrderCosts) -> dict[str, Any]:
     n = round(setting.waiting)
     whole = abs(setting.waiting - n) < NEAR
     sync, later = one_by_one(setting, n) if whole else (None, None)
@@ -138,7 +138,7 @@ def _plot(figure: Figure, five: pl.DataFrame, six: pl.DataFrame) -> None:
     axes = figure.subplots(2, 2)
     _draw(axes[0][0], axes[1][0], five, "cost_us")
     _draw(axes[0][1], axes[1][1], six, "slow_rate")
-    limit = 1e6 / Setting.of_two(1.0, DAY, RATES).load
+    limit = 1e6 / OrderCosts.of_two(1.0, DAY, RATES).load
     for each in axes[:, 0]:
         each.axvline(limit, color=PAPER, ls=":", label="the join can do no more")
         each.set_xlabel("cost of a comparison, c [µs]")

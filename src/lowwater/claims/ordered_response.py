@@ -42,7 +42,7 @@ from lowwater.claims.ordered_runs import (
 )
 from lowwater.engines.embedded.clock import PerComparison
 from lowwater.engines.embedded.run import CHUNK_ROWS
-from lowwater.joins.ordered.model import Setting, switching_cost
+from lowwater.joins.ordered.model import OrderCosts, switching_cost
 from lowwater.joins.ordered.strategy import ORDERS
 
 if TYPE_CHECKING:
@@ -210,7 +210,7 @@ def judge_cost(points: pl.DataFrame) -> Outcome:
         f" Filter-Order {later[upto[0]]:.2f} → {later[at]:.2f} s (+{rise:.0%}: one server joins the"
         f" slow stream's rows, too); Adaptive switches {spelled} (c·|w|·λ1·λ2 = {ALPHA:g} at"
         f" {_us(switch)}); gain there {gain[at]:.0%}, by Eq. 7"
-        f" {Setting.of_two(at / 1e6, window, (SLOW, FAST)).gain:.0%}."
+        f" {OrderCosts.of_two(at / 1e6, window, (SLOW, FAST)).gain:.0%}."
         f" {_overload(sync, later, adaptive, limit)}{_measured(points, x)}"
     )
     ours += f" DOES NOT HOLD: {'; '.join(faults)}" if faults else ""
@@ -220,7 +220,9 @@ def judge_cost(points: pl.DataFrame) -> Outcome:
         scaled = imposed.with_columns(pl.col(x) / 1e3)
         _draw_response(left, scaled, x)
         loads = [each / 1e3 for each in sync]
-        _draw_gain(right, scaled, x, [Setting.of_two(c / 1e3, window, (SLOW, FAST)) for c in loads])
+        _draw_gain(
+            right, scaled, x, [OrderCosts.of_two(c / 1e3, window, (SLOW, FAST)) for c in loads]
+        )
         logarithmic(left, "y")
         right.set_ylim(-3, 80)
         for each in (left, right):
@@ -335,7 +337,7 @@ def judge_rate(points: pl.DataFrame) -> Outcome:
     sync, later, _ = (curve(points, order, x) for order in ORDERS)
     gain, own = gains(points, FILTER, x), gains(points, ADAPTIVE, x)
     share = shares(points, x)
-    settings = [Setting.of_two(cost / 1e6, window, (rate, FAST)) for rate in sync]
+    settings = [OrderCosts.of_two(cost / 1e6, window, (rate, FAST)) for rate in sync]
     low = [rate for rate, each in zip(sync, settings, strict=True) if each.load < ALPHA / CLEAR]
     top = max(sync)
     faults = [
@@ -399,7 +401,7 @@ def _draw_response(axes: Axes, points: pl.DataFrame, x: str) -> None:
     axes.set_ylabel("mean response time per input row [s]")
 
 
-def _draw_gain(axes: Axes, points: pl.DataFrame, x: str, settings: Sequence[Setting]) -> None:
+def _draw_gain(axes: Axes, points: pl.DataFrame, x: str, settings: Sequence[OrderCosts]) -> None:
     for order in (FILTER, ADAPTIVE):
         own = gains(points, order, x)
         shown = [100 * value for value in own.values()]

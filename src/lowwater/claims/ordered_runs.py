@@ -21,7 +21,7 @@ import lowwater as lw
 from lowwater.claims.measure import Nowhere
 from lowwater.engines.embedded.clock import Charge, PerComparison, VirtualClock
 from lowwater.engines.embedded.engine import EmbeddedEngine, Pace
-from lowwater.joins.ordered.model import Setting
+from lowwater.joins.ordered.model import OrderCosts
 from lowwater.joins.ordered.ordered_join import OrderedJoin
 from lowwater.joins.ordered.strategy import Order
 from lowwater.plan.physical.compile import compile_plan
@@ -55,9 +55,9 @@ class Experiment:
     """Rows that have queued are read so many at once. More than one is less work for our join, but
     how many pairs it compares is then an estimate, and a bad one if they are minutes apart."""
 
-    def setting(self, cost: float) -> Setting:
+    def setting(self, cost: float) -> OrderCosts:
         """The same in the model, at a cost of so many seconds a comparison."""
-        return Setting.of_two(cost, self.window, (self.slow_rate, self.fast_rate))
+        return OrderCosts.of_two(cost, self.window, (self.slow_rate, self.fast_rate))
 
 
 @dataclass(frozen=True)
