@@ -20,7 +20,7 @@ import polars as pl
 from lowwater.operators.aggregates import Aggregate, finish, in_key_order, merge
 from lowwater.operators.flush import Flush, Immediate, Leaving, slots_of
 from lowwater.operators.keeping import Form
-from lowwater.operators.kernel import Reducer, Request
+from lowwater.operators.kernel import ALONE, Host, Reducer, Request
 from lowwater.operators.waiting import Release
 from lowwater.operators.window_state import PANE, START, WindowState
 from lowwater.state.store import ChunkStore
@@ -58,8 +58,9 @@ class WindowAggregate(Reducer):
         flush: Flush = IMMEDIATE,
         keep: Form | None = None,
         by: Sequence[str] = (),
+        host: Host = ALONE,
     ):
-        super().__init__(store)
+        super().__init__(store, host=host)
         self._time, self._domain, self._window = time, domain, window
         self._by = tuple(by)  # what names the groups that are promised each by itself
         self._groups, self._aggregates = list(groups), list(aggregates)
@@ -135,7 +136,7 @@ class WindowAggregate(Reducer):
         if self._state.keeping.measures:
             size = int(merged.estimated_size())
             self._state.keeping.answered(partials.height, merged.height, size)
-        return [merged if self.in_part else self._shown(merged)]
+        return [merged if self.host.in_part else self._shown(merged)]
 
     def finished(self, parts: Chunk) -> Chunk:
         """Answers of windows from the partial answers of all copies."""
@@ -175,7 +176,7 @@ class WindowAggregate(Reducer):
 
     def _piece(self, leaving: Leaving, start: int) -> list[Element]:
         held = self._state.held(start)
-        due = leaving.due(start, self._mark, held, not self.in_part)
+        due = leaving.due(start, self._mark, held, not self.host.in_part)
         if due is None:
             return []
         partials = self._state.between(start, start + self._window.slide)
