@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 import polars as pl
 
 from lowwater.operators.kernel import Kernel, Request
-from lowwater.state.by_key import ByKey
+from lowwater.state.keyed_rows import KeyedRows
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import (
     BEGINNING,
@@ -161,7 +161,7 @@ class NewestJoin(Kernel):
     def __init__(self, store: ChunkStore, shape: NewestShape):
         super().__init__(store, 2)
         self._shape = shape
-        self._rows = [ByKey(store, ROWS[side], shape.names(side)) for side in (0, 1)]
+        self._rows = [KeyedRows(store, ROWS[side], shape.names(side)) for side in (0, 1)]
         self._bounds = [BEGINNING, BEGINNING]
         self._promised: list[dict[str, int]] = [{}, {}]
         self._told: dict[tuple[str, ...], tuple[int, ...]] = {}
@@ -297,7 +297,7 @@ class NewestFilter(Kernel):
     def __init__(self, store: ChunkStore, key: Sequence[str], stamps: Sequence[str]):
         super().__init__(store)
         self._key, self._stamps = list(key) or [ALL], list(stamps)
-        self._shown = ByKey(store, SHOWN, self._key)
+        self._shown = KeyedRows(store, SHOWN, self._key)
         self._bound = BEGINNING
         self._left = 0
 

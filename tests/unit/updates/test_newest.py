@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from lowwater.state import by_key
+from lowwater.state import keyed_rows
 from lowwater.state.store import MemoryStore
 from lowwater.stream.element import End, GroupPunctuation, Punctuation
 from lowwater.updates.newest_join import NewestFilter, NewestJoin, NewestShape
@@ -161,7 +161,7 @@ def test_promises_pass_and_what_was_shown_is_forgotten_at_the_end() -> None:
 @pytest.mark.parametrize("seed", range(8))
 def test_of_many_keys_each_meets_its_own(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Step by step beside two dictionaries, whatever the slices keys are in."""
-    monkeypatch.setattr(by_key, "ROWS_PER_SLICE", 3)
+    monkeypatch.setattr(keyed_rows, "ROWS_PER_SLICE", 3)
     chance = random.Random(seed)
     kernel = join()
     newest: list[dict[str, Row]] = [{}, {}]

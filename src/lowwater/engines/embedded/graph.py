@@ -21,34 +21,19 @@ from lowwater.metrics import OperatorMetrics
 from lowwater.operators.kernel import Host
 from lowwater.plan.physical.operator import KernelOperator
 from lowwater.progress.late import LateRows
+from lowwater.state.peak_counter import PeakCounter
 from lowwater.stream.element import Chunk, Element
 from lowwater.updates.staleness import Shows
-
-
-class Gauge:
-    """A number that remembers its peak."""
-
-    __slots__ = ("now", "peak")
-
-    def __init__(self) -> None:
-        self.now = 0
-        self.peak = 0
-
-    def add(self, amount: int) -> None:
-        """Move the number."""
-        self.now += amount
-        if self.now > self.peak:  # noqa: PLR1730 (max() costs more, and this runs per element)
-            self.peak = self.now
 
 
 class Totals:
     """What all stages together hold."""
 
     def __init__(self) -> None:
-        self.queued = Gauge()  # rows and promises in arcs and in the buffers of merges
-        self.rows = Gauge()
-        self.bytes = Gauge()
-        self.memory = Gauge()  # bytes of state and of rows waiting in arcs
+        self.queued = PeakCounter()  # rows and promises in arcs and in the buffers of merges
+        self.rows = PeakCounter()
+        self.bytes = PeakCounter()
+        self.memory = PeakCounter()  # bytes of state and of rows waiting in arcs
 
 
 class Arc:
@@ -58,7 +43,7 @@ class Arc:
 
     def __init__(self, target: Stage, port: int, totals: Totals):
         self.target, self.port = target, port
-        self.length = Gauge()
+        self.length = PeakCounter()
         self._elements: deque[Element] = deque()
         self._totals = totals
 
@@ -133,7 +118,7 @@ class Stage(Member):
         self.refuse: Callable[[str, Chunk | None, list[LateRows]], None] | None = None
         self._clock, self._totals = clock, totals
         self._held_in_merge = operator.name in ("merge", "sort")
-        self.rows, self.bytes = Gauge(), Gauge()
+        self.rows, self.bytes = PeakCounter(), PeakCounter()
         self.busy = 0
         self.idle = 0
         self.watch: Watch | None = None

@@ -18,6 +18,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from lowwater.state.peak_counter import PeakCounter
 from lowwater.state.store import ChunkStore, read
 from lowwater.stream.element import Chunk
 from lowwater.updates.memory.columns import (
@@ -37,18 +38,6 @@ Slots = Index
 """Locations by their number within a page."""
 Fetch = Callable[[], tuple[Slots, Chunk]]
 """Reads the rows of a page that is not in memory yet, and says where they are in it."""
-
-
-class PeakCounter:
-    """A number that goes up and down, and the most it has been."""
-
-    def __init__(self) -> None:
-        self.now = self.peak = 0
-
-    def add(self, more: int) -> None:
-        """Go up, or down."""
-        self.now += more
-        self.peak = max(self.peak, self.now)
 
 
 class _Numbers:

@@ -1,15 +1,4 @@
-"""What a sliding window remembers of its rows, by kind of aggregate.
-
-All kinds are asked twice when the mark moves to ``high``. First, with the rows that were let go,
-for their *events*: when something happens to which group, because rows come or because others are
-a range old. Then, knowing all instants of all kinds, for their *levels* after each of them.
-
-Rows that are in the window wait by time for the moment they leave it, so that a release costs what
-arrives and what leaves.
-
-Invariant: after a release up to ``high``, a kind holds what rows before ``high`` that have not left
-before ``high`` have to say, and nothing of others.
-"""
+"""The sums of a sliding window: counts, sums of integers and decimals, exact sums of floats."""
 
 from __future__ import annotations
 
@@ -20,19 +9,85 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from lowwater.operators.sliding_changes import (
-    Instants,
-    Ints,
-    aligned,
-    digits,
-    numbers,
-    rounded,
-)
-from lowwater.state.by_key import ByKey
-from lowwater.state.by_time import ByTime
 from lowwater.state.store import ChunkStore
+from lowwater.state.time_buffer import TimeBuffer
 from lowwater.stream.element import END_OF_TIME, Chunk
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+NUMBER = "__number"
+ALL = "__all"
+"""The key of the one group there is if rows are not grouped."""
+DIGIT = 32
+"""Bits of a digit."""
+_MASK = (1 << DIGIT) - 1
+_MANTISSA = 53
+
+
+def numbered(frames: Sequence[Chunk], keys: Sequence[str]) -> tuple[Chunk, list[Ints]]:
+    """The different keys in some frames, and for each row of each frame the number of its key."""
+    groups = pl.concat([each.select(keys) for each in frames]).unique(maintain_order=True)
+    return groups, [numbers(each, groups) for each in frames]
+
+
+def numbers(rows: Chunk, groups: Chunk) -> Ints:
+    """The number of each row's key among groups; -1 for those that are not among them."""
+    keys = groups.columns
+    if keys == [ALL]:
+        return np.zeros(rows.height, np.int64)
+    joined = rows.select(keys).join(
+        groups.with_row_index(NUMBER), on=keys, how="left", nulls_equal=True, maintain_order="left"
+    )
+    return joined[NUMBER].cast(pl.Int64).fill_null(-1).to_numpy()
+
+
+@dataclass(frozen=True)
+class Instants:
+    """Moments of groups, sorted by the number of the group and by time."""
+
+    groups: Chunk
+    """The keys of the groups, by number."""
+    group: Ints
+    times: Ints
+    firsts: Ints
+    """Where each group begins."""
+
+    @classmethod
+    def of(
+        cls, events: Sequence[Chunk], keys: Sequence[str], time: str
+    ) -> tuple[Instants, list[Ints]]:
+        """The moments of some events, and for each row of each frame the place of its moment."""
+        groups, found = numbered(events, keys)
+        group = np.concatenate(found)
+        times = np.concatenate([each[time].to_numpy() for each in events])
+        order = np.lexsort((times, group))
+        group, times = group[order], times[order]
+        new = np.ones(len(order), bool)
+        new[1:] = (group[1:] != group[:-1]) | (times[1:] != times[:-1])
+        places = np.empty(len(order), np.int64)
+        places[order] = np.cumsum(new) - 1
+        group, times = group[new], times[new]
+        firsts = np.searchsorted(group, np.arange(groups.height))
+        cuts = np.cumsum([each.height for each in events])[:-1]
+        return cls(groups, group, times, firsts), np.split(places, cuts)
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    @property
+    def lasts(self) -> Ints:
+        """The last instant of each group."""
+        return np.append(self.firsts[1:], len(self)) - 1
+
+    def running(self, deltas: Ints, base: Ints) -> Ints:
+        """Running sums within groups, from a base for each."""
+        total = np.cumsum(deltas, axis=0)
+        before = total[self.firsts] - deltas[self.firsts]
+        running: Ints = total - before[self.group] + base[self.group]
+        return running
+
 
 TIME, ROWS = "__t", "__rows"
 SLICES_PER_RANGE = 64
@@ -40,23 +95,23 @@ SLICES_PER_RANGE = 64
 
 
 @dataclass(frozen=True)
-class Place:
+class SlidingStore:
     """Where a kind keeps its rows, the columns that name a group, and how long the window is."""
 
     store: ChunkStore
     keys: tuple[str, ...]
     range: int
 
-    def by_time(self, name: str) -> ByTime:
+    def buffer(self, name: str) -> TimeBuffer:
         """Rows by time."""
-        return ByTime(self.store, name, TIME, max(1, self.range // SLICES_PER_RANGE))
+        return TimeBuffer(self.store, name, TIME, max(1, self.range // SLICES_PER_RANGE))
 
     def leaves(self, high: int) -> int:
         """Rows before this leave before ``high``."""
         return END_OF_TIME if high == END_OF_TIME else high - self.range
 
 
-class Part(ABC):
+class SlidingPart(ABC):
     """One kind of aggregate over the rows in the window."""
 
     columns: Mapping[str, pl.DataType]
@@ -78,7 +133,7 @@ class Part(ABC):
 
     @property
     @abstractmethod
-    def least(self) -> int | None:
+    def least(self) -> int:
         """The earliest time of a row that waits to leave."""
 
     @abstractmethod
@@ -96,13 +151,13 @@ def together(parts: Sequence[Chunk | None]) -> Chunk | None:
     return pl.concat(found) if found else None
 
 
-class Leaving(Part):
+class ExpiringPart(SlidingPart):
     """A part that keeps rows until they leave, and nothing else."""
 
-    _live: ByTime
+    _live: TimeBuffer
 
     @property
-    def least(self) -> int | None:
+    def least(self) -> int:
         """The earliest time of a row that waits to leave."""
         return self._live.least
 
@@ -115,18 +170,20 @@ class Leaving(Part):
         self._live.restore(saved["live"])
 
 
-class Tallies(Leaving):
+class RunningSums(ExpiringPart):
     """Counts, and sums of whole and decimal numbers: added when a row comes, then taken away."""
 
-    def __init__(self, place: Place, sums: Mapping[str, pl.Expr], types: Mapping[str, pl.DataType]):
-        self._place, self.columns = place, dict(types)
+    def __init__(
+        self, store: SlidingStore, sums: Mapping[str, pl.Expr], types: Mapping[str, pl.DataType]
+    ):
+        self._store, self.columns = store, dict(types)
         self._sums = [each.cast(types[name]).alias(name) for name, each in sums.items()]
         self._every = ROWS in types  # no row counts for nothing
-        self._live = place.by_time("live")
+        self._live = store.buffer("live")
 
     def events(self, fresh: Chunk | None, high: int) -> Chunk | None:
         """What is added, and what is taken away a range later."""
-        keys, leaves = [*self._place.keys, TIME], self._place.leaves(high)
+        keys, leaves = [*self._store.keys, TIME], self._store.leaves(high)
         gone = [self._live.take(leaves)]
         came = None
         if fresh is not None:
@@ -137,7 +194,7 @@ class Tallies(Leaving):
         left = together(gone)
         if left is not None:
             left = left.with_columns(
-                pl.col(TIME) + self._place.range, *(-pl.col(name) for name in self.columns)
+                pl.col(TIME) + self._store.range, *(-pl.col(name) for name in self.columns)
             )
         return together([came, left])
 
@@ -160,7 +217,7 @@ class Tallies(Leaving):
         return found
 
 
-def _let_in(came: Chunk, leaves: int, live: ByTime) -> Chunk | None:
+def _let_in(came: Chunk, leaves: int, live: TimeBuffer) -> Chunk | None:
     """Let rows wait to leave, except those that leave at once: these are given back."""
     early = came[TIME] < leaves
     if not early.any():
@@ -185,7 +242,7 @@ def _running_decimals(
     return frame.select(running).to_series()
 
 
-class ExactSum(Leaving):
+class ExactSum(ExpiringPart):
     """A sum of floats, kept exactly: digits come and go as whole numbers.
 
     NaN and infinities are counted beside it, and gone when the last of them has left.
@@ -193,30 +250,30 @@ class ExactSum(Leaving):
 
     SIGN = "__sign"
 
-    def __init__(self, place: Place, column: str, name: str):
-        self._place, self._column, self._name = place, column, name
+    def __init__(self, store: SlidingStore, column: str, name: str):
+        self._store, self._column, self._name = store, column, name
         self._low, self._digits = f"{name}_low", f"{name}_digits"
         self.columns = {
             name: pl.Float64(),
             self._low: pl.Int64(),
             self._digits: pl.List(pl.Int64),
         }
-        self._live = place.by_time(f"{name}_live")
+        self._live = store.buffer(f"{name}_live")
         self._kept: list[pl.Series] = []
 
     def events(self, fresh: Chunk | None, high: int) -> Chunk | None:
         """The values that come, and those that leave."""
-        leaves, value = self._place.leaves(high), pl.col(self._column)
+        leaves, value = self._store.leaves(high), pl.col(self._column)
         gone = [self._live.take(leaves)]
         came = None
         if fresh is not None:
-            came = fresh.select(*self._place.keys, TIME, value).drop_nulls(self._column)
+            came = fresh.select(*self._store.keys, TIME, value).drop_nulls(self._column)
             gone.append(_let_in(came, leaves, self._live))
             came = came.with_columns(pl.lit(1, dtype=pl.Int64).alias(self.SIGN))
         left = together(gone)
         if left is not None:
             left = left.with_columns(
-                pl.col(TIME) + self._place.range, pl.lit(-1, dtype=pl.Int64).alias(self.SIGN)
+                pl.col(TIME) + self._store.range, pl.lit(-1, dtype=pl.Int64).alias(self.SIGN)
             )
         return together([came, left])
 
@@ -276,91 +333,77 @@ def _unpacked(lists: pl.Series, lows: pl.Series) -> tuple[Ints, int]:
     return table, low
 
 
-class Distinct(Part):
-    """How many different values there are.
+# ---- exact sums of floats ----------------------------------------------------------------------
 
-    A value is in the window from a row that has it until a range after the last such row. Of each
-    value the last row is known by key, and one row waits to be a range old; if the value was seen
-    since, another one waits in its place.
+
+def digits(values: Floats) -> tuple[Ints, int]:
+    """Finite floats as rows of signed digits, and the place of the first digit.
+
+    A value is the sum of ``digit * 2 ** (32 * place)``.
     """
+    fraction, exponent = np.frexp(values)
+    whole = (fraction * 2.0**_MANTISSA).astype(np.int64)
+    shift = np.where(whole == 0, 0, exponent.astype(np.int64) - _MANTISSA)
+    sign, size = np.sign(whole), np.abs(whole).astype(np.uint64)
+    place = shift // DIGIT
+    up = (shift - place * DIGIT).astype(np.uint64)
+    mask, width = np.uint64(_MASK), np.uint64(DIGIT)
+    high = size >> (width - up)
+    parts = ((size << up) & mask, high & mask, high >> width)
+    low = int(place.min(initial=0))
+    table = np.zeros((len(values), int(place.max(initial=0)) - low + len(parts)), np.int64)
+    rows = np.arange(len(values))
+    for at, part in enumerate(parts):
+        table[rows, place - low + at] = part.astype(np.int64) * sign
+    return _trimmed(table, low)
 
-    VALUE, LAST = "__value", "__last"
 
-    def __init__(self, place: Place, column: str, name: str):
-        self._place, self._column, self._name = place, column, name
-        self.columns = {name: pl.Int64()}
-        self._key = [*place.keys, self.VALUE]
-        self._lasts = ByKey(place.store, f"{name}_last", self._key)
-        self._due = place.by_time(f"{name}_due")
+def _trimmed(table: Ints, low: int) -> tuple[Ints, int]:
+    """The same without columns of zeros at either end; one column at least."""
+    used = np.flatnonzero(table.any(axis=0))
+    if not len(used):
+        return table[:, :1], 0
+    return table[:, used[0] : used[-1] + 1], low + int(used[0])
 
-    def events(self, fresh: Chunk | None, high: int) -> Chunk | None:
-        """Values that come in, and values that are gone."""
-        key, leaves = self._key, self._place.leaves(high)
-        due = self._due.take(leaves)
-        came = None
-        if fresh is not None:
-            seen = pl.col(self._column).alias(self.VALUE)
-            came = fresh.select(*self._place.keys, seen, TIME).drop_nulls(self.VALUE).unique()
-        touched = together([None if each is None else each.select(key) for each in (came, due)])
-        if touched is None:
-            return None
-        touched = touched.unique()
-        known = self._lasts.look_up(touched)
-        chain = [] if came is None else [came.select(*key, TIME)]
-        if known is not None:
-            chain.append(known.select(*key, pl.col(self.LAST).alias(TIME)))
-        links = pl.concat(chain)
-        value, times = numbers(links, touched), links[TIME].to_numpy()
-        old = np.arange(links.height) >= links.height - (0 if known is None else known.height)
-        order = np.lexsort((times, value))
-        links, value, times, old = links[order], value[order], times[order], old[order]
-        joined = np.zeros(len(order) + 1, bool)  # whether a row is there until the next one
-        joined[1:-1] = (value[1:] == value[:-1]) & (np.diff(times) <= self._place.range)
-        last = np.append(value[1:] != value[:-1], True)
-        stays = last & (times >= leaves)
-        self._keep(links.filter(pl.Series(stays)), touched, known, due)
-        begins, ends = ~old & ~joined[:-1], ~joined[1:] & ~stays
-        moments = [(begins, 0, 1), (ends, self._place.range, -1)]
-        return together(
-            [
-                links.filter(pl.Series(which)).select(
-                    *self._place.keys,
-                    pl.col(TIME) + later,
-                    pl.lit(by, dtype=pl.Int64).alias(self._name),
-                )
-                for which, later, by in moments
-            ]
-        )
 
-    def _keep(self, stay: Chunk, touched: Chunk, known: Chunk | None, due: Chunk | None) -> None:
-        """Remember the last row of each value; one of its rows waits."""
-        self._lasts.replace(touched, stay.select(*self._key, pl.col(TIME).alias(self.LAST)))
-        if known is not None:
-            if due is not None:
-                known = known.join(due, on=self._key, how="anti", nulls_equal=True)
-            stay = stay.join(known, on=self._key, how="anti", nulls_equal=True)
-        self._due.put(stay.select(*self._key, TIME))
+def aligned(table: Ints, low: int, first: int, width: int) -> Ints:
+    """Digits in so many columns from a place on."""
+    wide = np.zeros((len(table), width), np.int64)
+    wide[:, low - first : low - first + table.shape[1]] = table
+    return wide
 
-    def levels(
-        self, events: Chunk | None, places: Ints | None, instants: Instants, base: Chunk
-    ) -> list[pl.Series]:
-        """Running counts."""
-        deltas = np.zeros(len(instants), np.int64)
-        if events is not None:
-            assert places is not None
-            np.add.at(deltas, places, events[self._name].to_numpy())
-        return [pl.Series(self._name, instants.running(deltas, base[self._name].to_numpy()))]
 
-    @property
-    def least(self) -> int | None:
-        """The earliest time of a row that waits to leave."""
-        return self._due.least
+def rounded(table: Ints, low: int) -> Floats:
+    """The nearest float of each row of digits, of two the even one."""
+    whole, carry = _carried(table)
+    sign = np.where(carry < 0, -1, 1)
+    if (sign < 0).any():
+        whole, carry = _carried(table * sign[:, None])
+    # Two zeros below and the carry above: every row has three digits from its highest on.
+    zeros = np.zeros((len(table), 2), np.int64)
+    tops = np.stack([carry & _MASK, carry >> DIGIT], axis=1)
+    wide = np.concatenate([zeros, whole, tops], axis=1).astype(np.uint64)
+    used = wide != 0
+    top = np.maximum(wide.shape[1] - 1 - used[:, ::-1].argmax(axis=1), 2)
+    rows, width = np.arange(len(wide)), np.uint64(DIGIT)
+    one, two, three = wide[rows, top], wide[rows, top - 1], wide[rows, top - 2]
+    up = DIGIT - np.frexp(one.astype(np.float64))[1].astype(np.int64)
+    left, right = up.astype(np.uint64), width - up.astype(np.uint64)
+    word = (one << (width + left)) | (two << left) | (three >> right)
+    rest = (three & ((np.uint64(1) << right) - np.uint64(1))) != 0
+    rest |= np.cumsum(used, axis=1)[rows, top - 2] > used[rows, top - 2]
+    word |= rest.astype(np.uint64)
+    scale = DIGIT * (top - 2 - 1 + low) - up
+    with np.errstate(over="ignore", under="ignore"):
+        return np.where(one == 0, 0.0, np.ldexp(word.astype(np.float64), scale) * sign)
 
-    def snapshot(self) -> dict[str, Any]:
-        """How rows are sliced."""
-        return {"lasts": self._lasts.snapshot(), "due": self._due.snapshot()}
 
-    def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from a snapshot."""
-        self._lasts.restore(saved["lasts"])
-        self._due.restore(saved["due"])
+def _carried(table: Ints) -> tuple[Ints, Ints]:
+    """Digits from 0 up, and what is left above the highest; it is below 0 if the number is."""
+    whole = np.empty_like(table)
+    carry = np.zeros(len(table), np.int64)
+    for at in range(table.shape[1]):
+        total = table[:, at] + carry
+        whole[:, at] = total & _MASK
+        carry = total >> DIGIT
+    return whole, carry

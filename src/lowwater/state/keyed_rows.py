@@ -24,7 +24,7 @@ SEED = 31
 """Makes slices independent of other things that go by a hash of the same keys."""
 
 
-class ByKey:
+class KeyedRows:
     """Rows by the values of some columns; null is a value."""
 
     def __init__(self, store: ChunkStore, name: str, keys: Sequence[str]):
