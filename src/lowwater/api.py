@@ -26,7 +26,7 @@ from lowwater.joins.ordered.strategy import Order
 from lowwater.joins.shape import How
 from lowwater.operators.aggregates import UserAggregate
 from lowwater.operators.flush import Flush
-from lowwater.operators.keeping import Form
+from lowwater.operators.window_state import Form
 from lowwater.plan.builders import aggregates as aggregate_builders
 from lowwater.plan.builders import corrections as correction_builders
 from lowwater.plan.builders import joins as join_builders

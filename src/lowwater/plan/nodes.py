@@ -19,8 +19,8 @@ from lowwater.joins.reach import Reach
 from lowwater.joins.shape import Carried, How
 from lowwater.operators.aggregates import Aggregate, Call
 from lowwater.operators.flush import Flush
-from lowwater.operators.keeping import Form
 from lowwater.operators.rowwise import Derivation
+from lowwater.operators.window_state import Form
 from lowwater.plan.expressions import Expression
 from lowwater.progress.spec import StreamSpec
 from lowwater.sources.source import Source

@@ -10,11 +10,10 @@ import polars as pl
 from lowwater.errors import OptionError, QueryError, Term
 from lowwater.operators.aggregates import Aggregate, Call, UserAggregate, build
 from lowwater.operators.flush import Flush
-from lowwater.operators.keeping import Form, check_form
 from lowwater.operators.sliding_aggregate import check as check_sliding
 from lowwater.operators.sliding_aggregate import unable
 from lowwater.operators.window_aggregate import END, IMMEDIATE
-from lowwater.operators.window_state import START
+from lowwater.operators.window_state import START, Form, check_form
 from lowwater.plan import nodes
 from lowwater.plan.builders import updates as update_builders
 from lowwater.plan.expressions import (

@@ -1,7 +1,7 @@
-"""Taking rows out of a store that a promise per group has passed.
+"""Removal of stored rows that are below the marks of their groups.
 
-Slices are stretches of time and hold rows of all groups. Below the marks the groups had before,
-none of their rows is left. So only the slices from there up to the new marks are looked at, and
+Slices of a store are stretches of time with rows of all groups. Below the marks that the groups had
+before, none of their rows is left. So only the slices from there up to the new marks are read, and
 only those that lose a row are written again.
 """
 
@@ -13,7 +13,7 @@ from lowwater.state.store import ChunkStore, read, take
 from lowwater.stream.element import BEGINNING, MARK, Chunk, GroupPunctuation
 
 
-def drop_passed(
+def take_promised_rows(
     store: ChunkStore,
     name: str,
     promise: GroupPunctuation,
@@ -21,17 +21,18 @@ def drop_passed(
     width: int,
     least: int = BEGINNING,
 ) -> Chunk | None:
-    """Take out the rows below the mark of their group; None if there are none.
+    """Remove and return the rows below their group's mark in a promise; None if there are none.
 
-    ``ticks`` is the time slices of ``width`` go by; nothing below ``least`` is held.
+    ``name`` is that of the rows in the store. ``ticks`` is the expression of the time that slices
+    of ``width`` ticks follow. The store has no rows below ``least``.
     """
-    return take_passed(store, name, promise.marks, ticks, width, max(promise.before, least))
+    return take_group_rows(store, name, promise.marks, ticks, width, max(promise.before, least))
 
 
-def take_passed(
+def take_group_rows(
     store: ChunkStore, name: str, marks: Chunk, ticks: pl.Expr, width: int, low: int
 ) -> Chunk | None:
-    """The same, where a frame says which groups have passed what and ``low`` where to begin."""
+    """Do the same by a frame of marks; no rows of its groups are below ``low``."""
     high = int(marks[MARK].max())  # type: ignore[arg-type]
     first = None if low == BEGINNING else low // width
     held = read(store, name, first, (high - 1) // width + 1)
