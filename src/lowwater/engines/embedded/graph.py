@@ -22,6 +22,7 @@ from lowwater.operators.kernel import Host
 from lowwater.plan.physical.operator import KernelOperator
 from lowwater.progress.late import LateRows
 from lowwater.state.peak_counter import PeakCounter
+from lowwater.stream.duration import SECOND
 from lowwater.stream.element import Chunk, Element
 from lowwater.updates.staleness import Shows
 
@@ -190,21 +191,21 @@ class Stage(Member):
     def metrics(self, elapsed: int) -> OperatorMetrics:
         """What this stage did."""
         return OperatorMetrics(
-            self.operator.title,
-            self.operator.detail,
-            self.counts.rows_in,
-            self.counts.rows_out,
-            self.counts.promises_in,
-            self.counts.promises_out,
-            self.part.show(self.call(self.kernel.marks)),
-            self.rows.now,
-            self.rows.peak,
-            self.bytes.now,
-            self.bytes.peak,
-            sum(arc.length.now for arc in self.inputs),
-            max((arc.length.peak for arc in self.inputs), default=0),
-            self.busy / 1e9,
-            self.idle / elapsed if elapsed else 0.0,
-            self.call(self.kernel.metrics),
-            self.call(self.kernel.staleness) if isinstance(self.kernel, Shows) else None,
+            title=self.operator.title,
+            detail=self.operator.detail,
+            rows_in=self.counts.rows_in,
+            rows_out=self.counts.rows_out,
+            promises_in=self.counts.promises_in,
+            promises_out=self.counts.promises_out,
+            marks=self.part.show(self.call(self.kernel.marks)),
+            state_rows=self.rows.now,
+            state_rows_peak=self.rows.peak,
+            state_bytes=self.bytes.now,
+            state_bytes_peak=self.bytes.peak,
+            queue=sum(arc.length.now for arc in self.inputs),
+            queue_peak=max((arc.length.peak for arc in self.inputs), default=0),
+            busy_seconds=self.busy / SECOND,
+            idle_share=self.idle / elapsed if elapsed else 0.0,
+            readings=self.call(self.kernel.metrics),
+            staleness=self.call(self.kernel.staleness) if isinstance(self.kernel, Shows) else None,
         )
