@@ -34,10 +34,10 @@ from lowwater.plan.builders import multi_joins as multi_join_builders
 from lowwater.plan.builders import rows as row_builders
 from lowwater.plan.builders import updates as update_builders
 from lowwater.plan.builders.oblivious import options_of
-from lowwater.plan.explain.order_costs import Rates
-from lowwater.plan.explain.tree import explain
+from lowwater.plan.explain import explain
 from lowwater.plan.nodes import Node
 from lowwater.plan.physical.compile import compile_plan
+from lowwater.plan.physical.costs import Rates
 from lowwater.plan.physical.operator import PlanShape
 from lowwater.plan.sql.query import plan_query
 from lowwater.progress.contract import Contract, Generation, Idle, Jump, jump
@@ -311,7 +311,7 @@ class Stream:
         )
         planned = compile_plan(self._node, plan)
         run = prepare(planned, engine, options).run_here()
-        asked = {each.node.spec.name: each.node.spec.late for each in planned.sources}  # type: ignore[attr-defined]
+        asked = {each.spec.name: each.spec.late for each in planned.sources}
         for each in run.metrics().streams:
             if each.refused_rows and asked[each.name] == "side":
                 warnings.warn(

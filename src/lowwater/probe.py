@@ -36,14 +36,13 @@ from lowwater.engines.embedded.clock import Charge, PerComparison, PerRow, Virtu
 from lowwater.engines.embedded.engine import EmbeddedEngine, Pace
 from lowwater.engines.embedded.graph import Stage
 from lowwater.errors import OptionError, unknown_name
-from lowwater.joins.oblivious.gauge import Gauge
+from lowwater.joins.oblivious.disorder import DisorderEstimate
 from lowwater.joins.ordered.ordered_join import OrderedJoin
 from lowwater.metrics import OperatorMetrics, RunMetrics
 from lowwater.operators.kernel import Kernel
 from lowwater.plan.physical.compile import compile_plan
-from lowwater.plan.physical.operator import Operator, PhysicalPlan, PlanShape
+from lowwater.plan.physical.operator import KernelOperator, Operator, PhysicalPlan, PlanShape
 from lowwater.progress.contract import Contract
-from lowwater.progress.tracker import channel_maker
 from lowwater.sources.replay import Replay, ReplayReader
 from lowwater.stream.duration import SECOND, Duration, nanoseconds
 from lowwater.stream.element import Chunk, Element, End, Punctuation
@@ -241,9 +240,9 @@ class Probe:
         self._kept: list[pl.DataFrame] | None = [] if keep else None
         self._engine = EmbeddedEngine(planned, _Results(self._take), self._clock, pace, None)
         self._arrivals = {
-            each.node.spec.name: each.node.source.times  # type: ignore[attr-defined]
+            each.spec.name: each.source.times
             for each in planned.sources
-            if isinstance(each.node.source, Replay)  # type: ignore[attr-defined]
+            if isinstance(each.source, Replay)
         }
         self.operators = tuple(map(ProbedOperator, self._engine.stages))
         """All operators but the sources, in the order of the plan."""
@@ -364,9 +363,9 @@ def judge_rows(contract: Contract, times: Ticks, ticks_per_second: int = 1) -> t
     >>> after.tolist()
     [3, 7, 7]
     """
-    channel = channel_maker(contract, TimeDomain(pl.Int64(), ticks_per_second), None)()
+    channel = contract.channel(TimeDomain(pl.Int64(), ticks_per_second), None)
     verdict = channel.observe(times, times)
-    return verdict.met, verdict.after
+    return verdict.before, verdict.after
 
 
 def scrambling_factors(keys: Ticks) -> Ticks:
@@ -378,11 +377,11 @@ def scrambling_factors(keys: Ticks) -> Ticks:
     >>> scrambling_factors(np.array([1, 3, 2, 2])).tolist()
     [0, 0, 1, 2]
     """
-    gauge = Gauge(missing=0.001, known=None, ticks_per_second=1)
+    estimate = DisorderEstimate(missing=0.001, known=None, ticks_per_second=1)
     found = []
     for came, key in enumerate(keys, 1):
-        gauge.observe(np.array([key]), came)
-        found.append(gauge.scrambling)
+        estimate.observe(np.array([key]), came)
+        found.append(estimate.scrambling)
     return np.array(found, np.int64)
 
 
@@ -457,8 +456,8 @@ class _Withholding(Kernel):
             return []
         return self._kernel.on_punctuation(port, promise)
 
-    def closing(self, port: int) -> Sequence[Element]:
-        return self._kernel.closing(port)
+    def close_port(self, port: int) -> Sequence[Element]:
+        return self._kernel.close_port(port)
 
 
 def _withholding(used: Sequence[Attributes]) -> Callable[[Kernel], Kernel]:
@@ -469,9 +468,10 @@ def _changed(plan: PhysicalPlan, changes: Mapping[str, Callable[[Kernel], Kernel
     """Return the plan with other kernels in operators of some names."""
 
     def changed(operator: Operator) -> Operator:
-        build, change = operator.build, changes.get(operator.name)
-        if build is None or change is None:
+        change = changes.get(operator.name)
+        if change is None or not isinstance(operator, KernelOperator):
             return operator
+        build = operator.build
         return replace(operator, build=lambda store, now: change(build(store, now)))
 
     unknown = changes.keys() - {each.name for each in plan.operators}

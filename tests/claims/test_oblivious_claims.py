@@ -35,7 +35,7 @@ from lowwater.claims.oblivious_streams import (
     scrambled,
 )
 from lowwater.claims.oblivious_truth import Log, Truth
-from lowwater.joins.oblivious.model import MODES
+from lowwater.joins.oblivious.options import RELIEF_MODES
 from tests.support.plots import readable
 
 # ---- the worked example --------------------------------------------------------------------
@@ -321,7 +321,7 @@ def reliefs(one: tuple[float, ...], two: tuple[float, ...]) -> pl.DataFrame:
                 "accuracy": 1.0,
             }
             for number, held in ((1, one), (2, two))
-            for mode, rows in zip(MODES, held, strict=True)
+            for mode, rows in zip(RELIEF_MODES, held, strict=True)
         ]
     )
 
@@ -344,7 +344,7 @@ def test_the_order_of_strategies_is_judged() -> None:
 
 def test_rows_on_disk_are_not_in_memory_and_all_strategies_find_the_same() -> None:
     setting = QUICK.settings[0]
-    runs = {mode: QUICK.run(1, setting, mode) for mode in MODES}
+    runs = {mode: QUICK.run(1, setting, mode) for mode in RELIEF_MODES}
     assert {each.results.height for each in runs.values()} == {runs["plain"].query.total}
     assert runs["plain"].memory("disk_rows") == 0 < runs["dbf"].memory("disk_rows")
     assert runs["dbf"].memory() < runs["plain"].memory()
@@ -355,12 +355,14 @@ def test_the_model_has_the_papers_order_by_the_bounds_and_ours_without() -> None
     """For Query 2, sorting first takes less than the disk by Theorem 3.1, and more by the truth."""
     setting = Setting(1)
     one, two = (
-        {mode: oblivious_memory.modelled(make(setting), mode) for mode in MODES}
+        {mode: oblivious_memory.modelled(make(setting), mode) for mode in RELIEF_MODES}
         for make in (query_1, query_2)
     )
     assert one["hybrid"] < one["dbf"] < one["msf"]
     assert two["hybrid"] < two["msf"] < two["dbf"] < two["plain"]
-    true = {mode: oblivious_memory.modelled(query_2(setting), mode, exact=True) for mode in MODES}
+    true = {
+        mode: oblivious_memory.modelled(query_2(setting), mode, exact=True) for mode in RELIEF_MODES
+    }
     assert true["hybrid"] < true["dbf"] < true["msf"] < true["plain"]
 
 

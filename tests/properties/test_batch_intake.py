@@ -20,10 +20,10 @@ from hypothesis import strategies as st
 
 import lowwater as lw
 from lowwater.errors import StreamWarning
-from lowwater.progress.batch_intake import BatchIntake
 from lowwater.progress.contract import Learned
 from lowwater.progress.demand import Demand
 from lowwater.progress.digest import ATTRIBUTE, TIME, digest_schema
+from lowwater.progress.intake import BatchIntake
 from lowwater.progress.spec import StreamSpec
 from lowwater.stream.element import BEGINNING, END_OF_TIME, MARK, Punctuation
 from tests.support.batches import kept_in_batches, promised
@@ -67,7 +67,7 @@ def marks(taker: BatchIntake) -> dict[str, Any]:
     """Everything rows of the next batch are judged by, and what is promised."""
     return {
         name: (dict(sorted(held.known.items(), key=str)), held.others, taker.mark(name))
-        for name, held in taker.standing().items()
+        for name, held in taker.marks_before().items()
     }
 
 
@@ -148,7 +148,7 @@ def test_marks_and_verdicts_are_those_of_the_plain_definition(
     numbered = table(flat)
     for at, size in zip([0, *_sums(sizes)], sizes, strict=False):
         batch = numbered.slice(at, size)
-        standing = taker.standing()
+        standing = taker.marks_before()
         for part in cut(data, batch):
             kept += taker.judge(part, standing)["id"].to_list()
         absorb(taker, [taker.digest(batch)], size)
@@ -167,12 +167,12 @@ def test_no_row_that_is_let_in_is_below_a_promise_and_promises_never_go_back(
     taker = intake(spec_of(progress=contract, jump=jump, **keyed))
     promise = BEGINNING
     for batch in map(table, given_batches):
-        standing = taker.standing()
+        standing = taker.marks_before()
         found = absorb(taker, [taker.digest(batch)], batch.height)
         for part in cut(data, batch):
             let_in = taker.judge(part, standing, found)
             assert let_in.filter(pl.col("ts") < promise).is_empty()
-        told = [each for each in taker.told() if isinstance(each, Punctuation)]
+        told = [each for each in taker.row_promises() if isinstance(each, Punctuation)]
         assert [value for each in told for value in each.values] == sorted(
             {value for each in told for value in each.values}
         )
@@ -216,7 +216,7 @@ def test_rows_that_are_nothing_but_a_promise_count_and_rows_without_a_time_do_no
         frame = batch.with_columns(
             ts=pl.when(pl.Series(bare, dtype=pl.Boolean)).then(None).otherwise(pl.col("ts"))
         )
-        standing = whole.standing()
+        standing = whole.marks_before()
         absorb(whole, [whole.digest(frame)], frame.height)
         absorb(parted, [parted.digest(part) for part in cut(data, frame)], frame.height)
         assert marks(whole) == marks(parted)
@@ -242,7 +242,7 @@ def test_an_honest_producer_is_never_said_to_go_back(seed: int, data: Any) -> No
     cuts = sorted(data.draw(st.lists(st.integers(0, frame.height), max_size=3)))
     for first, last in pairwise([0, *cuts, frame.height]):
         batch = frame.slice(first, last - first)
-        standing = taker.standing()
+        standing = taker.marks_before()
         parts = [taker.digest(part) for part in cut(data, batch)]
         taker.absorb(pl.concat([each for each in parts if each is not None]), 0, batch.height)
         assert taker.judge(batch, standing).height == batch.height

@@ -133,7 +133,7 @@ def test_a_table_never_grows_and_its_partials_are_in_time(
         late = flush.within_windows * window.slide
         out = set(counted(answers))
         assert {each for each in whole if each[1] + late <= mark} <= out
-    up(low.closing(0))
+    up(low.close_port(0))
     answers += rows_of(list(high.on_end(0)))
     assert counted(answers) == whole
     assert low.store.rows == high.store.rows == 0

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 import lowwater as lw
 from lowwater.plan.physical.compile import compile_plan
-from lowwater.progress.batch_intake import BatchIntake
 from lowwater.progress.intake import Intake
 from lowwater.state.store import MemoryStore
 from lowwater.stream.element import BEGINNING
@@ -29,7 +28,7 @@ def test_the_least_marks_come_first_with_when_a_row_last_came(way, stored, seed)
     query = lw.stream(empty, name="s", time="ts", jump=None, **WAYS[way])
     plan = compile_plan(query.window("1 second").group_by("host").agg(n="count(*)").node)
     spec, demands = plan.sources[0].node.spec, plan.demands[0]
-    intake: Intake = BatchIntake(spec, demands, (), MemoryStore() if stored else None)
+    intake = Intake(spec, demands, (), MemoryStore() if stored else None)
     newest: dict[str, int] = {}
     heard: dict[str, int] = {}
     for now in range(1, dice.randint(1, 5)):

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lowwater as lw
-from lowwater.joins.oblivious import aside, gauge, measures, oblivious_join, records
+from lowwater.joins.oblivious import disorder, estimates, oblivious_join, stored_rows
 from lowwater.joins.oblivious.oblivious_join import ObliviousJoin
 from lowwater.operators.kernel import Kernel
 from lowwater.plan.physical.compile import compile_plan
@@ -35,13 +35,13 @@ FEWER = settings(max_examples=max(1, settings.default.max_examples // 2))
 def small() -> Iterator[None]:
     """What decides only what things cost is made small, so that small streams go through it."""
     sizes: list[tuple[Any, str, Any]] = [
-        (aside, "PAGE_ROWS", 3),
+        (stored_rows, "PAGE_ROWS", 3),
         (oblivious_join, "PAGE_ROWS", 3),
         (oblivious_join, "LEAST_ROWS", 2),
         (oblivious_join, "ROUND_TRIPS", 0),
-        (gauge, "START", 6),
-        (measures, "FEW", 3),
-        (records, "LIMIT", 16),
+        (disorder, "START", 6),
+        (estimates, "FEW", 3),
+        (disorder, "LIMIT", 16),
     ]
     with ExitStack() as stack:
         for module, name, value in sizes:
@@ -182,7 +182,7 @@ class Watched(CheckedRun):
         kernel: Kernel = self._kernels[index]
         if isinstance(kernel, ObliviousJoin):
             if self._allowed is not None:
-                assert kernel._places.memory <= self._allowed
+                assert kernel._stored.memory <= self._allowed
             kernel.about()
 
 
@@ -216,7 +216,6 @@ def test_with_promises_and_measures_no_more_is_kept_than_with_either(
         accuracy = None if kind == "promises" else 0.9
         plan = compile_plan(stores[0].join(stores[1], on="epoch", accuracy=accuracy)._node)
         store = MemoryStore()
-        assert plan.result.build is not None
         kernel = plan.result.build(store, lambda: 0)
         places, held[kind] = [0, 0], []
         with mock.patch.object(oblivious_join, "LAZY", 10**9):
@@ -253,7 +252,7 @@ class Changing(Driven):
         self.end()
 
     def restarted(self, mode: Any) -> None:
-        if self.kernel.more:
+        if self.kernel.has_work:
             self.settle()
         self.restart(strategy=mode)
 

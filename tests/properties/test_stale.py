@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 import lowwater as lw
 from lowwater.errors import OptionError, StreamWarning
 from lowwater.metrics import holding_channel
-from lowwater.progress.batch_intake import BatchIntake
 from lowwater.progress.demand import Demand
-from lowwater.progress.intake import Intake
-from lowwater.progress.stale import Place, Stale
+from lowwater.progress.intake import BatchIntake, Intake
+from lowwater.progress.stale import Position, StaleChannels
 from lowwater.stream.duration import SECOND
 from lowwater.stream.element import BEGINNING
 from tests.support.local_spark import LocalSpark, Unordered
@@ -71,12 +70,12 @@ MARKS = st.dictionaries(st.sampled_from("abcdefgh"), st.integers(-500, 500), min
 def test_one_channel_in_the_future_makes_no_other_stale(
     marks: dict[str, int], after: int, ahead: int
 ) -> None:
-    alone, beside = Stale(after, SECOND), Stale(after, SECOND)
-    places = {name: Place(mark, mark) for name, mark in marks.items()}
+    alone, beside = StaleChannels(after, SECOND), StaleChannels(after, SECOND)
+    places = {name: Position(mark, mark) for name, mark in marks.items()}
     top = max(marks.values())
-    before = {name for name, _ in alone.decide(places, min(marks.values())).aside}
-    future = places | {"future": Place(top + ahead, top + ahead)}
-    now = {name for name, _ in beside.decide(future, min(marks.values())).aside}
+    before = {name for name, _ in alone.update(places, min(marks.values())).stale}
+    future = places | {"future": Position(top + ahead, top + ahead)}
+    now = {name for name, _ in beside.update(future, min(marks.values())).stale}
     within = {name for name, mark in marks.items() if top - mark <= after}
     assert not within & now
     assert not within & before
@@ -84,8 +83,8 @@ def test_one_channel_in_the_future_makes_no_other_stale(
 
 @given(MARKS, st.integers(1, 300))
 def test_who_is_behind_most_others_is_set_aside(marks: dict[str, int], after: int) -> None:
-    stale = Stale(after, SECOND)
-    stale.decide({name: Place(mark, mark) for name, mark in marks.items()}, min(marks.values()))
+    stale = StaleChannels(after, SECOND)
+    stale.update({name: Position(mark, mark) for name, mark in marks.items()}, min(marks.values()))
     many = max(2, -(-len(marks) // 2))
     behind = {
         name
@@ -97,14 +96,14 @@ def test_who_is_behind_most_others_is_set_aside(marks: dict[str, int], after: in
 
 
 def test_a_pause_of_the_whole_stream_makes_no_channel_silent() -> None:
-    stale = Stale(10**9, 60 * SECOND)
-    places = {name: Place(5, 5) for name in "abc"}
-    stale.hear("abc", 0)
-    stale.hear("a", 10**6 * SECOND)
-    assert not stale.decide(places, 5)
+    stale = StaleChannels(10**9, 60 * SECOND)
+    places = {name: Position(5, 5) for name in "abc"}
+    stale.observe("abc", 0)
+    stale.observe("a", 10**6 * SECOND)
+    assert not stale.update(places, 5)
     for at in range(1, 9):
-        stale.hear("a", (10**6 + at * 20) * SECOND)
-    assert {name for name, _ in stale.decide(places, 5).aside} == {"b", "c"}
+        stale.observe("a", (10**6 + at * 20) * SECOND)
+    assert {name for name, _ in stale.update(places, 5).stale} == {"b", "c"}
 
 
 # ---- what it frees -----------------------------------------------------------------------------
@@ -116,7 +115,7 @@ def test_a_channel_with_another_clock_holds_nobody(options: Any, offset: int) ->
     clocks = {"a": 0, "b": 0, "d": 0, "odd": offset}
     expected, _ = waits(lw.replay(log(clocks, 60, frozenset(["odd"])), arrival="at"), options)
     if offset < 0:
-        with pytest.warns(StreamWarning, match="'odd': set aside, for it is 1095 days behind"):
+        with pytest.warns(StreamWarning, match="'odd': stale, because it is 1095 days behind"):
             found, run = waits(lw.replay(log(clocks, 60), arrival="at"), options)
         assert run.metrics().stream("a").stale_channels == 1
         (aside,) = (each for each in run.metrics().stream("a").channels if each.stale)
@@ -136,7 +135,7 @@ def test_an_announced_channel_that_was_never_heard_counts_as_silent() -> None:
     last = pl.DataFrame([(100.0, 100, "never")], schema=SCHEMA, orient="row")
     source = lw.replay(pl.concat([rows, last]), arrival="at")
     with (
-        pytest.warns(StreamWarning, match="'never': set aside, for it has sent nothing"),
+        pytest.warns(StreamWarning, match="'never': stale, because it has sent nothing"),
         pytest.warns(StreamWarning, match="'never': has caught up"),
     ):
         found, run = waits(source, {})
@@ -148,7 +147,7 @@ def test_it_comes_back_when_it_has_caught_up() -> None:
     rows = pl.concat([log({"a": 0, "b": 0, "old": -100}, 20), log({"a": 20, "b": 20}, 5)])
     spec = spec_of(rows, channel="c", stale_after="5 seconds")
     judged = Intake(spec, {"ts": ANY}, ("a", "b", "old"))
-    with pytest.warns(StreamWarning, match="set aside"):
+    with pytest.warns(StreamWarning, match=": stale, because it"):
         late = judged.take(rows, 0).refused
     assert late is None  # what came before it was set aside kept every promise
     more = pl.DataFrame([(0.0, -50, "old"), (0.0, 24, "old")], schema=SCHEMA, orient="row")
@@ -198,7 +197,7 @@ def test_a_restart_decides_the_same(kind: Any, offsets: list[int], size: int) ->
         chunk, now = rows.slice(at, size), at * SECOND
         for judged in (steady, again):
             if kind is BatchIntake:
-                judged.absorb(judged.digest(judged.conformed(chunk, now)), now, chunk.height)
+                judged.absorb(judged.digest(judged.conform(chunk, now)), now, chunk.height)
             else:
                 judged.take(chunk, now)
         saved = copy.deepcopy(again.snapshot())
@@ -227,9 +226,9 @@ def test_what_holds_a_stream_is_said() -> None:
 
 
 def test_it_is_refused_where_there_are_no_channels() -> None:
-    with pytest.raises(OptionError, match="stale_after= says when a channel is set aside"):
+    with pytest.raises(OptionError, match="stale_after= says when a channel is stale"):
         spec_of(stale_after="1 hour")
-    with pytest.raises(OptionError, match="stale_after= says when a channel is set aside"):
+    with pytest.raises(OptionError, match="stale_after= says when a channel is stale"):
         spec_of(groups="c", stale_after="1 hour")
     with pytest.raises(OptionError, match="a length of time above zero"):
         spec_of(channel="c", stale_after=0)
@@ -237,4 +236,4 @@ def test_it_is_refused_where_there_are_no_channels() -> None:
 
 def test_explain_says_it() -> None:
     query = declared(log({"a": 0}, 3)).window(10).agg(n="count(*)")
-    assert "a channel set aside when stale for 5 seconds" in query.explain()
+    assert "stale after 5 seconds" in query.explain()

@@ -104,8 +104,7 @@ def test_a_union_prefers_among_rows_that_wait_together(seed: int) -> None:
     prefer = chance.choice([None, 0, 1, 2])
     streams = [stream(pl.DataFrame(schema=SCHEMA), f"s{at}") for at in range(3)]
     query = streams[0].union(*streams[1:], prefer=None if prefer is None else streams[prefer])
-    (operator,) = (each for each in compile_plan(query.node).operators if each.name == "update")
-    assert operator.build is not None
+    (operator,) = (each for each in compile_plan(query.node).kernels if each.name == "update")
     kernel = operator.build(MemoryStore(), lambda: 0)
     kernel.singly = True
     waits: dict[str, tuple[int, int, int]] = {}
@@ -120,8 +119,8 @@ def test_a_union_prefers_among_rows_that_wait_together(seed: int) -> None:
             same = before is not None and time == before[0]
             if before is None or time > before[0] or (same and port == prefer != before[1]):
                 waits[key] = (time, port, step)
-        elif kernel.more:
-            (rows, *_) = kernel.go_on()
+        elif kernel.has_work:
+            (rows, *_) = kernel.work_on()
             assert isinstance(rows, pl.DataFrame)
             ((time, key, value),) = rows.rows()
             assert waits.pop(key)[::2] == (time, value)

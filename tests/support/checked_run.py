@@ -25,9 +25,8 @@ from lowwater.api import Stream
 from lowwater.joins import shape
 from lowwater.operators import aggregates, flush, keeping, partials
 from lowwater.operators.kernel import Kernel
-from lowwater.plan.nodes import SourceNode
 from lowwater.plan.physical.compile import compile_plan
-from lowwater.plan.physical.operator import Operator, PlanShape
+from lowwater.plan.physical.operator import KernelOperator, Operator, PlanShape
 from lowwater.progress.intake import Intake
 from lowwater.state import slicing
 from lowwater.state import store as store_module
@@ -125,7 +124,7 @@ class CheckedRun:
         self._stores = [MemoryStore() for _ in self.plan.operators]
         self._portions = draw(st.booleans())
         self._kernels: dict[int, Kernel] = {
-            each.index: self._built(each) for each in self.plan.operators if each.build is not None
+            each.index: self._built(each) for each in self.plan.kernels
         }
         self._books = [PromiseBook(each) for each in self.plan.operators]
         self._time = 0
@@ -133,8 +132,7 @@ class CheckedRun:
         self.refused: dict[str, list[pl.DataFrame]] = {}
         self.elements: list[Element] = []
 
-    def _built(self, operator: Operator) -> Kernel:
-        assert operator.build is not None
+    def _built(self, operator: KernelOperator) -> Kernel:
         kernel = operator.build(self._stores[operator.index], self._now)
         kernel.in_portions = self._portions
         return kernel
@@ -171,8 +169,7 @@ class CheckedRun:
     def _results(self) -> pl.DataFrame:
         feeds = []
         for operator in self.plan.sources:
-            assert isinstance(operator.node, SourceNode)
-            spec, source = operator.node.spec, operator.node.source
+            spec, source = operator.spec, operator.source
             announced = spec.channels
             if not announced and spec.key_columns and self._announced:
                 announced = source.channels(spec.key_columns)
@@ -197,8 +194,8 @@ class CheckedRun:
                 if not isinstance(element, pl.DataFrame) or element.height:
                     self._emit(operator, element)
         for index, kernel in self._kernels.items():
-            while kernel.more:
-                self._emit_all(index, kernel.go_on())
+            while kernel.has_work:
+                self._emit_all(index, kernel.work_on())
         for operator, store in zip(self.plan.operators, self._stores, strict=True):
             assert store.rows == 0 == store.bytes, f"{operator.title} left {list(store)}"
         schema = dict(self.plan.schema)
@@ -210,7 +207,6 @@ class CheckedRun:
 
     def _reborn_intake(self, operator: Operator, intake: Intake) -> Intake:
         saved = copy.deepcopy(intake.snapshot())
-        assert isinstance(operator.node, SourceNode)
         fresh = Intake(intake.spec, self.plan.demands[operator.index])
         fresh.restore(saved)
         return fresh
@@ -220,7 +216,7 @@ class CheckedRun:
         if self._draw(st.booleans()):
             kernel.settle()
         saved = copy.deepcopy(kernel.snapshot())
-        self._kernels[index] = self._built(self.plan.operators[index])
+        self._kernels[index] = self._built(self.plan.kernel(index))
         self._kernels[index].restore(saved)
         return self._kernels[index]
 
@@ -232,12 +228,14 @@ class CheckedRun:
                 self._out.append(element.select(list(self.plan.schema)))
         for index, port in self.plan.consumers(operator.index):
             kernel = self._kernels[index]
-            if self._restarts and not kernel.more and self._draw(st.booleans()):
+            if self._restarts and not kernel.has_work and self._draw(st.booleans()):
                 kernel = self._reborn(index)
             self._emit_all(index, feed(kernel, port, element))
-            while kernel.more and self._draw(st.booleans()):  # the rest waits for the next element
-                kernel.took(self._draw(st.sampled_from([0, 10_000_000, 10**12])))
-                self._emit_all(index, kernel.go_on())
+            while kernel.has_work and self._draw(
+                st.booleans()
+            ):  # the rest waits for the next element
+                kernel.record_time(self._draw(st.sampled_from([0, 10_000_000, 10**12])))
+                self._emit_all(index, kernel.work_on())
 
     def _emit_all(self, index: int, elements: Sequence[Element]) -> None:
         for element in elements:

@@ -12,8 +12,8 @@ import numpy as np
 import polars as pl
 
 import lowwater as lw
-from lowwater.joins.oblivious.model import Mode
 from lowwater.joins.oblivious.oblivious_join import ObliviousJoin
+from lowwater.joins.oblivious.options import ReliefMode
 from lowwater.operators.kernel import Kernel
 from lowwater.plan.physical.compile import compile_plan
 from lowwater.state.store import MemoryStore
@@ -68,8 +68,8 @@ class Driven:
 
     def settle(self) -> None:
         """The end of a batch."""
-        while self.kernel.more:
-            self.take(self.kernel.go_on())
+        while self.kernel.has_work:
+            self.take(self.kernel.work_on())
 
     def restart(self, **options: Any) -> None:
         """Go on from a snapshot, perhaps with other options."""
@@ -77,9 +77,9 @@ class Driven:
         self.kernel = self._built(**options)
         self.kernel.restore(saved)
 
-    def switch(self, mode: Mode) -> None:
+    def switch(self, mode: ReliefMode) -> None:
         """Have another strategy in force from now on, as the manager would."""
-        self.kernel._manager.mode = mode
+        self.kernel._chooser.mode = mode
 
     def end(self) -> None:
         self.settle()

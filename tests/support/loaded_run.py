@@ -17,9 +17,8 @@ import polars as pl
 
 from lowwater.api import Stream
 from lowwater.operators.kernel import Kernel
-from lowwater.plan.nodes import SourceNode
 from lowwater.plan.physical.compile import compile_plan
-from lowwater.plan.physical.operator import Operator
+from lowwater.plan.physical.operator import KernelOperator, Operator
 from lowwater.progress.intake import Intake
 from lowwater.sources.replay import clock_times
 from lowwater.state.store import MemoryStore
@@ -46,9 +45,7 @@ class LoadedRun:
         self._cuts, self._fate = random.Random(seed), random.Random(seed + 1)
         self._cost, self._mode, self._restarts = round(cost * SECOND), mode, restarts
         self._stores = [MemoryStore() for _ in self.plan.operators]
-        self._kernels = {
-            each.index: self._built(each) for each in self.plan.operators if each.build is not None
-        }
+        self._kernels = {each.index: self._built(each) for each in self.plan.kernels}
         self._books = [PromiseBook(each) for each in self.plan.operators]
         self._now = 0
         self.ended_at = 0.0
@@ -58,12 +55,10 @@ class LoadedRun:
         self.portions: list[tuple[float, int]] = []
         """When portions left, and how many rows each had."""
         (self._source,) = self.plan.sources
-        assert isinstance(self._source.node, SourceNode)
-        self._intake = Intake(self._source.node.spec, self.plan.demands[self._source.index])
-        self._run(self._source.node.source)
+        self._intake = Intake(self._source.spec, self.plan.demands[self._source.index])
+        self._run(self._source.source)
 
-    def _built(self, operator: Operator) -> Kernel:
-        assert operator.build is not None
+    def _built(self, operator: KernelOperator) -> Kernel:
         kernel = operator.build(self._stores[operator.index], lambda: self._now)
         kernel.singly = self._mode == "singly"
         kernel.in_batches = self._mode == "batches"
@@ -104,7 +99,7 @@ class LoadedRun:
             self._maybe_restart()
             if not self._work() and at == table.height:
                 break
-            if not self.queue.more and at < table.height:
+            if not self.queue.has_work and at < table.height:
                 self._now = max(self._now, times[at])
         for operator, store in zip(self.plan.operators, self._stores, strict=True):
             assert store.rows == 0 == store.bytes, f"{operator.title} left {list(store)}"
@@ -118,15 +113,15 @@ class LoadedRun:
 
     def _work(self) -> bool:
         """Let one portion out (in batches, what a batch has time for)."""
-        if not self.queue.more:
+        if not self.queue.has_work:
             return False
         index = next(index for index, kernel in self._kernels.items() if kernel.queues)
-        left = self.queue.go_on()
+        left = self.queue.work_on()
         rows = sum(each.height for each in left if isinstance(each, pl.DataFrame))
         self.portions.append((self.now, rows))
         self._now += rows * self._cost
         self._emit_all(index, left)
-        self.queue.answered(rows * self._cost, self._now)
+        self.queue.end_portion(rows * self._cost, self._now)
         if self._mode == "batches":
             self._restart()
         return True
@@ -136,9 +131,7 @@ class LoadedRun:
             self._restart()
 
     def _restart(self) -> None:
-        for operator in self.plan.operators:
-            if operator.build is None:
-                continue
+        for operator in self.plan.kernels:
             kernel = self._kernels[operator.index]
             if self._fate.random() < 0.5:
                 kernel.settle()

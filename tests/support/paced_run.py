@@ -16,7 +16,6 @@ import polars as pl
 
 from lowwater.api import Stream
 from lowwater.operators.kernel import Kernel
-from lowwater.plan.nodes import SourceNode
 from lowwater.plan.physical.compile import compile_plan
 from lowwater.plan.physical.operator import Operator, PlanShape
 from lowwater.progress.demand import Demand
@@ -43,9 +42,7 @@ class PacedRun:
         """Not ``thin``: sources tell every mark. ``order``: mostly one after the other is read."""
         self.plan = compile_plan(query._node, shape)
         self._kernels: dict[int, Kernel] = {
-            each.index: each.build(MemoryStore(), lambda: 0)
-            for each in self.plan.operators
-            if each.build is not None
+            each.index: each.build(MemoryStore(), lambda: 0) for each in self.plan.kernels
         }
         self._books = [PromiseBook(each) for each in self.plan.operators]
         self._step = 0
@@ -62,8 +59,7 @@ class PacedRun:
     def _run(self, chance: random.Random, thin: bool, order: list[str]) -> None:
         feeds = []
         for operator in self.plan.sources:
-            assert isinstance(operator.node, SourceNode)
-            spec, source = operator.node.spec, operator.node.source
+            spec, source = operator.spec, operator.source
             demands = dict(self.plan.demands[operator.index])
             if not thin:
                 demands |= dict.fromkeys(spec.domains, Demand.any_value())

@@ -78,7 +78,7 @@ def is_kept(times: list[int], contract: Any) -> list[bool]:
 def learn(channel: LearnedChannel, time: int) -> bool:
     """Show one row to a channel that learns; whether it was on time."""
     one = np.array([time], dtype=np.int64)
-    return time >= int(channel.observe(one, one).met[0])
+    return time >= int(channel.observe(one, one).before[0])
 
 
 @st.composite

@@ -108,8 +108,8 @@ class UpdateRun:
         self.happened.rows = rows
         left = list(rows)
         marks = [BEGINNING] * self._ports
-        while left or self.queue.more:
-            if left and not self.queue.more:
+        while left or self.queue.has_work:
+            if left and not self.queue.has_work:
                 self.now = max(self.now, left[0].at)
             due = [row for row in left if row.at <= self.now]
             left = left[len(due) :]
@@ -119,7 +119,7 @@ class UpdateRun:
                 for port in range(self._ports):
                     self._note(self.queue.on_end(port), self.now)
             self._again()
-            if self.queue.more:
+            if self.queue.has_work:
                 self._work()
         return self.happened
 
@@ -138,12 +138,12 @@ class UpdateRun:
 
     def _work(self) -> None:
         begun = self.now
-        elements = self.queue.go_on()
+        elements = self.queue.work_on()
         self.watch(self)
         leaving = sum(each.height for each in elements if isinstance(each, pl.DataFrame))
         self.now += self._cost(leaving)
         self._note(elements, begun)
-        self.queue.answered(self.now - begun, self.now)
+        self.queue.end_portion(self.now - begun, self.now)
 
     def _note(self, elements: list[Element], taken: int) -> None:
         by_number = {row.number: row for row in self.happened.rows}

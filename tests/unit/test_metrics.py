@@ -1,4 +1,4 @@
-"""The latency histogram."""
+"""The latency histogram, and how metrics of copies of an operator combine."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowwater.metrics import Histogram, together
+from lowwater.joins.oblivious.estimates import ACCURACY, FOUND, HELD, LOST, MULTIPLICITY
+from lowwater.joins.ordered.ordered_join import HELD_ROWS, HELD_ROWS_PEAK
+from lowwater.metrics import Histogram
+from lowwater.operators.metric import STRATEGY, Readings, combined
+from lowwater.updates.queueing import KEYS, SECONDS_A_ROW
 
 lengths = st.lists(st.integers(0, 10**13), min_size=1, max_size=200)
 
@@ -59,17 +63,26 @@ def test_lengths_below_zero_count_as_zero() -> None:
     assert histogram.quantile(1.0) == 0
 
 
-def test_what_copies_of_an_operator_tell_is_put_together() -> None:
-    assert together([]) == {}
-    parts = [{"strategy": "a", "rows": 1}, {"strategy": "a", "rows": 2, "more": 0.5}]
-    assert together(parts) == {"strategy": "a", "rows": 3, "more": 0.5}
-    mixed = together([{"strategy": "a"}, {"strategy": "b"}, {"strategy": "b"}])
-    assert mixed == {"strategy": "b (2 of 3 buckets); a (1 of 3 buckets)"}
+def test_readings_of_copies_of_an_operator_combine() -> None:
+    assert combined([]) == {}
+    parts = [
+        Readings({STRATEGY: "a", KEYS: 1}),
+        Readings({STRATEGY: "a", KEYS: 2, SECONDS_A_ROW: 0.5}),
+    ]
+    assert combined(parts) == {STRATEGY: "a", KEYS: 3, SECONDS_A_ROW: 0.5}
+    mixed = combined([Readings({STRATEGY: name}) for name in "abb"])
+    assert mixed == {STRATEGY: "b (2 of 3 buckets); a (1 of 3 buckets)"}
 
 
 def test_shares_are_not_added_up_and_of_multiplicities_the_greatest_counts() -> None:
     parts = [
-        {"accuracy": 1.0, "multiplicity[0]": 5, "held rows[0]": 7},
-        {"accuracy": 0.5, "multiplicity[0]": 9, "held rows[0]": 1},
+        Readings({ACCURACY: 1.0, FOUND: 2, LOST: 0.0, MULTIPLICITY.of(0): 5, HELD.of(0): 7}),
+        Readings({ACCURACY: 0.5, FOUND: 1, LOST: 1.0, MULTIPLICITY.of(0): 9, HELD.of(0): 1}),
     ]
-    assert together(parts) == {"accuracy": 0.75, "multiplicity[0]": 9, "held rows[0]": 8}
+    whole = {ACCURACY: 0.75, FOUND: 3, LOST: 1.0, MULTIPLICITY.of(0): 9, HELD.of(0): 8}
+    assert combined(parts) == whole
+
+
+def test_of_peaks_of_buckets_the_greatest_is_shown_and_no_sum_that_never_was() -> None:
+    parts = [Readings({HELD_ROWS_PEAK: 5, HELD_ROWS: 1}), Readings({HELD_ROWS_PEAK: 9})]
+    assert combined(parts) == {HELD_ROWS_PEAK: 9, HELD_ROWS: 1}

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lowwater.operators.apply import Apply
-from lowwater.operators.kernel import Ask
+from lowwater.operators.kernel import Request
 from lowwater.operators.rowwise import Derivation, Project, Select
 from lowwater.operators.union import Union
 from lowwater.plan.expressions import compile_expression, derivation
@@ -104,9 +104,9 @@ def test_a_promise_on_a_column_that_is_dropped_ends_there() -> None:
 
 def test_a_projection_asks_for_what_its_column_is_made_of() -> None:
     kernel = projection("least(a, b + 5)")
-    assert kernel.needs("x", 10) == [Ask(0, "a", 10), Ask(0, "b", 5)]
+    assert kernel.needs("x", 10) == [Request(0, "a", 10), Request(0, "b", 5)]
     kernel.on_punctuation(0, Punctuation.linear("a", 10))
-    assert kernel.needs("x", 10) == [Ask(0, "b", 5)]
+    assert kernel.needs("x", 10) == [Request(0, "b", 5)]
     assert kernel.needs("other", 10) == []
 
 
@@ -185,10 +185,10 @@ def test_union_takes_joint_promises_bound_by_bound() -> None:
 
 def test_union_asks_the_inputs_that_are_behind() -> None:
     union = Union(MemoryStore(), 3)
-    assert union.needs("ts", 5) == [Ask(port, "ts", 5) for port in range(3)]
+    assert union.needs("ts", 5) == [Request(port, "ts", 5) for port in range(3)]
     union.on_punctuation(1, Punctuation.linear("ts", 7))
     union.on_end(2)
-    assert union.needs("ts", 5) == [Ask(0, "ts", 5)]
+    assert union.needs("ts", 5) == [Request(0, "ts", 5)]
 
 
 def test_union_takes_group_promises_group_by_group() -> None:

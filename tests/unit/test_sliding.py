@@ -121,12 +121,12 @@ def test_an_answer_leaves_when_the_mark_is_past_its_instant() -> None:
         return [row for chunk in rows for row in chunk.rows()]  # type: ignore[union-attr]
 
     assert kernel.on_chunk(0, pl.DataFrame({"ts": [7, 5], "k": [1, 1]})) == []
-    assert [(ask.attribute, ask.mark) for ask in kernel.asks()] == [("ts", 6)]
+    assert [(ask.attribute, ask.mark) for ask in kernel.requests()] == [("ts", 6)]
     assert heard(5) == []  # another row may come at 5
     assert heard(6) == [(-5, 5, 1, 1)]
     assert kernel.on_chunk(0, pl.DataFrame({"ts": [6], "k": [2]})) == []
     assert heard(8) == [(-4, 6, 2, 1), (-3, 7, 1, 2)]
-    assert [ask.mark for ask in kernel.asks()] == [16]
+    assert [ask.mark for ask in kernel.requests()] == [16]
     assert heard(15) == []
     assert heard(17) == [(5, 15, 1, 1), (6, 16, 2, 0)]
     assert [ask.mark for ask in kernel.needs("window_end", 30)] == [30]

@@ -67,15 +67,8 @@ def millis(query: Query, known: int) -> float:
     empty = pl.DataFrame(schema={"ts": pl.Int64, "g": pl.Int64, "v": pl.Int64})
     sides = [stream(empty, name=each, time="ts", progress=ordered(), groups="g") for each in "ab"]
     plan = compile_plan(query(sides[0], sides[1])._node)
-    kernels = {
-        each.index: each.build(MemoryStore(), lambda: 0)
-        for each in plan.operators
-        if each.build is not None
-    }
-    intakes = {
-        each.index: Intake(each.node.spec, plan.demands[each.index])  # type: ignore[attr-defined]
-        for each in plan.sources
-    }
+    kernels = {each.index: each.build(MemoryStore(), lambda: 0) for each in plan.kernels}
+    intakes = {each.index: Intake(each.spec, plan.demands[each.index]) for each in plan.sources}
 
     def push(producer: int, elements: Sequence[Element]) -> None:
         for element in elements:

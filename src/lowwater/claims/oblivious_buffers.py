@@ -20,7 +20,7 @@ from lowwater.claims.claim import Claim, Criterion, Outcome, judge
 from lowwater.claims.oblivious_definitions import Places, lags, scrambling_factor
 from lowwater.claims.oblivious_runs import SCALE, JoinRun, Query, query_1, query_2
 from lowwater.claims.oblivious_streams import Truth
-from lowwater.joins.oblivious.model import Needs, Traits, joined
+from lowwater.joins.oblivious.memory_model import InputTraits, MemoryNeeds, joined
 
 KNOWN_ACCURACY, MEASURED_ACCURACY = 1.0, 0.992
 FOLLOWS = 0.95
@@ -127,11 +127,16 @@ def one_join_outcome(tables: Sequence[pl.DataFrame]) -> Outcome:
     below = table.filter(pl.col("model_rows") < pl.col("optimal_rows")).height
     criteria = [
         Criterion(min(known) >= KNOWN_ACCURACY, "results are missing though all is known"),
-        Criterion(min(measured) >= MEASURED_ACCURACY, "too many results are missing where measured"),
+        Criterion(
+            min(measured) >= MEASURED_ACCURACY, "too many results are missing where measured"
+        ),
         Criterion(below <= 0, f"the model is below the optimum in {below} seconds"),
         Criterion(by_known >= FOLLOWS, f"with all known they correlate by {by_known:.2f} only"),
-        Criterion(least >= FOLLOWS, f"where measured they correlate by {least:.2f} only: a factor measured over few"
-                " rows is thought larger than it is, and S2 sends few while it is slowed"),
+        Criterion(
+            least >= FOLLOWS,
+            f"where measured they correlate by {least:.2f} only: a factor measured over few"
+            " rows is thought larger than it is, and S2 sends few while it is slowed",
+        ),
     ]
     sums = {
         name: float(shown.filter(pl.col("optimal_rows") > 0)[name].mean())  # type: ignore[arg-type]
@@ -146,8 +151,9 @@ def one_join_outcome(tables: Sequence[pl.DataFrame]) -> Outcome:
         f" {sums['held_measured_rows']:,.0f}"
     )
 
-
-    return judge(ours, criteria, table, lambda figure: plots.one_join(figure, shown, min(measured), least))
+    return judge(
+        ours, criteria, table, lambda figure: plots.one_join(figure, shown, min(measured), least)
+    )
 
 
 def _follows(own: pl.DataFrame, predicted: str) -> float:
@@ -159,8 +165,6 @@ def _follows(own: pl.DataFrame, predicted: str) -> float:
 def _percents(shares: Sequence[float]) -> str:
     low, high = min(shares), max(shares)
     return f"{low:.2%}" if f"{low:.2%}" == f"{high:.2%}" else f"{low:.2%} … {high:.2%}"
-
-
 
 
 def run_f5(quick: bool) -> Outcome:
@@ -180,7 +184,7 @@ class Bound:
     """The bound of Theorem 3.1 on the results of a join, and their real traits."""
 
     name: str
-    traits: Traits
+    traits: InputTraits
     disorder: int
     rate: float
 
@@ -216,7 +220,7 @@ def bound_rows(query: Query, found: Sequence[Bound]) -> Places:
     rows = np.zeros_like(best)
     for second in np.unique(np.minimum(truth.at.astype(np.int64), query.seconds - 1)):
         one, two = best[second].tolist()
-        needs = Needs(traits, ((0.0, one), (two, 0.0)))
+        needs = MemoryNeeds(traits, ((0.0, one), (two, 0.0)))
         rows[second] = [needs.buffer(0), needs.buffer(1)]
     return rows
 
@@ -231,7 +235,9 @@ def joined_outcome(tables: Sequence[pl.DataFrame], found: Sequence[Sequence[Boun
     broken = [each.name for query in found for each in query if not each.holds]
     criteria = [
         Criterion(min(known) >= KNOWN_ACCURACY, "results are missing though all is known"),
-        Criterion(min(measured) >= MEASURED_ACCURACY, "too many results are missing where measured"),
+        Criterion(
+            min(measured) >= MEASURED_ACCURACY, "too many results are missing where measured"
+        ),
         Criterion(below <= 0, f"the bound is below the optimum in {below} seconds"),
         Criterion(not broken, f"Theorem 3.1 is broken by {', '.join(broken)}"),
     ]
@@ -254,8 +260,12 @@ def joined_outcome(tables: Sequence[pl.DataFrame], found: Sequence[Sequence[Boun
         else f"accuracy {_percents(known)} known, {_percents(measured)} measured; {spelled}"
     )
 
-
-    return judge(ours, criteria, table, lambda figure: plots.joined(figure, shown, loose, (below, some.height)))
+    return judge(
+        ours,
+        criteria,
+        table,
+        lambda figure: plots.joined(figure, shown, loose, (below, some.height)),
+    )
 
 
 def run_f6(quick: bool) -> Outcome:

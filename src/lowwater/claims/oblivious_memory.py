@@ -20,19 +20,18 @@ from lowwater.claims.claim import Claim, Criterion, Outcome, Scale, judge
 from lowwater.claims.oblivious_definitions import lags, multiplicity, scrambling_factor
 from lowwater.claims.oblivious_plots import FIXED, LABELS, NAMES, spell_seconds, spell_times
 from lowwater.claims.oblivious_runs import (
-    MODES,
     QUERIES,
+    RELIEF_MODES,
     SCALE,
     Amounts,
     JoinRun,
-    Mode,
     Query,
     query_1,
     run,
 )
 from lowwater.claims.oblivious_streams import Setting
-from lowwater.joins.oblivious.model import Needs, Traits, joined
-from lowwater.typing import Charge
+from lowwater.joins.oblivious.memory_model import InputTraits, MemoryNeeds, joined
+from lowwater.typing import Charge, ReliefMode
 
 PAGE_ROWS = 256
 """Rows of a page on disk, which a join reads ahead."""
@@ -135,7 +134,7 @@ def run_f8(quick: bool) -> Outcome:
 # ---- WO-F9 ---------------------------------------------------------------------------------
 
 
-def modelled(query: Query, mode: Mode, exact: bool = False) -> float:
+def modelled(query: Query, mode: ReliefMode, exact: bool = False) -> float:
     """Return the rows that the model gives all joins of a query on average.
 
     The traits of a join's results are bounded by Theorem 3.1 or, with ``exact``, measured.
@@ -147,10 +146,10 @@ def modelled(query: Query, mode: Mode, exact: bool = False) -> float:
         first = len(truth.logs) == 3
         if first:
             own = query.streams[3 * at : 3 * at + 3]
-            traits = [Traits(each.rate, each.disorder, each.multiplicity) for each in own]
+            traits = [InputTraits(each.rate, each.disorder, each.multiplicity) for each in own]
         elif exact:
             traits = [
-                Traits(
+                InputTraits(
                     len(log.keys) / query.seconds,
                     scrambling_factor(log.keys),
                     multiplicity(log.keys),
@@ -160,7 +159,8 @@ def modelled(query: Query, mode: Mode, exact: bool = False) -> float:
         else:
             sides = (query.streams[:3], query.streams[3:])
             traits = [
-                joined([Traits(s.rate, s.disorder, s.multiplicity) for s in side]) for side in sides
+                joined([InputTraits(s.rate, s.disorder, s.multiplicity) for s in side])
+                for side in sides
             ]
         ahead = [
             [
@@ -172,7 +172,7 @@ def modelled(query: Query, mode: Mode, exact: bool = False) -> float:
         ports = range(len(traits))
         for moment in range(len(moments)):
             now = tuple(tuple(float(ahead[i][j][moment]) for j in ports) for i in ports)
-            needs = Needs(tuple(traits), now)
+            needs = MemoryNeeds(tuple(traits), now)
             rows = needs.total(mode, PAGE_ROWS)
             if mode in ("msf", "hybrid") and not first:
                 rows -= sum(needs.waiting(port) for port in ports)
@@ -185,7 +185,7 @@ def reliefs(size: Amounts) -> pl.DataFrame:
     setting = size.settings[0]
     rows = []
     for number in QUERIES:
-        for mode in MODES:
+        for mode in RELIEF_MODES:
             ours = size.run(number, setting, mode)
             rows.append(
                 {
@@ -211,13 +211,18 @@ def reliefs_outcome(table: pl.DataFrame) -> Outcome:
         Criterion(abs(alike) <= ALIKE, f"MSF takes {alike:+.0%} on Query 1"),
         Criterion(one["dbf"] < min(one["plain"], one["msf"]), "DBF is not below MSF on Query 1"),
         Criterion(one["hybrid"] < one["dbf"], "Hybrid is not the least on Query 1"),
-        Criterion(two["hybrid"] < min(two["dbf"], two["msf"]), "Hybrid is not the least on Query 2"),
-        Criterion(two["msf"] < two["dbf"], "DBF is below MSF on Query 2: the paper's order comes from the bounds of Theorem"
-                " 3.1, and our joins measure their inputs instead (the model with the bounds: MSF"
-                f" {_model(table, 'model_rows', 'msf')}, DBF"
-                f" {_model(table, 'model_rows', 'dbf')} rows; with what S7 and S8 are really like:"
-                f" MSF {_model(table, 'exact_model_rows', 'msf')}, DBF"
-                f" {_model(table, 'exact_model_rows', 'dbf')})"),
+        Criterion(
+            two["hybrid"] < min(two["dbf"], two["msf"]), "Hybrid is not the least on Query 2"
+        ),
+        Criterion(
+            two["msf"] < two["dbf"],
+            "DBF is below MSF on Query 2: the paper's order comes from the bounds of Theorem"
+            " 3.1, and our joins measure their inputs instead (the model with the bounds: MSF"
+            f" {_model(table, 'model_rows', 'msf')}, DBF"
+            f" {_model(table, 'model_rows', 'dbf')} rows; with what S7 and S8 are really like:"
+            f" MSF {_model(table, 'exact_model_rows', 'msf')}, DBF"
+            f" {_model(table, 'exact_model_rows', 'dbf')})",
+        ),
     ]
     ours = "; ".join(
         f"Query {number}: "
@@ -225,7 +230,6 @@ def reliefs_outcome(table: pl.DataFrame) -> Outcome:
         + " rows"
         for number in held
     )
-
 
     return judge(ours, criteria, table, lambda figure: plots.reliefs(figure, table, held))
 
@@ -239,8 +243,6 @@ def _by_strategy(table: pl.DataFrame, what: str) -> dict[int, dict[str, float]]:
 
 def _model(table: pl.DataFrame, what: str, mode: str) -> str:
     return f"{_by_strategy(table, what)[2][mode]:,.0f}"
-
-
 
 
 def run_f9(quick: bool) -> Outcome:
@@ -261,13 +263,13 @@ LATENCY_SCALE = Scale((Setting(1), 3), (Setting(1, faster=8, warm=6), 1))
 
 
 def latencies(setting: Setting, turns: int = 1, charge: Charge = "measured") -> pl.DataFrame:
-    """Measure the latency of every join over the same streams, W-Join's buffers as large as it needs."""
+    """Measure the latency of every join over the same streams, W-Join with the buffers it needs."""
     query = query_1(setting)
     sizes = query.fixed_sizes(ACCURACY)
     runs: dict[str, JoinRun] = {}
     for _ in range(turns):
         turn = {FIXED: run(query, sizes=sizes, charge=charge)}
-        turn |= {mode: run(query, mode, charge=charge) for mode in MODES}
+        turn |= {mode: run(query, mode, charge=charge) for mode in RELIEF_MODES}
         for name, again in turn.items():
             best = runs.setdefault(name, again)
             if again.latency.mean() < best.latency.mean():
@@ -293,9 +295,15 @@ def latency_outcome(table: pl.DataFrame) -> Outcome:
     times = {name: value / mean["plain"] for name, value in mean.items()}
     low, high = DISK
     criteria = [
-        Criterion(1 / NEAR <= times[FIXED] <= NEAR, f"W-Join takes {times[FIXED]:.2f} × as long as plain WO-Join"),
-        Criterion(low <= times["dbf"] <= high, f"DBF takes {times['dbf']:.2f} × as long as plain"
-                + (" (less work a row, with fewer rows in memory)" if times["dbf"] < low else "")),
+        Criterion(
+            1 / NEAR <= times[FIXED] <= NEAR,
+            f"W-Join takes {times[FIXED]:.2f} × as long as plain WO-Join",
+        ),
+        Criterion(
+            low <= times["dbf"] <= high,
+            f"DBF takes {times['dbf']:.2f} × as long as plain"
+            + (" (less work a row, with fewer rows in memory)" if times["dbf"] < low else ""),
+        ),
         Criterion(times["msf"] >= SORTED, f"MSF takes only {times['msf']:.0f} × as long"),
         Criterion(times["hybrid"] >= SORTED, f"Hybrid takes only {times['hybrid']:.0f} × as long"),
     ]
@@ -304,7 +312,6 @@ def latency_outcome(table: pl.DataFrame) -> Outcome:
         + ("" if name == "plain" else f" ({spell_times(times[name])} WO-Join)")
         for name, value in mean.items()
     )
-
 
     return judge(ours, criteria, table, lambda figure: plots.latency(figure, mean))
 

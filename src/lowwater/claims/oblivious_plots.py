@@ -36,9 +36,7 @@ THEIRS = {FIXED: 1.0, "dbf": 1.5, "msf": 100.0, "hybrid": 100.0}
 # ---- the worked example --------------------------------------------------------------------
 
 
-def example(
-    figure: Figure, shown: pl.DataFrame, finding: str, expected: Mapping[str, int]
-) -> None:
+def example(figure: Figure, shown: pl.DataFrame, finding: str, expected: Mapping[str, int]) -> None:
     """Draw WO-F1: the rows of a filling, and the lags the paper has by moment (``expected``)."""
     axes = figure.subplots()
     first = {"S1": "p", "S2": "q"}
@@ -196,9 +194,7 @@ def _groups(axes: Axes, names: list[str], sides: list[list[float]]) -> None:
     axes.margins(y=0.12)
 
 
-def reliefs(
-    figure: Figure, table: pl.DataFrame, held: Mapping[int, Mapping[str, float]]
-) -> None:
+def reliefs(figure: Figure, table: pl.DataFrame, held: Mapping[int, Mapping[str, float]]) -> None:
     """Draw WO-F9; ``held``: rows held on average, by query and strategy."""
     one, two = held[1], held[2]
     for axes, number in zip(figure.subplots(1, 2), held, strict=True):
@@ -250,9 +246,9 @@ def latency(figure: Figure, mean: Mapping[str, float]) -> None:
     axes.legend(loc="upper left")
     caption(
         figure,
-        f"Results take {spell_seconds(mean['plain'])} with WO-Join; {spell_times(times[FIXED])} that with"
-        f" fixed buffers, {spell_times(times['dbf'])} with DBF, {spell_times(times['msf'])} with MSF,"
-        f" {spell_times(times['hybrid'])} with Hybrid",
+        f"Results take {spell_seconds(mean['plain'])} with WO-Join; {spell_times(times[FIXED])}"
+        f" that with fixed buffers, {spell_times(times['dbf'])} with DBF,"
+        f" {spell_times(times['msf'])} with MSF, {spell_times(times['hybrid'])} with Hybrid",
         "WO ≈ W-Join; DBF about 1.5 ×; MSF and Hybrid about two orders of magnitude higher",
     )
 

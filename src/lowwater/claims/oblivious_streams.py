@@ -32,7 +32,7 @@ from lowwater.claims.oblivious_definitions import (
     multiplicity,
     scrambling_factor,
 )
-from lowwater.joins.oblivious.model import Traits
+from lowwater.joins.oblivious.memory_model import InputTraits
 
 Seconds = NDArray[np.float64]
 RATE = 50.0
@@ -96,10 +96,10 @@ class Stream:
             found[(seconds >= phase.start) & (seconds < phase.end)] *= phase.times
         return found
 
-    def traits(self, table: pl.DataFrame) -> Traits:
+    def traits(self, table: pl.DataFrame) -> InputTraits:
         """Return what the model has to know of the stream, from the rows themselves."""
         keys = table[KEY].to_numpy()
-        return Traits(self.rate, scrambling_factor(keys), multiplicity(keys))
+        return InputTraits(self.rate, scrambling_factor(keys), multiplicity(keys))
 
 
 def scrambled(ordered: Keys, disorder: int, random: np.random.Generator) -> Keys:
@@ -167,7 +167,7 @@ class Setting:
         ]
 
     def query_1(self) -> list[Stream]:
-        """Return S1 to S3: S2 is slowed from 10 to 40 s, S3 comes 8 times as fast from 80 to 90 s."""
+        """Return S1 to S3: S2 is slowed from 10 to 40 s, S3 is 8 times as fast from 80 to 90 s."""
         return self.streams(3, {1: self.phase(10, 40, SLOWED), 2: self.phase(80, 90, FASTER)})
 
     def query_2(self) -> list[Stream]:
@@ -200,9 +200,9 @@ class Log:
         return self.table[KEY].to_numpy()
 
     def continued(self, other: Log) -> Keys:
-        """Return the keys, and in order those that would come until the stream is where another is.
+        """Return the keys and, in order, those to come until the stream is as far as another.
 
-        A log ends while its stream goes on, so the rows that a stream behind would have had are added.
+        A log ends while its stream goes on: the rows that a stream behind would have had are added.
         """
         further = np.arange(self.keys.max() + 1, other.keys.max() + 1)
         return np.concatenate((self.keys, further.repeat(multiplicity(self.keys))))
@@ -251,7 +251,7 @@ class Truth:
         return np.stack(found, axis=1)
 
     def log(self, name: str, sizes: Sequence[float] | None = None) -> Log:
-        """Return the results as arrivals at the next join: all, or those that fixed buffers find."""
+        """Return the results as a log for the next join: all, or those that fixed buffers find."""
         found = self.results if sizes is None else self.results.filter(self.reached(sizes))
         place = pl.int_range(1, pl.len() + 1, dtype=pl.Int64).alias(name)
         return Log(name, found.select(pl.col("at").alias(f"{name}_at"), KEY, place))
@@ -259,7 +259,7 @@ class Truth:
     # ---- buffers ---------------------------------------------------------------------------
 
     def optimal(self, seconds: int) -> Places:
-        """Return for each second and input the least buffer that finds all results of the second."""
+        """Return by second and input the least buffer that finds all results of the second."""
         best = np.zeros((seconds, len(self.logs)), np.int64)
         within = np.minimum(self.at.astype(np.int64), seconds - 1)
         np.maximum.at(best, within, self.needs)
@@ -270,12 +270,12 @@ class Truth:
         return np.logical_and.reduce(self.needs <= np.array(sizes), axis=1)  # type: ignore[no-any-return]
 
     def sizes(self, share: float) -> list[int]:
-        """Return for each input the least buffer that reaches back far enough for a share of results."""
+        """Return for each input the least buffer that reaches back far enough for a share."""
         at = max(0, int(np.ceil(share * len(self.needs))) - 1)
         return [int(each) for each in np.sort(self.needs, axis=0)[at]]
 
     def predicted(self, disorder: Sequence[int]) -> Places:
-        """Return Equation 8 with all parameters known, for each result just before its last row came.
+        """Return Equation 8 with all parameters known, for each result before its last row came.
 
         The lag is the one when the row came that is as many places back as the other input is
         scrambled, and the rows since then are counted instead of being reckoned from rates.

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from lowwater.pipeline.load import Pipeline, PlannedQuery
     from lowwater.pipeline.running import Options, Running
     from lowwater.pipeline.targets import Writing
-    from lowwater.plan.explain.order_costs import Rates
+    from lowwater.plan.physical.costs import Rates
     from lowwater.sinks import Sink
 
 PipelineFile = Annotated[
@@ -295,7 +295,7 @@ def _wrong_pipeline(path: Path, error: LowwaterError) -> typer.Exit:
 
 
 def _rates(pipeline: Pipeline, given: list[str], cost: str | None) -> Rates | None:
-    from lowwater.plan.explain.order_costs import Rates  # noqa: PLC0415
+    from lowwater.plan.physical.costs import Rates  # noqa: PLC0415
 
     if not given:
         if cost is not None:

@@ -7,8 +7,8 @@ from rich.console import Console
 from lowwater.cli.text import escape_line
 from lowwater.pipeline.load import DeclaredStream, Pipeline, PlannedQuery
 from lowwater.pipeline.targets import Target
-from lowwater.plan.explain.order_costs import Rates
-from lowwater.plan.explain.tree import explain, promise
+from lowwater.plan.explain import explain, promise
+from lowwater.plan.physical.costs import Rates
 from lowwater.sinks import Folder
 from lowwater.sources.text import type_name
 

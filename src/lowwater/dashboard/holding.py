@@ -76,7 +76,7 @@ def _at(looked: Looked, name: str) -> float:
 
 
 def _waits(operator: Operator) -> bool:
-    return operator.build is not None and (operator.stateful or len(operator.inputs) > 1)
+    return operator.traits.stateful or len(operator.inputs) > 1
 
 
 # ---- sentences ---------------------------------------------------------------------------------

@@ -52,7 +52,7 @@ def started(run: Run, plan: PhysicalPlan, engine: str, options: RunOptions, page
     """A run with a page that shows it; with a checkpoint, metrics are saved beside it."""
     if page.save is None and options.checkpoint is not None:
         page = replace(page, save=Path(str(options.checkpoint)) / METRICS)
-    live = options.clock == "wall" or any(each.node.source.live for each in plan.sources)  # type: ignore[attr-defined]
+    live = options.clock == "wall" or any(each.source.live for each in plan.sources)
     target = "kept" if options.sink is None else _named(options.sink)
     watched = Watched("1", plan.result.title, target, plan, run, live)
     try:

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from lowwater.dashboard.holding import Holder, holder, name_of, words
 from lowwater.dashboard.watched import Looked
 from lowwater.errors import message_of
+from lowwater.joins.oblivious.estimates import (
+    ACCURACY,
+    GIVEN_UP,
+    HELD,
+    LATE_ROWS,
+    ON_DISK,
+    PREDICTED,
+    SCRAMBLING,
+)
 from lowwater.metrics import CHANNELS, OperatorMetrics, StreamMetrics
 from lowwater.metrics.histogram import Histogram
 from lowwater.metrics.lag import Mark
 from lowwater.metrics.spelling import moment
 from lowwater.metrics.telling import UpdateProgress
-from lowwater.plan.physical.operator import Operator
+from lowwater.operators.metric import REASON, STRATEGY, SWITCHES
+from lowwater.plan.physical.operator import Operator, SourceOperator
 
 KEYS = 200
 """Of how many keys of an update stream, the stalest, the page tells."""
@@ -46,8 +56,8 @@ def query_state(looked: Looked, show_rows: bool = False) -> Plain:
         "nodes": [*(_node(looked, each, found) for each in watched.plan.operators), _end(looked)],
         "streams": streams,
         "late": _late(looked),
-        "joins": [_join(looked, each) for each in metrics.operators if "accuracy" in each.about],
-        "strategies": [_strategy(each) for each in metrics.operators if "switches" in each.about],
+        "joins": [_join(looked, each) for each in metrics.operators if ACCURACY in each.readings],
+        "strategies": [_strategy(each) for each in metrics.operators if SWITCHES in each.readings],
         "updates": [told for each in metrics.operators if (told := _updates(each))],
         "idle": [{"operator": o.title, "share": _number(o.idle_share)} for o in metrics.operators],
         "batches": [
@@ -86,17 +96,18 @@ def _node(looked: Looked, operator: Operator, found: Holder | None) -> Plain:
     watched = looked.watched
     name = watched.node(operator.index)
     held = looked.least(operator)
+    source = isinstance(operator, SourceOperator)
     node = {
         "id": name,
-        "kind": "stream" if operator.build is None else "operator",
-        "name": name if operator.build is None else operator.name,
+        "kind": "stream" if source else "operator",
+        "name": name if source else operator.name,
         "detail": operator.detail,
         "inputs": [watched.node(each) for each in operator.inputs],
         "mark": None if held is None else _mark(held[1]),
         "holds": found is not None and name in found.path,
         "waits": found is not None and found.waiting is operator,
     }
-    if operator.build is None:
+    if source:
         return node | {"lag": looked.lag_of(name)} | _source(looked.streams[name])
     elapsed = max(looked.clock - watched.started, 1e-3)
     # What an operator holds is no finer than its consumers can use: no measure of how far it is.
@@ -229,8 +240,12 @@ def _late(looked: Looked) -> list[Plain]:
 
 
 def _strategy(told: OperatorMetrics) -> Plain:
-    return {"operator": told.title} | {
-        name: told.about.get(name) for name in ("strategy", "because", "switches")
+    found = told.readings
+    return {
+        "operator": told.title,
+        "strategy": found[STRATEGY],
+        "because": found[REASON],
+        "switches": found[SWITCHES],
     }
 
 
@@ -238,30 +253,25 @@ def _join(looked: Looked, told: OperatorMetrics) -> Plain:
     plan = looked.watched.plan
     operator = next(each for each in plan.operators if each.title == told.title)
     names = _distinct([looked.watched.node(each) for each in operator.inputs])
-    about = told.about
+    found = told.readings
     return {
         "operator": told.title,
-        "strategy": about.get("strategy"),
-        "because": about.get("because"),
-        "accuracy": _number(float(about["accuracy"])),
-        "late_rows": about["late rows"],
-        "given_up": about["rows given up"],
+        "strategy": found.get(STRATEGY),
+        "because": found.get(REASON),
+        "accuracy": _number(found[ACCURACY]),
+        "late_rows": found[LATE_ROWS],
+        "given_up": found[GIVEN_UP],
         "inputs": [
             {
                 "name": name,
-                "predicted": _of(about, "predicted rows", port),
-                "held": _of(about, "held rows", port),
-                "on_disk": _of(about, "rows on disk", port),
-                "scrambling": _of(about, "scrambling factor", port),
+                "predicted": _number(found.get(PREDICTED.of(port))),
+                "held": _number(found.get(HELD.of(port))),
+                "on_disk": _number(found.get(ON_DISK.of(port))),
+                "scrambling": _number(found.get(SCRAMBLING.of(port))),
             }
             for port, name in enumerate(names)
         ],
     }
-
-
-def _of(about: Mapping[str, str | int | float], name: str, port: int) -> float | None:
-    value = about.get(f"{name}[{port}]")
-    return None if value is None else _number(float(value))
 
 
 def _distinct(names: Sequence[str]) -> list[str]:

@@ -10,7 +10,7 @@ from functools import cached_property
 from lowwater.engines.run import Run
 from lowwater.metrics import OperatorMetrics, RunMetrics, StreamMetrics
 from lowwater.metrics.lag import Mark, lag, reference, seconds
-from lowwater.plan.physical.operator import Operator, PhysicalPlan
+from lowwater.plan.physical.operator import Operator, PhysicalPlan, SourceOperator
 from lowwater.progress.spec import StreamSpec
 
 
@@ -32,12 +32,12 @@ class Watched:
     @cached_property
     def specs(self) -> dict[str, StreamSpec]:
         """What is known of each stream, by name."""
-        return {each.node.spec.name: each.node.spec for each in self.plan.sources}  # type: ignore[attr-defined]
+        return {each.spec.name: each.spec for each in self.plan.sources}
 
     def node(self, index: int) -> str:
         """The name of an operator on the page: streams go by their own."""
         operator = self.plan.operators[index]
-        return operator.title if operator.build is not None else operator.node.spec.name  # type: ignore[attr-defined]
+        return operator.spec.name if isinstance(operator, SourceOperator) else operator.title
 
     def streams_of(self, index: int) -> frozenset[str]:
         """The streams an operator's rows come from."""
@@ -47,7 +47,8 @@ class Watched:
     def _upstream(self) -> list[frozenset[str]]:
         found: list[frozenset[str]] = []
         for each in self.plan.operators:
-            mine = frozenset() if each.build is not None else frozenset({self.node(each.index)})
+            source = isinstance(each, SourceOperator)
+            mine = frozenset({self.node(each.index)}) if source else frozenset()
             found.append(mine.union(*(found[source] for source in each.inputs)))
         return found
 
@@ -105,7 +106,7 @@ class Looked:
     def least(self, operator: Operator) -> tuple[float, Mark] | None:
         """The least promise an operator holds, in seconds and as people read it; of operators
         that hold none, that of what they read."""
-        if operator.build is None:
+        if isinstance(operator, SourceOperator):
             name = self.watched.node(operator.index)
             at = self.mark_of(name)
             return None if at is None or self.streams[name].ended else (at, self.shown_mark(name))

@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from lowwater.operators.kernel import Ask, Kernel
+from lowwater.operators.kernel import Kernel, Request
 from lowwater.operators.waiting import Waits
 from lowwater.progress.spec import channel_name
 from lowwater.stream.element import Element, End
@@ -78,7 +78,7 @@ class Awaiting:
             return [index] if groups and set(groups) <= set(names) else None
         found: list[int] = []
         for port, source in enumerate(node.inputs):
-            before = node.kernel.keys_before(port, names)
+            before = node.kernel.input_keys(port, names)
             below = None if before is None else self._sources(source, before)
             if below is None:
                 return None
@@ -123,7 +123,7 @@ class Awaiting:
         origin, wanted = (index, number, key), dict[tuple[int, str], tuple[Hashable, int]]()
         port, names = waits.release.promised
         if mark is not None:
-            ask = Ask(port, waits.release.attribute, mark)
+            ask = Request(port, waits.release.attribute, mark)
             for source, attribute, further, group in self._traced(index, ask, names, key):
                 held = wanted.get((source, attribute), (group, further))
                 wanted[source, attribute] = (group, max(further, held[1]))
@@ -136,7 +136,7 @@ class Awaiting:
             yield GroupRequest(source, attribute, origin, group, further)
 
     def _traced(
-        self, index: int, ask: Ask, names: tuple[str, ...], key: Key
+        self, index: int, ask: Request, names: tuple[str, ...], key: Key
     ) -> Iterator[tuple[int, str, int, Hashable]]:
         """From what an operator awaits of a group to the sources it depends on."""
         source = self._nodes[index].inputs[ask.port]
@@ -145,8 +145,8 @@ class Awaiting:
             for attribute, mark in ask.bounds:
                 yield source, attribute, mark, self._group(source, names, key)
             return
-        for wish in node.kernel.needed(ask):
-            before = node.kernel.keys_before(wish.port, names)
+        for wish in node.kernel.backtrack(ask):
+            before = node.kernel.input_keys(wish.port, names)
             assert before is not None
             yield from self._traced(source, wish, before, key)
 

@@ -47,7 +47,7 @@ def step(kernel: Kernel, port: int, element: Element, where: Where) -> Sequence[
 def proceed(kernel: Kernel, where: Where) -> Sequence[Element]:
     """What comes of a portion of the work that is left."""
     with _Named(where):
-        return kernel.go_on()
+        return kernel.work_on()
 
 
 class _Named:

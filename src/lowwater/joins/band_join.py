@@ -35,7 +35,7 @@ import polars as pl
 from lowwater.joins.reach import Ticks
 from lowwater.joins.shape import IDS, JoinShape
 from lowwater.joins.telling import either, once
-from lowwater.operators.kernel import Ask, Kernel
+from lowwater.operators.kernel import Kernel, Request
 from lowwater.operators.passing import take_passed
 from lowwater.operators.waiting import Release
 from lowwater.state.group_table import GroupTable, Numbers
@@ -190,7 +190,7 @@ class BandJoin(Kernel):
         self._marks[port] = promise.values[0]
         return [*self._purge(1 - port), *self._tell(), *self._tell_all_groups()]
 
-    def closing(self, port: int) -> Sequence[Element]:
+    def close_port(self, port: int) -> Sequence[Element]:
         """An input that ended can meet nothing any more."""
         self._marks[port] = END_OF_TIME
         names = self._names[port]
@@ -355,17 +355,17 @@ class BandJoin(Kernel):
             for side in sides if self._by
         ]  # fmt: skip
 
-    def keys_before(self, port: int, names: tuple[str, ...]) -> tuple[str, ...] | None:
+    def input_keys(self, port: int, names: tuple[str, ...]) -> tuple[str, ...] | None:
         """The left columns, and those of the right that must equal them."""
         if not set(names) <= set(self._by):
             return None
         return names if port == 0 else tuple(map(self._outside, names))
 
-    def asks(self) -> Sequence[Ask]:
+    def requests(self) -> Sequence[Request]:
         """An outer join wants to know when its earliest row has missed its partners."""
         return self._missing([side for side in (0, 1) if self._shape.keeps(side)])
 
-    def _missing(self, sides: Sequence[int]) -> list[Ask]:
+    def _missing(self, sides: Sequence[int]) -> list[Request]:
         wants = []
         for side in sides:
             slices = self.store.slices(ROWS[side])
@@ -374,21 +374,21 @@ class BandJoin(Kernel):
                 assert rows is not None
                 least = int(rows.select(self._shape.inside_time(side).min()).item())
                 time = self._shape.times[1 - side]
-                wants.append(Ask(1 - side, time, self._reach.latest(side, least) + 1))
+                wants.append(Request(1 - side, time, self._reach.latest(side, least) + 1))
         return wants
 
-    def needs(self, attribute: str, mark: int) -> Sequence[Ask]:
+    def needs(self, attribute: str, mark: int) -> Sequence[Request]:
         """A promise on one side's time needs its own mark, and the other's a reach further."""
-        return self.jointly_needs([(attribute, mark)])
+        return self.needs_any([(attribute, mark)])
 
-    def jointly_needs(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Ask]:
+    def needs_any(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Request]:
         """A promise on both sides needs each side's; one on one side, the other's a reach further.
 
         A bound on a column that is behind its side's time needs the other side so much further.
         """
         inside = [{out: name for name, out in self._names[side].items()} for side in (0, 1)]
         parts = [[(inside[s][n], mark) for n, mark in bounds if n in inside[s]] for s in (0, 1)]
-        wants = [Ask.jointly(side, parts[side]) for side in (0, 1) if parts[side]]
+        wants = [Request.any_of(side, parts[side]) for side in (0, 1) if parts[side]]
         for side in (0, 1):
             if parts[side] and (not parts[1 - side] or self._shape.how != "inner"):
                 furthest = max(
@@ -396,10 +396,10 @@ class BandJoin(Kernel):
                     for name, mark in parts[side]
                 )
                 further = self._reach.latest(side, furthest - 1) + 1
-                wants.append(Ask(1 - side, self._shape.times[1 - side], further))
+                wants.append(Request(1 - side, self._shape.times[1 - side], further))
         return [want for want in wants if not self._has(want)]
 
-    def _has(self, want: Ask) -> bool:
+    def _has(self, want: Request) -> bool:
         """Whether an input has promised what is wanted of it."""
         if want.port not in self._open:
             return True

@@ -16,7 +16,7 @@ from typing import ClassVar
 import polars as pl
 
 from lowwater.joins.band_join import ROWS, BandJoin
-from lowwater.operators.kernel import Ask
+from lowwater.operators.kernel import Request
 from lowwater.operators.waiting import Release
 from lowwater.state.store import read, take
 from lowwater.stream.element import Chunk, Element
@@ -87,7 +87,7 @@ class HalfJoin(BandJoin):
         """A row of an anti join is released by a mark past the last time that can meet it."""
         return self._released([LEFT] if self._shape.how == "anti" else [])
 
-    def asks(self) -> Sequence[Ask]:
+    def requests(self) -> Sequence[Request]:
         """An anti join wants to know when its earliest row has missed its partners."""
         return self._missing([LEFT] if self._shape.how == "anti" else [])
 
@@ -101,7 +101,7 @@ class HalfJoin(BandJoin):
             told += self._once(self._with_old_rows(LEFT, known))
         return told
 
-    def jointly_needs(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Ask]:
+    def needs_any(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Request]:
         """Only columns of the left come out."""
         names = self._names[LEFT].values()
-        return super().jointly_needs([bound for bound in bounds if bound[0] in names])
+        return super().needs_any([bound for bound in bounds if bound[0] in names])

@@ -29,7 +29,7 @@ import polars as pl
 from lowwater.joins.multi_shape import MultiShape
 from lowwater.joins.reach import share
 from lowwater.joins.telling import Told, either, once
-from lowwater.operators.kernel import Ask, Kernel
+from lowwater.operators.kernel import Kernel, Request
 from lowwater.state.slicing import Slicing, reslice, take_below
 from lowwater.state.store import ChunkStore, add, read, split
 from lowwater.stream.element import BEGINNING, END_OF_TIME, Chunk, Element, Punctuation, moved
@@ -156,7 +156,7 @@ class MultiJoin(Kernel):
             self._purge(port)
         return self._tell()
 
-    def closing(self, port: int) -> Sequence[Element]:
+    def close_port(self, port: int) -> Sequence[Element]:
         """An input that ended can meet nothing any more."""
         self._marks[port] = END_OF_TIME
         names = self._names[port]
@@ -199,34 +199,34 @@ class MultiJoin(Kernel):
 
     # ---- asking and saving -----------------------------------------------------------------
 
-    def needs(self, attribute: str, mark: int) -> Sequence[Ask]:
+    def needs(self, attribute: str, mark: int) -> Sequence[Request]:
         """A promise on one input needs its own mark, and the others' a window further."""
         return self._wanted([(attribute, mark)])
 
-    def jointly_needs(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Ask]:
+    def needs_any(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Request]:
         """A promise on some inputs needs theirs, and the others' a window further."""
         if self._spoken_of(bounds) in self._together:
             return self._wanted(bounds)
-        return super().jointly_needs(bounds)
+        return super().needs_any(bounds)
 
     def _spoken_of(self, bounds: Sequence[tuple[str, int]]) -> tuple[int, ...]:
         names = {name for name, _ in bounds}
         return tuple(p for p in self._shape.ports if names & set(self._names[p].values()))
 
-    def _wanted(self, bounds: Sequence[tuple[str, int]]) -> list[Ask]:
+    def _wanted(self, bounds: Sequence[tuple[str, int]]) -> list[Request]:
         marks, ports = dict(bounds), self._spoken_of(bounds)
         wants = []
         for port in ports:
             own = self._names[port].items()
-            wants.append(Ask.jointly(port, [(n, marks[out]) for n, out in own if out in marks]))
+            wants.append(Request.any_of(port, [(n, marks[out]) for n, out in own if out in marks]))
         bearer = self._bearer(marks)
         further = marks[bearer] + self._slack[bearer]
         for port in self._shape.ports:
             if port not in ports:
-                wants.append(Ask(port, self._shape.times[port], further))
+                wants.append(Request(port, self._shape.times[port], further))
         return [want for want in wants if not self._has(want)]
 
-    def _has(self, want: Ask) -> bool:
+    def _has(self, want: Request) -> bool:
         """Whether an input has promised what is wanted of it."""
         if want.port not in self._open:
             return True

@@ -1,5 +1,6 @@
 """Metrics as values: what a run did, readable at any moment and after it."""
 
+from lowwater.metrics.catalogue import CATALOGUE, restored
 from lowwater.metrics.histogram import Histogram
 from lowwater.metrics.values import (
     CHANNELS,
@@ -12,10 +13,10 @@ from lowwater.metrics.values import (
     channel_metrics,
     completeness_metrics,
     holding_channel,
-    together,
 )
 
 __all__ = [
+    "CATALOGUE",
     "CHANNELS",
     "BatchMetrics",
     "ChannelMetrics",
@@ -27,5 +28,5 @@ __all__ = [
     "channel_metrics",
     "completeness_metrics",
     "holding_channel",
-    "together",
+    "restored",
 ]

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lowwater.joins.oblivious.estimates import ACCURACY, LATE_ROWS
+from lowwater.joins.oblivious.estimates import GIVEN_UP as ROWS_GIVEN_UP
 from lowwater.metrics.values import OperatorMetrics
+from lowwater.operators.metric import REASON, STRATEGY, SWITCHES
+from lowwater.updates.queueing import GIVEN_UP, SHOWN, WAITING
 
 
 @dataclass(frozen=True)
@@ -20,11 +24,10 @@ class JoinProgress:
     @classmethod
     def of(cls, operator: OperatorMetrics) -> JoinProgress | None:
         """That of an operator, if it is such a join."""
-        about = operator.about
-        if "accuracy" not in about:
+        found = operator.readings
+        if ACCURACY not in found:
             return None
-        accuracy, late, gone = (about[n] for n in ("accuracy", "late rows", "rows given up"))
-        return cls(operator.title, float(accuracy), int(late), int(gone))
+        return cls(operator.title, found[ACCURACY], found[LATE_ROWS], found[ROWS_GIVEN_UP])
 
     @property
     def words(self) -> str:
@@ -67,9 +70,9 @@ class UpdateProgress:
             told.application,
             key,
             0.0 if worst is None else worst.application,
-            int(operator.about["waiting"]),
-            int(operator.about["given up for newer ones"]),
-            "windows shown" in operator.about,
+            operator.readings[WAITING],
+            operator.readings[GIVEN_UP],
+            SHOWN in operator.readings,
         )
 
     @property
@@ -86,7 +89,7 @@ class UpdateProgress:
 
 def choice(operator: OperatorMetrics) -> str | None:
     """Which strategy an operator that may change it chose, and why; None for others."""
-    about = operator.about
-    if "switches" not in about:
+    found = operator.readings
+    if SWITCHES not in found:
         return None
-    return f"{operator.title}: {about['strategy']}, {about['because']}"
+    return f"{operator.title}: {found[STRATEGY]}, {found[REASON]}"

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from lowwater.errors import OptionError, unknown_name
 from lowwater.metrics.histogram import Histogram
+from lowwater.operators.metric import Readings
+from lowwater.progress.completeness import WORDS, Completeness
 from lowwater.progress.late import LateRows
-from lowwater.progress.learned import Completeness
-from lowwater.progress.shortfall import WORDS
 from lowwater.stream.duration import SECOND, Duration, spell
 from lowwater.stream.element import BEGINNING, END_OF_TIME
 from lowwater.stream.time_domain import TimeDomain
@@ -40,10 +39,15 @@ class OperatorMetrics:
     idle_share: float
     """Share of the run's time in which it held something back and had no input; on Spark, of runs
     with a stream that may be silent, the time between batches."""
-    about: Mapping[str, str | int | float] = field(default_factory=dict)
-    """What else it tells: a strategy in use and why, sizes of buffers."""
+    readings: Readings = field(default_factory=Readings)
+    """What the kernel measures of its own work, by metric."""
     staleness: Staleness | None = None
     """Of the queue of an update stream: how stale what is shown was, and is."""
+
+    @property
+    def about(self) -> Mapping[str, str | int | float]:
+        """The readings by the words for them: ``about["held rows[0]"]``."""
+        return self.readings.about
 
 
 @dataclass(frozen=True)
@@ -177,35 +181,6 @@ class RunMetrics:
             if each.name == name:
                 return each
         raise OptionError(unknown_name("stream", name, (each.name for each in self.streams)))
-
-
-SHARES = frozenset({"accuracy", "accuracy asked for", "expected accuracy", "seconds a row"})
-"""Numbers that are shares of a whole, or averages: about the same of all."""
-FOUND, LOST = "results found", "results lost"
-"""Of a join: what its accuracy follows from."""
-GREATEST = frozenset({"multiplicity", "restarts"})
-"""Numbers of which the greatest is that of the whole."""
-
-
-def together(parts: Sequence[Mapping[str, str | int | float]]) -> dict[str, str | int | float]:
-    """What several copies of an operator tell, as one: numbers added up, texts with how many; of
-    shares the mean, because copies have about as many rows each."""
-    found: dict[str, str | int | float] = {}
-    for name in dict.fromkeys(name for part in parts for name in part):
-        values = [part[name] for part in parts if name in part]
-        numbers = [value for value in values if not isinstance(value, str)]
-        if numbers:
-            kind = name.partition("[")[0]
-            whole = max(numbers) if kind in GREATEST else sum(numbers)
-            found[name] = whole / len(numbers) if kind in SHARES else whole
-            continue
-        counts = Counter(map(str, values)).most_common()
-        shares = (f"{text} ({count} of {len(values)} buckets)" for text, count in counts)
-        found[name] = counts[0][0] if len(counts) == 1 else "; ".join(shares)
-    if FOUND in found:
-        whole = float(found[FOUND]) + float(found[LOST])
-        found["accuracy"] = float(found[FOUND]) / whole if whole else 1.0
-    return found
 
 
 def channel_metrics(

@@ -18,10 +18,9 @@ import numpy as np
 import polars as pl
 
 from lowwater.errors import BadInput
-from lowwater.operators.kernel import Ask, Kernel
+from lowwater.operators.kernel import Kernel, Request
 from lowwater.progress.channel import Ticks
-from lowwater.progress.late import LateAccount, LateRows
-from lowwater.progress.refusal import Refusals
+from lowwater.progress.late import LateAccount, LateRows, SideOutput
 from lowwater.progress.spec import StreamSpec
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import (
@@ -72,7 +71,7 @@ class Apply(Kernel):
         self._newest: dict[str, int] = {}
         if held is not None:
             self._account = LateAccount(held.spec.name)
-            self._refusals = Refusals(held.spec, self._account)
+            self._side_output = SideOutput(held.spec, self._account)
 
     def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
         """Run the function and check what it gives back."""
@@ -96,7 +95,7 @@ class Apply(Kernel):
             met = self._met(held, attribute, chunk, times)
             broken = keep & (times < met)
             if broken.any():
-                self._refusals.late(result, attribute, times, met, broken)
+                self._side_output.add_late(result, attribute, times, met, broken)
                 keep &= ~broken
         for attributes, marks in self._joint.items():
             first = self._ticks(held, result, attributes[0])
@@ -105,7 +104,7 @@ class Apply(Kernel):
                 late &= self._ticks(held, result, attribute) < mark
             if late.any():
                 met = np.full(len(first), marks[0], dtype=np.int64)
-                self._refusals.late(result, attributes[0], first, met, late)
+                self._side_output.add_late(result, attributes[0], first, met, late)
                 keep &= ~late
         return result if keep.all() else result.filter(pl.Series(keep))
 
@@ -129,13 +128,13 @@ class Apply(Kernel):
         before = np.where(times < given, newest[:-1] - held.slack[attribute], BEGINNING)
         return np.maximum(met, before)
 
-    def refused(self) -> tuple[str, Chunk | None, list[LateRows]] | None:
+    def take_late_rows(self) -> tuple[str, Chunk | None, list[LateRows]] | None:
         """The rows refused since the last call, and the account of them."""
         if self._held is None or not self._account.rows:
             return None
-        rows, lines = self._refusals.collected(), self._account.lines()
+        rows, lines = self._side_output.take_rows(), self._account.lines()
         self._account = LateAccount(self._held.spec.name)
-        self._refusals = Refusals(self._held.spec, self._account)
+        self._side_output = SideOutput(self._held.spec, self._account)
         if rows is not None:
             whole = [name for name in self._schema if name not in self._held.shown]
             rows = rows.drop(whole)
@@ -157,9 +156,9 @@ class Apply(Kernel):
         """Pass on which keys are gone: an update key stays what it is."""
         return [promise] if promise.attribute == GONE else []
 
-    def jointly_needs(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Ask]:
+    def needs_any(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Request]:
         """The same of the input."""
-        return [Ask.jointly(0, bounds)]
+        return [Request.any_of(0, bounds)]
 
     def snapshot(self) -> dict[str, Any]:
         """The promises, and the newest times."""

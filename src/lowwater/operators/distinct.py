@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from lowwater.operators.kernel import Ask, Kernel
+from lowwater.operators.kernel import Kernel, Request
 from lowwater.operators.passing import drop_passed
 from lowwater.state.slicing import Slicing, reslice
 from lowwater.state.store import ChunkStore, add, read, split, take
@@ -114,18 +114,18 @@ class Distinct(Kernel):
                 if kept.height:
                     self.store.put(SEEN, slice_, kept)
 
-    def closing(self, port: int) -> Sequence[Element]:
+    def close_port(self, port: int) -> Sequence[Element]:
         """Forget everything."""
         take(self.store, SEEN)
         return []
 
-    def needs(self, attribute: str, mark: int) -> Sequence[Ask]:
+    def needs(self, attribute: str, mark: int) -> Sequence[Request]:
         """The same of the input."""
-        return [Ask(0, attribute, mark)]
+        return [Request(0, attribute, mark)]
 
-    def jointly_needs(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Ask]:
+    def needs_any(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Request]:
         """The same of the input."""
-        return [Ask.jointly(0, bounds)]
+        return [Request.any_of(0, bounds)]
 
     def marks(self) -> dict[str, int]:
         """The input's mark."""

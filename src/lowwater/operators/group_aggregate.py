@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 import polars as pl
 
 from lowwater.operators.aggregates import Aggregate, finish, in_key_order, merge
-from lowwater.operators.kernel import Ask, Reducing
+from lowwater.operators.kernel import Reducer, Request
 from lowwater.operators.partials import Partials
 from lowwater.operators.waiting import Release
 from lowwater.state.slicing import Slicing
@@ -36,7 +36,7 @@ from lowwater.stream.element import (
 from lowwater.stream.time_domain import TimeDomain
 
 
-class GroupAggregate(Reducing):
+class GroupAggregate(Reducer):
     """Aggregates rows per distinct key, where some key columns are progressing attributes."""
 
     rule: ClassVar[str] = "groups a promise covers are answered, then the promise passes on"
@@ -184,25 +184,25 @@ class GroupAggregate(Reducing):
         merged = in_key_order(merged, self._groups)
         return finish(merged, [pl.col(name) for name in self._groups], self._aggregates)
 
-    def closing(self, port: int) -> Sequence[Element]:
+    def close_port(self, port: int) -> Sequence[Element]:
         """Answer everything that is left."""
         self._least.clear()
         held = [self._partials.take(slice_) for slice_ in self._partials.slices()]
         return [self._finish(chunk) for chunk in held if chunk is not None]
 
-    def asks(self) -> Sequence[Ask]:
+    def requests(self) -> Sequence[Request]:
         """The earliest group wants a promise just past its values, of all of them together."""
         if not self._least:
             return []
         slice_ = min(self._least, key=lambda each: self._least[each][self._first])
         if len(self._domains) == 1:
-            return [Ask(0, self._first, self._least[slice_][self._first] + 1)]
+            return [Request(0, self._first, self._least[slice_][self._first] + 1)]
         held = self._partials.get(slice_)
         assert held is not None
         values = held.select(self._ticks(name) for name in self._domains)
         earliest = values.sort(list(self._domains)).row(0)
         bounds = [(n, value + 1) for n, value in zip(self._domains, earliest, strict=True)]
-        return [Ask.jointly(0, bounds)]
+        return [Request.any_of(0, bounds)]
 
     def releases(self) -> Sequence[Release]:
         """A group is released by a mark just past any of its values."""
@@ -211,9 +211,9 @@ class GroupAggregate(Reducing):
             for attribute, keys in self._by.items()
         ]
 
-    def jointly_needs(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Ask]:
+    def needs_any(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Request]:
         """The same of the input."""
-        return [Ask.jointly(0, bounds)]
+        return [Request.any_of(0, bounds)]
 
     def marks(self) -> dict[str, int]:
         """The linear marks held."""

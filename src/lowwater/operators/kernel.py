@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
+from lowwater.operators.metric import Readings
 from lowwater.operators.waiting import Release
 from lowwater.progress.late import LateRows
 from lowwater.state.store import ChunkStore
@@ -23,10 +24,10 @@ from lowwater.stream.element import Chunk, Element, End, GroupPunctuation, Punct
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
-    """A wish for progress: ``attribute`` of input ``port`` should be promised up to ``mark``.
+class Request:
+    """A request for progress: input ``port`` should promise ``attribute`` up to ``mark``, in ticks.
 
-    With ``others``, a joint promise of all these bounds will do.
+    With ``others``, a joint promise of all these bounds meets the request as well.
     """
 
     port: int
@@ -35,8 +36,8 @@ class Ask:
     others: tuple[tuple[str, int], ...] = ()
 
     @classmethod
-    def jointly(cls, port: int, bounds: Sequence[tuple[str, int]]) -> Ask:
-        """A wish for a promise of at least one of the bounds."""
+    def any_of(cls, port: int, bounds: Sequence[tuple[str, int]]) -> Request:
+        """Return the request for a promise of at least one of the bounds."""
         (attribute, mark), *others = bounds
         return cls(port, attribute, mark, tuple(others))
 
@@ -55,15 +56,16 @@ class Kernel:
     comparisons = 0
     """Pairs of rows compared so far: what a join's work is measured by."""
     in_portions = False
-    """Whether the engine lets work that can be cut wait for :meth:`go_on`."""
+    """Whether the engine lets work that can be cut wait for :meth:`work_on`."""
     copies = 1
     """How many copies of this kernel share the work, each with some of the rows."""
     in_batches = False
     """Whether rows come in batches that have no order in themselves, at the end of which
-    :meth:`go_on` is called while there is :attr:`more`."""
+    :meth:`work_on` is called while :attr:`has_work`."""
     queues: ClassVar[bool] = False
-    """Whether rows wait here until there is time for them: :meth:`go_on` lets some out, one portion
-    whenever nothing new is there to be read, and :meth:`answered` tells that they are through."""
+    """True if rows wait here until there is time for them: :meth:`work_on` lets one portion out
+    whenever nothing new is there to be read, and :meth:`end_portion` follows when its results have
+    left."""
     unhurried = False
     """Of one that queues: whether work takes no time at all, so that nothing has to wait."""
     shift = 0
@@ -91,76 +93,84 @@ class Kernel:
     def on_end(self, port: int) -> Sequence[Element]:
         """Take the end of an input; the end of the last one ends the output."""
         self._open.discard(port)
-        elements = list(self.closing(port))
+        elements = list(self.close_port(port))
         return elements if self._open else [*elements, End()]
 
-    def closing(self, port: int) -> Sequence[Element]:
-        """What leaves when an input ends."""
+    def close_port(self, port: int) -> Sequence[Element]:
+        """Return what leaves when an input ends."""
         return []
 
     @property
-    def more(self) -> bool:
-        """Whether work is left for which nothing new is needed."""
+    def has_work(self) -> bool:
+        """True if work is left that needs no new element."""
         return False
 
-    def go_on(self) -> Sequence[Element]:
-        """Do a portion of the work that is left."""
+    def work_on(self) -> Sequence[Element]:
+        """Do one portion of the work that is left, and return what leaves."""
         return []
 
-    def took(self, nanoseconds: int) -> None:
-        """Be told how long the last step took."""
+    def record_time(self, nanoseconds: int) -> None:
+        """Take the time of the last step, in nanoseconds of the engine's clock."""
 
     @property
-    def waiting(self) -> int | None:
-        """Of one that queues: since when something has waited to be worked on; None if nothing
-        does."""
+    def waiting_since(self) -> int | None:
+        """Arrival time of the oldest waiting row of a kernel that queues, in clock nanoseconds;
+        None if nothing waits."""
         return None
 
-    def answered(self, nanoseconds: int, now: int) -> None:
-        """Be told that all that comes of the last portion has left, how long that took, and
-        when."""
+    def end_portion(self, nanoseconds: int, now: int) -> None:
+        """Note that all results of the last portion have left: after ``nanoseconds`` of work, at
+        clock time ``now``."""
 
     @property
     def held(self) -> tuple[int, int]:
         """Rows and bytes that are kept outside of the store."""
         return 0, 0
 
-    def asks(self) -> Sequence[Ask]:
-        """The progress that would let this kernel answer something it holds back."""
+    def requests(self) -> Sequence[Request]:
+        """Return the progress that would release something this kernel holds back."""
         return []
 
     def releases(self) -> Sequence[Release]:
-        """Which promises on single groups release the rows this kernel holds back; none where
-        it goes by promises on the whole stream."""
+        """Return which marks of single groups release rows that this kernel holds back; nothing if
+        only marks of the whole stream do."""
         return ()
 
-    def keys_before(self, port: int, names: tuple[str, ...]) -> tuple[str, ...] | None:
-        """The columns of an input that name the groups that columns of the output name."""
+    def input_keys(self, port: int, names: tuple[str, ...]) -> tuple[str, ...] | None:
+        """Return the columns of an input that name the same groups as output columns ``names``;
+        None if there are none."""
         return names
 
-    def needs(self, attribute: str, mark: int) -> Sequence[Ask]:
-        """The input progress without which the output cannot promise ``attribute >= mark``."""
-        return [Ask(0, attribute, mark)]
+    def needs(self, attribute: str, mark: int) -> Sequence[Request]:
+        """Return the input progress that the output needs to promise ``attribute >= mark``."""
+        return [Request(0, attribute, mark)]
 
-    def needed(self, ask: Ask) -> Sequence[Ask]:
-        """The input progress without which the output cannot promise what is asked for."""
-        return self.jointly_needs(ask.bounds) if ask.others else self.needs(ask.attribute, ask.mark)
+    def backtrack(self, request: Request) -> Sequence[Request]:
+        """Return the input progress that the output needs to meet a request of its consumer."""
+        if request.others:
+            return self.needs_any(request.bounds)
+        return self.needs(request.attribute, request.mark)
 
-    def jointly_needs(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Ask]:
-        """The input progress that lets the output promise one of the bounds: that of any."""
-        return [ask for attribute, mark in bounds for ask in self.needs(attribute, mark)]
+    def needs_any(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Request]:
+        """Return the input progress that the output needs to promise any one of the bounds."""
+        return [each for attribute, mark in bounds for each in self.needs(attribute, mark)]
 
-    def refused(self) -> tuple[str, Chunk | None, list[LateRows]] | None:
-        """Rows refused since the last call: their stream, those set aside, and the account."""
+    def take_late_rows(self) -> tuple[str, Chunk | None, list[LateRows]] | None:
+        """Return what was refused since the last call: the stream, its late rows (None if they are
+        dropped) and the lines of their account; None if nothing was."""
         return None
 
     def marks(self) -> dict[str, int]:
         """The promises held, by input or attribute, for people to look at."""
         return {}
 
+    def metrics(self) -> Readings:
+        """Return what this kernel measures of its own work: choices made and why, buffer sizes."""
+        return Readings()
+
     def about(self) -> dict[str, str | int | float]:
-        """What else people may want to know: choices made and why, sizes of buffers."""
-        return {}
+        """Return the metrics by the words for them, for people."""
+        return self.metrics().about
 
     def notes(self) -> Sequence[str]:
         """Warnings for people that have come up since this was asked before. Copies that notice
@@ -180,7 +190,7 @@ class Kernel:
 
 
 @runtime_checkable
-class Finishing(Protocol):
+class Finisher(Protocol):
     """A kernel of which several copies can run, each on some of the rows: what they let go by the
     same promise, finished together, is what one of them would let go if it had all rows.
 
@@ -191,7 +201,7 @@ class Finishing(Protocol):
         """The answers, from what all copies let go."""
 
 
-class Reducing(Kernel, ABC):
+class Reducer(Kernel, ABC):
     """A kernel that aggregates, so that rows can be reduced on the way to it and its answers be
     put together from the answers of several copies of it, each of which saw some of the rows.
 

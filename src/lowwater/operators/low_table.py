@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from lowwater.operators.aggregates import Aggregate, lift, merge
 from lowwater.operators.flush import Flush, Slow
-from lowwater.operators.kernel import Ask, Kernel
+from lowwater.operators.kernel import Kernel, Request
 from lowwater.operators.waiting import Release
 from lowwater.operators.window_state import PANE
 from lowwater.state.store import ChunkStore, add, read, take
@@ -225,7 +225,7 @@ class LowTable(Kernel):
         self._told = mark
         return [Punctuation.linear(PANE, mark)]
 
-    def closing(self, port: int) -> Sequence[Element]:
+    def close_port(self, port: int) -> Sequence[Element]:
         """Everything moves up."""
         left = self._leave(np.flatnonzero(self._at >= 0))
         take(self.store, ENTRIES)
@@ -234,7 +234,7 @@ class LowTable(Kernel):
 
     # ---- asking and saving -----------------------------------------------------------------
 
-    def asks(self) -> Sequence[Ask]:
+    def requests(self) -> Sequence[Request]:
         """The oldest partial wants to be old, or to be late enough to leave."""
         least = int(self._pane.min())
         if least == END_OF_TIME:
@@ -242,8 +242,8 @@ class LowTable(Kernel):
         window = self._window
         if least < self._limit(self._mark):
             later = self._flush.within_windows * window.slide
-            return [Ask(0, self._time, least + window.pane + later)]
-        return [Ask(0, self._time, window.starts_covering(least)[0] + window.range)]
+            return [Request(0, self._time, least + window.pane + later)]
+        return [Request(0, self._time, window.starts_covering(least)[0] + window.range)]
 
     def releases(self) -> Sequence[Release]:
         """A row is released by the end of any window it is in, whether it is still here or not."""
@@ -253,11 +253,11 @@ class LowTable(Kernel):
         ends = (1, window.range, step, window.range % step)
         return [Release(0, self._ticks, self._by, self._time, *ends)]
 
-    def needs(self, attribute: str, mark: int) -> Sequence[Ask]:
+    def needs(self, attribute: str, mark: int) -> Sequence[Request]:
         """A promise on panes needs the mark as much further as partials may wait."""
         if attribute != PANE:
             return []
-        return [Ask(0, self._time, mark + self._flush.within_windows * self._window.slide)]
+        return [Request(0, self._time, mark + self._flush.within_windows * self._window.slide)]
 
     def marks(self) -> dict[str, int]:
         """The input's mark."""

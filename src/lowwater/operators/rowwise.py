@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal
 
 import polars as pl
 
-from lowwater.operators.kernel import Ask, Kernel
+from lowwater.operators.kernel import Kernel, Request
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import (
     BEGINNING,
@@ -49,9 +49,9 @@ class Select(Kernel):
         """A promise per group survives a filter."""
         return [promise]
 
-    def jointly_needs(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Ask]:
+    def needs_any(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Request]:
         """The same of the input."""
-        return [Ask.jointly(0, bounds)]
+        return [Request.any_of(0, bounds)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,12 +189,12 @@ class Project(Kernel):
         self._joint[promise.attributes] = promise.values
         return [promise]
 
-    def keys_before(self, port: int, names: tuple[str, ...]) -> tuple[str, ...] | None:
+    def input_keys(self, port: int, names: tuple[str, ...]) -> tuple[str, ...] | None:
         """The columns that were copied under these names."""
         before = {out: name for name, out in self._copied.items()}
         return tuple(before[name] for name in names) if set(names) <= set(before) else None
 
-    def needs(self, attribute: str, mark: int) -> Sequence[Ask]:
+    def needs(self, attribute: str, mark: int) -> Sequence[Request]:
         """Ask for the sources of a derived column."""
         derivation = self._derived.get(attribute)
         if derivation is None:
@@ -202,15 +202,15 @@ class Project(Kernel):
         mark = derivation.unrounded(mark)
         if derivation.how == "all" and len(derivation.sources) > 1:
             return [
-                Ask.jointly(0, [(source, mark - shift) for source, shift in derivation.sources])
+                Request.any_of(0, [(source, mark - shift) for source, shift in derivation.sources])
             ]
         return [
-            Ask(0, source, mark - shift)
+            Request(0, source, mark - shift)
             for source, shift in derivation.sources
             if self._held.get(source, BEGINNING) < mark - shift
         ]
 
-    def jointly_needs(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Ask]:
+    def needs_any(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Request]:
         """Ask for the sources together."""
         wanted: dict[str, int] = {}
         for attribute, mark in bounds:
@@ -218,7 +218,7 @@ class Project(Kernel):
                 for source, shift in derivation.sources:
                     further = derivation.unrounded(mark) - shift
                     wanted[source] = max(further, wanted.get(source, further))
-        return [Ask.jointly(0, list(wanted.items()))] if wanted else []
+        return [Request.any_of(0, list(wanted.items()))] if wanted else []
 
     def snapshot(self) -> dict[str, Any]:
         """The marks held and told."""

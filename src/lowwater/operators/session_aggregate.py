@@ -22,7 +22,7 @@ import numpy as np
 import polars as pl
 
 from lowwater.operators.aggregates import Aggregate, finish, in_key_order, lift
-from lowwater.operators.kernel import Ask, Kernel
+from lowwater.operators.kernel import Kernel, Request
 from lowwater.operators.passing import take_passed
 from lowwater.operators.waiting import Release
 from lowwater.operators.window_aggregate import END
@@ -114,7 +114,7 @@ class SessionAggregate(Kernel):
         answers = self._answer(self._mark - self._gap)
         return [*answers, *self._tell()]
 
-    def closing(self, port: int) -> Sequence[Element]:
+    def close_port(self, port: int) -> Sequence[Element]:
         """Answer everything that is left."""
         self._mark = END_OF_TIME
         self._merge()
@@ -216,7 +216,7 @@ class SessionAggregate(Kernel):
 
     # ---- asking and saving -----------------------------------------------------------------
 
-    def asks(self) -> Sequence[Ask]:
+    def requests(self) -> Sequence[Request]:
         """The session that ended earliest wants the mark a gap further."""
         for name in (MERGED, FRESH):
             slices = self.store.slices(name)
@@ -224,7 +224,7 @@ class SessionAggregate(Kernel):
                 held = read(self.store, name, slices[0], slices[0] + 1)
                 assert held is not None
                 least = int(held[LAST].min())  # type: ignore[arg-type]
-                return [Ask(0, self._time, least + self._gap)]
+                return [Request(0, self._time, least + self._gap)]
         return []
 
     def releases(self) -> Sequence[Release]:
@@ -234,9 +234,9 @@ class SessionAggregate(Kernel):
         ticks = self._domain.to_ticks(pl.col(self._time))
         return [Release(0, ticks, self._by, self._time, self._gap, self._gap, chained=True)]
 
-    def needs(self, attribute: str, mark: int) -> Sequence[Ask]:
+    def needs(self, attribute: str, mark: int) -> Sequence[Request]:
         """A promise on either edge needs the input's mark there."""
-        return [Ask(0, self._time, mark)] if attribute in (START, END) else []
+        return [Request(0, self._time, mark)] if attribute in (START, END) else []
 
     def marks(self) -> dict[str, int]:
         """The input's mark."""

@@ -26,7 +26,7 @@ import polars as pl
 from lowwater.errors import QueryError
 from lowwater.operators.aggregates import Call, in_key_order
 from lowwater.operators.checked import Failure, checked
-from lowwater.operators.kernel import Ask, Kernel
+from lowwater.operators.kernel import Kernel, Request
 from lowwater.operators.sliding_changes import ALL, Instants
 from lowwater.operators.sliding_extremes import Extreme, Extremes
 from lowwater.operators.sliding_parts import (
@@ -190,7 +190,7 @@ class SlidingAggregate(Kernel):
         ]
         return [*self._answer(self._mark), *told]
 
-    def closing(self, port: int) -> Sequence[Element]:
+    def close_port(self, port: int) -> Sequence[Element]:
         """Answer everything that is left: all rows leave."""
         self._mark = END_OF_TIME
         return self._answer(END_OF_TIME)
@@ -273,18 +273,18 @@ class SlidingAggregate(Kernel):
 
     # ---- asking and saving -----------------------------------------------------------------
 
-    def asks(self) -> Sequence[Ask]:
+    def requests(self) -> Sequence[Request]:
         """The next row that comes or leaves wants the mark past it."""
         waiting = [self._held.least]
         waiting += [None if p.least is None else p.least + self._range for p in self._parts]
         known = [each for each in waiting if each is not None]
-        return [Ask(0, self._time, min(known) + 1)] if known else []
+        return [Request(0, self._time, min(known) + 1)] if known else []
 
-    def needs(self, attribute: str, mark: int) -> Sequence[Ask]:
+    def needs(self, attribute: str, mark: int) -> Sequence[Request]:
         """Ends are promised up to the input's mark, starts a range less."""
         if attribute not in (START, END):
             return []
-        return [Ask(0, self._time, mark + self._range if attribute == START else mark)]
+        return [Request(0, self._time, mark + self._range if attribute == START else mark)]
 
     def marks(self) -> dict[str, int]:
         """The input's mark."""

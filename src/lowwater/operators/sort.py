@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from lowwater.operators.kernel import Ask, Kernel
+from lowwater.operators.kernel import Kernel, Request
 from lowwater.operators.time_buffer import TimeBuffer
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import BEGINNING, Chunk, Element, Punctuation, moved
@@ -70,7 +70,7 @@ class Merge(Kernel):
         told = Punctuation.linear(self._time, mark)
         return [*self._release(mark), told, *self._tell_carried()]
 
-    def closing(self, port: int) -> Sequence[Element]:
+    def close_port(self, port: int) -> Sequence[Element]:
         """An input that ended holds nobody back."""
         for marks in self._carried.values():
             marks.close(port)
@@ -96,20 +96,20 @@ class Merge(Kernel):
         rows = self._buffer.upto(mark)
         return [] if rows is None else [rows]
 
-    def asks(self) -> Sequence[Ask]:
+    def requests(self) -> Sequence[Request]:
         """The least held row wants every register behind it to come up to its time."""
         return self.needs(self._time, self._buffer.least) if self._buffer else []
 
-    def needs(self, attribute: str, mark: int) -> Sequence[Ask]:
+    def needs(self, attribute: str, mark: int) -> Sequence[Request]:
         """Every register that is behind must move."""
-        asks = []
+        slowest = []
         if attribute in self._carried:
             marks = self._carried[attribute]
             slow = (port for port in sorted(self._open) if marks.of(port) < mark)
-            asks = [Ask(port, attribute, mark) for port in slow]
+            slowest = [Request(port, attribute, mark) for port in slow]
             mark += self._behind[attribute]
         behind = (p for p in sorted(self._open) if self._registers.of(p) < mark)
-        return [*asks, *(Ask(port, self._time, mark) for port in behind)]
+        return [*slowest, *(Request(port, self._time, mark) for port in behind)]
 
     def marks(self) -> dict[str, int]:
         """The registers."""

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from lowwater.operators.kernel import Ask, Kernel
+from lowwater.operators.kernel import Kernel, Request
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import BEGINNING, Chunk, Element, Punctuation
 
@@ -78,7 +78,7 @@ class Stamp(Kernel):
         """Latent streams make no promises."""
         return []
 
-    def needs(self, attribute: str, mark: int) -> Sequence[Ask]:
+    def needs(self, attribute: str, mark: int) -> Sequence[Request]:
         """No source can be asked for a latent timestamp; the engine asks its clock."""
         return []
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
-from lowwater.operators.kernel import Ask, Kernel
+from lowwater.operators.kernel import Kernel, Request
 from lowwater.state.group_table import GroupTable, Numbers
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import (
@@ -100,7 +100,7 @@ class Union(Kernel):
         values = tuple(mark.value for mark in self._marks[attributes])
         return [Punctuation(tuple(zip(attributes, values, strict=True)))]
 
-    def closing(self, port: int) -> Sequence[Element]:
+    def close_port(self, port: int) -> Sequence[Element]:
         """An input that ended holds nobody back."""
         told: list[Element] = []
         for attributes, marks in self._marks.items():
@@ -114,15 +114,15 @@ class Union(Kernel):
                 table.clear()
         return told
 
-    def needs(self, attribute: str, mark: int) -> Sequence[Ask]:
+    def needs(self, attribute: str, mark: int) -> Sequence[Request]:
         """Every input that is behind must move."""
         marks = self._marks.get((attribute,))
         behind = [port for port in sorted(self._open) if marks is None or marks[0].of(port) < mark]
-        return [Ask(port, attribute, mark) for port in behind]
+        return [Request(port, attribute, mark) for port in behind]
 
-    def jointly_needs(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Ask]:
+    def needs_any(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Request]:
         """Every input must move."""
-        return [Ask.jointly(port, bounds) for port in sorted(self._open)]
+        return [Request.any_of(port, bounds) for port in sorted(self._open)]
 
     def marks(self) -> dict[str, int]:
         """The last mark of each input."""

@@ -20,7 +20,7 @@ import polars as pl
 from lowwater.operators.aggregates import Aggregate, finish, in_key_order, merge
 from lowwater.operators.flush import Flush, Immediate, Leaving, slots_of
 from lowwater.operators.keeping import Form
-from lowwater.operators.kernel import Ask, Reducing
+from lowwater.operators.kernel import Reducer, Request
 from lowwater.operators.waiting import Release
 from lowwater.operators.window_state import PANE, START, WindowState
 from lowwater.state.store import ChunkStore
@@ -40,7 +40,7 @@ END = "window_end"
 IMMEDIATE = Immediate()
 
 
-class WindowAggregate(Reducing):
+class WindowAggregate(Reducer):
     """Aggregates rows per window and group."""
 
     rule: ClassVar[str] = (
@@ -114,7 +114,7 @@ class WindowAggregate(Reducing):
         self._state.release(first_open)
         return [*answers, *self._tell(first_open)]
 
-    def closing(self, port: int) -> Sequence[Element]:
+    def close_port(self, port: int) -> Sequence[Element]:
         """Answer everything that is left."""
         self._mark = END_OF_TIME
         answers = self._gradually() if self._leaving is not None else []
@@ -213,12 +213,12 @@ class WindowAggregate(Reducing):
 
     # ---- asking and saving -----------------------------------------------------------------
 
-    def asks(self) -> Sequence[Ask]:
+    def requests(self) -> Sequence[Request]:
         """Answers that are due, or else the earliest open window, want the mark at their end."""
         if self._leaving is not None and self._leaving.windows:
-            return [Ask(0, self._time, self._leaving.deadline(self._leaving.windows[0]))]
+            return [Request(0, self._time, self._leaving.deadline(self._leaving.windows[0]))]
         start = self._state.earliest(self._open_from)
-        return [] if start is None else [Ask(0, self._time, start + self._window.range)]
+        return [] if start is None else [Request(0, self._time, start + self._window.range)]
 
     def releases(self) -> Sequence[Release]:
         """A row is released by the end of any window it is in."""
@@ -228,7 +228,7 @@ class WindowAggregate(Reducing):
         ends = (1, window.range, step, window.range % step)
         return [Release(0, self._ticks, self._by, self._time, *ends)]
 
-    def needs(self, attribute: str, mark: int) -> Sequence[Ask]:
+    def needs(self, attribute: str, mark: int) -> Sequence[Request]:
         """A promise on a window's edge needs the mark past all earlier windows."""
         if attribute not in (START, END):
             return []
@@ -236,7 +236,7 @@ class WindowAggregate(Reducing):
         first = mark if attribute == START else mark - range_
         first = -(-first // slide) * slide  # windows start on the grid
         later = self._flush.within_windows * slide if self._leaving is not None else 0
-        return [Ask(0, self._time, first - slide + range_ + later)]
+        return [Request(0, self._time, first - slide + range_ + later)]
 
     def marks(self) -> dict[str, int]:
         """The input's mark."""

@@ -33,17 +33,17 @@ class PlannedQuery:
     @property
     def streams(self) -> tuple[str, ...]:
         """The streams it reads."""
-        return tuple(each.node.spec.name for each in self.plan.sources)  # type: ignore[attr-defined]
+        return tuple(each.spec.name for each in self.plan.sources)
 
     @property
     def generated(self) -> bool:
         """Whether all its streams are played from a log of arrivals."""
-        return all(isinstance(each.node.source, Replay) for each in self.plan.sources)  # type: ignore[attr-defined]
+        return all(isinstance(each.source, Replay) for each in self.plan.sources)
 
     @property
     def live(self) -> bool:
         """Whether some stream of it comes by the clock, perhaps for ever."""
-        return any(each.node.source.live for each in self.plan.sources)  # type: ignore[attr-defined]
+        return any(each.source.live for each in self.plan.sources)
 
 
 @dataclass(frozen=True)

@@ -143,7 +143,7 @@ def query_progress(
     query: PlannedQuery, target: str, metrics: RunMetrics, active: bool, kept: Mapping[str, str]
 ) -> QueryProgress:
     """How far one query has come; ``kept`` says where late rows of streams go."""
-    specs = {each.node.spec.name: each.node.spec for each in query.plan.sources}  # type: ignore[attr-defined]
+    specs = {each.spec.name: each.spec for each in query.plan.sources}
     streams = tuple(
         _stream(each, specs[each.name], kept.get(each.name)) for each in metrics.streams
     )

@@ -59,6 +59,11 @@ class Node:
         return False
 
     @property
+    def counts_rows(self) -> bool:
+        """Whether it needs the sequence numbers of its input's rows."""
+        return False
+
+    @property
     def stamps(self) -> tuple[str, ...]:
         """The columns the greatest of which is the time of a row: several after joins."""
         return () if self.time is None else (self.time,)
@@ -257,6 +262,11 @@ class WindowAggregateNode(Node):
     """The column that says when a row arrived, if windows replace each other and there is one."""
 
     @property
+    def counts_rows(self) -> bool:
+        """Windows of a number of rows go by sequence numbers."""
+        return self.attribute == SEQUENCE
+
+    @property
     def updates(self) -> Updates | None:
         """Windows of an update stream are updates themselves."""
         return self.by
@@ -264,9 +274,7 @@ class WindowAggregateNode(Node):
     @property
     def domain(self) -> TimeDomain:
         """How the window's attribute counts."""
-        return (
-            ROWS if self.attribute == SEQUENCE else self.inputs[0].progress[self.attribute].domain
-        )
+        return ROWS if self.counts_rows else self.inputs[0].progress[self.attribute].domain
 
 
 @dataclass(frozen=True, eq=False)
@@ -327,6 +335,9 @@ class AnyJoin(Node, ABC):
     """Columns beside the times that progress."""
     ordering: Ordering | None = field(kw_only=True, default=None)
     """How results are put in order of their times, if they are."""
+    oblivious: Oblivious | None = field(kw_only=True, default=None)
+    """How the inputs are measured if rows are dropped by what is measured; None if rows are dropped
+    by punctuation alone."""
 
     @abstractmethod
     def behind(self, port: int) -> int:
@@ -468,8 +479,6 @@ class MultiJoinNode(AnyJoin):
     merged: Mapping[str, str]
     """Inside names of key columns that do not come out to the column of the same value."""
     residual: Expression | None
-    oblivious: Oblivious | None = field(kw_only=True, default=None)
-    """How the inputs are measured where the join does not go by promises alone."""
 
     def behind(self, port: int) -> int:
         """The window of an input."""

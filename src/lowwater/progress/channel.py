@@ -1,119 +1,150 @@
-"""The promise of one channel: which rows keep it, and the mark that follows from them.
+"""The mark of one channel, and the rows of it that are late.
 
-A row is late when it breaks the *contract*, judged row by row against the rows before it in its
-channel, never against the punctuation that happened to be sent. So how a stream is cut into
-chunks cannot change which rows are late.
+A row is late when it breaks the *contract*, judged against the rows before it in its channel, never
+against the punctuation that happened to be sent. So how a stream is cut into chunks cannot change
+which rows are late.
+
+Rows may be dated far ahead by mistake. Such a *leap* moves no mark until a later row of its channel
+confirms it. The first row of a channel is in doubt as well, until the second confirms it.
 
 Invariant: the mark of a channel never decreases, and no row judged on time is below the mark that
-held when it arrived.
+held when it arrived. How rows are cut into runs changes neither marks nor leaps.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from lowwater.progress.leaps import Leaps, Ticks
 from lowwater.stream.element import BEGINNING, END_OF_TIME
 
-__all__ = ["Channel", "MeasuredChannel", "ProducerChannel", "Ticks", "Verdict"]
+if TYPE_CHECKING:
+    from lowwater.progress.completeness import Completeness, Shortfall
+
+Ticks = NDArray[np.int64]
 
 
 @dataclass(slots=True)
 class Verdict:
-    """What a channel says of a run of its rows."""
+    """What a channel found out about a run of its rows."""
 
-    met: Ticks
-    """For each row, the channel's mark when the row arrived; a row below it is late."""
+    before: Ticks
+    """The channel's mark when each row arrived; a row below it is late."""
     after: Ticks
-    """For each row, the channel's mark once the row was taken in."""
+    """The channel's mark once each row was taken in."""
     leaps: list[int] = field(default_factory=list)
     """Positions of rows dated too far ahead, confirmed later or not."""
     strays: int = 0
-    """How many leaps were contradicted by the rows after them."""
+    """Number of leaps that later rows contradicted."""
     backward: int = 0
-    """How many of the producer's own marks went backwards (they are ignored)."""
+    """Number of the producer's marks that went backwards; they are ignored."""
 
 
-class Channel(Protocol):
-    """One independently progressing sub-stream."""
+class Channel(ABC):
+    """One sub-stream that progresses by itself. All marks and times are ticks."""
+
+    __slots__ = ("floor",)
 
     floor: int
-    """A mark promised by other means: an enabling timestamp, or joining the stream late."""
+    """A lower bound on the mark from other sources than rows, such as an enabling timestamp."""
 
     @property
     def mark(self) -> int:
-        """No honest row still to come is below this."""
+        """The greatest bound known: no row still to come is below this."""
+        return max(self.floor, self.row_mark)
 
     @property
-    def own(self) -> int:
-        """The mark that follows from its rows alone."""
+    @abstractmethod
+    def row_mark(self) -> int:
+        """The mark that follows from the rows alone."""
 
     @property
+    @abstractmethod
     def newest(self) -> int:
-        """The newest time believed."""
+        """The newest confirmed time; of a channel that has sent one row, that row's time."""
 
     @property
-    def settled(self) -> int:
-        """What the contract alone promises, or the newest time if it promises nothing yet."""
+    @abstractmethod
+    def contract_mark(self) -> int:
+        """The mark by the contract alone; if it has none yet, the newest time less the slack."""
 
+    @property
+    def completeness(self) -> Completeness | None:
+        """How complete a channel with a learned mark is; None for every other channel."""
+        return None
+
+    @property
+    def shortfall(self) -> Shortfall | None:
+        """The present episode below the completeness that was asked for; None if there is none."""
+        return None
+
+    @property
+    def latest_shortfall(self) -> Shortfall | None:
+        """The latest such episode, ended or not; None if there was none."""
+        return None
+
+    @abstractmethod
     def observe(self, times: Ticks, marks: Ticks) -> Verdict:
-        """Judge rows in arrival order and move the mark."""
+        """Judge rows in arrival order and move the mark. ``marks`` are the producer's, if any."""
 
+    @abstractmethod
     def absorb(self, times: Ticks, marks: Ticks) -> Verdict:
-        """Move the mark by the digest of a batch without order, its times ascending."""
+        """Move the mark by the digest of a batch without order; times are ascending."""
 
+    @abstractmethod
     def snapshot(self) -> dict[str, Any]:
-        """Everything needed to go on elsewhere."""
+        """Return the state that :meth:`restore` needs."""
 
+    @abstractmethod
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from a snapshot."""
+        """Set the state to that of a snapshot."""
 
 
-class MeasuredChannel:
-    """A channel whose rows tell its mark, under a bound on time (``slack``) or on ``rows``."""
+class MeasuredChannel(Channel):
+    """A channel whose mark is its newest time less a slack, or a number of rows back.
 
-    __slots__ = ("_leaps", "_recent", "_rows", "_slack", "_top", "floor")
+    ``slack`` is in ticks; ``rows`` is how many rows may come after a newer one; ``jump`` is the
+    least distance of a leap in ticks, or None to look for none.
+    """
+
+    __slots__ = ("_leaps", "_recent", "_rows", "_slack", "_top")
 
     def __init__(self, slack: int, rows: int, jump: int | None):
         self._slack, self._rows = slack, rows
-        self._top = BEGINNING  # the newest time that may not be overtaken any more
-        self._recent: Ticks = np.empty(0, dtype=np.int64)  # the last rows, which still may be
-        self._leaps = None if jump is None else Leaps(jump, slack, rows)
+        self._top = BEGINNING  # the newest time more than `rows` rows back
+        self._recent: Ticks = np.empty(0, dtype=np.int64)  # the last `rows` times
+        self._leaps = None if jump is None else LeapFilter(jump, slack, rows)
         self.floor = BEGINNING
 
     @property
-    def mark(self) -> int:
-        """No honest row still to come is below this."""
-        return max(self.floor, self.own)
-
-    @property
-    def own(self) -> int:
-        """The mark that follows from its rows alone."""
+    def row_mark(self) -> int:
+        """The mark that follows from the rows alone."""
         return self._top - self._slack if self._top > BEGINNING else BEGINNING
 
     @property
     def newest(self) -> int:
-        """The newest time believed; of a channel that has sent one row, that row's."""
-        believed = self._believed()
+        """The newest confirmed time; of a channel that has sent one row, that row's time."""
+        confirmed = self._confirmed()
         suspect = self._leaps.suspect if self._leaps is not None else None
-        return suspect if believed == BEGINNING and suspect is not None else believed
+        return suspect if confirmed == BEGINNING and suspect is not None else confirmed
 
     @property
-    def settled(self) -> int:
-        """What the contract alone promises, or the newest time if it promises nothing yet."""
+    def contract_mark(self) -> int:
+        """The mark by the contract alone; if it has none yet, the newest time less the slack."""
         top = self._top if self._rows and self._top > BEGINNING else self.newest
         return top - self._slack
 
     def observe(self, times: Ticks, marks: Ticks) -> Verdict:
-        """Judge rows in arrival order and move the mark; the rows themselves tell it."""
-        if self._leaps is not None and len(times) > 2 and self._believed() == BEGINNING:
+        """Judge rows in arrival order and move the mark; ``marks`` is not used."""
+        if self._leaps is not None and len(times) > 2 and self._confirmed() == BEGINNING:
             # Only the first rows need a careful look; the others then have a reference.
             first, rest = self._observe(times[:2]), self._observe(times[2:])
             return Verdict(
-                np.concatenate([first.met, rest.met]),
+                np.concatenate([first.before, rest.before]),
                 np.concatenate([first.after, rest.after]),
                 [*first.leaps, *(at + 2 for at in rest.leaps)],
                 first.strays + rest.strays,
@@ -126,26 +157,27 @@ class MeasuredChannel:
 
     def _observe(self, times: Ticks) -> Verdict:
         if self._leaps is None:
-            return Verdict(*self._marks_met(times))
-        found = self._leaps.believe(times, self._believed())
+            return Verdict(*self._marks_along(times))
+        found = self._leaps.confirm(times, self._confirmed())
         if found.earlier is not None:
-            self._believe_first(found.earlier)
-        met, after = self._marks_met(found.times)
+            self._confirm_first(found.earlier)
+        before, after = self._marks_along(found.times)
         if found.in_doubt is not None:
             after[found.in_doubt] = self.floor
-        return Verdict(met, after, found.leaps, found.strays)
+        return Verdict(before, after, found.leaps, found.strays)
 
-    def _believed(self) -> int:
+    def _confirmed(self) -> int:
         return int(max(self._top, self._recent.max(initial=BEGINNING)))
 
-    def _believe_first(self, time: int) -> None:
-        """Put the first row's time back where the run before held it back."""
+    def _confirm_first(self, time: int) -> None:
+        """Put back the time of a first row that an earlier run left in doubt."""
         if self._rows:
             self._recent[-1] = time
         else:
             self._top = time
 
-    def _marks_met(self, times: Ticks) -> tuple[Ticks, Ticks]:
+    def _marks_along(self, times: Ticks) -> tuple[Ticks, Ticks]:
+        """Return the marks before and after each row, and move the mark."""
         held = np.concatenate([self._recent, times]) if self._rows else times
         tops = np.empty(len(held) + 1, np.int64)
         tops[0], tops[1:] = self._top, held
@@ -155,9 +187,9 @@ class MeasuredChannel:
             # Row i is bounded by the rows more than `rows` before it; tops[k] covers k rows held.
             counts = np.arange(len(times) + 1) + len(self._recent) - self._rows
             marks = tops[np.clip(counts, 0, None)]
-            settled = max(0, len(held) - self._rows)
-            self._recent = held[settled:]
-            self._top = int(tops[settled])
+            beyond = max(0, len(held) - self._rows)
+            self._recent = held[beyond:]
+            self._top = int(tops[beyond])
         else:
             self._top = int(tops[-1])
         if self._slack:
@@ -167,7 +199,7 @@ class MeasuredChannel:
         return marks[:-1], marks[1:].copy()
 
     def snapshot(self) -> dict[str, Any]:
-        """Everything needed to go on elsewhere."""
+        """Return the state that :meth:`restore` needs."""
         return {
             "top": self._top,
             "recent": self._recent.tolist(),
@@ -176,17 +208,17 @@ class MeasuredChannel:
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from a snapshot."""
+        """Set the state to that of a snapshot."""
         self._top, self.floor = saved["top"], saved["floor"]
         if self._leaps is not None:
             self._leaps.restore(saved["suspect"], saved["patience"])
         self._recent = np.array(saved["recent"], dtype=np.int64)
 
 
-class ProducerChannel:
+class ProducerChannel(Channel):
     """A channel whose producer sends the marks (``punctuated``)."""
 
-    __slots__ = ("_mark", "_newest", "floor")
+    __slots__ = ("_mark", "_newest")
 
     def __init__(self) -> None:
         self._mark = BEGINNING
@@ -194,32 +226,27 @@ class ProducerChannel:
         self.floor = BEGINNING
 
     @property
-    def mark(self) -> int:
-        """No honest row still to come is below this."""
-        return max(self.floor, self._mark)
-
-    @property
-    def own(self) -> int:
-        """The greatest mark the producer has sent."""
+    def row_mark(self) -> int:
+        """The greatest mark that the producer has sent."""
         return self._mark
 
     @property
     def newest(self) -> int:
-        """The newest time seen."""
+        """The newest time of a row."""
         return self._newest
 
     @property
-    def settled(self) -> int:
-        """The newest time: between its marks, a producer promises nothing."""
+    def contract_mark(self) -> int:
+        """The newest time: between two marks the contract gives no bound of its own."""
         return self._newest
 
     def observe(self, times: Ticks, marks: Ticks) -> Verdict:
-        """Judge rows by the marks the producer sent before them."""
+        """Judge rows by the marks that the producer sent before them, and move the mark."""
         tops = np.maximum.accumulate(np.concatenate([np.array([self._mark], np.int64), marks]))
         backward = int(((marks > BEGINNING) & (marks < tops[:-1])).sum())
         self._mark = int(tops[-1])
-        seen = times[times < END_OF_TIME]  # a pure punctuation has no time of its own
-        self._newest = int(max(self._newest, seen.max(initial=BEGINNING)))
+        timed = times[times < END_OF_TIME]  # a pure punctuation has no time of its own
+        self._newest = int(max(self._newest, timed.max(initial=BEGINNING)))
         tops = np.maximum(tops, self.floor)
         return Verdict(tops[:-1], tops[1:], backward=backward)
 
@@ -228,9 +255,100 @@ class ProducerChannel:
         return self.observe(times, marks)
 
     def snapshot(self) -> dict[str, Any]:
-        """Everything needed to go on elsewhere."""
+        """Return the state that :meth:`restore` needs."""
         return {"mark": self._mark, "newest": self._newest, "floor": self.floor}
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from a snapshot."""
+        """Set the state to that of a snapshot."""
         self._mark, self._newest, self.floor = saved["mark"], saved["newest"], saved["floor"]
+
+
+# ---- rows dated far ahead ----------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class ConfirmedTimes:
+    """The times of a run of rows by which a mark may move."""
+
+    times: Ticks
+    """The time that each row may move the mark by; for a leap, the newest time before it."""
+    leaps: list[int] = field(default_factory=list)
+    """Positions of rows dated too far ahead, confirmed later or not."""
+    strays: int = 0
+    """Number of leaps that later rows contradicted."""
+    in_doubt: int | None = None
+    """Position of a channel's first row, which moved no mark by itself."""
+    earlier: int | None = None
+    """Time of a first row that ended the run before, now confirmed."""
+
+
+class LeapFilter:
+    """Separates honest gaps from stray rows, for one channel.
+
+    A row more than ``over`` ticks ahead of the newest time is a leap. A later row that is no more
+    than ``reach`` ticks below a leap confirms it. With ``patience`` any later row up there confirms
+    it, and ``patience`` other rows may come in between.
+    """
+
+    __slots__ = ("_over", "_patience", "_reach", "_waits", "suspect")
+
+    def __init__(self, over: int, reach: int, patience: int = 0):
+        self._over, self._reach, self._patience = over, reach, patience
+        self.suspect: int | None = None
+        """Time of the unconfirmed leap, or of a first row, in ticks; None if there is none."""
+        self._waits = 0  # rows that may still come before it counts as contradicted
+
+    def confirm(self, times: Ticks, newest: int) -> ConfirmedTimes:
+        """Return the times that may move the mark; ``newest`` is the newest confirmed so far.
+
+        ``times`` are in arrival order and not empty.
+        """
+        fine = newest > BEGINNING and self.suspect is None
+        if fine and int(times.max(initial=BEGINNING)) - newest <= self._over:
+            return ConfirmedTimes(times)
+        return self._confirm_each(times, newest)
+
+    def _confirm_each(self, times: Ticks, newest: int) -> ConfirmedTimes:
+        found = ConfirmedTimes(times.copy())
+        confirmed = found.times
+        for at, time in enumerate(times.tolist()):
+            if newest == BEGINNING:
+                if self.suspect is None:
+                    self.suspect, confirmed[at] = time, BEGINNING
+                    continue
+                if time < self.suspect - self._over:
+                    found.strays += 1
+                else:
+                    newest = self.suspect
+                    if at:
+                        confirmed[at - 1] = newest
+                        found.in_doubt = at - 1
+                    else:
+                        found.earlier = newest
+                self.suspect = None
+            suspect = self.suspect
+            if newest == BEGINNING or time - newest <= self._over:
+                newest = max(newest, time)
+                if suspect is not None:
+                    self._waits -= 1
+                    if self._waits < 0:
+                        found.strays += 1
+                        self.suspect = None
+            elif suspect is not None and (self._patience or time >= suspect - self._reach):
+                newest = max(suspect, time)
+                confirmed[at] = newest
+                self.suspect = None
+            else:
+                found.strays += suspect is not None
+                self.suspect, self._waits = time, self._patience
+                found.leaps.append(at)
+                confirmed[at] = newest
+        return found
+
+    def snapshot(self) -> dict[str, int | None]:
+        """Return the state that :meth:`restore` needs."""
+        return {"suspect": self.suspect, "patience": self._waits}
+
+    def restore(self, suspect: int | None, patience: int) -> None:
+        """Set the state to that of a snapshot."""
+        self.suspect, self._waits = suspect, patience

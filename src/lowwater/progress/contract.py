@@ -1,83 +1,172 @@
-"""What a source promises about its own order, as frozen specs (OOP §3.2, §5.1; ETS §5).
+"""Contracts: what the user of a source states about its order, as frozen specs (OOP §3.2, §5.1).
 
-A contract is knowledge, not a guess: the same knowledge an in-order system would use to sort the
-stream is used here to bound what may still arrive. Where nobody has that knowledge, a contract can
-say how complete answers shall be, and the bound is learned; or that nothing is promised at all.
-Contracts hold per channel when the stream names one.
+A contract states facts that an in-order system would need to sort the stream. Here they bound the
+rows still to come. Where nobody has such facts, a contract states how complete answers must be, and
+the bound is learned from the rows; or it states that there is no bound at all. If the stream names
+a channel column, the contract holds for each channel by itself.
+
+This module also has the options next to a contract: when punctuation is generated, when enabling
+timestamps are made (ETS §5), and what happens to rows dated far ahead.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from math import inf
-from typing import Literal
+from typing import ClassVar, Literal
 
 from lowwater.errors import OptionError
+from lowwater.progress.channel import Channel, MeasuredChannel, ProducerChannel
+from lowwater.progress.learned import LearnedChannel
 from lowwater.stream.duration import Duration, nanoseconds, spell
+from lowwater.stream.time_domain import TimeDomain
+
+
+class Contract(ABC):
+    """What holds for the times of a stream, and how a channel that keeps it is followed.
+
+    Invariant: a contract never changes; :meth:`channel` builds the object that has the state.
+    """
+
+    __slots__ = ()
+
+    promises: ClassVar[bool] = True
+    """True if the contract bounds the rows still to come."""
+    counts_times: ClassVar[bool] = False
+    """True if the digest of a batch must hold all its times, coarsely, with their counts."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """Return the contract as a phrase for people."""
+
+    @abstractmethod
+    def channel(self, domain: TimeDomain, jump: int | None) -> Channel:
+        """Build the state of one channel.
+
+        ``domain`` is that of the time column; ``jump`` is how far ahead of its channel a row must
+        be dated to count as a leap, in ticks, or None if leaps are not looked for.
+        """
+
+    @property
+    def mark_column(self) -> str | None:
+        """Name of the column with the producer's own marks; None if there is none."""
+        return None
+
+    @property
+    def greatest_times(self) -> int:
+        """Number of greatest times, per channel, that the digest of a batch must keep."""
+        return 2
+
+    def top_slack(self, domain: TimeDomain) -> int | None:
+        """Return the slack, in ticks, if a mark is always the newest time less a fixed slack.
+
+        None for contracts whose channels need to know more than their newest time.
+        """
+        return None
 
 
 @dataclass(frozen=True, slots=True)
-class Ordered:
+class Ordered(Contract):
     """Times never decrease."""
 
     def describe(self) -> str:
-        """This contract in words."""
+        """Return the contract as a phrase for people."""
         return "ordered"
+
+    def channel(self, domain: TimeDomain, jump: int | None) -> Channel:
+        """Build a channel without slack."""
+        return MeasuredChannel(0, 0, jump)
+
+    def top_slack(self, domain: TimeDomain) -> int:
+        """Return 0: the mark is the newest time."""
+        return 0
 
 
 @dataclass(frozen=True, slots=True)
-class Within:
+class Within(Contract):
     """No row is more than ``bound`` behind the newest row before it."""
 
     bound: Duration
+    """A length of time of zero or more."""
 
     def __post_init__(self) -> None:
         if nanoseconds(self.bound, "within(...)") < 0:
             raise OptionError("within(...) takes a length of time of zero or more")
 
     def describe(self) -> str:
-        """This contract in words."""
+        """Return the contract as a phrase for people."""
         return f"within {self.bound}"
+
+    def channel(self, domain: TimeDomain, jump: int | None) -> Channel:
+        """Build a channel whose mark is ``bound`` below its newest time."""
+        return MeasuredChannel(self.top_slack(domain), 0, jump)
+
+    def top_slack(self, domain: TimeDomain) -> int:
+        """Return the bound in ticks."""
+        return domain.ticks(self.bound, "within(...)")
 
 
 @dataclass(frozen=True, slots=True)
-class WithinRows:
+class WithinRows(Contract):
     """No row is below one that came more than ``rows`` rows before it (scrambling factor)."""
 
     rows: int
+    """A number of rows of zero or more."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.rows, int) or isinstance(self.rows, bool) or self.rows < 0:
             raise OptionError(f"within_rows(...) takes a whole number >= 0, not {self.rows!r}")
 
     def describe(self) -> str:
-        """This contract in words."""
+        """Return the contract as a phrase for people."""
         return f"within {self.rows} rows"
+
+    def channel(self, domain: TimeDomain, jump: int | None) -> Channel:
+        """Build a channel whose mark is the greatest time more than ``rows`` rows back."""
+        return MeasuredChannel(0, self.rows, jump)
+
+    @property
+    def greatest_times(self) -> int:
+        """Number of greatest times, per channel, that the digest of a batch must keep."""
+        return self.rows + 2
 
 
 @dataclass(frozen=True, slots=True)
-class Punctuated:
-    """The producer sends the promise itself, in ``column``.
+class Punctuated(Contract):
+    """The producer sends its marks in ``column``.
 
-    A non-null value there says that every later row of the channel has at least this time. A row
-    that has a value there and a null time is a pure punctuation: it is consumed, not passed on.
+    A value there that is not null is a mark: every later row of the channel has at least this time.
+    A row with a mark and a null time is a *pure punctuation*: it is consumed, not passed on.
     """
 
     column: str
 
     def describe(self) -> str:
-        """This contract in words."""
+        """Return the contract as a phrase for people."""
         return f"punctuated by column {self.column}"
+
+    def channel(self, domain: TimeDomain, jump: int | None) -> Channel:
+        """Build a channel that follows the producer's marks; it does not look for leaps."""
+        return ProducerChannel()
+
+    @property
+    def mark_column(self) -> str:
+        """Name of the column with the producer's marks."""
+        return self.column
 
 
 @dataclass(frozen=True, slots=True)
-class Learned:
-    """Nobody knows how late rows come: the mark follows from how late they were.
+class Learned(Contract):
+    """The slack is learned from how late the rows so far were.
 
-    ``completeness`` is the share of rows that shall be on time. The others are late rows like any.
+    The rows that come later than the slack are late rows, as under any contract.
     """
 
+    counts_times: ClassVar[bool] = True
+
     completeness: float = 0.999
+    """Share of rows that must be on time, between 0 and 1."""
 
     def __post_init__(self) -> None:
         share = self.completeness
@@ -90,27 +179,33 @@ class Learned:
             )
 
     def describe(self) -> str:
-        """This contract in words."""
+        """Return the contract as a phrase for people."""
         return f"learned, {self.completeness * 100:.10g} % complete"
+
+    def channel(self, domain: TimeDomain, jump: int | None) -> Channel:
+        """Build a channel that learns its slack."""
+        return LearnedChannel(self.completeness, jump)
 
 
 @dataclass(frozen=True, slots=True)
-class Unpromised:
-    """The column grows in the long run, and nothing is promised about it.
+class Unpromised(Contract):
+    """The column grows in the long run, and nothing bounds the rows still to come.
 
     No row is ever late, and no mark is ever made. A join without a window measures how disordered
-    the rows are (WO-Join), or goes by what is known: ``disorder``, the scrambling factor, which
-    must be true then. The others serve to predict how many rows such a join keeps.
+    the rows are (WO-Join), or uses ``disorder`` if it is given, which must then be true. The other
+    values serve to predict how many rows such a join keeps.
     """
 
+    promises: ClassVar[bool] = False
+
     disorder: int | None = None
-    """How many places at most a row comes after one that is not less."""
+    """Greatest number of places that a row comes after one that is not less; None to measure it."""
     multiplicity: int | None = None
-    """How many rows at most have the same value."""
+    """Greatest number of rows with the same value."""
     rate: float | None = None
     """Rows a second."""
     delay: Duration | None = None
-    """How much later rows come than those of the foremost stream."""
+    """How much later rows come than those of the stream that is furthest ahead."""
 
     def __post_init__(self) -> None:
         for name, least in (("disorder", 0), ("multiplicity", 1)):
@@ -134,7 +229,7 @@ class Unpromised:
             )
 
     def describe(self) -> str:
-        """This contract in words."""
+        """Return the contract as a phrase for people."""
         known = []
         if self.disorder is not None:
             known.append(f"disorder {self.disorder} rows")
@@ -146,27 +241,41 @@ class Unpromised:
             known.append(f"delay {spell(nanoseconds(self.delay))}")
         return f"unpromised ({', '.join(known)})" if known else "unpromised"
 
-
-Contract = Ordered | Within | WithinRows | Punctuated | Learned | Unpromised
+    def channel(self, domain: TimeDomain, jump: int | None) -> Channel:
+        """Raise: a column without promises has no marks to follow."""
+        raise AssertionError("a column without promises has no channels")
 
 
 def ordered() -> Ordered:
-    """Times never decrease (per channel, if the stream has one)."""
+    """State that times never decrease; per channel, if the stream has channels.
+
+    Example: ``lw.stream(log, time="ts", progress=lw.ordered())``.
+    """
     return Ordered()
 
 
 def within(bound: Duration) -> Within:
-    """Rows come at most ``bound`` behind the newest time seen before them."""
+    """State that no row is more than ``bound`` behind the newest row before it.
+
+    ``bound`` is a length of time of zero or more, such as ``"5 seconds"``; a number is seconds.
+    """
     return Within(bound)
 
 
 def within_rows(rows: int) -> WithinRows:
-    """A row comes at most ``rows`` rows after a newer one (the stream's scrambling factor)."""
+    """State that no row comes more than ``rows`` rows after a newer one.
+
+    ``rows`` is a whole number of zero or more: the scrambling factor of the stream.
+    """
     return WithinRows(rows)
 
 
 def learned(completeness: float = 0.999) -> Learned:
-    """The slack is learned from the rows, so that this share of them is on time."""
+    """Ask for a slack that is learned from the rows.
+
+    ``completeness`` is the share of rows that must be on time, above 0 and below 1. The default
+    lets one row in a thousand be late.
+    """
     return Learned(completeness)
 
 
@@ -176,18 +285,28 @@ def unpromised(
     rate: float | None = None,
     delay: Duration | None = None,
 ) -> Unpromised:
-    """Nothing is promised; what is known of the rows serves joins without a window."""
+    """State that nothing bounds the rows still to come; for joins without a window.
+
+    Every argument is a fact about the rows, and None (the default) if it is not known.
+    ``disorder`` is the greatest number of places that a row comes after one that is not less, in
+    rows; without it a join measures the disorder. ``multiplicity`` is the greatest number of rows
+    with one value. ``rate`` is rows a second. ``delay`` is how much later rows come than those of
+    the stream furthest ahead, a length of time.
+    """
     return Unpromised(disorder, multiplicity, rate, delay)
 
 
 def punctuated(column: str) -> Punctuated:
-    """The producer's own promises are in ``column``."""
+    """State that the producer sends its own marks, in ``column``.
+
+    A value in ``column`` bounds the times of all later rows of the channel; null means no mark.
+    """
     return Punctuated(column)
 
 
 @dataclass(frozen=True, slots=True)
 class Every:
-    """Data-driven punctuation: one each time the mark has passed a multiple of ``step``."""
+    """Punctuation is generated each time the mark has passed a multiple of ``step``."""
 
     step: Duration
 
@@ -198,7 +317,7 @@ class Every:
 
 @dataclass(frozen=True, slots=True)
 class Timer:
-    """Timer-driven punctuation: the mark is told each ``period`` of the engine's clock."""
+    """Punctuation is generated once in each ``period`` of the engine's clock."""
 
     period: Duration
 
@@ -211,21 +330,27 @@ Generation = Every | Timer
 
 
 def every(step: Duration) -> Every:
-    """Punctuate when the mark has passed a multiple of ``step`` of the time attribute."""
+    """Punctuate each time the mark has passed a multiple of ``step``.
+
+    ``step`` is a length of the time attribute above zero, such as ``"1 second"``.
+    """
     return Every(step)
 
 
 def timer(period: Duration) -> Timer:
-    """Punctuate when ``period`` of clock time has passed and the mark has moved."""
+    """Punctuate when ``period`` of clock time has passed and the mark has moved.
+
+    ``period`` is a length of time above zero, such as ``"1 second"``.
+    """
     return Timer(period)
 
 
 @dataclass(frozen=True, slots=True)
 class OnDemand:
-    """An enabling timestamp is made when an operator waits on this input, and only then.
+    """An enabling timestamp is made when an operator waits for this input, and only then.
 
-    For external timestamps it is ``t + τ - skew``: last time seen, plus the time since it came,
-    minus the largest skew between two arrivals. For internal ones it is the clock.
+    With times in the rows it is ``t + τ - skew``: the newest time, plus the clock time since it
+    came, minus the largest skew between two arrivals. With internal times it is the clock itself.
     """
 
     skew: Duration = 0
@@ -236,7 +361,7 @@ class OnDemand:
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """A timestamp is made at every ``period``, whether anybody waits or not."""
+    """An enabling timestamp is made in each ``period``, whether an operator waits or not."""
 
     period: Duration
     skew: Duration = 0
@@ -256,12 +381,20 @@ def _check_skew(skew: Duration) -> None:
 
 
 def on_demand(skew: Duration = 0) -> OnDemand:
-    """Make a timestamp for an idle input when somebody waits for it."""
+    """Make a timestamp for an idle input when an operator waits for it.
+
+    ``skew`` is the largest difference, between two rows, of the time from their timestamp to their
+    arrival: a length of time, 0 unless given.
+    """
     return OnDemand(skew)
 
 
 def heartbeat(period: Duration, skew: Duration = 0) -> Heartbeat:
-    """Make a timestamp for an idle input at a fixed period."""
+    """Make a timestamp for an idle input at a fixed period.
+
+    ``period`` is a length of clock time above zero. ``skew`` is the largest difference, between two
+    rows, of the time from their timestamp to their arrival: a length of time, 0 unless given.
+    """
     return Heartbeat(period, skew)
 
 
@@ -270,11 +403,10 @@ JumpAction = Literal["warn", "quarantine", "fail"]
 
 @dataclass(frozen=True, slots=True)
 class Jump:
-    """What to do with a row dated more than ``over`` ahead of its channel.
+    """What happens to a row dated more than ``over`` ahead of its channel.
 
     Whatever the action, one such row moves no mark: the mark follows only when the next row of
-    the channel confirms the jump. ``warn`` passes the row on and warns if the next row goes back;
-    ``quarantine`` sends the row to the side output; ``fail`` stops the query.
+    the channel confirms the jump.
     """
 
     over: Duration
@@ -288,5 +420,10 @@ class Jump:
 
 
 def jump(over: Duration, then: JumpAction = "warn") -> Jump:
-    """How to treat a row that is suddenly dated far ahead."""
+    """Set what happens to a row that is suddenly dated far ahead.
+
+    ``over`` is how far ahead of its channel such a row is, a length of time above zero. ``then``
+    is ``"warn"`` (the default: pass the row on, and warn if the next row goes back),
+    ``"quarantine"`` (write the row to the side output) or ``"fail"`` (stop the query).
+    """
     return Jump(over, then)

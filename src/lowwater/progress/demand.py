@@ -1,12 +1,12 @@
-"""Describe: which punctuation consumers can use, and nothing finer (OOP A.1.1).
+"""Demand: the marks that consumers can use, so that no finer punctuation is made (OOP A.1.1).
 
-A demand is the set of grids whose points some consumer can act on. A window aggregate can act at
-multiples of its slide (shifted by its range's remainder), a sort at any value. Sources roll their
-mark down to the demanded grid and stay silent until that moves, so no promise is told twice.
+A demand is a set of grids. A window aggregate can use the multiples of its slide (shifted by the
+remainder of its range), a sort every value. A source rolls its mark down to the grid demanded and
+emits nothing until that has moved, so no punctuation is emitted twice.
 
-A consumer that keeps groups apart can act on the promises of single groups. If all of them can, the
-promise on the whole stream serves nobody and is not made: a group that appears later has then
-broken nothing.
+A consumer that keeps groups apart can use punctuation on single groups. If all consumers can, the
+punctuation on the whole stream serves none of them and is not made: then a group that appears later
+is not late by it.
 """
 
 from __future__ import annotations
@@ -21,20 +21,24 @@ from lowwater.stream.element import BEGINNING
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """Grids ``(step, offset)`` of useful marks; a step of 1 means every value is useful."""
+    """The marks that are useful to consumers.
+
+    Invariant: no grid lies within another.
+    """
 
     grids: frozenset[tuple[int, int]] = frozenset()
+    """Grids ``(step, offset)`` in ticks; a step of 1 makes every value useful."""
     linear: bool = True
-    """Whether somebody needs the promise on the whole stream, not only those on its groups."""
+    """True if a consumer needs punctuation on the whole stream, not only on its groups."""
 
     @classmethod
     def any_value(cls) -> Demand:
-        """Every new mark is useful."""
+        """Return the demand for which every mark is useful."""
         return cls(frozenset({(1, 0)}))
 
     @classmethod
     def grid(cls, step: int, offset: int = 0) -> Demand:
-        """Marks at multiples of ``step`` plus ``offset`` are useful."""
+        """Return the demand for multiples of ``step`` plus ``offset``, in ticks."""
         return cls(frozenset({(step, offset % step)}))
 
     def __or__(self, other: Demand) -> Demand:
@@ -43,18 +47,19 @@ class Demand:
         return Demand(thinned, self.linear or other.linear)
 
     def made(self, linear: bool) -> Demand:
-        """The same grids, for the promise on the whole stream or for groups alone."""
+        """Return the same grids with another value of :attr:`linear`."""
         return self if linear == self.linear else Demand(self.grids, linear)
 
     def shifted(self, by: int) -> Demand:
-        """The demand on an attribute that is ``by`` ticks less than this one."""
+        """Return the same demand on an attribute that is ``by`` ticks less than this one."""
         grids = frozenset((step, (offset - by) % step) for step, offset in self.grids)
         return Demand(grids, self.linear)
 
     def unrounded(self, bucket: int, numbered: bool = False) -> Demand:
-        """The demand on an attribute that this one is, rounded down to multiples of ``bucket``.
+        """Return the same demand on the attribute that this one is rounded down from.
 
-        This one moves only where a bucket begins. If ``numbered`` it counts buckets.
+        This attribute is the other one rounded down to multiples of ``bucket`` ticks, so it moves
+        only where a bucket begins. If ``numbered`` it is the number of the bucket.
         """
         demand = Demand()
         for step, offset in self.grids:
@@ -67,13 +72,13 @@ class Demand:
         return demand.made(self.linear)
 
     def roll(self, mark: int) -> int:
-        """The greatest useful mark not above ``mark``."""
+        """Return the greatest useful mark not above ``mark``."""
         if not self.grids:
             return BEGINNING
         return max((mark - offset) // step * step + offset for step, offset in self.grids)
 
     def roll_all(self, marks: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The same of many marks at once; those that promise nothing stay where they are."""
+        """Return the same for many marks at once; ``BEGINNING`` stays ``BEGINNING``."""
         rolled = np.full(len(marks), BEGINNING, np.int64)
         for step, offset in self.grids:
             np.maximum(rolled, (marks - offset) // step * step + offset, out=rolled)
@@ -81,6 +86,6 @@ class Demand:
 
 
 def _within(grid: tuple[int, int], other: tuple[int, int]) -> bool:
-    """Whether all points of a grid are points of another, which has more."""
+    """True if all points of a grid are points of another, finer one."""
     (step, offset), (finer, start) = grid, other
     return grid != other and step % finer == 0 and (offset - start) % finer == 0

@@ -1,14 +1,14 @@
-"""What a batch of rows without order says about progress, small and mergeable.
+"""The digest of a batch of rows without order: what they say about progress, small and mergeable.
 
 An engine that reads a source in parallel sees the rows of a batch in no order it could rely on. A
-digest keeps, per channel, as many of its times as a channel needs to come to the same mark it would
-reach if it were shown all of them in ascending order: the greatest ones, and for the detection of
-rows dated far ahead the ends of every stretch without a leap. Where the mark is learned, all times
-are there too, coarsely, with how many rows have them in the place of a mark. Digests of parts of a
-batch are put together by putting their rows together.
+digest keeps, for each channel, as many times as the channel needs to reach the mark it would reach
+if it got all of them in ascending order: the greatest times, and, where leaps are looked for, the
+ends of every stretch without a leap. If the mark is learned, all times are there too, coarsely,
+with the number of rows that have them in the place of a mark. Digests of parts of a batch are
+merged by concatenating them.
 
-Invariant: :meth:`BatchIntake.absorb` of a digest of all rows, of digests of any parts of them, and
-of all times themselves leave the same marks.
+Invariant: :meth:`BatchIntake.absorb` leaves the same marks whether it gets a digest of all rows,
+digests of any parts of them, or all times themselves.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from lowwater.progress.contract import Contract, Learned, Punctuated, Unpromised, WithinRows
+from lowwater.progress.contract import Contract
+from lowwater.progress.lateness import count_times
+from lowwater.progress.rows import JudgedRows
 from lowwater.progress.spec import StreamSpec
-from lowwater.progress.spread import counted
 from lowwater.stream.element import BEGINNING, END_OF_TIME, MARK, Chunk
 
 ATTRIBUTE, TIME = "__attribute", "__time"
@@ -26,37 +27,39 @@ BIN = "__bin"
 
 
 def digest_schema(spec: StreamSpec) -> dict[str, pl.DataType]:
-    """The columns of a stream's digests."""
+    """Return the columns of a stream's digests."""
     keys = {name: spec.row_schema[name] for name in spec.key_columns}
     return {**keys, ATTRIBUTE: pl.String(), TIME: pl.Int64(), MARK: pl.Int64()}
 
 
-def digest(spec: StreamSpec, rows: Chunk, pure: pl.Series) -> Chunk:
-    """The digest of usable rows; ``pure`` tells which of them are nothing but a promise."""
+def digest(rows: JudgedRows) -> Chunk:
+    """Return the digest of some rows of a batch; rows that cannot be judged are left out."""
+    spec, chunk, pure = rows.spec, rows.chunk, pl.Series(rows.pure)
+    if not rows.usable.all():
+        chunk, pure = chunk.filter(pl.Series(rows.usable)), pl.Series(rows.pure[rows.usable])
     columns = list(digest_schema(spec))
     parts = [pl.DataFrame(schema=digest_schema(spec))]
-    bare = bool(pure.any())
+    timed = chunk.filter(~pure) if pure.any() else chunk
     for attribute, contract in spec.contracts.items():
-        if isinstance(contract, Unpromised):
-            continue  # rows say nothing about it
-        if isinstance(contract, Punctuated):
-            part = _told(spec, rows, attribute, contract)
+        if not contract.promises:
+            continue
+        if contract.mark_column is not None:
+            part = _greatest_mark(spec, chunk, attribute, contract.mark_column)
         else:
-            timed = rows.filter(~pure) if bare else rows
-            part = _measured(spec, timed, attribute, contract)
+            part = _greatest_times(spec, timed, attribute, contract)
         parts.append(part.with_columns(pl.lit(attribute).alias(ATTRIBUTE)).select(columns))
     return pl.concat(parts)
 
 
-def _told(spec: StreamSpec, rows: Chunk, attribute: str, contract: Punctuated) -> Chunk:
-    """The greatest mark and the newest time of each channel."""
+def _greatest_mark(spec: StreamSpec, rows: Chunk, attribute: str, column: str) -> Chunk:
+    """Return the greatest mark that a producer sent, and the newest time, of each channel."""
     domain = spec.domains[attribute]
     low, high = domain.valid
-    mark = domain.to_ticks(pl.col(contract.column))
-    believed = pl.when((mark >= low) & (mark < high)).then(mark)
+    mark = domain.to_ticks(pl.col(column))
+    in_range = pl.when((mark >= low) & (mark < high)).then(mark)
     found = [
         domain.to_ticks(pl.col(attribute)).max().fill_null(END_OF_TIME).alias(TIME),
-        believed.max().fill_null(BEGINNING).alias(MARK),
+        in_range.max().fill_null(BEGINNING).alias(MARK),
     ]
     keys = list(spec.key_columns)
     if not keys:
@@ -64,24 +67,24 @@ def _told(spec: StreamSpec, rows: Chunk, attribute: str, contract: Punctuated) -
     return rows.group_by(keys).agg(found)
 
 
-def _measured(spec: StreamSpec, rows: Chunk, attribute: str, contract: Contract) -> Chunk:
+def _greatest_times(spec: StreamSpec, rows: Chunk, attribute: str, contract: Contract) -> Chunk:
+    """Return the times of each channel that its mark follows from."""
     keys = list(spec.key_columns)
     domain = spec.domains[attribute]
-    held = contract.rows if isinstance(contract, WithinRows) else 0
     times = rows.select(*keys, domain.to_ticks(pl.col(attribute)).alias(TIME))
-    newest = _newest(times, keys, held + 2)
+    newest = _newest(times, keys, contract.greatest_times)
     jump = domain.ticks(spec.jump.over, "jump(...)") if spec.jump is not None else None
     if jump is not None:
         stretches = _stretches(times, keys, max(1, jump))
         newest = pl.concat([newest, _below(stretches, newest, keys)])
     found = newest.with_columns(pl.lit(BEGINNING, dtype=pl.Int64).alias(MARK))
-    if isinstance(contract, Learned):
-        found = pl.concat([found, counted(times, keys, TIME, MARK, jump)])
+    if contract.counts_times:
+        found = pl.concat([found, count_times(times, keys, TIME, MARK, jump)])
     return found
 
 
 def _newest(times: Chunk, keys: list[str], many: int) -> Chunk:
-    """The greatest times of each channel; the least of them twice if there are several of it."""
+    """Return the greatest times of each channel; the least twice if it occurs more often."""
     if not keys:
         return _newest_of_one(times, many)
     top = pl.col(TIME).top_k(many)
@@ -110,9 +113,9 @@ def _newest_of_one(times: Chunk, many: int) -> Chunk:
 
 
 def _stretches(times: Chunk, keys: list[str], jump: int) -> Chunk:
-    """Times between which there is a leap exactly where there is one between all times.
+    """Return times that have a leap between them exactly where all times have one.
 
-    Within a bin as wide as a leap there can be none, so the ends of each bin will do.
+    Within a bin as wide as a leap there can be none, so the ends of each bin suffice.
     """
     column = times[TIME]
     low, high = column.min(), column.max()
@@ -126,7 +129,7 @@ def _stretches(times: Chunk, keys: list[str], jump: int) -> Chunk:
 
 
 def _below(stretches: Chunk, newest: Chunk, keys: list[str]) -> Chunk:
-    """Those that are not among the greatest already: a time told twice would confirm itself."""
+    """Return the stretches below the newest times: a time given twice would confirm itself."""
     if not keys:
         return stretches.filter(pl.col(TIME) < pl.lit(newest[TIME].min(), dtype=pl.Int64))
     least = newest.group_by(keys).agg(pl.col(TIME).min().alias("__least"))

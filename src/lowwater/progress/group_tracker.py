@@ -1,14 +1,15 @@
-"""The marks of a stream's groups in columns: what a chunk costs follows the groups in it.
+"""The marks of a stream's groups in columns, for groups too many to follow one by one.
 
-For contracts that need but one number per group, its newest time (``ordered``, ``within``). Rows of
-all groups of a chunk are judged together; only groups whose rows may be dated too far ahead are
-looked at one by one, by the channel that knows how.
+For contracts under which a mark is always the newest time less a fixed slack (``ordered``,
+``within``). The rows of all groups of a chunk are judged together. Only groups whose rows may be
+dated too far ahead are judged one by one, by a :class:`MeasuredChannel`.
 
-If somebody needs the promise on the whole stream, a group nobody announced joins at it, as in
-:mod:`lowwater.progress.tracker`. Otherwise nothing was promised of a group that has not spoken, and
-none of its first rows is late.
+If an operator needs punctuation on the whole stream, a group that is not announced joins as a
+channel does in :mod:`lowwater.progress.tracker`. Otherwise it joins with no mark, and none of its
+first rows is late.
 
-Invariant: every group has the mark and the verdicts a :class:`MeasuredChannel` of its own has.
+Invariant: every group has the mark and the verdicts that a :class:`MeasuredChannel` of its own has.
+Cost: that of a chunk follows the groups in it, not all groups.
 """
 
 from __future__ import annotations
@@ -22,46 +23,54 @@ import polars as pl
 from numpy.typing import NDArray
 
 from lowwater.progress.channel import MeasuredChannel, Ticks
+from lowwater.progress.completeness import Completeness
 from lowwater.progress.demand import Demand
-from lowwater.progress.runs import Runs
-from lowwater.progress.silence import Silence
-from lowwater.progress.standing import Channels, FrameStanding
-from lowwater.progress.tracker import Judgement
+from lowwater.progress.idle import EnablingRule
+from lowwater.progress.judgement import ChannelRows, Judgement, Mask
+from lowwater.progress.marks import ChannelSummary, FrameMarks
+from lowwater.progress.stale import StaleChanges
 from lowwater.state.group_table import GroupTable, Numbers
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import BEGINNING, END_OF_TIME, MARK, Chunk
 
 TOP, FLOOR, SUSPECT, SEEN = "__top", "__floor", "__suspect", "__seen"
 HELD, TOLD = "__held", "__told"
-"""A group's mark, and what was told of it."""
-NOBODY = np.empty(0, np.int64)
+"""Columns with a group's mark, and with the mark in its last punctuation."""
+NONE = np.empty(0, np.int64)
 FEW = 16
-"""Over so few groups, a loop is faster than one computation for all."""
+"""Up to this many groups, a loop is faster than one computation for all."""
 
 
 class GroupTracker:
-    """Follows every group of one progressing attribute."""
+    """Follows every group of one attribute.
+
+    ``slack`` is that of the contract and ``jump`` the least distance of a leap, both in ticks
+    (``jump`` is None if leaps are not looked for). ``announced`` are the keys of groups known from
+    the start. ``linear`` is false if no operator needs punctuation on the whole stream. Groups that
+    are not in memory are in ``store``, under ``name``.
+    """
 
     def __init__(
         self,
         slack: int,
         jump: int | None,
-        silence: Silence,
+        enabling: EnablingRule,
         announced: Chunk,
+        *,
         linear: bool = True,
         store: ChunkStore | None = None,
         name: str = "groups",
     ):
-        self._slack, self._jump, self._silence, self.linear = slack, jump, silence, linear
+        self._slack, self._jump, self._enabling, self.linear = slack, jump, enabling, linear
         columns = dict.fromkeys((TOP, FLOOR, SUSPECT, SEEN, HELD, TOLD), BEGINNING)
         self._table = GroupTable(columns, store, name)
-        self._floor = BEGINNING  # promised for every group, those to come included
-        self._value = BEGINNING  # the least mark when it was last looked at
+        self._floor = BEGINNING  # the mark of every group, also of those to come
+        self._value = BEGINNING  # the least mark when it was last computed
         self._highest = BEGINNING
-        self._stale = False
-        self._moved: Numbers = NOBODY
-        self._prior: tuple[Numbers, Ticks] = (NOBODY, NOBODY)
-        self._absorbed = 0
+        self._outdated = False  # the least mark must be computed again
+        self._moved: Numbers = NONE
+        self._prior: tuple[Numbers, Ticks] = (NONE, NONE)  # groups of the last batch, marks before
+        self._absorbed = 0  # number of batches
         if announced.height:
             self._table.admit(announced)
 
@@ -69,55 +78,70 @@ class GroupTracker:
 
     @property
     def mark(self) -> int:
-        """The least mark of all groups."""
-        if self._stale:
+        """The least mark of all groups, in ticks."""
+        if self._outdated:
             least = self._table.least(HELD)
             if least is not None:
                 self._value = max(self._value, least) if self.linear else least
-            self._stale = False
+            self._outdated = False
         return max(self._value, self._floor)
 
     @property
     def promised(self) -> int:
-        """The promise on the whole stream."""
+        """The mark that holds for the whole stream, groups to come included."""
         return self.mark if self.linear else self._floor
 
     @property
     def shown(self) -> int:
-        """A mark for people: that of the whole stream, or the highest a group has."""
+        """The mark to show to people: that of the whole stream, or the highest of a group."""
         return self.mark if self.linear else max(self._highest, self._floor)
 
     @property
     def joining(self) -> int:
-        """The mark at which a group nobody has announced would join now."""
+        """The mark at which a group that is not announced would join now."""
         return self.promised if self._table.known else self._floor
 
     @property
     def slowest(self) -> Hashable:
-        """The group with the least mark."""
+        """The group with the least mark; None if there are no groups."""
         self._table.load()
         return (
             self._table.name(int(self._table.column(HELD).argmin())) if len(self._table) else None
         )
 
-    def furthest_behind(self, limit: int) -> Channels:
-        """How far all groups are, and those that are furthest behind."""
+    def take_stale_changes(self) -> StaleChanges:
+        """Return no changes: a group holds no other back, so none is ever stale."""
+        return StaleChanges()
+
+    def completeness(self) -> list[tuple[Hashable, Completeness]]:
+        """Return nothing: no mark here is learned."""
+        return []
+
+    def furthest_behind(self, limit: int) -> ChannelSummary:
+        """Summarise the groups, with the ``limit`` of them that are furthest behind."""
         count, least = self._table.least_of(HELD, SEEN, limit)
         behind = tuple((name, mark, None if at == BEGINNING else at) for name, mark, at in least)
-        return Channels(count, max(self._highest, self._floor), behind)
+        return ChannelSummary(count, max(self._highest, self._floor), behind)
 
     def _behind(self, tops: Ticks) -> Ticks:
-        """The marks that follow from newest times."""
+        """Return the marks that follow from newest times."""
         return np.where(tops > BEGINNING, tops - self._slack, BEGINNING)
 
     # ---- rows ------------------------------------------------------------------------------
 
-    def observe(self, times: Ticks, marks: Ticks, runs: Runs, now: int) -> Judgement:
-        """Judge a chunk, row by row in order of arrival."""
+    def observe(self, times: Ticks, marks: Ticks, runs: ChannelRows, now: int) -> Judgement:
+        """Judge the rows of a chunk in arrival order, and move the marks.
+
+        ``times`` are by position in the chunk; ``marks`` is not used; ``now`` is the clock time in
+        nanoseconds.
+        """
         return self._judge(times, runs, now, None)
 
-    def absorb(self, times: Ticks, marks: Ticks, runs: Runs, now: int) -> Judgement:
-        """Take in the times of one batch, each group's in ascending order; all joined at once."""
+    def absorb(self, times: Ticks, marks: Ticks, runs: ChannelRows, now: int) -> Judgement:
+        """Move the marks by the digest of a batch without order.
+
+        The times of each group are ascending. New groups join at the mark before the batch.
+        """
         joining = self.joining
         places = self._table.find(runs.keys)
         before = np.where(places < 0, joining, self._table.get(HELD, places))
@@ -128,12 +152,10 @@ class GroupTracker:
         self._absorbed += 1
         return judged
 
-    def _judge(self, times: Ticks, runs: Runs, now: int, joining: int | None) -> Judgement:
-        judged = Judgement(
-            np.full(len(times), BEGINNING, dtype=np.int64), np.zeros(len(times), bool), 0, 0
-        )
+    def _judge(self, times: Ticks, runs: ChannelRows, now: int, joining: int | None) -> Judgement:
+        judged = Judgement.blank(len(times))
         if not len(runs.starts):
-            self._moved = NOBODY
+            self._moved = NONE
             return judged
         places = self._table.find(runs.keys)
         fresh = places < 0
@@ -142,10 +164,10 @@ class GroupTracker:
         values, starts = times[runs.rows], runs.starts
         group = np.repeat(np.arange(len(starts)), runs.lengths)
         after = np.maximum(_running_max(values, starts, group), top[group])
-        met = np.empty_like(after)
-        met[1:], met[starts] = after[:-1], top
+        before = np.empty_like(after)
+        before[1:], before[starts] = after[:-1], top
         newest = after[np.append(starts[1:], len(after)) - 1]
-        met, after = self._behind(met), self._behind(after)
+        before, after = self._behind(before), self._behind(after)
         leaps = np.zeros(len(values), bool)
         if self._jump is not None:
             careful = (top == BEGINNING) | (suspect != BEGINNING)
@@ -156,7 +178,7 @@ class GroupTracker:
                 rows = slice(int(starts[at]), int(ends[at]))
                 channel = self._channel(int(top[at]), int(suspect[at]))
                 verdict = channel.observe(values[rows], values[rows])
-                met[rows], after[rows] = verdict.met, verdict.after
+                before[rows], after[rows] = verdict.before, verdict.after
                 leaps[[rows.start + leap for leap in verdict.leaps]] = True
                 judged.strays += verdict.strays
                 state = channel.snapshot()
@@ -167,7 +189,7 @@ class GroupTracker:
                 floor[fresh] = self._floor if joining is None else joining
             else:
                 floor = self._joined(runs, places, floor, top, after)
-        judged.met[runs.rows] = np.maximum(met, floor[group])
+        judged.before[runs.rows] = np.maximum(before, floor[group])
         judged.leaps[runs.rows] = leaps
         places = self._table.admit(runs.keys) if fresh.any() else places
         for name, held in ((TOP, newest), (SUSPECT, suspect), (FLOOR, floor), (SEEN, now)):
@@ -176,10 +198,16 @@ class GroupTracker:
         return judged
 
     def _first(
-        self, runs: Runs, top: Ticks, values: Ticks, after: Ticks, newest: Ticks, suspect: Ticks
-    ) -> NDArray[np.bool_]:
-        """Groups that have one row here, which is their first: it moves no mark by itself."""
-        first: NDArray[np.bool_] = (top == BEGINNING) & (suspect == BEGINNING)
+        self,
+        runs: ChannelRows,
+        top: Ticks,
+        values: Ticks,
+        after: Ticks,
+        newest: Ticks,
+        suspect: Ticks,
+    ) -> Mask:
+        """Find groups with one row here, their first; make it a suspect that moves no mark."""
+        first: Mask = (top == BEGINNING) & (suspect == BEGINNING)
         first &= runs.lengths == 1
         after[runs.starts[first]] = newest[first] = BEGINNING
         suspect[first] = values[runs.starts[first]]
@@ -187,11 +215,11 @@ class GroupTracker:
 
     def _move(self, places: Numbers, marks: Ticks) -> None:
         self._table.put(HELD, places, marks)
-        self._moved, self._stale = places, True
+        self._moved, self._outdated = places, True
         self._highest = max(self._highest, int(marks.max(initial=BEGINNING)))
 
     def _raise(self, places: Numbers, marks: Ticks) -> None:
-        """Take marks made by other means, which are above those that are held."""
+        """Raise the floors of groups to marks that are above those they have."""
         self._table.put(FLOOR, places, marks)
         self._move(places, marks)
 
@@ -208,10 +236,12 @@ class GroupTracker:
         )
         return channel
 
-    def _joined(self, runs: Runs, places: Numbers, floor: Ticks, top: Ticks, after: Ticks) -> Ticks:
-        """Floors of the groups of a chunk: a new one's is the stream's mark before its first row.
+    def _joined(
+        self, runs: ChannelRows, places: Numbers, floor: Ticks, top: Ticks, after: Ticks
+    ) -> Ticks:
+        """Return the floors of a chunk's groups: of a new one, the stream's mark at its first row.
 
-        Marks only grow along the chunk, so each is looked up anew only when it is the least.
+        Marks only grow along the chunk, so each is looked up again only when it is the least.
         """
         known = places >= 0
         others = self._table.column(HELD).copy()
@@ -240,19 +270,21 @@ class GroupTracker:
             heappush(heap, (int(floor[at]), at))
         return floor
 
-    # ---- what is told ----------------------------------------------------------------------
+    # ---- punctuation of groups -------------------------------------------------------------
 
-    def told(
+    def take_group_marks(
         self,
         demand: Demand,
         whole: int,
         at_least: int | Sequence[int] = BEGINNING,
         every: bool = False,
     ) -> tuple[Chunk, int] | None:
-        """New and useful marks of the groups that moved (or of all), and the least before.
+        """Return the new marks of groups that ``demand`` can use; None if there are none.
 
-        ``whole`` is what was told of the whole stream; ``at_least`` is useful whatever the demand:
-        of all groups, or of each that moved.
+        The result has a row for each group, and the least mark these groups had before. Only groups
+        that moved are looked at, or all of them if ``every``. ``whole`` is the mark already emitted
+        for the whole stream. ``at_least`` is a mark that is useful whatever the demand: of all
+        groups, or of each that moved.
         """
         if every:
             self._table.load()
@@ -270,85 +302,96 @@ class GroupTracker:
         return keys.with_columns(pl.Series(MARK, useful)), int(before[moved].min())
 
     def promise_all(self, mark: int) -> None:
-        """Take a mark made by other means for all groups, also those nobody has seen yet."""
+        """Raise the mark of all groups, also of those to come, to at least ``mark``."""
         self._floor = max(self._floor, mark)
         self._table.load()
         places = np.flatnonzero(self._table.column(HELD) < mark)
         self._raise(places, np.full(len(places), mark, np.int64))
 
-    # ---- silence ---------------------------------------------------------------------------
-
-    def _stamps(self, now: int) -> Ticks:
-        self._table.load()
-        top, suspect = self._table.column(TOP), self._table.column(SUSPECT)
-        newest = np.where(top > BEGINNING, top, suspect)
-        return self._silence.stamps(newest, newest - self._slack, self._table.column(SEEN), now)
-
     @property
     def moved(self) -> Sequence[Hashable]:
-        """The groups of which something came last."""
+        """The groups that the last rows or timestamps were about."""
         return [self._table.name(place) for place in self._moved.tolist()]
 
     def mark_of(self, name: Hashable) -> int:
-        """The mark of one group."""
+        """Return the mark of one group; ``BEGINNING`` if it is not known."""
         place = self._table.place(name)
         return BEGINNING if place is None else int(self._table.column(HELD)[place])
 
-    def reached(self, name: Hashable, mark: int) -> int | None:
-        """The clock time at which one group can be stamped with a mark; None if never."""
-        place = self._table.place(name)
-        if place is None:
-            return None
-        newest, seen = self._newest(place), int(self._table.column(SEEN)[place])
-        spoken = None if seen == BEGINNING else seen
-        return self._silence.reached(newest, newest - self._slack, spoken, mark)
+    # ---- enabling timestamps ---------------------------------------------------------------
+
+    def _timestamps(self, now: int) -> Ticks:
+        self._table.load()
+        top, suspect = self._table.column(TOP), self._table.column(SUSPECT)
+        newest = np.where(top > BEGINNING, top, suspect)
+        seen = self._table.column(SEEN)
+        return self._enabling.timestamps(newest, newest - self._slack, seen, now)
 
     def _newest(self, place: int) -> int:
         top = int(self._table.column(TOP)[place])
         return top if top > BEGINNING else int(self._table.column(SUSPECT)[place])
 
+    def time_of(self, name: Hashable, mark: int) -> int | None:
+        """Return the clock time at which a group's timestamp reaches ``mark``; None if never."""
+        place = self._table.place(name)
+        if place is None:
+            return None
+        newest, at = self._newest(place), int(self._table.column(SEEN)[place])
+        seen = None if at == BEGINNING else at
+        return self._enabling.time_of(mark, newest, newest - self._slack, seen)
+
     def stamp(self, names: Sequence[Hashable], now: int) -> None:
-        """Stamp some groups by their silence."""
+        """Raise some groups to the timestamps of their silence."""
         stamps, places = [], []
         for name in names:
             place = self._table.place(name)
             assert place is not None
             newest, seen = self._newest(place), int(self._table.column(SEEN)[place])
-            stamps.append(self._silence.stamp(newest, newest - self._slack, seen, now))
+            stamps.append(self._enabling.timestamp(newest, newest - self._slack, seen, now))
             places.append(place)
         at = np.array(places, np.int64)
         self._raise(at, np.maximum(np.array(stamps, np.int64), self._table.get(HELD, at)))
 
-    def enable(self, awaited: int, now: int) -> bool:
-        """Stamp the groups that are behind a mark and may be past it by now."""
-        stamps, marks = self._stamps(now), self._table.column(HELD)
-        behind = (marks < awaited) | (awaited == BEGINNING)
-        places = np.flatnonzero(behind & (stamps >= awaited) & (stamps > marks))
+    def enable(self, requested: int, now: int) -> bool:
+        """Raise the groups that are below ``requested`` and whose timestamps reach it.
+
+        True if there are any.
+        """
+        stamps, marks = self._timestamps(now), self._table.column(HELD)
+        behind = (marks < requested) | (requested == BEGINNING)
+        places = np.flatnonzero(behind & (stamps >= requested) & (stamps > marks))
         self._raise(places, stamps[places])
         return len(places) > 0
 
-    def when(self, awaited: int, now: int) -> int | None:
-        """The clock time at which :meth:`enable` could stamp the next group; None if never."""
-        stamps = self._stamps(now)
-        waiting = stamps[(self._table.column(HELD) < awaited) & (stamps > BEGINNING)]
+    def when(self, requested: int, now: int) -> int | None:
+        """Return the clock time at which :meth:`enable` can raise the next group; None if never."""
+        stamps = self._timestamps(now)
+        waiting = stamps[(self._table.column(HELD) < requested) & (stamps > BEGINNING)]
         if not len(waiting):
             return None
-        return now + self._silence.until(awaited - int(waiting.max()))
+        return now + self._enabling.wait(requested - int(waiting.max()))
 
     # ---- batches ---------------------------------------------------------------------------
 
-    def standing(self) -> GroupStanding:
-        """The marks rows of the coming batch are judged by; good until the batch after it."""
-        return GroupStanding(self, self._absorbed, self.joining, max(self._highest, self.joining))
+    def marks_before(self) -> TableMarks:
+        """Return the marks by which rows of the coming batch are judged.
 
-    def left(self) -> FrameStanding:
-        """The marks that hold now, as plain values that can be sent anywhere."""
+        They are good until the batch after it is absorbed.
+        """
+        return TableMarks(self, self._absorbed, self.joining, max(self._highest, self.joining))
+
+    def marks_after(self) -> FrameMarks:
+        """Return the marks that hold now, as plain values that can be sent to other processes."""
         held = self._table.whole(HELD)
         marks = None if held is None else held.rename({HELD: MARK})
-        return FrameStanding(marks, self.joining, max(self._highest, self.joining))
+        return FrameMarks(marks, self.joining, max(self._highest, self.joining))
 
-    def marks_before(self, keys: Chunk | None, batch: int, others: int) -> tuple[Chunk, Ticks]:
-        """Marks of some groups (or all) as they were before a batch was absorbed."""
+    def marks_at(self, keys: Chunk | None, batch: int, others: int) -> tuple[Chunk, Ticks]:
+        """Return the marks of some groups (or all) before the batch of number ``batch``.
+
+        That batch is the last one absorbed, or the next. ``others`` is the mark of groups that are
+        not known.
+        """
         if keys is None:
             self._table.load()
             keys = self._table.keys(np.arange(len(self._table)))
@@ -363,15 +406,15 @@ class GroupTracker:
     # ---- saving ----------------------------------------------------------------------------
 
     def settle(self) -> None:
-        """Write the groups that moved."""
+        """Write the groups that moved to the store."""
         self._table.settle()
 
     def clear(self) -> None:
-        """Forget all groups: the stream has ended."""
+        """Drop all groups; for the end of the stream."""
         self._table.clear()
 
     def snapshot(self) -> dict[str, Any]:
-        """Everything needed to go on elsewhere."""
+        """Return the state that :meth:`restore` needs, beside what is in the store."""
         value = self.mark if self.linear else self._value
         return {
             "groups": self._table.snapshot(),
@@ -381,15 +424,19 @@ class GroupTracker:
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from a snapshot."""
+        """Set the state to that of a snapshot."""
         self._table.restore(saved["groups"])
         self._floor, self._value = saved["floor"], saved["value"]
         self._highest = saved["highest"]
-        self._stale = not self.linear
+        self._outdated = not self.linear
 
 
-class GroupStanding:
-    """The marks of groups before a batch."""
+class TableMarks:
+    """The marks of groups before a batch, looked up in the table of a tracker.
+
+    ``batch`` is the number of the batch, ``others`` the mark of groups that are not known, and
+    ``highest`` the highest mark.
+    """
 
     def __init__(self, tracker: GroupTracker, batch: int, others: int, highest: int):
         self._tracker, self._batch = tracker, batch
@@ -397,18 +444,18 @@ class GroupStanding:
 
     @property
     def known(self) -> dict[Hashable, int]:
-        """The marks of all groups."""
-        keys, marks = self._tracker.marks_before(None, self._batch, self.others)
+        """The mark of each known group."""
+        keys, marks = self._tracker.marks_at(None, self._batch, self.others)
         names = keys.to_series().to_list() if keys.width == 1 else keys.rows()
         return dict(zip(names, marks.tolist(), strict=True))
 
-    def met(self, keys: Chunk) -> Ticks:
-        """The marks of some groups."""
-        return self._tracker.marks_before(keys, self._batch, self.others)[1]
+    def of(self, keys: Chunk) -> Ticks:
+        """Return the mark of each group; a row of ``keys`` names one."""
+        return self._tracker.marks_at(keys, self._batch, self.others)[1]
 
 
 def _running_max(values: Ticks, starts: Numbers, group: NDArray[np.int64]) -> Ticks:
-    """The greatest value so far, for each group by itself."""
+    """Return the greatest value so far at each position, for each group by itself."""
     if len(starts) <= FEW:
         parts = np.split(values, starts[1:])
         return np.concatenate([np.maximum.accumulate(part) for part in parts])

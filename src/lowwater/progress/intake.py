@@ -1,62 +1,54 @@
-"""The input operator (OOP §5.4): rows in; kept rows, refused rows and promises out.
+"""The input operator (OOP §5.4): takes rows; returns kept rows, refused rows and punctuation.
 
-It judges the rows of each chunk against the stream's contracts and turns the marks into punctuation
-no finer than the consumers demand and never twice. It also makes enabling timestamps (ETS §5) when
-asked. It reads no clock: the engine tells ``now``.
+There are two, by what an engine knows of the order of rows. :class:`Intake` judges rows one after
+the other as they arrive: in the embedded engine, and for a replay on Spark, whose log has an order.
+:class:`BatchIntake` judges the rows of a batch by the marks before the batch, and then moves the
+marks by all of them as if they had come in ascending order. So every reader of the same batch comes
+to the same verdict, also when the batch is read again. The rule itself is the same for both
+(:mod:`~lowwater.progress.judgement`).
+
+No clock is read here: the engine passes the time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import polars as pl
 
 from lowwater.errors import OptionError
-from lowwater.progress import late
 from lowwater.progress.channel import Ticks
-from lowwater.progress.conform import conform
-from lowwater.progress.contract import Every, OnDemand, Ordered, Punctuated, Timer, Within
 from lowwater.progress.demand import Demand
-from lowwater.progress.group_tracker import GroupTracker
-from lowwater.progress.late import LateAccount
-from lowwater.progress.learned import Completeness, LearnedChannel, together
-from lowwater.progress.refusal import Mask, Refusals
-from lowwater.progress.requests import Requests
-from lowwater.progress.runs import Runs
-from lowwater.progress.silence import Silence
+from lowwater.progress.digest import ATTRIBUTE, TIME, digest
+from lowwater.progress.judgement import ChannelRows, Judgement, Mask
+from lowwater.progress.late import LateAccount, SideOutput
+from lowwater.progress.marks import FrameMarks, MarksBefore, NamedMarks
+from lowwater.progress.punctuator import Promises, Punctuator
+from lowwater.progress.rows import JudgedRows, conform, pure_rows
 from lowwater.progress.spec import StreamSpec
-from lowwater.progress.stale import Moved, Stale
-from lowwater.progress.standing import Channels
-from lowwater.progress.tracker import Judgement, Tracker, channel_maker
 from lowwater.state.store import ChunkStore
-from lowwater.stream.duration import SECOND, nanoseconds
-from lowwater.stream.element import (
-    BEGINNING,
-    END_OF_TIME,
-    SEQUENCE,
-    Chunk,
-    GroupPunctuation,
-    Punctuation,
-)
-from lowwater.stream.time_domain import TimeDomain
-
-Promises = list[Punctuation | GroupPunctuation]
+from lowwater.stream.element import MARK, SEQUENCE, Chunk
 
 
 @dataclass(slots=True)
-class Taken:
-    """What came of a chunk: rows let in, rows refused (None if none), promises that follow."""
+class IntakeResult:
+    """The result of taking a chunk in."""
 
     rows: Chunk
+    """The rows that were kept."""
     refused: Chunk | None
+    """The rows for the side output; None if there are none."""
     promises: Promises
+    """The punctuation that follows."""
 
 
-class Intake:
-    """Lets the rows of one source in and tells their progress."""
+class StreamIntake(Punctuator):
+    """The base of both intakes: progress, row numbers, and the side output.
+
+    The arguments are those of :class:`~lowwater.progress.punctuator.Punctuator`.
+    """
 
     def __init__(
         self,
@@ -65,387 +57,222 @@ class Intake:
         announced: Iterable[Hashable] = (),
         store: ChunkStore | None = None,
     ):
-        self.spec = spec
+        super().__init__(spec, demands, announced, store)
         self.account = LateAccount(spec.name)
-        self._refusals = Refusals(spec, self.account)
-        self._numbered = SEQUENCE in demands
-        self._sequence = 0
-        self._demands = dict(demands)
-        if isinstance(spec.punctuate, Every):
-            for attribute, domain in spec.domains.items():
-                step = domain.ticks(spec.punctuate.step, "every(...)")
-                linear = attribute in demands and demands[attribute].linear
-                self._demands[attribute] = Demand.grid(step).made(linear)
-        self._held = isinstance(spec.punctuate, Timer)
-        channels = tuple(announced) if spec.key_columns else (None,)
-        self._grouped = bool(spec.groups) and spec.stamp == "external"
-        self._trackers = {
-            attribute: self._tracker(attribute, channels, store)
-            for attribute in spec.contracts
-            if spec.stamp != "latent" and spec.promises(attribute)
-        }
-        self._requests = (
-            {attribute: Requests(tracker) for attribute, tracker in self._trackers.items()}
-            if self._grouped and isinstance(spec.idle, OnDemand)
-            else {}
-        )
-        self._told: dict[str, int] = {}
+        """Counts of the rows that were not passed on."""
+        self.side_output = SideOutput(spec, self.account)
 
-    def _tracker(
-        self, attribute: str, channels: tuple[Hashable, ...], store: ChunkStore | None
-    ) -> Tracker | GroupTracker:
-        spec = self.spec
-        contract, domain, demand = (
-            spec.contracts[attribute],
-            spec.domains[attribute],
-            self._demands.get(attribute),
-        )
-        linear = not self._grouped or (demand is not None and demand.linear)
-        rate = domain.ticks_per_second
-        skew = nanoseconds(spec.idle.skew, "skew") if spec.idle else 0
-        silence = Silence(rate, skew * rate // SECOND, spec.stamp == "internal")
-        keys = [(key, spec.row_schema[key]) for key in spec.groups] if self._grouped else []
-        if not keys or not isinstance(contract, Ordered | Within):
-            make = channel_maker(contract, domain, spec.jump)
-            return Tracker(make, silence, channels, linear, keys, self._stale(domain))
-        rows = [name if isinstance(name, tuple) else (name,) for name in channels]
-        return GroupTracker(
-            domain.ticks(contract.bound, "within(...)") if isinstance(contract, Within) else 0,
-            domain.ticks(spec.jump.over, "jump(...)") if spec.jump else None,
-            silence,
-            pl.DataFrame(rows, schema=keys, orient="row"),
-            linear,
-            store,
-            f"groups {attribute}",
-        )
+    def number(self, chunk: Chunk) -> Chunk:
+        """Number the rows of a chunk in order, if an operator needs row numbers.
 
-    def _stale(self, domain: TimeDomain) -> Stale | None:
-        after = self.spec.stale_after
-        if after is None:
-            return None
-        return Stale(domain.ticks(after, "stale_after="), nanoseconds(after))
-
-    def _tell_stale(self, attribute: str, tracker: Tracker | GroupTracker) -> None:
-        """Say which channels were set aside by what has come, and which have caught up."""
-        if isinstance(tracker, Tracker) and tracker.set_aside:
-            rate = self.spec.domains[attribute].ticks_per_second
-            self._refusals.stale(attribute, tracker.set_aside, rate)
-            tracker.set_aside = Moved()
-
-    # ---- rows ------------------------------------------------------------------------------
-
-    def take(
-        self, chunk: Chunk, now: int, arrivals: Ticks | None = None, until: int | None = None
-    ) -> Taken:
-        """Let a chunk in; ``now`` is the engine's clock in nanoseconds.
-
-        ``arrivals`` are the clock times at which the rows arrived, where the source knows them.
-        Rows of an internally stamped stream still to come arrive at ``until`` or later; None
-        stands for ``now``.
+        Rows that will be refused get a number too; a pure punctuation gets none of its own.
         """
-        chunk = self._number(conform(self.spec, chunk, now, arrivals))
-        if self.spec.stamp == "external":
-            rows = self._judged(chunk, now)
-        else:  # a clock never goes back: nothing to judge
-            rows = chunk
-            for tracker in self._trackers.values():
-                tracker.promise_all((now if until is None else until) // 1_000)
-        promises = [] if self._held else self.promises()
-        return Taken(rows, self._collected(), [*promises, *self._sequence_promise()])
-
-    def _judged(self, chunk: Chunk, now: int) -> Chunk:
-        """The rows that keep every promise; the others are refused."""
-        pure = self._pure(chunk)
-        usable = self._usable(chunk, pure)
-        keep = usable & ~pure
-        if not self._trackers:  # nothing is promised
-            return chunk if keep.all() else chunk.filter(pl.Series(keep))
-        keys = self.spec.key_columns
-        order = Runs.of(chunk, keys, usable)
-        timed = Runs.of(chunk, keys, keep) if pure.any() else order
-        verdicts = []
-        for attribute, tracker in self._trackers.items():
-            times, marks = self._ticks(chunk, attribute, usable)
-            told = isinstance(self.spec.contracts[attribute], Punctuated)
-            verdicts.append(
-                (attribute, times, tracker.observe(times, marks, order if told else timed, now))
-            )
-            if requests := self._requests.get(attribute):
-                requests.moved(tracker.moved)
-        if self.spec.late == "fail":  # by the first row that fails, whichever promise it breaks
-            verdicts.sort(key=lambda each: _first(keep & (each[1] < each[2].met)))
-        for attribute, times, judged in verdicts:
-            self._refuse(chunk, attribute, times, judged, keep)
-            self._tell_stale(attribute, self._trackers[attribute])
-        return chunk if keep.all() else chunk.filter(pl.Series(keep))
-
-    def _refuse(
-        self, chunk: Chunk, attribute: str, times: Ticks, judged: Judgement, keep: Mask
-    ) -> None:
-        if judged.backward:
-            self._refusals.backward(attribute, judged.backward, self._shown_mark(attribute))
-        leaps = keep & judged.leaps
-        if self.spec.jump and self.spec.jump.then != "warn" and leaps.any():
-            self._refusals.ahead(chunk, attribute, leaps, judged.met)
-            keep &= ~leaps
-        if judged.strays:
-            self._refusals.strays(attribute, judged.strays)
-        if judged.short is not None:
-            self._refusals.short(attribute, judged.short)
-        broken = keep & (times < judged.met)
-        if broken.any():
-            self._refusals.late(chunk, attribute, times, judged.met, broken)
-            keep &= ~broken
-
-    def _pure(self, chunk: Chunk) -> Mask:
-        """Rows that are nothing but a producer's punctuation."""
-        pure = np.zeros(chunk.height, dtype=bool)
-        for attribute, contract in self.spec.contracts.items():
-            if isinstance(contract, Punctuated) and chunk[attribute].null_count():
-                bare = chunk[attribute].is_null() & chunk[contract.column].is_not_null()
-                pure |= bare.to_numpy()
-        return pure
-
-    def _usable(self, chunk: Chunk, pure: Mask) -> Mask:
-        """Rows that have a time and a channel; the others are refused."""
-        usable = np.ones(chunk.height, dtype=bool)
-
-        def refuse(bad: pl.Series, reason: str, detail: str) -> None:
-            mask = bad.fill_null(False).to_numpy() & usable
-            if reason != late.NO_CHANNEL:
-                mask &= ~pure
-            if mask.any():
-                self._refusals.unusable(chunk, mask, reason, detail)
-                usable[mask] = False
-
-        for attribute, domain in self.spec.domains.items():
-            column = chunk[attribute]
-            if column.null_count():
-                refuse(column.is_null(), late.NO_TIME, f"{attribute} is null or not a number")
-            low, high = domain.valid
-            outside = self._outside(chunk, attribute, low, high)
-            if outside is not None:
-                refuse(outside, late.BAD_TIME, f"{attribute} is out of range")
-        for name in self.spec.key_columns:
-            if chunk[name].null_count():
-                refuse(chunk[name].is_null(), late.NO_CHANNEL, f"{name} is null")
-        return usable
-
-    def _outside(self, chunk: Chunk, attribute: str, low: int, high: int) -> pl.Series | None:
-        """Which times are no times; None if all are."""
-        domain, column = self.spec.domains[attribute], chunk[attribute]
-        if not column.null_count():
-            times = domain.array_of(column)
-            if not len(times) or (times.min() >= low and times.max() < high):
-                return None
-        ticks = domain.ticks_of(column)
-        return (ticks < low) | (ticks >= high)
-
-    def _ticks(self, chunk: Chunk, attribute: str, usable: Mask) -> tuple[Ticks, Ticks]:
-        domain = self.spec.domains[attribute]
-        column = chunk[attribute]
-        if column.null_count():
-            times = domain.ticks_of(column).fill_null(END_OF_TIME).to_numpy()
-        else:
-            times = domain.array_of(column)
-        if not usable.all():
-            times = np.where(usable, times, END_OF_TIME)
-        contract = self.spec.contracts[attribute]
-        if isinstance(contract, Punctuated):
-            return times, self._producer_marks(chunk, attribute, contract.column)
-        return times, times
-
-    def _producer_marks(self, chunk: Chunk, attribute: str, column: str) -> Ticks:
-        """The marks a producer sent, row by row; a mark that is no time is not believed."""
-        domain = self.spec.domains[attribute]
-        low, high = domain.valid
-        marks = domain.ticks_of(chunk[column]).fill_null(BEGINNING).to_numpy()
-        strange = (marks != BEGINNING) & ((marks < low) | (marks >= high))
-        if not strange.any():
-            return marks
-        self._refusals.strange(attribute, int(strange.sum()))
-        return np.where(strange, BEGINNING, marks)
-
-    def _number(self, chunk: Chunk) -> Chunk:
-        """Rows with their numbers, as they come: those that will be refused have one, too. What is
-        nothing but a producer's punctuation is no row."""
-        if not self._numbered:
+        if not self.numbered:
             return chunk
-        numbers = self._sequence + np.cumsum(~self._pure(chunk))
-        self._sequence = int(numbers[-1]) if chunk.height else self._sequence
+        numbers = self.sequence + np.cumsum(~pure_rows(self.spec, chunk))
+        self.sequence = int(numbers[-1]) if chunk.height else self.sequence
         return chunk.with_columns(pl.Series(SEQUENCE, numbers - 1, dtype=pl.Int64))
 
-    def _collected(self) -> Chunk | None:
-        """The rows refused since the last call, without their numbers; None if there are none."""
-        refused = self._refusals.collected()
-        return refused.drop(SEQUENCE) if refused is not None and self._numbered else refused
-
-    def _sequence_promise(self) -> Promises:
-        return self._tell(SEQUENCE, self._sequence) if self._numbered else []
-
-    # ---- promises --------------------------------------------------------------------------
-
-    def mark(self, attribute: str) -> int:
-        """The mark now held on an attribute, told or not."""
-        if attribute == SEQUENCE:
-            return self._sequence
-        tracker = self._trackers.get(attribute)
-        return tracker.mark if tracker else BEGINNING
-
-    def shown(self, attribute: str) -> int:
-        """A mark for people that is known without looking at every group."""
-        tracker = self._trackers.get(attribute)
-        return tracker.shown if tracker else BEGINNING
-
-    def _shown_mark(self, attribute: str) -> object:
-        return self.spec.domains[attribute].show(self.shown(attribute))
+    def refused(self) -> Chunk | None:
+        """Return the rows for the side output since the last call; None if there are none."""
+        refused = self.side_output.take_rows()
+        return refused.drop(SEQUENCE) if refused is not None and self.numbered else refused
 
     def nothing_refused(self) -> Chunk:
-        """The side output of a stream that kept every promise."""
-        return self._refusals.nothing()
-
-    def slowest(self, attribute: str) -> Hashable:
-        """The channel that holds the mark of an attribute back; None where nothing is promised."""
-        tracker = self._trackers.get(attribute)
-        return tracker.slowest if tracker else None
-
-    def channels(self, attribute: str, limit: int) -> Channels | None:
-        """How far the channels of an attribute are; None where there is but one, or no promise."""
-        tracker = self._trackers.get(attribute)
-        return tracker.furthest_behind(limit) if tracker and self.spec.key_columns else None
-
-    def completeness(self) -> list[tuple[str, Hashable, Completeness]]:
-        """How complete attributes are whose promise is learned: the stream, then its channels."""
-        found: list[tuple[str, Hashable, Completeness]] = []
-        for attribute, tracker in self._trackers.items():
-            if not isinstance(tracker, Tracker):
-                continue
-            channels = [
-                (name, channel.completeness)
-                for name, channel in list(tracker.channels.items())
-                if isinstance(channel, LearnedChannel)
-            ]
-            if channels:
-                found.append((attribute, None, together([each for _, each in channels])))
-            if self.spec.channel is not None:
-                found += [(attribute, name, each) for name, each in channels]
-        return found
-
-    def promises(self) -> Promises:
-        """The punctuation that is due: new, and useful to somebody."""
-        due: Promises = []
-        for attribute, tracker in self._trackers.items():
-            due += self._tell(attribute, tracker.promised)
-            due += self._tell_groups(attribute)
-        return due
-
-    def _tell(self, attribute: str, mark: int, at_least: int = BEGINNING) -> Promises:
-        demand = self._demands.get(attribute)
-        if demand is None:
-            return []
-        useful = max(demand.roll(mark), at_least) if mark > BEGINNING else BEGINNING
-        if useful <= self._told.get(attribute, BEGINNING):
-            return []
-        self._told[attribute] = useful
-        return [Punctuation.linear(attribute, useful)]
-
-    def _tell_groups(self, attribute: str, at_least: int | Sequence[int] = BEGINNING) -> Promises:
-        """What is new of single groups; of all of them, where marks are told by the clock."""
-        demand = self._demands.get(attribute)
-        if demand is None or not self._grouped:
-            return []
-        whole = self._told.get(attribute, BEGINNING)
-        moved = self._trackers[attribute].told(demand, whole, at_least, self._held)
-        return [GroupPunctuation(attribute, *moved)] if moved else []
+        """Return a side output with its columns and no rows."""
+        return self.side_output.empty()
 
     def promise(self, attribute: str, mark: int) -> Promises:
-        """Take a promise the producer makes outside its rows, for all channels."""
-        tracker = self._trackers.get(attribute)
+        """Take a mark, in ticks, that the producer sends outside its rows, for all channels."""
+        tracker = self.trackers.get(attribute)
         if tracker is None:
             none = "its timestamps are latent" if self.spec.stamp == "latent" else "it says so"
-            known = ", ".join(self._trackers) or f"none: {none}"
+            known = ", ".join(self.trackers) or f"none: {none}"
             raise OptionError(
                 f"stream {self.spec.name!r} makes no promises on {attribute!r} (it does on {known})"
             )
         if mark < tracker.mark:
-            self._refusals.backward(attribute, 1, self._shown_mark(attribute))
+            self.side_output.warn_backward(attribute, 1, self.shown_mark(attribute))
         tracker.promise_all(mark)
         return self.promises()
 
-    # ---- enabling timestamps ---------------------------------------------------------------
+    def refuse_faults(self, rows: JudgedRows) -> None:
+        """Pass rows that cannot be judged to the side output."""
+        for fault in rows.faults:
+            self.side_output.add_unusable(rows.chunk, fault.rows, fault.reason, fault.detail)
 
-    def enable(self, attribute: str, awaited: int, now: int) -> Promises:
-        """An enabling timestamp of at least ``awaited``, if ``now`` allows one; else nothing."""
-        tracker = self._trackers.get(attribute)
-        if tracker is None or not tracker.enable(awaited, now):
-            return []
-        reached = awaited if tracker.promised >= awaited else BEGINNING
-        told = self._tell(attribute, tracker.promised, at_least=reached)
-        return [*told, *self._tell_groups(attribute, at_least=awaited)]
+    def producer_marks(self, rows: JudgedRows, attribute: str) -> Ticks | None:
+        """Return the producer's marks in ticks, after a warning of those out of range."""
+        found = rows.producer_marks(attribute)
+        if found is None:
+            return None
+        marks, out_of_range = found
+        if out_of_range:
+            self.side_output.warn_out_of_range(attribute, out_of_range)
+        return marks
 
-    def when(self, attribute: str, awaited: int, now: int) -> int | None:
-        """The clock time at which :meth:`enable` could reach ``awaited``; None if never."""
-        tracker = self._trackers.get(attribute)
-        return tracker.when(awaited, now) if tracker else None
+    def warn_stale(self, attribute: str) -> None:
+        """Warn of the channels that became stale with the last rows, or caught up."""
+        changes = self.trackers[attribute].take_stale_changes()
+        if changes:
+            rate = self.spec.domains[attribute].ticks_per_second
+            self.side_output.warn_stale(attribute, changes, rate)
 
-    # ---- requests of single groups ---------------------------------------------------------
 
-    def request(self, attribute: str, origin: Hashable, group: Hashable, mark: int | None) -> None:
-        """Take note of the mark that somebody awaits of one group; None: none any more."""
-        if attribute in self._requests:
-            self._requests[attribute].put(origin, group, mark)
+class Intake(StreamIntake):
+    """Takes the rows of one source in, chunk by chunk, in arrival order."""
 
-    def enable_groups(self, now: int) -> Promises:
-        """Enabling timestamps of the groups whose clocks have come to what is awaited of them."""
-        told: Promises = []
-        for attribute, requests in self._requests.items():
-            tracker = self._trackers[attribute]
-            due = requests.take(now)
-            if due:
-                tracker.stamp([group for group, _ in due], now)
-                requests.moved([group for group, _ in due])
-                told += self._tell(attribute, tracker.promised)
-                told += self._tell_groups(attribute, [mark for _, mark in due])
-        return told
+    def take(
+        self, chunk: Chunk, now: int, arrivals: Ticks | None = None, until: int | None = None
+    ) -> IntakeResult:
+        """Take a chunk in; all clock times are nanoseconds.
 
-    def due_groups(self) -> int | None:
-        """The clock time at which :meth:`enable_groups` has something to tell; None if never."""
-        times = [requests.due() for requests in self._requests.values()]
-        return min((time for time in times if time is not None), default=None)
+        ``now`` is the engine's clock. ``arrivals`` are the times at which the rows arrived, if the
+        source knows them. Later rows of an internally stamped stream arrive at ``until`` or after
+        it; None stands for ``now``.
+        """
+        chunk = self.number(conform(self.spec, chunk, now, arrivals))
+        if self.spec.stamp == "external":
+            rows = self._judge(JudgedRows(self.spec, chunk), now)
+        else:  # a clock never goes back: nothing to judge
+            rows = chunk
+            self.promise_all((now if until is None else until) // 1_000)
+        promises = self.row_promises()
+        return IntakeResult(rows, self.refused(), promises)
 
-    @property
-    def looked(self) -> int:
-        """How often a single group was looked at for what is awaited of it."""
-        return sum(requests.looked for requests in self._requests.values())
+    def _judge(self, rows: JudgedRows, now: int) -> Chunk:
+        """Return the rows that are not refused, and move the marks by all usable rows."""
+        chunk, usable, keep = rows.chunk, rows.usable, rows.timed
+        self.refuse_faults(rows)
+        if self.trackers:
+            keys = self.spec.key_columns
+            order = ChannelRows.of(chunk, keys, usable)
+            timed = ChannelRows.of(chunk, keys, keep) if rows.pure.any() else order
+            verdicts = []
+            for attribute, tracker in self.trackers.items():
+                times, marks = rows.times(attribute), self.producer_marks(rows, attribute)
+                if marks is None:
+                    judged = tracker.observe(times, times, timed, now)
+                else:  # a pure punctuation is a mark, too
+                    judged = tracker.observe(times, marks, order, now)
+                verdicts.append((attribute, times, judged))
+                self.moved(attribute)
+            if self.spec.late == "fail":  # fail by the first row that is late, on any attribute
+                verdicts.sort(key=lambda each: _first(keep & each[2].late(each[1])))
+            for attribute, times, judged in verdicts:
+                if judged.backward:
+                    held = self.shown_mark(attribute)
+                    self.side_output.warn_backward(attribute, judged.backward, held)
+                self.side_output.add_judged(chunk, attribute, times, judged, keep)
+                self.warn_stale(attribute)
+        return chunk if keep.all() else chunk.filter(pl.Series(keep))
 
-    # ---- saving ----------------------------------------------------------------------------
 
-    def clear(self) -> None:
-        """Forget all groups: the stream has ended."""
-        for tracker in self._trackers.values():
-            tracker.clear()
+class BatchIntake(StreamIntake):
+    """Takes the rows of one source in, batch by batch, where a batch has no order.
 
-    def settle(self) -> None:
-        """Write the groups that moved: an engine is about to keep the state."""
-        for tracker in self._trackers.values():
-            tracker.settle()
+    For each batch: :meth:`digest` and :meth:`judge` its rows, in any number of parts and on any
+    machine that knows the marks before; then :meth:`absorb` all digests together.
+    """
 
-    def snapshot(self) -> dict[str, Any]:
-        """Everything needed to go on elsewhere, beside what is in the store."""
-        return {
-            "sequence": self._sequence,
-            "trackers": {name: tracker.snapshot() for name, tracker in self._trackers.items()},
-            "told": dict(self._told),
-        }
+    def marks_before(self) -> dict[str, MarksBefore]:
+        """Return, by attribute, the marks by which rows of the coming batch are judged."""
+        return {attribute: tracker.marks_before() for attribute, tracker in self.trackers.items()}
 
-    def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from a snapshot."""
-        self._sequence = saved["sequence"]
-        for name, state in saved["trackers"].items():
-            self._trackers[name].restore(state)
-        self._told = dict(saved["told"])
+    def marks_after(self) -> dict[str, NamedMarks | FrameMarks]:
+        """Return the marks that hold now, as values that can be sent to readers elsewhere."""
+        return {attribute: tracker.marks_after() for attribute, tracker in self.trackers.items()}
+
+    def conform(self, chunk: Chunk, now: int, arrivals: Ticks | None = None) -> Chunk:
+        """Return a chunk with its declared types; see :func:`~lowwater.progress.rows.conform`."""
+        return conform(self.spec, chunk, now, arrivals)
+
+    def digest(self, chunk: Chunk) -> Chunk | None:
+        """Return the digest of a conformed chunk; None if its rows have no times of their own."""
+        if self.spec.stamp != "external" or not self.trackers:
+            return None
+        return digest(JudgedRows(self.spec, chunk))
+
+    def judge(
+        self, chunk: Chunk, before: Mapping[str, MarksBefore], leaps: dict[str, Chunk] | None = None
+    ) -> Chunk:
+        """Return the rows of a conformed chunk that are not refused.
+
+        ``before`` are the marks before the batch; ``leaps`` the leaps that :meth:`absorb` found in
+        the whole batch, None if there are none.
+        """
+        chunk = self.number(chunk)
+        if self.spec.stamp != "external":
+            return chunk
+        rows = JudgedRows(self.spec, chunk)
+        self.refuse_faults(rows)
+        keep = rows.timed
+        for attribute, marks in before.items():
+            times = rows.times(attribute)
+            self.producer_marks(rows, attribute)
+            far = self._far(chunk, attribute, (leaps or {}).get(attribute))
+            if far is None and (not len(times) or int(times.min()) >= marks.highest):
+                continue
+            if far is None:
+                far = np.zeros(len(times), bool)
+            judged = Judgement(self._marks_of(chunk, marks), far)
+            self.side_output.add_judged(chunk, attribute, times, judged, keep)
+        return chunk if keep.all() else chunk.filter(pl.Series(keep))
+
+    def _marks_of(self, chunk: Chunk, marks: MarksBefore) -> Ticks:
+        """Return the mark of each row's channel."""
+        keys = list(self.spec.key_columns)
+        if not keys:
+            mark = marks.known.get(None, marks.others)
+            return np.full(chunk.height, mark, dtype=np.int64)
+        named = chunk.select(keys)
+        once = named.unique()
+        known = once.with_columns(pl.Series(MARK, marks.of(once)))
+        found = named.join(known, on=keys, how="left", nulls_equal=True, maintain_order="left")
+        return found[MARK].to_numpy()
+
+    def _far(self, chunk: Chunk, attribute: str, leaps: Chunk | None) -> Mask | None:
+        """Return which rows are among the leaps found in the batch; None if none were."""
+        if leaps is None or not leaps.height:
+            return None
+        keys = [*self.spec.key_columns, TIME]
+        times = self.spec.domains[attribute].ticks_of(chunk[attribute]).alias(TIME)
+        marked = leaps.select(keys).unique().with_columns(pl.lit(True).alias("__far"))
+        rows = chunk.select(*self.spec.key_columns, times)
+        found = rows.join(marked, on=keys, how="left", nulls_equal=True, maintain_order="left")
+        return found["__far"].fill_null(False).to_numpy()
+
+    def absorb(self, found: Chunk | None, now: int, rows: int) -> dict[str, Chunk]:
+        """Move the marks by the digest of a whole batch, and return the leaps by attribute.
+
+        ``found`` is the digest, None if there is none; ``now`` is the clock time in nanoseconds;
+        ``rows`` is the number of rows of the batch.
+        """
+        if self.spec.stamp != "external":
+            if rows:
+                self.promise_all(now // 1_000)
+            return {}
+        leaps: dict[str, Chunk] = {}
+        if found is None or not found.height:
+            return leaps
+        for attribute, tracker in self.trackers.items():
+            part = found.filter(pl.col(ATTRIBUTE) == attribute).sort(MARK, TIME)
+            before = self.shown_mark(attribute)
+            order = ChannelRows.of(part, self.spec.key_columns, np.ones(part.height, bool))
+            judged = tracker.absorb(part[TIME].to_numpy(), part[MARK].to_numpy(), order, now)
+            if judged.backward:
+                self.side_output.warn_backward(attribute, judged.backward, before)
+            if judged.strays:
+                self.side_output.warn_strays(attribute, judged.strays)
+            if judged.deficit is not None:
+                self.side_output.warn_deficit(attribute, judged.deficit)
+            self.warn_stale(attribute)
+            if judged.leaps.any():
+                far = part.filter(pl.Series(judged.leaps))
+                leaps[attribute] = far.select(*self.spec.key_columns, TIME)
+        return leaps
 
 
 def _first(mask: Mask) -> int:
-    """The first position that is true; past the end if none is."""
+    """Return the first position that is true; past the end if none is."""
     return int(mask.argmax()) if mask.any() else len(mask)

@@ -1,12 +1,20 @@
-"""How late rows are, remembered: a histogram that forgets, and the slack it recommends.
+"""Counts of how late rows are, and of their times: exact where small, coarse where large.
 
-Lateness is counted in bins as fine as a hundredth of themselves; small ones are exact. Old rows
-weigh less and less, so that the histogram follows a stream whose disorder changes.
+The *lateness* of a row is how far its time is below the newest time before it in its channel, in
+ticks. The histogram counts it in bins whose width is at most a 128th of the lateness in them. Old
+rows weigh less and less, so that the histogram follows a stream whose disorder changes.
 
-A slack costs delay, and it spares late rows. The one recommended makes ``slack + price * share of
-rows later than it`` least: it covers what many rows need and does not reach for the few that are
-hopeless. The price of a late row is what balances the two at the wanted share when the histogram is
-smooth, times a *pressure*: more while more rows were late than allowed, less while fewer were.
+A slack costs delay and spares late rows. :meth:`Lateness.slack` returns the slack for which
+``slack + price * share of rows later than it`` is least: it covers what many rows need and does not
+reach for the few that are hopeless. The price of a late row balances the two at the wanted share if
+the histogram is smooth; a *pressure* multiplies it: above 1 while more rows were late than allowed,
+below 1 while fewer were.
+
+Batches without order are counted by time (:func:`count_times`). A time is rounded down to a power
+of two that fits its distance from the newest time. Rounding a rounded time again, with a newer time
+in sight, gives the same as rounding it once. So the counts of parts, put together, equal the counts
+of the whole. Where leaps are looked for, the newest time is that of the same stretch as long as a
+leap, so that one stray row spoils no other.
 """
 
 from __future__ import annotations
@@ -14,26 +22,34 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
-from lowwater.progress.leaps import Ticks
+from lowwater.progress.channel import Ticks
+from lowwater.stream.element import BEGINNING
 
 FINE = 7
-"""A bin is as wide as a 128th of the least lateness in it, or less."""
+"""A bin is at most a ``2 ** FINE``-th as wide as the least lateness in it."""
 PRIOR = 200.0
-"""Punctual rows a channel is thought to have sent before: a bad start is not all there is."""
+"""Number of punctual rows that a channel is taken to have sent before its first, so that a bad
+start does not decide alone."""
 TYPICAL = 10.0
-"""The lateness that this many times the allowed share of rows exceed is the scale of a price."""
+"""The scale of a price is the lateness that ``TYPICAL`` times the allowed share of rows exceed."""
 SOME = 0.75
-"""But it is one that no more than this share of the disordered rows exceed."""
+"""At most this share of the disordered rows exceed that scale."""
 BALANCE = 0.4
 """The price without pressure, in that scale."""
+NEAR = 8
+"""Times nearer than ``2 ** NEAR`` ticks to the newest are counted exactly."""
 
 Weights = NDArray[np.float64]
 
 
+# ---- how late rows are -------------------------------------------------------------------------
+
+
 def bit_lengths(values: Ticks) -> Ticks:
-    """How many binary digits whole numbers of zero or more have, exactly."""
+    """Return the number of binary digits of whole numbers of zero or more, exactly."""
     high = values >> 32
     top = np.where(high > 0, high, values)
     lengths = np.frexp(top.astype(np.float64))[1].astype(np.int64)
@@ -41,7 +57,8 @@ def bit_lengths(values: Ticks) -> Ticks:
 
 
 def bins_of(lateness: Ticks) -> Ticks:
-    """The bin of each lateness: exact below ``2 ** (FINE + 1)``, then ``2 ** FINE`` a doubling."""
+    """Return the bin of each lateness: exact below ``2 ** (FINE + 1)`` ticks, then ``2 ** FINE``
+    bins for each doubling."""
     if not lateness.any():
         return lateness
     shift = np.maximum(bit_lengths(lateness) - FINE - 1, 0)
@@ -50,14 +67,18 @@ def bins_of(lateness: Ticks) -> Ticks:
 
 
 def longest_in(bins: Ticks) -> Ticks:
-    """The longest lateness that each bin holds."""
+    """Return the longest lateness that each bin holds, in ticks."""
     shift = np.maximum((bins >> FINE) - 1, 0)
     longest: Ticks = ((bins - (shift << FINE) + 1) << shift) - 1
     return longest
 
 
 class Lateness:
-    """The lateness of recent rows; ``missing`` is the share of rows that may be late."""
+    """A histogram of the lateness of recent rows.
+
+    ``missing`` is the share of rows that may be late. ``memory`` is the number of rows after which
+    a row weighs ``1/e`` of a new one.
+    """
 
     __slots__ = ("_edges", "_memory", "_missing", "_prior", "_weights")
 
@@ -68,7 +89,10 @@ class Lateness:
         self._prior = PRIOR
 
     def add(self, bins: Ticks, counts: Ticks | None, rows: int) -> None:
-        """Count so many rows, and let those before them fade."""
+        """Count ``rows`` rows by bin and reduce the weight of those before them.
+
+        ``counts`` is how many rows are in each entry of ``bins``; None for one each.
+        """
         fading = float(np.exp(-rows / self._memory))
         self._prior *= fading
         self._grow(int(bins.max(initial=0)) + 1)
@@ -84,7 +108,7 @@ class Lateness:
             self._edges = longest_in(np.arange(size, dtype=np.int64))
 
     def slack(self, pressure: float) -> int:
-        """The slack to allow."""
+        """Return the slack that costs least, in ticks; ``pressure`` multiplies the price."""
         later = np.zeros(len(self._weights))  # the weight of the rows later than each bin holds
         np.cumsum(self._weights[:0:-1], out=later[-2::-1])
         disordered = float(later[0])
@@ -99,28 +123,28 @@ class Lateness:
         return int(self._edges[later.argmin()])
 
     def is_far(self, bins: Ticks, times: int) -> bool:
-        """Whether rows of these bins are so many times as late as any that is remembered."""
+        """True if one of these bins is more than ``times`` times the longest lateness so far."""
         return int(longest_in(bins.max(initial=0, keepdims=True))[0]) > times * self.longest
 
     def share_within(self, slack: int) -> float:
-        """The share of recent rows that are no later than this."""
+        """Return the share of recent rows that are at most ``slack`` ticks late."""
         total = float(self._weights.sum())
         return float(self._weights[self._edges <= slack].sum()) / total if total else 1.0
 
     def covering(self, missing: float) -> int:
-        """The least that all but a share of recent rows are no later than."""
+        """Return the least slack, in ticks, that at most ``missing`` of the recent rows exceed."""
         above = np.cumsum(self._weights[::-1])  # the weight at or above each bin, from the last
         fine = int(np.count_nonzero(above <= missing * above[-1]))
         return int(self._edges[len(self._edges) - 1 - fine]) if above[-1] else 0
 
     @property
     def longest(self) -> int:
-        """The longest lateness remembered."""
+        """The longest lateness with any weight left, in ticks."""
         used = np.flatnonzero(self._weights)
         return int(self._edges[used[-1]]) if len(used) else 0
 
     def snapshot(self) -> dict[str, Any]:
-        """Everything needed to go on elsewhere."""
+        """Return the state that :meth:`restore` needs."""
         used = np.flatnonzero(self._weights)
         return {
             "size": len(self._weights),
@@ -130,8 +154,61 @@ class Lateness:
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from a snapshot."""
+        """Set the state to that of a snapshot."""
         self._weights = np.zeros(saved["size"])
         self._weights[saved["bins"]] = saved["weights"]
         self._edges = longest_in(np.arange(saved["size"], dtype=np.int64))
         self._prior = saved["prior"]
+
+
+# ---- times of a batch --------------------------------------------------------------------------
+
+
+def round_times(times: Ticks, newest: Ticks, first: Ticks | int) -> Ticks:
+    """Round times down, more coarsely the further they are below ``newest``.
+
+    No time becomes less than ``first``.
+    """
+    shift = np.maximum(bit_lengths(newest - times) - NEAR, 0)
+    shift += (newest >> shift) - (times >> shift) >= 1 << NEAR
+    found: Ticks = np.maximum((times >> shift) << shift, first)
+    return found
+
+
+def count_times(
+    times: pl.DataFrame, keys: list[str], time: str, count: str, jump: int | None
+) -> pl.DataFrame:
+    """Count the rows of each rounded time of each channel.
+
+    ``keys`` are the columns that name a channel, ``time`` the column of ticks, ``count`` the name
+    of the column to add. ``jump`` is the least distance of a leap in ticks; None for no leaps.
+    """
+    apart = [*keys, *([] if jump is None else [pl.col(time) // jump])]
+    newest = times.select(pl.col(time).max().over(apart) if apart else pl.col(time).max())[time]
+    ticks = times[time].to_numpy()
+    tops = newest.to_numpy() if apart else np.full(len(ticks), newest[0], dtype=np.int64)
+    coarse = round_times(ticks, tops, BEGINNING if jump is None else ticks // jump * jump)
+    return (
+        times.with_columns(pl.Series(time, coarse, dtype=pl.Int64))
+        .group_by([*keys, time])
+        .agg(pl.len().cast(pl.Int64).alias(count))
+    )
+
+
+def merge_counts(times: Ticks, counts: Ticks, jump: int | None) -> tuple[Ticks, Ticks]:
+    """Merge the counted times of parts of one channel's batch.
+
+    Invariant: the result equals that of counting all rows of the parts together.
+    """
+    if not len(times):
+        return times, counts
+    order = np.argsort(times, kind="stable")
+    times, counts = times[order], counts[order]
+    first: Ticks | int = BEGINNING
+    if jump is None:
+        newest = np.full(len(times), times[-1])
+    else:
+        stretch = times // jump
+        newest, first = times[np.searchsorted(stretch, stretch, "right") - 1], stretch * jump
+    coarse, at = np.unique(round_times(times, newest, first), return_inverse=True)
+    return coarse, np.bincount(at, counts, len(coarse)).astype(np.int64)

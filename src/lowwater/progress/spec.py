@@ -1,4 +1,4 @@
-"""A stream as its user declared it: the contract of one source, checked once and frozen."""
+"""The declaration of a stream: the contract and the options of one source, checked and frozen."""
 
 from __future__ import annotations
 
@@ -18,18 +18,17 @@ from lowwater.progress.contract import (
     Jump,
     OnDemand,
     Ordered,
-    Punctuated,
     Timer,
-    Unpromised,
 )
 from lowwater.stream.duration import Duration, nanoseconds
 from lowwater.stream.element import MARK, SEQUENCE
 from lowwater.stream.time_domain import TimeDomain
 
 REASON, LATE_BY, MET = "_reason", "_late_by_seconds", "_mark"
-"""Columns the side output adds to a refused row."""
+"""Columns that the side output adds to a row: the reason, how late it was in seconds, and the mark
+that it came below."""
 STREAM = "_stream"
-"""The column that says whose row it is, in files that hold rows of several streams."""
+"""The column with the name of the stream, in files that hold rows of several streams."""
 
 LatePolicy = Literal["side", "drop", "fail"]
 Stamp = Literal["external", "internal", "latent"]
@@ -37,12 +36,16 @@ Stamp = Literal["external", "internal", "latent"]
 
 @dataclass(frozen=True)
 class StreamSpec:
-    """Everything lowwater knows about one source before it runs."""
+    """Everything that is known about one source before it runs.
+
+    The fields are the arguments of :func:`lowwater.stream`, with their defaults.
+    """
 
     name: str
     schema: Mapping[str, pl.DataType]
     time: str
     contracts: Mapping[str, Contract]
+    """The contract of each time column."""
     unit: str = "s"
     stamp: Stamp = "external"
     channel: str | None = None
@@ -54,6 +57,7 @@ class StreamSpec:
     punctuate: Generation | None = None
     stale_after: Duration | None = None
     domains: Mapping[str, TimeDomain] = field(init=False)
+    """The time domain of each time column."""
 
     def __post_init__(self) -> None:
         self._check_options()
@@ -64,8 +68,8 @@ class StreamSpec:
             domains[attribute] = TimeDomain.of(dtype, self.unit, what)
         object.__setattr__(self, "domains", domains)
         for attribute, contract in self.contracts.items():
-            if isinstance(contract, Punctuated):
-                self._check_producer_column(attribute, contract.column)
+            if contract.mark_column is not None:
+                self._check_mark_column(attribute, contract.mark_column)
 
     def _check_options(self) -> None:
         where = f"stream {self.name!r}"
@@ -112,15 +116,15 @@ class StreamSpec:
             return
         if not self.channel or self.stamp != "external":
             raise OptionError(
-                f"{where}: stale_after= says when a channel is set aside; name the column of"
-                " the channels, channel='device' for example, of a stream whose times come"
-                " with its rows. With groups= no group holds another back"
+                f"{where}: stale_after= says when a channel is stale, so it needs channels whose"
+                " times come with the rows; name their column, channel='device' for example. With"
+                " groups= no group holds another back, so leave stale_after= out"
             )
         if nanoseconds(self.stale_after, f"{where}: stale_after=") <= 0:
             raise OptionError(f"{where}: stale_after= takes a length of time above zero")
 
     def _check_unpromised(self, where: str) -> None:
-        """Refuse what says how promises are made, where none are."""
+        """Raise if an option says how promises are made, and there are none."""
         if self.stamp != "external" and not all(map(self.promises, self.contracts)):
             raise OptionError(
                 f"{where}: stamp={self.stamp!r} promises what the clock does; leave"
@@ -137,7 +141,7 @@ class StreamSpec:
                 )
 
     def _check_stamped(self, where: str) -> None:
-        """Refuse what says how the times of rows progress, where the clock makes them."""
+        """Raise if an option says how times progress, and the clock makes the times."""
         if self.stamp == "external":
             return
         for option in ("channel", "channels", "groups"):
@@ -161,11 +165,11 @@ class StreamSpec:
             )
 
     def promises(self, attribute: str) -> bool:
-        """Whether anything is promised about an attribute."""
-        return not isinstance(self.contracts[attribute], Unpromised)
+        """True if the contract of an attribute bounds the rows still to come."""
+        return self.contracts[attribute].promises
 
     def _check_name(self, column: str) -> None:
-        """A channel or group is named by a value that Python can hold and compare exactly."""
+        """Raise if Python cannot hold and compare the values of a key column exactly."""
         dtype = self._dtype(column)
         nanoseconds = isinstance(dtype, pl.Datetime) and dtype.time_unit == "ns"
         if dtype.is_nested() or dtype.is_float() or nanoseconds or dtype in (pl.Time, pl.Object):
@@ -179,7 +183,7 @@ class StreamSpec:
             raise QueryError(f"stream {self.name!r}: {unknown_name('column', column, self.schema)}")
         return self.schema[column]
 
-    def _check_producer_column(self, attribute: str, column: str) -> None:
+    def _check_mark_column(self, attribute: str, column: str) -> None:
         domain, dtype = self.domains[attribute], self._dtype(column)
         if TimeDomain.of(dtype, self.unit, f"punctuation column {column!r}") != domain:
             raise QueryError(
@@ -189,12 +193,12 @@ class StreamSpec:
 
     @property
     def key_columns(self) -> tuple[str, ...]:
-        """The columns whose values name a channel or group."""
+        """The columns whose values name a channel or group; empty if the stream is one channel."""
         return (self.channel,) if self.channel else self.groups
 
     @property
     def promise(self) -> str:
-        """What is promised, in words."""
+        """The contracts of the stream as a phrase for people."""
         if self.stamp != "external":
             return f"{self.stamp} timestamps"
         words = ", ".join(f"{name} {each.describe()}" for name, each in self.contracts.items())
@@ -203,22 +207,25 @@ class StreamSpec:
         words = f"{words} per {', '.join(self.key_columns)}"
         if self.stale_after is None:
             return words
-        return f"{words}, a channel set aside when stale for {self.stale_after}"
+        return f"{words}, stale after {self.stale_after}"
 
     @property
     def row_schema(self) -> dict[str, pl.DataType]:
-        """The columns of rows once they are let in."""
+        """The columns of rows once an intake has taken them."""
         schema = dict(self.schema)
         if self.stamp != "latent":
             schema |= {name: domain.dtype for name, domain in self.domains.items()}
         for attribute, contract in self.contracts.items():
-            if isinstance(contract, Punctuated):
-                schema[contract.column] = self.domains[attribute].dtype
+            if contract.mark_column is not None:
+                schema[contract.mark_column] = self.domains[attribute].dtype
         return schema
 
 
 def channel_name(parts: Sequence[Any]) -> Hashable:
-    """One key column names a channel by its value, several by the tuple, none by None."""
+    """Return the name of a channel by the values of its key columns.
+
+    That is the value of a single column, a tuple of several, and None if there are no columns.
+    """
     if not parts:
         return None
     name: Hashable = parts[0] if len(parts) == 1 else tuple(parts)

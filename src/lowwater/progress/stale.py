@@ -1,14 +1,14 @@
-"""Channels that are set aside, so that they do not hold the stream back (``stale_after``).
+"""Stale channels, which do not hold the stream back (``stale_after``).
 
 A channel is stale if its mark is more than a length of time behind most of the others: behind the
 mark that half of the channels, and at least two, have reached. So one channel that is dated far in
-the future makes no other stale. It is also stale if it has sent nothing for that long by the
-clock, while others have: of a pause in the arrivals no more than a quarter of that length counts,
-so that a pause of the whole stream makes no channel stale. A channel that has not been heard counts
-from the stream's first rows on. A channel has caught up when its own rows promise as much as the
-stream does.
+the future makes no other stale. It is also stale if it has been silent for that long by the clock
+while others were not: of a pause in the arrivals, no more than a quarter of that length counts, so
+that a pause of the whole stream makes no channel stale. The silence of a channel that has sent
+nothing counts from the stream's first rows. A stale channel has caught up when the mark by its own
+rows is at least that of the stream.
 
-Everything is decided at the end of a chunk or batch, from marks and the clock it was given.
+Everything is decided at the end of a chunk or batch, from marks and the clock time given.
 """
 
 from __future__ import annotations
@@ -21,50 +21,57 @@ from lowwater.stream.element import BEGINNING
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a channel stands."""
+class Position:
+    """The marks of a channel, in ticks."""
 
     mark: int
-    own: int
+    row_mark: int
     """The mark that follows from its rows alone."""
 
 
 @dataclass(slots=True)
-class Moved:
-    """Who was set aside, with how far behind in ticks (None: by silence), and who has returned."""
+class StaleChanges:
+    """The channels that became stale, and those that caught up."""
 
-    aside: list[tuple[Hashable, int | None]] = field(default_factory=list)
-    back: list[Hashable] = field(default_factory=list)
+    stale: list[tuple[Hashable, int | None]] = field(default_factory=list)
+    """Each with how far it is behind in ticks; None if it was silent for too long."""
+    caught_up: list[Hashable] = field(default_factory=list)
 
     def __bool__(self) -> bool:
-        return bool(self.aside or self.back)
+        return bool(self.stale or self.caught_up)
 
 
-class Stale:
-    """Decides which channels hold the stream, and which are set aside."""
+class StaleChannels:
+    """The channels that are stale now.
+
+    ``ticks`` and ``nanoseconds`` are the same length of time, that of ``stale_after``.
+    """
 
     def __init__(self, ticks: int, nanoseconds: int):
         self._ticks, self._nanoseconds = ticks, nanoseconds
         self.names: set[Hashable] = set()
-        self._first: int | None = None  # what most had reached when that was first known
-        self._heard: dict[Hashable, int] = {}  # by the time in which somebody was heard
-        self._spent = 0
+        self._first: int | None = None  # the mark that most had reached when there was one first
+        self._heard: dict[Hashable, int] = {}  # value of _spent at the last row of a channel
+        self._spent = 0  # clock time so far, pauses of the whole stream shortened
         self._last: int | None = None
 
-    def hear(self, names: Iterable[Hashable], now: int) -> None:
-        """Rows of some channels have come."""
+    def observe(self, names: Iterable[Hashable], now: int) -> None:
+        """Record that rows of some channels came at clock time ``now``, in nanoseconds."""
         if self._last is not None:
             self._spent += min(max(0, now - self._last), self._nanoseconds // 4)
         self._last = now if self._last is None else max(now, self._last)
         self._heard.update(dict.fromkeys(names, self._spent))
 
-    def decide(self, channels: Mapping[Hashable, Place], held: int) -> Moved:
-        """Who is stale from now on and who is not; ``held`` is the mark of the others so far."""
-        moved = Moved()
-        for name in [each for each in self.names if channels[each].own >= held > BEGINNING]:
+    def update(self, channels: Mapping[Hashable, Position], held: int) -> StaleChanges:
+        """Decide anew which channels are stale; ``held`` is the least mark of those that are not.
+
+        Invariant: at least one channel is not stale.
+        """
+        changes = StaleChanges()
+        for name in [each for each in self.names if channels[each].row_mark >= held > BEGINNING]:
             self.names.discard(name)
             self._heard[name] = self._spent
-            moved.back.append(name)
+            changes.caught_up.append(name)
         reached = self._reached(channels)
         if self._first is None and reached > BEGINNING:
             self._first = reached
@@ -74,23 +81,25 @@ class Stale:
             mark = each.mark if each.mark > BEGINNING else self._first
             behind = reached - mark if mark is not None and reached > BEGINNING else 0
             if behind > self._ticks:
-                moved.aside.append((name, behind if each.mark > BEGINNING else None))
+                changes.stale.append((name, behind if each.mark > BEGINNING else None))
             elif self._spent - self._heard.get(name, 0) > self._nanoseconds:
-                moved.aside.append((name, None))
+                changes.stale.append((name, None))
             else:
                 continue
             self.names.add(name)
-        return moved
+        return changes
 
-    def _reached(self, channels: Mapping[Hashable, Place]) -> int:
-        """The mark that half of the channels that have one, and at least two, have reached."""
-        marks = [each.own if name in self.names else each.mark for name, each in channels.items()]
+    def _reached(self, channels: Mapping[Hashable, Position]) -> int:
+        """Return the mark that half of the channels with a mark, and at least two, have reached."""
+        marks = [
+            each.row_mark if name in self.names else each.mark for name, each in channels.items()
+        ]
         known = sorted((mark for mark in marks if mark > BEGINNING), reverse=True)
         many = max(2, -(-len(known) // 2))
         return known[many - 1] if len(known) >= many else BEGINNING
 
     def snapshot(self) -> dict[str, Any]:
-        """Everything needed to go on elsewhere."""
+        """Return the state that :meth:`restore` needs."""
         return {
             "names": set(self.names),
             "first": self._first,
@@ -100,7 +109,7 @@ class Stale:
         }
 
     def restore(self, saved: Mapping[str, Any]) -> None:
-        """Go on from a snapshot."""
+        """Set the state to that of a snapshot."""
         self.names, self._first = set(saved["names"]), saved["first"]
         self._heard, self._spent = dict(saved["heard"]), saved["spent"]
         self._last = saved["last"]

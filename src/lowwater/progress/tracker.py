@@ -1,18 +1,17 @@
-"""The marks of a stream on one attribute: its channels judged, and the minimum over them.
+"""The marks of a stream on one attribute: those of its channels, and their minimum.
 
-A channel nobody announced joins at the mark the stream had when its first row came, because that
-promise was already made to everyone downstream; its earlier rows are late. Channels that are
-announced (``channels=``, or by a replay that knows its log) hold the mark from the start.
+Channels that are announced (by ``channels=``, or by a replay that knows its log) hold the mark from
+the start. A channel that is not announced joins, with its first row, at the mark the stream has
+then, because that punctuation has already gone downstream; rows of it that come below are late.
 
-Where promises are made for single groups and nobody needs one on the whole stream, none is made,
-and a group that appears later joins with no promise.
+Where there is punctuation for single groups and no operator needs one on the whole stream, none is
+made, and a group that appears later joins with no mark.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
-from heapq import heappush, heapreplace, nsmallest
+from heapq import nsmallest
 from itertools import repeat
 from typing import Any
 
@@ -20,155 +19,137 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from lowwater.progress.channel import (
-    Channel,
-    MeasuredChannel,
-    ProducerChannel,
-    Ticks,
-)
-from lowwater.progress.contract import Contract, Jump, Learned, Punctuated, Within, WithinRows
+from lowwater.progress.channel import Channel, Ticks
+from lowwater.progress.completeness import Completeness, Shortfall
 from lowwater.progress.demand import Demand
-from lowwater.progress.learned import Completeness, LearnedChannel
-from lowwater.progress.runs import Runs
-from lowwater.progress.shortfall import Shortfall
-from lowwater.progress.silence import Silence
-from lowwater.progress.stale import Moved, Place, Stale
-from lowwater.progress.standing import Channels, NamedStanding
+from lowwater.progress.idle import EnablingRule
+from lowwater.progress.judgement import ChannelRows, Deficit, Judgement, StreamMarkSweep
+from lowwater.progress.marks import ChannelSummary, NamedMarks
+from lowwater.progress.stale import Position, StaleChanges, StaleChannels
 from lowwater.stream.element import BEGINNING, END_OF_TIME, MARK, Chunk
 from lowwater.stream.low_water_mark import LowWaterMark
-from lowwater.stream.time_domain import TimeDomain
-
-
-@dataclass(slots=True)
-class Judgement:
-    """What the tracker says of the rows of a chunk, by row position."""
-
-    met: Ticks
-    leaps: NDArray[np.bool_]
-    strays: int
-    backward: int
-    short: Short | None = None
-    """The channel by which the stream began to be less complete than it should be, if it did."""
-
-
-@dataclass(frozen=True, slots=True)
-class Short:
-    """The channel by which a stream began to fall short of its completeness."""
-
-    channel: Hashable
-    shortfall: Shortfall
-    completeness: Completeness
-
-
-def channel_maker(
-    contract: Contract, domain: TimeDomain, jump: Jump | None
-) -> Callable[[], Channel]:
-    """How to make a channel that keeps this contract."""
-    if isinstance(contract, Punctuated):
-        return ProducerChannel
-    over = domain.ticks(jump.over, "jump(...)") if jump else None
-    if isinstance(contract, Learned):
-        completeness = contract.completeness
-        return lambda: LearnedChannel(completeness, over)
-    slack = domain.ticks(contract.bound, "within(...)") if isinstance(contract, Within) else 0
-    rows = contract.rows if isinstance(contract, WithinRows) else 0
-    return lambda: MeasuredChannel(slack, rows, over)
 
 
 class Tracker:
-    """Follows every channel of one progressing attribute."""
+    """Follows every channel of one attribute.
+
+    ``make`` builds a channel and ``enabling`` is the rule for silent ones. ``announced`` are
+    channels known from the start. ``linear`` is false if no operator needs punctuation on the whole
+    stream. ``keys`` are the names and types of the columns of groups with their own punctuation;
+    empty if there is none. ``stale`` decides which channels are stale; None if none can be.
+
+    Invariant: the mark is the least of all channels that are not stale, and never decreases.
+    """
 
     def __init__(
         self,
         make: Callable[[], Channel],
-        silence: Silence,
+        enabling: EnablingRule,
         announced: Iterable[Hashable] = (),
+        *,
         linear: bool = True,
         keys: Sequence[tuple[str, pl.DataType]] = (),
-        stale: Stale | None = None,
+        stale: StaleChannels | None = None,
     ):
-        self._make, self._silence, self.linear = make, silence, linear
-        self._keys = list(keys)  # of groups that are told promises of their own; none otherwise
-        self._floor = BEGINNING  # promised for every channel, those to come included
+        self._make, self._enabling, self.linear = make, enabling, linear
+        self._keys = list(keys)
+        self._floor = BEGINNING  # the mark of every channel, also of those to come
         self._channels: dict[Hashable, Channel] = {}
         self._marks = LowWaterMark()
-        self._seen: dict[Hashable, int] = {}
-        self._told: dict[Hashable, int] = {}
+        self._seen: dict[Hashable, int] = {}  # clock time of the last row of each channel
+        self._emitted: dict[Hashable, int] = {}  # mark in the last punctuation for each group
         self._moved: list[Hashable] = []
-        self._short: set[Hashable] = set()  # channels that are less complete than they should be
+        self._short: set[Hashable] = set()  # channels less complete than they should be
         self._stale = stale
-        self.set_aside = Moved()  # who was set aside by what came last, and who came back
+        self._stale_changes = StaleChanges()
         for name in announced:
             self._admit(name, BEGINNING)
 
     @property
     def mark(self) -> int:
-        """The least mark of all channels."""
+        """The least mark of all channels, in ticks."""
         return max(self._marks.value, self._floor)
 
     @property
     def promised(self) -> int:
-        """The promise that holds for the whole stream."""
+        """The mark that holds for the whole stream, channels to come included."""
         return self.mark if self.linear else self._floor
 
     @property
     def shown(self) -> int:
-        """A mark for people."""
+        """The mark to show to people."""
         return self.mark
 
     @property
-    def channels(self) -> dict[Hashable, Channel]:
-        """The channels known so far."""
-        return self._channels
-
-    @property
     def slowest(self) -> Hashable:
-        """The channel that holds the mark back."""
-        aside = self.stale
-        if aside:
+        """The channel that holds the mark back; None if there are no channels."""
+        stale = self.stale
+        if stale:
             holding = {name: each.mark for name, each in self._channels.items()}
-            return min(holding.keys() - aside, key=lambda name: holding[name])
+            return min(holding.keys() - stale, key=lambda name: holding[name])
         return self._marks.slowest if self._channels else None
 
     @property
     def stale(self) -> frozenset[Hashable]:
-        """The channels that are set aside."""
+        """The channels that are stale."""
         return frozenset(self._stale.names) if self._stale is not None else frozenset()
 
-    def furthest_behind(self, limit: int) -> Channels:
-        """How far all channels are, and those that are furthest behind."""
-        aside = self.stale
+    def take_stale_changes(self) -> StaleChanges:
+        """Return which channels became stale or caught up since the last call."""
+        changes, self._stale_changes = self._stale_changes, StaleChanges()
+        return changes
+
+    def completeness(self) -> list[tuple[Hashable, Completeness]]:
+        """Return how complete each channel with a learned mark is."""
+        found = [(name, each.completeness) for name, each in list(self._channels.items())]
+        return [(name, each) for name, each in found if each is not None]
+
+    def furthest_behind(self, limit: int) -> ChannelSummary:
+        """Summarise the channels, with the ``limit`` of them that are furthest behind."""
+        stale = self.stale
         marks = [
-            (channel.own if name in aside else channel.mark, name)
+            (channel.row_mark if name in stale else channel.mark, name)
             for name, channel in list(self._channels.items())
         ]
         least = nsmallest(limit, marks, key=lambda each: each[0])
-        return Channels(
+        return ChannelSummary(
             len(marks),
             max((mark for mark, _ in marks), default=BEGINNING),
             tuple((name, mark, self._seen.get(name)) for mark, name in least),
-            tuple(name for _, name in least if name in aside),
-            len(aside),
+            tuple(name for _, name in least if name in stale),
+            len(stale),
         )
 
     # ---- rows ------------------------------------------------------------------------------
 
-    def observe(self, times: Ticks, marks: Ticks, runs: Runs, now: int) -> Judgement:
-        """Judge the rows of a chunk."""
-        order = sorted(runs, key=lambda each: each[0] not in self._channels)
+    def observe(self, times: Ticks, marks: Ticks, rows: ChannelRows, now: int) -> Judgement:
+        """Judge the rows of a chunk in arrival order, and move the marks.
+
+        ``times`` and ``marks`` (those of a producer) are by position in the chunk; ``now`` is the
+        clock time in nanoseconds.
+        """
+        order = sorted(rows, key=lambda each: each[0] not in self._channels)
         new = bool(order) and order[-1][0] not in self._channels
-        sweep = _Sweep(self, order) if new and self.linear else None
+        sweep = self._sweep(order) if new and self.linear else None
         return self._judge(times, marks, order, now, sweep)
+
+    def _sweep(self, order: list[tuple[Hashable, NDArray[np.int64]]]) -> StreamMarkSweep:
+        others = self._channels.keys() - {name for name, _ in order}
+        least = min((self._channels[name].mark for name in others), default=None)
+        return StreamMarkSweep(self.joining, self.mark, least)
 
     @property
     def joining(self) -> int:
-        """The mark at which a channel nobody has announced would join now."""
+        """The mark at which a channel that is not announced would join now."""
         return self.promised if self._channels else self._floor
 
-    def absorb(self, times: Ticks, marks: Ticks, runs: Runs, now: int) -> Judgement:
-        """Take in the times of one batch, each channel's in ascending order; all joined at once."""
+    def absorb(self, times: Ticks, marks: Ticks, rows: ChannelRows, now: int) -> Judgement:
+        """Move the marks by the digest of a batch without order.
+
+        The times of each channel are ascending. New channels join at the mark before the batch.
+        """
         joining = self.joining
-        order = list(runs)
+        order = list(rows)
         for name, _ in order:
             if name not in self._channels:
                 self._admit(name, joining)
@@ -180,71 +161,75 @@ class Tracker:
         marks: Ticks,
         order: list[tuple[Hashable, NDArray[np.int64]]],
         now: int,
-        sweep: _Sweep | None,
+        sweep: StreamMarkSweep | None,
         batch: bool = False,
     ) -> Judgement:
-        judged = Judgement(
-            np.full(len(times), BEGINNING, dtype=np.int64), np.zeros(len(times), bool), 0, 0
-        )
+        judged = Judgement.blank(len(times))
         for name, rows in order:
             if name not in self._channels:
                 self._admit(name, self._floor if sweep is None else sweep.mark_before(int(rows[0])))
             channel = self._channels[name]
-            start, short = channel.mark, _latest(channel)
+            start, short = channel.mark, channel.latest_shortfall
             alone = len(rows) == len(times)
             judge = channel.absorb if batch else channel.observe
             verdict = judge(times if alone else times[rows], marks if alone else marks[rows])
             if alone:
-                judged.met = verdict.met
+                judged.before = verdict.before
             else:
-                judged.met[rows] = verdict.met
+                judged.before[rows] = verdict.before
             judged.leaps[rows[verdict.leaps]] = True
             judged.strays += verdict.strays
             judged.backward += verdict.backward
-            if isinstance(channel, LearnedChannel):
-                began = self._begins_short(name, channel, short)
-                judged.short = judged.short or began
+            deficit = self._note_shortfall(name, channel, short)
+            judged.deficit = judged.deficit or deficit
             if sweep is not None:
                 sweep.add(rows, start, verdict.after)
         self._moved = [name for name, _ in order]
         self._seen.update(dict.fromkeys(self._moved, now))
-        self._marks.advance_all({name: self._channels[name].mark for name in self._moved})
+        self._advance(self._moved)
         if self._stale is not None and order:
-            self._set_aside(self._stale, now)
+            self._update_stale(self._stale, now)
         return judged
 
-    def _begins_short(
-        self, name: Hashable, channel: LearnedChannel, before: Shortfall | None
-    ) -> Short | None:
-        """Take note of whether a channel falls short; the episode, if it is the stream's first."""
+    def _note_shortfall(
+        self, name: Hashable, channel: Channel, before: Shortfall | None
+    ) -> Deficit | None:
+        """Record whether a channel falls short; return the episode if the stream's first began."""
         first, latest = not self._short, channel.latest_shortfall
-        (self._short.discard if channel.shortfall is None else self._short.add)(name)
-        if latest is None or latest == before or not first:
+        if latest is None:
             return None
-        return Short(name, latest, channel.completeness)
+        (self._short.discard if channel.shortfall is None else self._short.add)(name)
+        completeness = channel.completeness
+        if latest == before or not first or completeness is None:
+            return None
+        return Deficit(name, latest, completeness)
 
-    def _set_aside(self, stale: Stale, now: int) -> None:
-        """Decide which channels do not hold the stream."""
-        stale.hear(self._moved, now)
-        found = {name: Place(each.mark, each.own) for name, each in self._channels.items()}
-        self.set_aside = stale.decide(found, max(self._held_by_others(), self.mark))
-        self._lift()
+    def _update_stale(self, stale: StaleChannels, now: int) -> None:
+        """Decide which channels hold the stream."""
+        stale.observe(self._moved, now)
+        found = {name: Position(each.mark, each.row_mark) for name, each in self._channels.items()}
+        self._stale_changes = stale.update(found, max(self._least_not_stale(), self.mark))
+        self._raise_stale()
 
-    def _held_by_others(self) -> int:
-        """The least mark of the channels that are not set aside."""
-        aside = self.stale
-        marks = (each.mark for name, each in self._channels.items() if name not in aside)
+    def _least_not_stale(self) -> int:
+        stale = self.stale
+        marks = (each.mark for name, each in self._channels.items() if name not in stale)
         return min(marks, default=BEGINNING)
 
-    def _lift(self) -> None:
-        """What is set aside is promised what all others are: its rows below that are late."""
-        aside = self.stale
-        if not aside:
-            return
-        held = max(self._held_by_others(), self.mark)
-        for name in aside:
-            self._channels[name].floor = max(self._channels[name].floor, held)
-        self._marks.advance_all({name: self._channels[name].mark for name in aside})
+    def _raise_stale(self) -> None:
+        """Raise stale channels to the mark of all others; their rows below it are late."""
+        stale = self.stale
+        if stale:
+            self._raise_floors(stale, max(self._least_not_stale(), self.mark))
+
+    def _raise_floors(self, names: Iterable[Hashable], mark: int) -> None:
+        for name in names:
+            channel = self._channels[name]
+            channel.floor = max(channel.floor, mark)
+        self._advance(names)
+
+    def _advance(self, names: Iterable[Hashable]) -> None:
+        self._marks.advance_all({name: self._channels[name].mark for name in names})
 
     def _admit(self, name: Hashable, floor: int) -> None:
         channel = self._make()
@@ -252,24 +237,21 @@ class Tracker:
         self._channels[name] = channel
         self._marks.advance(name, floor)
 
-    def least_beside(self, names: Iterable[Hashable]) -> int | None:
-        """The least mark of the channels that are not among these; None if there are none."""
-        others = self._channels.keys() - set(names)
-        return min((self._channels[name].mark for name in others), default=None)
+    # ---- punctuation of groups -------------------------------------------------------------
 
-    # ---- what is told ----------------------------------------------------------------------
-
-    def told(
+    def take_group_marks(
         self,
         demand: Demand,
         whole: int,
         at_least: int | Sequence[int] = BEGINNING,
         every: bool = False,
     ) -> tuple[Chunk, int] | None:
-        """New and useful marks of the groups that moved (or of all), and the least before.
+        """Return the new marks of groups that ``demand`` can use; None if there are none.
 
-        ``whole`` is what was told of the whole stream; ``at_least`` is useful whatever the demand:
-        of all groups, or of each that moved.
+        The result has a row for each group, and the least mark these groups had before. Only groups
+        that moved are looked at, or all of them if ``every``. ``whole`` is the mark already emitted
+        for the whole stream. ``at_least`` is a mark that is useful whatever the demand: of all
+        groups, or of each that moved.
         """
         rows, least = [], END_OF_TIME
         names = list(self._channels) if every else self._moved
@@ -278,9 +260,9 @@ class Tracker:
             mark = self._channels[name].mark
             useful = demand.roll(mark) if mark > BEGINNING else BEGINNING
             useful = max(useful, point) if mark >= point else useful
-            before = max(self._told.get(name, BEGINNING), whole)
+            before = max(self._emitted.get(name, BEGINNING), whole)
             if useful > before:
-                self._told[name] = useful
+                self._emitted[name] = useful
                 keys = name if isinstance(name, tuple) else (name,)
                 rows.append((*keys, useful))
                 least = min(least, before)
@@ -290,59 +272,62 @@ class Tracker:
         return pl.DataFrame(rows, schema=schema, orient="row"), least
 
     def promise_all(self, mark: int) -> None:
-        """Take a mark made by other means for all channels, also those nobody has seen yet."""
+        """Raise the mark of all channels, also of those to come, to at least ``mark``."""
         self._floor = max(self._floor, mark)
-        for channel in self._channels.values():
-            channel.floor = max(channel.floor, mark)
         self._moved = list(self._channels)
-        self._marks.advance_all({name: each.mark for name, each in self._channels.items()})
-
-    # ---- silence ---------------------------------------------------------------------------
-
-    def _stamp(self, name: Hashable, now: int) -> int:
-        channel = self._channels[name]
-        return self._silence.stamp(channel.newest, channel.settled, self._seen.get(name), now)
+        self._raise_floors(self._moved, mark)
 
     @property
     def moved(self) -> Sequence[Hashable]:
-        """The channels of which something came last."""
+        """The channels that the last rows or timestamps were about."""
         return self._moved
 
     def mark_of(self, name: Hashable) -> int:
-        """The mark of one channel."""
+        """Return the mark of one channel; ``BEGINNING`` if it is not known."""
         return self._channels[name].mark if name in self._channels else BEGINNING
 
-    def reached(self, name: Hashable, mark: int) -> int | None:
-        """The clock time at which one channel can be stamped with a mark; None if never."""
+    # ---- enabling timestamps ---------------------------------------------------------------
+
+    def _timestamp(self, name: Hashable, now: int) -> int:
+        channel, seen = self._channels[name], self._seen.get(name)
+        return self._enabling.timestamp(channel.newest, channel.contract_mark, seen, now)
+
+    def time_of(self, name: Hashable, mark: int) -> int | None:
+        """Return the clock time at which a channel's timestamp reaches ``mark``; None if never."""
         channel = self._channels.get(name)
         if channel is None:
             return None
-        return self._silence.reached(channel.newest, channel.settled, self._seen.get(name), mark)
+        seen = self._seen.get(name)
+        return self._enabling.time_of(mark, channel.newest, channel.contract_mark, seen)
 
     def stamp(self, names: Sequence[Hashable], now: int) -> None:
-        """Stamp some channels by their silence."""
+        """Raise some channels to the timestamps of their silence."""
         self._moved = list(names)
         for name in names:
             channel = self._channels[name]
-            channel.floor = max(channel.floor, self._stamp(name, now))
-        self._marks.advance_all({name: self._channels[name].mark for name in names})
+            channel.floor = max(channel.floor, self._timestamp(name, now))
+        self._advance(names)
 
-    def enable(self, awaited: int, now: int) -> bool:
-        """Stamp the channels if all can be past a mark by now; groups, those that can."""
-        aside = self.stale
-        stamps = {name: self._stamp(name, now) for name in self._channels if name not in aside}
+    def enable(self, requested: int, now: int) -> bool:
+        """Raise the channels to their timestamps, if that brings the stream to ``requested``.
+
+        Of groups with their own punctuation, those are raised that reach ``requested``. True if
+        anything was done.
+        """
+        stale = self.stale
+        stamps = {name: self._timestamp(name, now) for name in self._channels if name not in stale}
         if self._keys:
             behind = {
                 name: stamp
                 for name, stamp in stamps.items()
-                if self._channels[name].mark < max(awaited, stamp) and stamp >= awaited
+                if self._channels[name].mark < max(requested, stamp) and stamp >= requested
             }
             stamps = {
                 name: stamp
                 for name, stamp in behind.items()
-                if awaited == BEGINNING or self._channels[name].mark < awaited
+                if requested == BEGINNING or self._channels[name].mark < requested
             }
-        elif not stamps or awaited > min(
+        elif not stamps or requested > min(
             max(stamp, self._channels[name].mark) for name, stamp in stamps.items()
         ):
             return False
@@ -350,106 +335,66 @@ class Tracker:
         for name in self._moved:
             channel = self._channels[name]
             channel.floor = max(channel.floor, stamps[name])
-        self._marks.advance_all({name: self._channels[name].mark for name in self._moved})
-        self._lift()
+        self._advance(self._moved)
+        self._raise_stale()
         return bool(self._moved) or not self._keys
 
-    def when(self, awaited: int, now: int) -> int | None:
-        """The clock time at which :meth:`enable` could do something; None if never."""
-        aside = self.stale
+    def when(self, requested: int, now: int) -> int | None:
+        """Return the clock time at which :meth:`enable` can reach ``requested``; None if never."""
+        stale = self.stale
         waits = [
-            (self._stamp(name, now), name)
+            (self._timestamp(name, now), name)
             for name, channel in self._channels.items()
-            if channel.mark < awaited and name not in aside
+            if channel.mark < requested and name not in stale
         ]
-        spoken = [stamp for stamp, _ in waits if stamp > BEGINNING]
-        if not self._channels or (waits and not spoken):
+        active = [stamp for stamp, _ in waits if stamp > BEGINNING]
+        if not self._channels or (waits and not active):
             return None
-        if not self._keys and len(spoken) < len(waits):
+        if not self._keys and len(active) < len(waits):
             return None
-        missing = [awaited - stamp for stamp in spoken]
+        missing = [requested - stamp for stamp in active]
         if not missing:
             return now
-        return now + self._silence.until(min(missing) if self._keys else max(missing))
+        return now + self._enabling.wait(min(missing) if self._keys else max(missing))
 
-    # ---- saving ----------------------------------------------------------------------------
+    # ---- batches and saving ----------------------------------------------------------------
 
-    def standing(self) -> NamedStanding:
-        """The marks rows of the coming batch are judged by."""
+    def marks_before(self) -> NamedMarks:
+        """Return the marks by which rows of the coming batch are judged."""
         known = {name: channel.mark for name, channel in self._channels.items()}
-        return NamedStanding(known, self.joining)
+        return NamedMarks(known, self.joining)
 
-    def left(self) -> NamedStanding:
-        """The marks that hold now, as plain values that can be sent anywhere."""
-        return self.standing()
+    def marks_after(self) -> NamedMarks:
+        """Return the marks that hold now, as plain values that can be sent to other processes."""
+        return self.marks_before()
 
     def settle(self) -> None:
-        """Everything is in the snapshot."""
+        """Do nothing: the whole state is in the snapshot."""
 
     def clear(self) -> None:
-        """Nothing is kept anywhere else."""
+        """Do nothing: no state is kept elsewhere."""
 
     def snapshot(self) -> dict[str, Any]:
-        """Everything needed to go on elsewhere."""
+        """Return the state that :meth:`restore` needs."""
         return {
             "channels": {name: channel.snapshot() for name, channel in self._channels.items()},
             "marks": self._marks.marks(),
             "value": self._marks.value,
             "floor": self._floor,
             "seen": dict(self._seen),
-            "told": dict(self._told),
+            "told": dict(self._emitted),
             **({} if self._stale is None else {"stale": self._stale.snapshot()}),
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from a snapshot."""
+        """Set the state to that of a snapshot."""
         self._channels = {}
         for name, state in saved["channels"].items():
             self._channels[name] = self._make()
             self._channels[name].restore(state)
-        self._short = {
-            name
-            for name, channel in self._channels.items()
-            if isinstance(channel, LearnedChannel) and channel.shortfall is not None
-        }
+        self._short = {name for name, each in self._channels.items() if each.shortfall is not None}
         self._marks.restore(saved["marks"], saved["value"])
         self._floor = saved["floor"]
-        self._seen, self._told = dict(saved["seen"]), dict(saved["told"])
+        self._seen, self._emitted = dict(saved["seen"]), dict(saved["told"])
         if self._stale is not None and "stale" in saved:
             self._stale.restore(saved["stale"])
-
-
-def _latest(channel: Channel) -> Shortfall | None:
-    return channel.latest_shortfall if isinstance(channel, LearnedChannel) else None
-
-
-class _Sweep:
-    """The stream's mark along a chunk, for channels whose first row is in it.
-
-    Marks only grow along the chunk, so each is looked up anew only when it is the least.
-    """
-
-    def __init__(self, tracker: Tracker, order: list[tuple[Hashable, NDArray[np.int64]]]):
-        self._lowest, self._floor = tracker.mark, tracker.joining
-        self._others = tracker.least_beside(name for name, _ in order)
-        self._heap: list[tuple[int, int]] = []
-        self._trails: list[tuple[NDArray[np.int64], Ticks]] = []
-
-    def add(self, rows: NDArray[np.int64], start: int, after: Ticks) -> None:
-        """Take note of a channel's rows, its mark before them and after each."""
-        heappush(self._heap, (start, len(self._trails)))
-        self._trails.append((rows, after))
-
-    def mark_before(self, row: int) -> int:
-        """The stream's mark just before a row; rows are asked for in ascending order."""
-        while self._heap:
-            mark, at = self._heap[0]
-            rows, after = self._trails[at]
-            seen = int(np.searchsorted(rows, row))
-            now = int(after[seen - 1]) if seen else mark
-            if now <= mark:
-                break
-            heapreplace(self._heap, (now, at))
-        known = [mark for mark, _ in self._heap[:1]]
-        known += [] if self._others is None else [self._others]
-        return max(min(known), self._lowest) if known else self._floor

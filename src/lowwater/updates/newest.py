@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from lowwater.operators.kernel import Ask, Kernel
+from lowwater.operators.kernel import Kernel, Request
 from lowwater.state.by_key import ByKey
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import (
@@ -256,11 +256,11 @@ class NewestJoin(Kernel):
             ends = pl.concat([ends, met]).group_by(shape.names(0), maintain_order=True).max()
         return [GroupPunctuation(GONE, ends)]
 
-    def needs(self, attribute: str, mark: int) -> Sequence[Ask]:
+    def needs(self, attribute: str, mark: int) -> Sequence[Request]:
         """No promise is made, whatever the inputs promise."""
         return []
 
-    def closing(self, port: int) -> Sequence[Element]:
+    def close_port(self, port: int) -> Sequence[Element]:
         """What an input showed last counts until the other has ended, too."""
         if not self._open:
             for each in self._rows:
@@ -330,11 +330,11 @@ class Newest(Kernel):
         """What holds of all results holds of those that are let out."""
         return [promise]
 
-    def jointly_needs(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Ask]:
+    def needs_any(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Request]:
         """The same of the input."""
-        return [Ask.jointly(0, bounds)]
+        return [Request.any_of(0, bounds)]
 
-    def closing(self, port: int) -> Sequence[Element]:
+    def close_port(self, port: int) -> Sequence[Element]:
         """Forget what left."""
         self._shown.take()
         return []

@@ -17,9 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lowwater.operators.kernel import Kernel
+from lowwater.operators.metric import Mean, Metric, Readings, Sum, Texts
 from lowwater.sources.replay import clock_times
 from lowwater.state.store import ChunkStore
+from lowwater.stream.duration import SECOND
 from lowwater.stream.element import END_OF_TIME, Chunk, Element, End
+from lowwater.updates.forgetting import Forgetting
 from lowwater.updates.options import Updates
 from lowwater.updates.pace import Pace
 from lowwater.updates.staleness import Account, Staleness, staleness_of
@@ -27,6 +30,97 @@ from lowwater.updates.staleness import Account, Staleness, staleness_of
 Numbers = NDArray[np.int64]
 PORTION = 20_000_000
 """Nanoseconds of work taken on at once where rows can be read at any moment."""
+
+SCHEDULE = Metric(
+    "updates_schedule",
+    str,
+    "state",
+    Texts(),
+    "schedule",
+    "The schedule by which keys take turns.",
+)
+WINDOWS = Metric(
+    "updates_windows",
+    str,
+    "state",
+    Texts(),
+    "windows",
+    "Which of the windows of a key are worked on.",
+)
+KEYS = Metric("updates_keys", int, "keys", Sum(), "keys", "Keys that are known.")
+WAITING = Metric(
+    "updates_waiting",
+    int,
+    "count",
+    Sum(),
+    "waiting",
+    "Rows, or windows, that wait to be worked on.",
+)
+GIVEN_UP = Metric(
+    "updates_given_up",
+    int,
+    "count",
+    Sum(),
+    "given up for newer ones",
+    "Rows, or windows, that newer ones of their keys replaced before they were worked on.",
+    total=True,
+)
+OUTDATED = Metric(
+    "updates_outdated_rows",
+    int,
+    "rows",
+    Sum(),
+    "outdated when they came",
+    "Rows that came when a newer one of their key was there already.",
+    total=True,
+)
+EXPIRED = Metric(
+    "updates_expired_keys",
+    int,
+    "keys",
+    Sum(),
+    "keys expired",
+    "Keys that were forgotten because no row came for long enough.",
+    total=True,
+)
+DELETED = Metric(
+    "updates_deleted_keys",
+    int,
+    "keys",
+    Sum(),
+    "keys deleted",
+    "Keys that a row deleted.",
+    total=True,
+)
+WORKED_ON = Metric(
+    "updates_worked_on", int, "windows", Sum(), "worked on", "Windows that are being worked on."
+)
+COMPLETE = Metric(
+    "updates_complete_windows",
+    int,
+    "windows",
+    Sum(),
+    "windows complete",
+    "Windows all rows of which have come.",
+    total=True,
+)
+SHOWN = Metric(
+    "updates_shown_windows",
+    int,
+    "windows",
+    Sum(),
+    "windows shown",
+    "Windows whose result was shown.",
+    total=True,
+)
+SECONDS_A_ROW = Metric(
+    "updates_seconds_a_row",
+    float,
+    "seconds",
+    Mean(KEYS),
+    "seconds a row",
+    "What the work on a row takes.",
+)
 
 
 class Queueing(Kernel):
@@ -71,11 +165,11 @@ class Queueing(Kernel):
         """Take out about so many."""
 
     @property
-    def more(self) -> bool:
+    def has_work(self) -> bool:
         """Whether a portion may leave now: one a batch, until all inputs have ended."""
         return self._has_work and (not self._served or self._ending)
 
-    def go_on(self) -> Sequence[Element]:
+    def work_on(self) -> Sequence[Element]:
         """Let a portion out."""
         now = self._now()
         if self.in_batches and not self._served:
@@ -101,6 +195,16 @@ class Queueing(Kernel):
         return [End()]
 
     # ---- what people are told --------------------------------------------------------------
+
+    def _seconds_a_row(self) -> float | None:
+        """Return what the work on a row takes; None before any was done."""
+        return self._pace.cost / SECOND if self._pace.cost else None
+
+    def _forgotten(self, forgetting: Forgetting[Any] | None) -> Readings:
+        """Return how many keys were forgotten, where keys can be."""
+        if forgetting is None:
+            return Readings()
+        return Readings({EXPIRED: forgetting.expired, DELETED: forgetting.deleted})
 
     @abstractmethod
     def _accounts(self) -> dict[tuple[object, ...], tuple[Account, float]]:

@@ -14,9 +14,10 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from lowwater.operators.kernel import Ask
+from lowwater.operators.kernel import Request
+from lowwater.operators.metric import REASON, STRATEGY, SWITCHES, Readings
 from lowwater.state.store import ChunkStore
-from lowwater.stream.duration import SECOND, spell
+from lowwater.stream.duration import spell
 from lowwater.stream.element import BEGINNING, END_OF_TIME, Chunk, Element, Punctuation
 from lowwater.stream.low_water_mark import LowWaterMark
 from lowwater.stream.time_domain import TimeDomain
@@ -24,7 +25,16 @@ from lowwater.updates.cells import Cell
 from lowwater.updates.forgetting import gone
 from lowwater.updates.manager import Arrivals, QueueManager
 from lowwater.updates.options import Updates
-from lowwater.updates.queueing import Numbers, Queueing
+from lowwater.updates.queueing import (
+    GIVEN_UP,
+    KEYS,
+    OUTDATED,
+    SCHEDULE,
+    SECONDS_A_ROW,
+    WAITING,
+    Numbers,
+    Queueing,
+)
 from lowwater.updates.staleness import Account
 
 
@@ -128,7 +138,7 @@ class UpdateQueue(Queueing):
         return self._queue.waiting
 
     @property
-    def waiting(self) -> int | None:
+    def waiting_since(self) -> int | None:
         """Since when the row that waits longest has."""
         return self._queue.oldest
 
@@ -137,7 +147,7 @@ class UpdateQueue(Queueing):
         left, self._in_work = self._queue.dequeue(rows, now)
         return [*forgotten, left, *self._promises()]
 
-    def answered(self, nanoseconds: int, now: int) -> None:
+    def end_portion(self, nanoseconds: int, now: int) -> None:
         """What left is shown."""
         self._pace.learn(len(self._in_work), nanoseconds)
         for cell in self._in_work:
@@ -145,11 +155,11 @@ class UpdateQueue(Queueing):
         self._in_work = []
         self._queue.keep_all_if_possible(now)
 
-    def needs(self, attribute: str, mark: int) -> Sequence[Ask]:
+    def needs(self, attribute: str, mark: int) -> Sequence[Request]:
         """Every input that is behind must move."""
         held = self._marks.get(attribute)
         ports = [port for port in sorted(self._open) if held is None or held.of(port) < mark]
-        return [Ask(port, attribute, mark) for port in ports]
+        return [Request(port, attribute, mark) for port in ports]
 
     # ---- what people are told --------------------------------------------------------------
 
@@ -176,30 +186,29 @@ class UpdateQueue(Queueing):
     def _begun(self) -> int | None:
         return self._queue.begun
 
-    def about(self) -> dict[str, str | int | float]:
-        """The queue, in numbers."""
+    def metrics(self) -> Readings:
+        """Return the sizes of the queue, and which of its rows are worked on."""
         queue = self._queue
-        found: dict[str, str | int | float] = {
-            "schedule": self._by.schedule,
-            "keys": len(queue.cells),
-            "waiting": queue.waiting,
-            "given up for newer ones": queue.given_up,
-            "outdated when they came": queue.outdated,
-        }
-        if queue.forgetting is not None:
-            found["keys expired"] = queue.forgetting.expired
-            found["keys deleted"] = queue.forgetting.deleted
-        if self._pace.cost:
-            found["seconds a row"] = self._pace.cost / SECOND
+        found = Readings(
+            {
+                SCHEDULE: self._by.schedule,
+                KEYS: len(queue.cells),
+                WAITING: queue.waiting,
+                GIVEN_UP: queue.given_up,
+                OUTDATED: queue.outdated,
+                SECONDS_A_ROW: self._seconds_a_row(),
+            }
+        )
         if self._by.complete_within is not None:
             wait = spell(int(round(queue.waiting * self._pace.cost, -6)))
             load = queue.load(self._now())
-            found["strategy"] = "all rows" if queue.complete else "the newest row of each key"
-            found["because"] = (
-                f"{load:.3g} times the work comes that can be done; what waits takes {wait}"
-            )
-            found["switches"] = queue.switches
-        return found
+            found |= {
+                STRATEGY: "all rows" if queue.complete else "the newest row of each key",
+                REASON: f"{load:.3g} times the work comes that can be done;"
+                f" what waits takes {wait}",
+                SWITCHES: queue.switches,
+            }
+        return found | self._forgotten(queue.forgetting)
 
     # ---- state -----------------------------------------------------------------------------
 

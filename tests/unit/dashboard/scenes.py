@@ -53,7 +53,7 @@ def looked(query: lw.Stream, *streams: StreamMetrics, **options: Any) -> Looked:
     metrics = RunMetrics(
         0,
         1.0,
-        tuple(found.get(o.title, operator(o.title)) for o in plan.operators if o.build is not None),
+        tuple(found.get(o.title, operator(o.title)) for o in plan.kernels),
         streams,
         *[0] * 6,
         Histogram(),

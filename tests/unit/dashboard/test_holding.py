@@ -6,6 +6,7 @@ import pytest
 
 import lowwater as lw
 from lowwater.dashboard.holding import holder, words
+from lowwater.operators.metric import REASON, STRATEGY, SWITCHES, Readings
 from tests.unit.dashboard.scenes import declared, looked, operator, told
 
 
@@ -103,14 +104,14 @@ def test_late_rows_are_told_with_their_channel_and_how_late():
 
 def test_a_failure_comes_first_and_strategies_and_joins_are_told():
     query = declared("a").join(declared("b"), on=["host"], within="1 minute")
-    about = {"strategy": "filter-order", "because": "rates are far apart", "switches": 2}
+    readings = Readings({STRATEGY: "filter-order", REASON: "rates are far apart", SWITCHES: 2})
     found = looked(
         query,
         told("a", 5),
         told("b", 5),
         active=False,
         error=ValueError("no such sensor"),
-        operators=[operator("join#2", about=about)],
+        operators=[operator("join#2", readings=readings)],
     )
     assert said(found) == [
         "It failed: no such sensor",

@@ -264,7 +264,7 @@ def test_what_is_asked_for_is_what_would_let_it_promise() -> None:
     assert [(ask.port, ask.mark) for ask in join.needs("ts", 40)] == [(2, 45)]
     assert told(join, [40, 45, 45])[("ts",)] == (40,)
     assert join.needs("ts", 40) == []
-    every = join.jointly_needs([("ts", 50), ("ts_2", 60), ("ts_3", 45)])
+    every = join.needs_any([("ts", 50), ("ts_2", 60), ("ts_3", 45)])
     assert [(ask.port, ask.mark) for ask in every] == [(0, 50), (1, 60)]
 
 

@@ -17,8 +17,9 @@ import pytest
 import lowwater as lw
 from lowwater.engines.spark.worker.bucket import Bucket
 from lowwater.engines.spark.worker.store import SparkStore
+from lowwater.joins.oblivious.estimates import ACCURACY, FOUND, LOST
 from lowwater.joins.oblivious.oblivious_join import ObliviousJoin
-from lowwater.metrics.values import together
+from lowwater.operators.metric import Readings, combined
 from lowwater.plan.physical.compile import compile_plan
 from lowwater.stream.element import Chunk
 from tests.support import local_spark
@@ -137,9 +138,9 @@ class Watched(Bucket):
     def saved(self) -> tuple[str, bytes]:
         for member in self._graph.members.values():
             if isinstance(member.kernel, ObliviousJoin):
-                places = member.kernel._places
+                places = member.kernel._stored
                 self.memory.append(places.memory)
-                self.on_disk.append(sum(each.rows for each in places.aside))
+                self.on_disk.append(sum(each.rows for each in places.spilled))
         return super().saved()
 
 
@@ -199,9 +200,9 @@ def test_a_run_in_one_process_warns_of_too_many_lost_results_once() -> None:
 
 
 def test_what_all_buckets_found_and_lost_is_judged_together() -> None:
-    parts = [{"accuracy": 1.0, "results found": 900, "results lost": 0.0}]
-    parts.append({"accuracy": 0.5, "results found": 50, "results lost": 50.0})
-    assert together(parts)["accuracy"] == 0.95
+    parts = [Readings({ACCURACY: 1.0, FOUND: 900, LOST: 0.0})]
+    parts.append(Readings({ACCURACY: 0.5, FOUND: 50, LOST: 50.0}))
+    assert combined(parts)[ACCURACY] == 0.95
 
 
 # ---- what is put aside ---------------------------------------------------------------------
@@ -229,10 +230,10 @@ class Batches:
         if kernel_saved is not None:
             kernel.restore(kernel_saved)
         found = [each for port, chunk in rows for each in kernel.on_chunk(port, chunk)]
-        while kernel.more:
-            found += kernel.go_on()
+        while kernel.has_work:
+            found += kernel.work_on()
         kernel.about()
-        self.reached = kernel._reached
+        self.reached = kernel._frontier
         self._saved = pickle.dumps(store.save()), pickle.dumps(kernel.snapshot())
         return [each for each in found if isinstance(each, pl.DataFrame)]
 

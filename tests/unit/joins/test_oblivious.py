@@ -12,12 +12,10 @@ import pytest
 import lowwater as lw
 from lowwater.engines.embedded.pages import PagedStore
 from lowwater.errors import OptionError
-from lowwater.joins.oblivious.gauge import START, Gauge
-from lowwater.joins.oblivious.manager import Manager
-from lowwater.joins.oblivious.model import Needs, Traits, joined
+from lowwater.joins.oblivious.disorder import LIMIT, START, DisorderEstimate, RunningMaxima
+from lowwater.joins.oblivious.memory_model import InputTraits, MemoryNeeds, ReliefChooser, joined
 from lowwater.joins.oblivious.oblivious_join import ObliviousJoin
 from lowwater.joins.oblivious.options import Oblivious
-from lowwater.joins.oblivious.records import LIMIT, Records
 from lowwater.plan.physical.compile import compile_plan
 from lowwater.stream.element import BEGINNING, Punctuation
 
@@ -26,8 +24,12 @@ from lowwater.stream.element import BEGINNING, Punctuation
 
 def test_rows_to_keep_follow_the_formula() -> None:
     """Eq. 6 and 7: k_i + r_i k_j / r_j + L, at least one row; Eq. 8: the most of all others."""
-    fast, slow, late = Traits(50, 100, 2), Traits(25, 30, 2), Traits(50, 10, 2, delay=4)
-    needs = Needs.of([fast, slow, late])
+    fast, slow, late = (
+        InputTraits(50, 100, 2),
+        InputTraits(25, 30, 2),
+        InputTraits(50, 10, 2, delay=4),
+    )
+    needs = MemoryNeeds.of([fast, slow, late])
     assert needs.between(0, 1) == 100 + 50 * 30 / 25
     assert needs.between(0, 2) == 100 + 50 * 10 / 50 + 50 * 4
     assert needs.buffer(0) == 310
@@ -36,7 +38,7 @@ def test_rows_to_keep_follow_the_formula() -> None:
 
 def test_reliefs_take_off_what_they_are_for() -> None:
     """§4: sorting takes off disorder and adds what waits; the disk takes off lag but for C rows."""
-    needs = Needs.of([Traits(50, 100, 2), Traits(50, 40, 3, delay=10)])
+    needs = MemoryNeeds.of([InputTraits(50, 100, 2), InputTraits(50, 40, 3, delay=10)])
     assert needs.kept(0, "plain") == 100 + 40 + 500
     assert needs.kept(0, "msf") == 2 + 3 + 500 + 100
     assert needs.kept(0, "dbf", 16) == 100 + 40 + 16
@@ -46,7 +48,7 @@ def test_reliefs_take_off_what_they_are_for() -> None:
 
 def test_results_of_a_join_are_bounded() -> None:
     """Theorem 3.1."""
-    found = joined([Traits(10, 5, 2), Traits(20, 7, 3, delay=2), Traits(40, 11, 1)])
+    found = joined([InputTraits(10, 5, 2), InputTraits(20, 7, 3, delay=2), InputTraits(40, 11, 1)])
     assert found.rate == 10 * 3 + 20 * 2 + 40 * 6
     assert found.disorder == 5 * 3 + 7 * 2 + 11 * 6
     assert (found.multiplicity, found.delay) == (6, 2)
@@ -73,7 +75,7 @@ def scrambled(rows: int, most: int, seed: int = 3, many: int = 1) -> list[int]:
     return [at // many for at in sorted(range(rows), key=lambda at: at + chance.uniform(0, most))]
 
 
-def observed(gauge: Gauge, keys: list[int], size: int = 1) -> list[int]:
+def observed(gauge: DisorderEstimate, keys: list[int], size: int = 1) -> list[int]:
     """How many rows came below the bound, by step."""
     below = []
     for at in range(0, len(keys), size):
@@ -86,7 +88,7 @@ def observed(gauge: Gauge, keys: list[int], size: int = 1) -> list[int]:
 @pytest.mark.parametrize("size", [1, 7, 1_000])
 def test_the_scrambling_factor_is_measured_as_defined(size: int) -> None:
     keys = scrambled(400, 60, many=2)
-    gauge = Gauge(0.001, None, 0)
+    gauge = DisorderEstimate(0.001, None, 0)
     observed(gauge, keys, size)
     pairs = ((late, early) for late in range(400) for early in range(late))
     assert gauge.scrambling == max(a - b for a, b in pairs if keys[a] <= keys[b])
@@ -95,19 +97,19 @@ def test_the_scrambling_factor_is_measured_as_defined(size: int) -> None:
 @pytest.mark.parametrize("size", [1, 13])
 def test_below_a_bound_by_a_factor_that_is_known_no_row_comes(size: int) -> None:
     keys = scrambled(3_000, 90)
-    first = Gauge(0.001, None, 0)
+    first = DisorderEstimate(0.001, None, 0)
     observed(first, keys)
-    known = Gauge(0.001, first.scrambling, 0)
+    known = DisorderEstimate(0.001, first.scrambling, 0)
     assert not any(observed(known, keys, size))
     assert known.bound > keys[-1] - 200
-    less = Gauge(0.001, first.scrambling - 1, 0)
+    less = DisorderEstimate(0.001, first.scrambling - 1, 0)
     assert size > 1 or any(observed(less, keys))
 
 
 def test_a_factor_that_rises_is_noticed_at_once_and_one_that_falls_is_forgotten() -> None:
     calm, wild = scrambled(9_000, 10), scrambled(6_000, 400)
     keys = [*calm, *(9_000 + key for key in wild), *(15_000 + key for key in scrambled(90_000, 10))]
-    gauge = Gauge(0.001, None, 0)
+    gauge = DisorderEstimate(0.001, None, 0)
     below = observed(gauge, keys[:9_000], 2)
     assert sum(below) <= 9
     assert gauge.factor is not None
@@ -121,7 +123,7 @@ def test_a_factor_that_rises_is_noticed_at_once_and_one_that_falls_is_forgotten(
 
 
 def test_nothing_is_concluded_from_few_rows() -> None:
-    gauge = Gauge(0.001, None, 0)
+    gauge = DisorderEstimate(0.001, None, 0)
     observed(gauge, list(range(START - 1)))
     assert gauge.bound == BEGINNING
 
@@ -129,13 +131,13 @@ def test_nothing_is_concluded_from_few_rows() -> None:
 def test_a_single_row_far_ahead_moves_nothing() -> None:
     keys = list(range(2_000))
     keys.insert(1_000, 10**9)
-    gauge = Gauge(0.001, None, 0)
+    gauge = DisorderEstimate(0.001, None, 0)
     assert sum(observed(gauge, keys)) == 0
     assert 1_900 < gauge.bound <= 2_000
 
 
 def test_records_stay_few_and_say_less_never_more() -> None:
-    records, keys = Records(), np.arange(1, 40_001)
+    records, keys = RunningMaxima(), np.arange(1, 40_001)
     for at in range(0, 40_000, 100):
         records.extend(keys[at : at + 100], keys[at : at + 100], at)
         records.thin()
@@ -151,21 +153,21 @@ def test_records_stay_few_and_say_less_never_more() -> None:
 # ---- manager -------------------------------------------------------------------------------
 
 
-def chosen(inputs: list[Traits], memory: int, latency: int | None = None) -> Manager:
-    manager = Manager(Oblivious(memory, latency=latency))
-    manager.choose(Needs.of(inputs), 100.0, memory, 16)
+def chosen(inputs: list[InputTraits], memory: int, latency: int | None = None) -> ReliefChooser:
+    manager = ReliefChooser(Oblivious(memory, latency=latency))
+    manager.choose(MemoryNeeds.of(inputs), 100.0, memory, 16)
     return manager
 
 
-LAGGING = [Traits(50, 20, 2), Traits(50, 20, 2, delay=100)]
-SCRAMBLED = [Traits(50, 2_000, 2), Traits(50, 2_000, 2)]
+LAGGING = [InputTraits(50, 20, 2), InputTraits(50, 20, 2, delay=100)]
+SCRAMBLED = [InputTraits(50, 2_000, 2), InputTraits(50, 2_000, 2)]
 
 
 def test_auto_relieves_what_costs_most() -> None:
     assert chosen(LAGGING, 10**9).mode == "plain"
     assert chosen(LAGGING, 50_000).mode == "dbf"
     assert chosen(SCRAMBLED, 500_000).mode == "msf"
-    assert chosen([*SCRAMBLED, Traits(50, 2_000, 2, delay=100)], 700_000).mode == "hybrid"
+    assert chosen([*SCRAMBLED, InputTraits(50, 2_000, 2, delay=100)], 700_000).mode == "hybrid"
     assert "lag 5,000" in chosen(LAGGING, 50_000).reason
 
 
@@ -175,18 +177,20 @@ def test_auto_does_not_let_rows_wait_longer_than_allowed() -> None:
 
 
 def test_auto_goes_back_only_when_it_fits_clearly() -> None:
-    manager = Manager(Oblivious(100_000))
-    manager.choose(Needs.of(LAGGING), 100.0, 100_000, 16)
+    manager = ReliefChooser(Oblivious(100_000))
+    manager.choose(MemoryNeeds.of(LAGGING), 100.0, 100_000, 16)
     assert manager.mode == "dbf"
-    closer = [Traits(50, 20, 2), Traits(50, 20, 2, delay=15)]
-    manager.choose(Needs.of(closer), 100.0, 100_000, 16)
+    closer = [InputTraits(50, 20, 2), InputTraits(50, 20, 2, delay=15)]
+    manager.choose(MemoryNeeds.of(closer), 100.0, 100_000, 16)
     assert manager.mode == "dbf"
-    manager.choose(Needs.of([Traits(50, 20, 2), Traits(50, 20, 2)]), 100.0, 100_000, 16)
+    manager.choose(
+        MemoryNeeds.of([InputTraits(50, 20, 2), InputTraits(50, 20, 2)]), 100.0, 100_000, 16
+    )
     assert manager.mode == "plain"
     assert manager.switches == 2
-    again = Manager(Oblivious(100_000))
+    again = ReliefChooser(Oblivious(100_000))
     again.restore(manager.snapshot())
-    assert again.about() == manager.about()
+    assert again.metrics() == manager.metrics()
 
 
 # ---- the join ------------------------------------------------------------------------------
@@ -202,7 +206,6 @@ class Join:
             for name in "ab"
         ]
         plan = compile_plan(streams[0].join(streams[1], on="e", **options)._node)
-        assert plan.result.build is not None
         self.store = folder if isinstance(folder, PagedStore) else PagedStore(folder)
         self.time = 0
         kernel = plan.result.build(self.store, lambda: self.time)
@@ -285,8 +288,8 @@ def test_values_that_met_take_no_more_than_half_of_a_cap() -> None:
     for key in range(600, 3_000, 300):
         for port in (0, 1):
             join.push(port, list(range(key, key + 300)))
-            assert join.kernel._places.memory <= 1_000
-            assert join.kernel._places.met.bytes <= 500
+            assert join.kernel._stored.memory <= 1_000
+            assert join.kernel._stored.matched.bytes <= 500
     join.end()
 
 

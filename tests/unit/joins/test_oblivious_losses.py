@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from lowwater.joins.oblivious.losses import NEWEST, OLDER, Losses, hashes
-from lowwater.joins.oblivious.shortfall import shortfall
+from lowwater.joins.oblivious.estimates import shortfall
+from lowwater.joins.oblivious.lost_results import NEWEST, OLDER, LostResults, hashes
 from tests.conftest import FULL
 from tests.support.driven_join import Driven, scrambled
 from tests.support.lossy_streams import FAMILIES, Family
@@ -66,8 +66,8 @@ def test_a_step_of_disorder_is_told_before_the_end() -> None:
 # ---- the sample --------------------------------------------------------------------------------
 
 
-def filled(keys: Any, copies: int = 1) -> Losses:
-    losses = Losses(2)
+def filled(keys: Any, copies: int = 1) -> LostResults:
+    losses = LostResults(2)
     losses.copies = copies
     for start in range(0, len(keys), 500):
         ticks = np.asarray(keys[start : start + 500])
@@ -93,7 +93,7 @@ def test_what_is_lost_of_old_rows_is_estimated_and_the_margin_holds() -> None:
         late = np.sort(chance.choice(50_000, 3_000, replace=False))
         made = late[chance.uniform(size=3_000) < 0.5]
         losses.take(1, hashes(late), late, late >= 0, hashes(made))
-        again = Losses(2)
+        again = LostResults(2)
         again.restore(losses.snapshot())
         again.found = again.pairs  # all pairs are results
         lost, margin = again.lost

@@ -32,7 +32,7 @@ def driven(frames: list[Any], lag: int, batches: bool, size: int, **options: Any
         run.push(at, frames[at][start : start + size])
         if batches and at:
             run.settle()
-        if number % 16 == 0 and not run.kernel.more:
+        if number % 16 == 0 and not run.kernel.has_work:
             run.restart()
     run.end()
     return run

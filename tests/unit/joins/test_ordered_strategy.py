@@ -33,7 +33,7 @@ def test_a_fixed_strategy_stays(order: str) -> None:
     strategy = Strategy(Ordering(order), (WINDOW, WINDOW), 1)  # type: ignore[arg-type]
     told(strategy, 0, 200, 1, 0.01)
     assert strategy.mode == order
-    assert strategy.about() == {"strategy": order, "because": "as asked"}
+    assert strategy.metrics().about == {"strategy": order, "because": "as asked"}
 
 
 @pytest.mark.parametrize(("cost", "mode"), [(0.0004, "sync-filter"), (0.00055, "filter-order")])
@@ -105,5 +105,5 @@ def test_it_goes_on_from_a_snapshot() -> None:
     again.restore(copy.deepcopy(strategy.snapshot()))
     for each in (strategy, again):
         told(each, now, 50, 3, 0.0001)
-    assert strategy.about() == again.about()
+    assert strategy.metrics().about == again.metrics().about
     assert strategy.snapshot() == again.snapshot()

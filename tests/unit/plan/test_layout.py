@@ -1,13 +1,17 @@
-"""Aggregates without a key are put together from parts only where all parts close alike."""
+"""How plans are cut into stages: what is combined, and what an unknown operator gets."""
 
 from __future__ import annotations
 
 import random
+from unittest import mock
 
 import polars as pl
 import pytest
 
 import lowwater as lw
+from lowwater.operators.rowwise import Derivation, Project
+from lowwater.plan import nodes
+from lowwater.plan.physical import compile as compiling
 from lowwater.plan.physical.compile import compile_plan
 from lowwater.plan.physical.layout import lay_out
 from tests.support.local_spark import LocalSpark
@@ -35,3 +39,44 @@ def test_windows_over_sessions_are_a_stage_of_their_own() -> None:
 def test_windows_over_sessions_are_answered_once(seed: int) -> None:
     found = LocalSpark(of_sessions(), seed, 3).results().sort("window_start")
     assert found.to_dicts() == sorted(rows(of_sessions()), key=lambda row: row["window_start"])
+
+
+class SwappedNode(nodes.Node):
+    """Rows with two columns exchanged, by an operator that declares nothing."""
+
+
+def compile_swapped(plan, node, inputs):  # type: ignore[no-untyped-def]
+    columns = [pl.col("ts"), pl.col("v").alias("k"), pl.col("k").alias("v")]
+    kept = {"ts": Derivation((("ts", 0),))}
+    return plan.add(
+        node,
+        inputs,
+        name="swapped",
+        kernel=Project,
+        build=lambda store, _: Project(store, columns, kept, {}),
+        describe=lambda demands: [dict(demands)],
+    )
+
+
+SWAPPED = mock.patch.object(
+    compiling, "_COMPILERS", {**compiling._COMPILERS, SwappedNode: compile_swapped}
+)
+
+
+def swapped(stream: lw.Stream) -> lw.Stream:
+    node = stream._node
+    return lw.Stream(SwappedNode((node,), node.schema, node.progress, node.time))
+
+
+@SWAPPED
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_of_an_operator_that_declares_nothing_are_not_misrouted(seed: int) -> None:
+    table = {
+        "ts": list(range(60)),
+        "k": [at % 7 for at in range(60)],
+        "v": [at * 3 % 5 for at in range(60)],
+    }
+    stream = lw.stream(pl.DataFrame(table), name="a", time="ts").distinct()
+    query = swapped(stream).window(20).group_by("k").agg(n="count(*)")
+    found = LocalSpark(query, seed, 3).results().sort("window_start", "k")
+    assert found.to_dicts() == sorted(rows(query), key=lambda row: (row["window_start"], row["k"]))

@@ -71,7 +71,7 @@ def test_fail_names_stream_channel_time_mark_and_what_to_do() -> None:
         "3 s late",
     ):
         assert word in str(error)
-    assert "late='side' would set such rows aside" in str(error)
+    assert "late='side' writes such rows to the side output" in str(error)
 
 
 def test_fail_shows_times_as_datetimes() -> None:

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import lowwater as lw
 from lowwater.progress import lateness
+from lowwater.progress.lateness import merge_counts
 from lowwater.progress.learned import LearnedChannel, Ticks
-from lowwater.progress.spread import coarsened
 from lowwater.stream.element import BEGINNING
 from tests.unit.running import finished
 
@@ -33,7 +33,7 @@ def judged(channel: LearnedChannel, times: Ticks, cuts: Any = ()) -> tuple[list[
     after: list[int] = []
     for first, last in pairwise([0, *sorted(cuts), len(times)]):
         verdict = channel.observe(times[first:last], times[first:last])
-        met += verdict.met.tolist()
+        met += verdict.before.tolist()
         after += verdict.after.tolist()
     return met, after
 
@@ -145,9 +145,9 @@ def test_times_counted_in_parts_are_those_counted_together(
     times = np.array([time // scale for time, _ in given], dtype=np.int64)
     parts = np.array([part for _, part in given])
     ones = np.ones(len(times), dtype=np.int64)
-    whole = coarsened(times, ones, jump)
-    some = [coarsened(times[parts == each], ones[parts == each], jump) for each in range(4)]
-    again = coarsened(
+    whole = merge_counts(times, ones, jump)
+    some = [merge_counts(times[parts == each], ones[parts == each], jump) for each in range(4)]
+    again = merge_counts(
         np.concatenate([each for each, _ in some]), np.concatenate([each for _, each in some]), jump
     )
     assert again[0].tolist() == whole[0].tolist()

@@ -13,9 +13,9 @@ import polars as pl
 import pytest
 
 import lowwater as lw
-from lowwater.progress.batch_intake import BatchIntake
+from lowwater.progress.completeness import FEW, GROWN, NEAR, SOME, UNSEEN, ShortfallWatch
+from lowwater.progress.intake import BatchIntake
 from lowwater.progress.learned import LearnedChannel
-from lowwater.progress.shortfall import FEW, GROWN, NEAR, SOME, UNSEEN, Watch
 from lowwater.stream.element import BEGINNING
 from tests.support.batches import show_batch
 from tests.support.families import DEVELOPMENT, JUDGING, SECOND, Arrivals, Family
@@ -49,7 +49,7 @@ def arrivals(family: Family, seed: int, rows: int = ROWS) -> Arrivals:
 
 def on_time(channel: LearnedChannel, times: np.ndarray) -> np.ndarray:
     """Which rows are let in."""
-    return times >= channel.observe(times, times).met
+    return times >= channel.observe(times, times).before
 
 
 def late_too_many(kept: np.ndarray, target: float) -> float:
@@ -161,10 +161,12 @@ def test_a_shortfall_says_since_when_and_why_and_ends() -> None:
 
 def test_why_a_channel_falls_short() -> None:
     def reason(known: bool, unseen: int | None) -> str:
-        watch = Watch(0.01)
+        watch = ShortfallWatch(0.01)
         for step in range(1, 40):
-            watch.look(step * 100, 0, 0.0, step, known, step == unseen)
-        watch.look(4_000, 400, 0.1, 77, known, unseen == 40)
+            watch.update(
+                rows=step * 100, late=0, recent=0.0, newest=step, known=known, unseen=step == unseen
+            )
+        watch.update(rows=4_000, late=400, recent=0.1, newest=77, known=known, unseen=unseen == 40)
         assert watch.now is not None
         assert watch.now.since == 77
         return watch.now.reason
@@ -180,7 +182,7 @@ def test_why_a_channel_falls_short() -> None:
 def test_cuts_and_restarts_change_no_verdict_and_no_shortfall(family: Family) -> None:
     times = arrivals(family, 105, 12_000).times
     whole, parted = LearnedChannel(0.99, None), LearnedChannel(0.99, None)
-    met = whole.observe(times, times).met
+    met = whole.observe(times, times).before
     chance, at = np.random.default_rng(1), 0
     while at < len(times):
         until = at + int(chance.integers(1, 900))
@@ -188,7 +190,7 @@ def test_cuts_and_restarts_change_no_verdict_and_no_shortfall(family: Family) ->
         fresh.restore(copy.deepcopy(parted.snapshot()))
         parted = fresh
         part = times[at:until]
-        assert (parted.observe(part, part).met == met[at:until]).all()
+        assert (parted.observe(part, part).before == met[at:until]).all()
         at = until
     assert parted.snapshot() == whole.snapshot()
     assert parted.completeness == whole.completeness
@@ -212,7 +214,7 @@ def test_a_mark_that_is_asked_for_early_keeps_a_distance_from_the_newest_row() -
     times = np.array([1_000, 940, 1_010])
     channel.observe(times, times)
     assert channel.mark == BEGINNING
-    assert channel.settled == 1_010 - 2 * 60
+    assert channel.contract_mark == 1_010 - 2 * 60
 
 
 # ---- how it is told ------------------------------------------------------------------------

@@ -8,9 +8,9 @@ import polars as pl
 import pytest
 
 import lowwater as lw
-from lowwater.progress.batch_intake import BatchIntake
 from lowwater.progress.contract import Unpromised
 from lowwater.progress.demand import Demand
+from lowwater.progress.intake import BatchIntake
 from lowwater.stream.element import BEGINNING
 from tests.support.local_spark import LocalSpark, Unordered
 from tests.unit.progress.judging import ANY, intake, spec_of
@@ -96,24 +96,24 @@ def test_batches_of_it_make_no_digest() -> None:
     frame = pl.DataFrame({"id": [1, 2], "ts": [9, None], "c": ["a"] * 2, "p": [1, 1]})
     frame = frame.cast({"ts": pl.Int64, "p": pl.Int64})
     reading = BatchIntake(spec, {"ts": ANY})
-    rows = reading.conformed(frame, 0)
+    rows = reading.conform(frame, 0)
     assert reading.digest(rows) is None
     assert reading.absorb(None, 0, 2) == {}
-    assert reading.judge(rows, reading.standing())["id"].to_list() == [1]
-    assert reading.told() == []
+    assert reading.judge(rows, reading.marks_before())["id"].to_list() == [1]
+    assert reading.row_promises() == []
 
 
 def test_batches_of_a_mixed_stream_are_judged_by_what_is_promised() -> None:
     spec = spec_of(progress={"ts": lw.ordered(), "id": lw.unpromised()})
     reading = BatchIntake(spec, {"ts": ANY, "id": Demand.any_value()})
     frame = pl.DataFrame({"id": [9, 1], "ts": [5, 6], "c": ["a", "a"], "p": [1, 1]})
-    found = reading.digest(reading.conformed(frame, 0))
+    found = reading.digest(reading.conform(frame, 0))
     assert found is not None
     assert found["__attribute"].unique().to_list() == ["ts"]
     reading.absorb(found, 0, 2)
     assert (reading.mark("ts"), reading.mark("id")) == (6, BEGINNING)
     again = frame.with_columns(ts=pl.Series([5, 7]), id=pl.Series([100, 0]))
-    kept = reading.judge(reading.conformed(again, 0), reading.standing())
+    kept = reading.judge(reading.conform(again, 0), reading.marks_before())
     assert kept["id"].to_list() == [0]
 
 

@@ -159,9 +159,9 @@ def test_bytes_of_a_queue_of_windows_are_those_of_its_keys_and_rows(windows: Any
     assert rows == 2 * KEYS
     assert close(told, real), (told, real)
     assert queue.on_punctuation(0, Punctuation.linear("ts", 1_000)) is not None
-    while queue.more:
-        queue.go_on()
-        queue.answered(1, 6 * SECOND)
+    while queue.has_work:
+        queue.work_on()
+        queue.end_portion(1, 6 * SECOND)
     rows, told = queue.held
     assert rows == KEYS
     assert close(told, sum_of(queue)), told
@@ -212,13 +212,13 @@ def test_a_key_that_waits_is_shown_before_it_is_forgotten() -> None:
     queue.on_chunk(0, rows((0, 1, 0), (1, 2, 1)))
     queue.on_punctuation(0, Punctuation.linear("ts", 100))
     assert keys(queue) == {1, 2}
-    left, *_ = queue.go_on()
+    left, *_ = queue.work_on()
     assert isinstance(left, pl.DataFrame)
     assert left["number"].to_list() == [0]
-    queue.answered(1, 1)
-    queue.go_on()
+    queue.end_portion(1, 1)
+    queue.work_on()
     assert keys(queue) == {2}
-    queue.answered(1, 2)
+    queue.end_portion(1, 2)
     queue.on_punctuation(0, Punctuation.linear("ts", 101))
     assert not keys(queue)
     assert queue.about()["keys expired"] == 2

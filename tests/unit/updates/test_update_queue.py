@@ -39,11 +39,11 @@ class Batches:
             queue.restore(self.saved)
         left = [] if chunk is None else list(queue.on_chunk(0, chunk))
         left += queue.on_end(0) if end else []
-        while queue.more:
-            some = queue.go_on()
+        while queue.has_work:
+            some = queue.work_on()
             left += some
             count = sum(each.height for each in some if isinstance(each, pl.DataFrame))
-            queue.answered(count * took, self.now + count * took)
+            queue.end_portion(count * took, self.now + count * took)
         queue.settle()
         self.saved, self.queue = queue.snapshot(), queue
         self.now += SECOND
@@ -126,9 +126,9 @@ def test_promises_wait_for_rows_below_them():
     queue.on_chunk(0, rows((5, 1, 0), (8, 2, 1)))
     assert queue.on_punctuation(0, Punctuation.linear("ts", 9)) == [Punctuation.linear("ts", 5)]
     queue.singly = True
-    _, told = queue.go_on()
+    _, told = queue.work_on()
     assert told == Punctuation.linear("ts", 8)
-    _, told = queue.go_on()
+    _, told = queue.work_on()
     assert told == Punctuation.linear("ts", 9)
 
 

@@ -27,8 +27,8 @@ from lowwater.engines.embedded.readings import Readings
 from lowwater.engines.embedded.stamping import Stamping, stampings
 from lowwater.errors import LowwaterError, SinkError, StreamWarning
 from lowwater.metrics import Histogram, RunMetrics
-from lowwater.operators.kernel import Ask, Kernel
-from lowwater.plan.physical.operator import PhysicalPlan
+from lowwater.operators.kernel import Kernel, Request
+from lowwater.plan.physical.operator import PhysicalPlan, SourceOperator
 from lowwater.progress.late import LateRows
 from lowwater.sinks import Handing, LastRows, Sink, complete, standing
 from lowwater.sources.replay import clock_times
@@ -92,7 +92,7 @@ class EmbeddedEngine:
 
     def _arrival_column(self) -> str | None:
         """A column of the result that says when its rows arrived, if there is one."""
-        names = {each.node.source.arrival for each in self._plan.sources}  # type: ignore[attr-defined]
+        names = {each.source.arrival for each in self._plan.sources}
         if len(names) != 1:
             return None
         name = names.pop()
@@ -100,11 +100,12 @@ class EmbeddedEngine:
 
     def _build(self) -> None:
         for operator in self._plan.operators:
-            if operator.build is None:
+            if isinstance(operator, SourceOperator):
                 demands = self._plan.demands[operator.index]
                 self._feeds[operator.index] = Feed(operator, demands, self._take_refused)
             else:
-                self._stages[operator.index] = Stage(operator, self._clock, self._totals)
+                stage = Stage(self._plan.kernel(operator.index), self._clock, self._totals)
+                self._stages[operator.index] = stage
         for index in range(len(self._plan.operators)):
             node = self._stages.get(index) or self._feeds[index]
             node.outputs = [self._stages[i].inputs[p] for i, p in self._plan.consumers(index)]
@@ -128,7 +129,7 @@ class EmbeddedEngine:
         self._leaving = [
             stage
             for stage in stages
-            if type(stage.kernel).go_on is not Kernel.go_on and not stage.kernel.queues
+            if type(stage.kernel).work_on is not Kernel.work_on and not stage.kernel.queues
         ]
         last = self._plan.result.index
         (self._stages.get(last) or self._feeds[last]).deliver = self._deliver
@@ -230,10 +231,10 @@ class EmbeddedEngine:
     def _work_on_queues(self) -> bool:
         """Nothing is there to be read: work on what has waited longest in a queue."""
         self._reads = 0
-        ready = [stage for stage in self._queues if stage.kernel.more]
+        ready = [stage for stage in self._queues if stage.kernel.has_work]
         if not ready:
             return False
-        stage = min(ready, key=lambda each: each.kernel.waiting or 0)
+        stage = min(ready, key=lambda each: each.kernel.waiting_since or 0)
         begun, self._read_at = self._clock.now(), self._clock.now()
         started = stopwatch()
         stage.execute()
@@ -242,7 +243,9 @@ class EmbeddedEngine:
                 self._descend(arc.target)
         self._finish()
         now = self._clock.now()
-        stage.kernel.answered(now - begun if not self._clock.real else stopwatch() - started, now)
+        stage.kernel.end_portion(
+            now - begun if not self._clock.real else stopwatch() - started, now
+        )
         return True
 
     def _fire(self, feeds: list[Feed]) -> bool:
@@ -285,7 +288,7 @@ class EmbeddedEngine:
     def _finish(self) -> None:
         """Work that was left until everything that was said is known."""
         for stage in self._leaving:
-            while stage.kernel.more:
+            while stage.kernel.has_work:
                 stage.execute()
                 for arc in stage.outputs:
                     if arc:
@@ -321,7 +324,7 @@ class EmbeddedEngine:
         for stage in reversed(self._stages.values()):
             if self._awaiting.covers(stage.operator.index):
                 continue
-            for ask in stage.kernel.asks():
+            for ask in stage.kernel.requests():
                 for feed, attribute, mark in self._backtrack(stage.operator.inputs, ask):
                     due = feed.due()
                     if not feed.on_demand or feed.ended or (due is not None and due <= now):
@@ -355,7 +358,7 @@ class EmbeddedEngine:
         return False
 
     def _backtrack(
-        self, inputs: tuple[int, ...], ask: Ask
+        self, inputs: tuple[int, ...], ask: Request
     ) -> Iterator[tuple[Feed | Stamping, str, int]]:
         """From an operator's wish to the sources it depends on."""
         index = inputs[ask.port]
@@ -365,7 +368,7 @@ class EmbeddedEngine:
                 yield source, attribute, mark
             return
         stage = self._stages[index]
-        for wish in stage.kernel.needed(ask):
+        for wish in stage.kernel.backtrack(ask):
             yield from self._backtrack(stage.operator.inputs, wish)
 
     # ---- results ---------------------------------------------------------------------------

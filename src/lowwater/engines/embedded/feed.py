@@ -18,12 +18,11 @@ from lowwater.metrics import (
     completeness_metrics,
     holding_channel,
 )
-from lowwater.plan.nodes import SourceNode
-from lowwater.plan.physical.operator import Operator
+from lowwater.plan.physical.operator import SourceOperator
 from lowwater.progress.contract import Heartbeat, OnDemand, Timer
 from lowwater.progress.demand import Demand
 from lowwater.progress.intake import Intake
-from lowwater.progress.standing import Channels
+from lowwater.progress.marks import ChannelSummary
 from lowwater.sources.source import AT_ONCE, Holding
 from lowwater.stream.duration import nanoseconds
 from lowwater.stream.element import BEGINNING, Chunk, Element, End
@@ -38,16 +37,15 @@ class Feed:
 
     def __init__(
         self,
-        operator: Operator,
+        operator: SourceOperator,
         demands: Mapping[str, Demand],
         refuse: Callable[[str, Chunk], None],
     ):
-        assert isinstance(operator.node, SourceNode)
-        self.operator, self.spec = operator, operator.node.spec
-        self.reader = operator.node.source.open()
+        self.operator, self.spec = operator, operator.spec
+        self.reader = operator.source.open()
         announced = self.spec.channels
         if not announced and self.spec.key_columns:
-            announced = operator.node.source.channels(self.spec.key_columns)
+            announced = operator.source.channels(self.spec.key_columns)
         self.intake = Intake(self.spec, demands, announced)
         self.outputs: list[Arc] = []
         self.timers: list[Callable[[], object]] = []
@@ -205,7 +203,7 @@ class Feed:
 
 
 def _told(
-    channels: Channels, domain: TimeDomain, now: int
+    channels: ChannelSummary, domain: TimeDomain, now: int
 ) -> tuple[tuple[ChannelMetrics, ...], int, datetime | int | None]:
     told = channel_metrics(channels.behind, domain, now, channels.stale)
     return told, channels.count, domain.show(channels.ahead)

@@ -20,7 +20,7 @@ from lowwater.engines.step import Where, proceed, step
 from lowwater.errors import StreamWarning
 from lowwater.metrics import OperatorMetrics
 from lowwater.operators.kernel import Kernel
-from lowwater.plan.physical.operator import Operator
+from lowwater.plan.physical.operator import KernelOperator
 from lowwater.progress.late import LateRows
 from lowwater.stream.element import Chunk, Element, End, GroupPunctuation, Punctuation
 from lowwater.stream.time_domain import ROWS
@@ -116,8 +116,7 @@ class Watch(Protocol):
 class Stage:
     """An operator with its kernel, its input queues and its meters."""
 
-    def __init__(self, operator: Operator, clock: Clock, totals: Totals):
-        assert operator.build is not None
+    def __init__(self, operator: KernelOperator, clock: Clock, totals: Totals):
         self.operator = operator
         self._where = Where.of(operator)
         self.store = PagedStore()
@@ -163,11 +162,11 @@ class Stage:
         counted = self._clock.worked(took, compared, leaving)
         if self.watch is not None:
             self.watch.charged(self, counted, compared)
-        self.kernel.took(counted)
+        self.kernel.record_time(counted)
         self._meter()
         for note in self.kernel.notes():
             warnings.warn(f"{self.operator.title}: {note}", StreamWarning, stacklevel=2)
-        aside = self.kernel.refused()
+        aside = self.kernel.take_late_rows()
         if aside is not None and self.refuse is not None:
             self.refuse(*aside)
         for result in results:
@@ -188,7 +187,7 @@ class Stage:
         """Whether something is held back that progress would let out."""
         if self.awaiting is not None and self.awaiting.covers(self.operator.index):
             return self.awaiting.holds(self.operator.index)
-        return bool(self.kernel.asks())
+        return bool(self.kernel.requests())
 
     def _emit(self, element: Element) -> None:
         if isinstance(element, pl.DataFrame):
@@ -247,6 +246,6 @@ class Stage:
             max((arc.length.peak for arc in self.inputs), default=0),
             self.busy / 1e9,
             self.idle / elapsed if elapsed else 0.0,
-            self.kernel.about(),
+            self.kernel.metrics(),
             self.kernel.staleness() if isinstance(self.kernel, Shows) else None,
         )

@@ -156,7 +156,7 @@ def prepare_embedded(plan: PhysicalPlan, options: RunOptions) -> EmbeddedRun:
 
 
 def _clock(plan: PhysicalPlan, clock: Clock | str | None, charge: Charge) -> Clock:
-    live = any(each.node.source.live for each in plan.sources)  # type: ignore[attr-defined]
+    live = any(each.source.live for each in plan.sources)
     if clock is None:
         clock = "wall" if live else "virtual"
     if clock == "wall":

@@ -1,4 +1,4 @@
-"""What a user may say of a window-oblivious join: how much memory, how complete, how soon."""
+"""The options of a window-oblivious join: memory, strategy, accuracy, latency, disorder."""
 
 from __future__ import annotations
 
@@ -6,29 +6,34 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lowwater.errors import OptionError
-from lowwater.joins.oblivious.model import MODES
 
+ReliefMode = Literal["plain", "msf", "dbf", "hybrid"]
+RELIEF_MODES: tuple[ReliefMode, ...] = ("plain", "msf", "dbf", "hybrid")
+SORTING_MODES: tuple[ReliefMode, ...] = ("msf", "hybrid")
+"""The modes that sort rows before they are joined."""
+SPILLING_MODES: tuple[ReliefMode, ...] = ("dbf", "hybrid")
+"""The modes that keep rows of inputs far ahead on disk."""
 Strategy = Literal["auto", "plain", "msf", "dbf", "hybrid"]
-STRATEGIES: tuple[Strategy, ...] = ("auto", *MODES)
+STRATEGIES: tuple[Strategy, ...] = ("auto", *RELIEF_MODES)
 ACCURACY = 0.999
-"""The share of results that should be found, unless the user says otherwise."""
+"""Default share of results to be found."""
 
 
 @dataclass(frozen=True, slots=True)
 class Oblivious:
-    """How a window-oblivious join keeps its rows."""
+    """The options of a window-oblivious join."""
 
     memory: int | None = None
-    """Bytes that rows may take in memory; None: as many as they need."""
+    """Bytes of rows in memory at most; None: no limit."""
     strategy: Strategy = "auto"
-    """What relieves memory: rows are sorted first (msf), rows of inputs that are far ahead wait on
-    disk (dbf), both (hybrid), neither (plain), or what the model recommends (auto)."""
+    """The relief of memory: rows are sorted first (msf), rows of inputs that are far ahead wait on
+    disk (dbf), both (hybrid), neither (plain), or the model decides (auto)."""
     accuracy: float = ACCURACY
-    """The share of results that should be found where disorder is measured."""
+    """Share of results to be found where disorder is measured, between 0 and 1."""
     latency: int | None = None
-    """Nanoseconds that a row may wait to be put in order under auto; None: as long as needed."""
+    """Nanoseconds that a row may wait to be sorted under auto; None: no limit."""
     disorder: tuple[int | None, ...] = ()
-    """The scrambling factor of each input where it is known; None: it is measured."""
+    """Scrambling factor of each input, in rows; None: it is measured."""
 
     def __post_init__(self) -> None:
         if self.strategy not in STRATEGIES:
@@ -43,7 +48,7 @@ class Oblivious:
             raise OptionError("memory= is an amount above zero, '64 MB' for example")
 
     def describe(self) -> str:
-        """In words, for people."""
+        """Return the options as text for explain."""
         parts = [self.strategy, f"{self.accuracy * 100:.10g} % of results"]
         if self.memory is not None:
             parts.append(f"at most {self.memory:,} bytes")

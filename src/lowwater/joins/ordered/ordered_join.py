@@ -29,7 +29,8 @@ import polars as pl
 
 from lowwater.joins.ordered.strategy import Ordering, Strategy
 from lowwater.joins.ordered.ties import AT, Position, Ties, number_of
-from lowwater.operators.kernel import Ask, Kernel
+from lowwater.operators.kernel import Kernel, Request
+from lowwater.operators.metric import Max, Metric, Readings, Sum
 from lowwater.operators.time_buffer import TimeBuffer
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import (
@@ -49,6 +50,61 @@ TARGET = 10_000_000
 FIRST_PORTION = 256
 """Rows in the first one."""
 TICKS = TimeDomain(pl.Int64(), 1)
+
+HELD_ROWS = Metric(
+    "order_held_rows",
+    int,
+    "rows",
+    Sum(),
+    "results held",
+    "Results found that wait for their turn.",
+    key="held_rows",
+)
+HELD_ROWS_PEAK = Metric(
+    "order_held_rows_peak",
+    int,
+    "rows",
+    Max(exact=False),
+    "results held at most",
+    "The most results that waited for their turn, in any one bucket.",
+    key="held_rows_peak",
+)
+HELD_BYTES = Metric(
+    "order_held_bytes",
+    int,
+    "bytes",
+    Sum(),
+    "bytes of results held",
+    "Bytes of the results that wait for their turn.",
+    key="held_bytes",
+)
+HELD_BYTES_PEAK = Metric(
+    "order_held_bytes_peak",
+    int,
+    "bytes",
+    Max(exact=False),
+    "bytes of results held at most",
+    "The most bytes of results that waited for their turn, in any one bucket.",
+    key="held_bytes_peak",
+)
+WAITING_ROWS = Metric(
+    "order_waiting_rows",
+    int,
+    "rows",
+    Sum(),
+    "rows waiting",
+    "Rows of the inputs that wait to be joined in order.",
+    key="waiting_rows",
+)
+WAITING_ROWS_PEAK = Metric(
+    "order_waiting_rows_peak",
+    int,
+    "rows",
+    Max(exact=False),
+    "rows waiting at most",
+    "The most rows of one input that waited to be joined, in any one bucket.",
+    key="waiting_rows_peak",
+)
 
 
 @dataclass(frozen=True)
@@ -72,9 +128,9 @@ class Timed:
         """What a promise says of the time."""
         return min(promise.values) if set(promise.attributes) <= set(self.stamps) else BEGINNING
 
-    def ask(self, port: int, mark: int) -> Ask:
-        """The wish that the time be promised up to a mark."""
-        return Ask.jointly(port, [(name, mark) for name in self.stamps])
+    def request(self, port: int, mark: int) -> Request:
+        """Return the request that the time of an input be promised up to a mark."""
+        return Request.any_of(port, [(name, mark) for name in self.stamps])
 
 
 @dataclass(frozen=True)
@@ -171,7 +227,7 @@ class OrderedJoin(Kernel):
         return self._ending(self._turn())
 
     def _ending(self, elements: list[Element]) -> list[Element]:
-        return elements if self._open or self.more else [*elements, End()]
+        return elements if self._open or self.has_work else [*elements, End()]
 
     def _follow(self) -> None:
         """Do as the strategy says."""
@@ -199,16 +255,16 @@ class OrderedJoin(Kernel):
     # ---- work ------------------------------------------------------------------------------
 
     @property
-    def more(self) -> bool:
+    def has_work(self) -> bool:
         """Whether rows are still to be joined."""
         return any(rows is not None for rows in self._todo)
 
-    def go_on(self) -> Sequence[Element]:
+    def work_on(self) -> Sequence[Element]:
         """Join some of them; after the last, if all inputs have ended, so has the output."""
         portion = max(1, round(TARGET / max(1.0, self._per_row)))
         return self._ending(self._release(self._work(portion)))
 
-    def took(self, nanoseconds: int) -> None:
+    def record_time(self, nanoseconds: int) -> None:
         """Learn what comparing costs, and how many rows make a portion."""
         compared = self.comparisons - self._compared
         self._compared = self.comparisons
@@ -219,7 +275,7 @@ class OrderedJoin(Kernel):
 
     def _turn(self) -> list[Element]:
         """What an element leads to; joining is left for later if it is done in portions."""
-        if self.in_portions and self.more:
+        if self.in_portions and self.has_work:
             return self._release([])
         return self._release(self._work(None))
 
@@ -310,7 +366,7 @@ class OrderedJoin(Kernel):
     def _known_of(self, columns: tuple[str, ...]) -> int:
         """What the join promised of the greatest of some columns."""
         own = (mark for names, mark in self._known.items() if set(names) <= set(columns))
-        return END_OF_TIME if not self._open and not self.more else max(own, default=BEGINNING)
+        return END_OF_TIME if not self._open and not self.has_work else max(own, default=BEGINNING)
 
     def _release(self, results: list[Chunk]) -> list[Element]:
         """Let go what is not after the frontier, of what is held and of new results."""
@@ -359,41 +415,41 @@ class OrderedJoin(Kernel):
 
     # ---- asking ----------------------------------------------------------------------------
 
-    def asks(self) -> Sequence[Ask]:
+    def requests(self) -> Sequence[Request]:
         """The least row or result that is held wants the marks to come up to it."""
         least = min(waiting.least for waiting in self._waiting)
         if self._shape.paired:
             least = min(least, self._held.least)
             # What is held at a time all inputs have reached waits for later inputs to be past it.
             return self._wants(least) or [each for each in self._wants(least + 1) if each.port]
-        wants = [*self._wants(least), *self._through(self._join.asks())]
+        wants = [*self._wants(least), *self._through(self._join.requests())]
         return [*wants, *(self._results_upto(self._held.least + 1) if self._held else ())]
 
-    def _wants(self, mark: int) -> list[Ask]:
+    def _wants(self, mark: int) -> list[Request]:
         """Every input that is behind a mark should come up to it."""
         if mark >= END_OF_TIME:
             return []
         behind = (port for port in sorted(self._open) if self._registers.of(port) < mark)
-        return [self._shape.inputs[port].ask(port, mark) for port in behind]
+        return [self._shape.inputs[port].request(port, mark) for port in behind]
 
-    def _results_upto(self, mark: int) -> list[Ask]:
+    def _results_upto(self, mark: int) -> list[Request]:
         """What lets results up to a mark leave."""
         if self._shape.paired:
             return self._wants(mark)
         bounds = [[(name, mark) for name in side] for side in self._shape.sides.values()]
-        return [ask for side in bounds for ask in self._through(self._join.jointly_needs(side))]
+        return [each for side in bounds for each in self._through(self._join.needs_any(side))]
 
-    def _through(self, asks: Sequence[Ask]) -> list[Ask]:
-        """Wishes of the join as wishes of this: rows that wait want all inputs as far."""
+    def _through(self, requests: Sequence[Request]) -> list[Request]:
+        """Return requests of the join as requests of this: waiting rows need all inputs as far."""
         if self._mode == "filter-order":
-            return [ask for ask in asks if ask.port in self._open]
-        return [want for ask in asks for want in self._wants(max(m for _, m in ask.bounds))]
+            return [each for each in requests if each.port in self._open]
+        return [want for each in requests for want in self._wants(max(m for _, m in each.bounds))]
 
-    def needs(self, attribute: str, mark: int) -> Sequence[Ask]:
+    def needs(self, attribute: str, mark: int) -> Sequence[Request]:
         """The input progress without which nothing can be promised."""
-        return self.jointly_needs([(attribute, mark)])
+        return self.needs_any([(attribute, mark)])
 
-    def jointly_needs(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Ask]:
+    def needs_any(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Request]:
         """Results must have left up to where no column of a later one is below its bound."""
         output = self._shape.output
         names = {name for name, _ in bounds}
@@ -404,7 +460,7 @@ class OrderedJoin(Kernel):
             return []
         furthest = max(mark + output.lags[name] for name, mark in known)
         own = [bound for bound in known if bound[0] not in output.stamps]
-        needed = self._through(self._join.jointly_needs(own)) if own else []
+        needed = self._through(self._join.needs_any(own)) if own else []
         return [*self._results_upto(furthest), *needed]
 
     # ---- what people see, and saving -------------------------------------------------------
@@ -414,16 +470,16 @@ class OrderedJoin(Kernel):
         stamps = [" or ".join(each.stamps) for each in self._shape.inputs]
         return {f"{stamps[p]}[{p}]": self._registers.of(p) for p in range(self.ports)}
 
-    def about(self) -> dict[str, str | int | float]:
-        """The strategy, why it is in use, and what is held."""
+    def metrics(self) -> Readings:
+        """Return the strategy, why it is in force, and the sizes of the buffers."""
         waiting = self._waiting
-        return self._strategy.about() | {
-            "held_rows": self._held.rows,
-            "held_rows_peak": self._held.rows_peak,
-            "held_bytes": self._held.bytes,
-            "held_bytes_peak": self._held.bytes_peak,
-            "waiting_rows": sum(each.rows for each in waiting),
-            "waiting_rows_peak": max(each.rows_peak for each in waiting),
+        return self._strategy.metrics() | {
+            HELD_ROWS: self._held.rows,
+            HELD_ROWS_PEAK: self._held.rows_peak,
+            HELD_BYTES: self._held.bytes,
+            HELD_BYTES_PEAK: self._held.bytes_peak,
+            WAITING_ROWS: sum(each.rows for each in waiting),
+            WAITING_ROWS_PEAK: max(each.rows_peak for each in waiting),
         }
 
     def settle(self) -> None:
@@ -432,7 +488,7 @@ class OrderedJoin(Kernel):
 
     def snapshot(self) -> dict[str, Any]:
         """The marks, the numbers and the parts."""
-        assert not self.more, "rows are still to be joined"
+        assert not self.has_work, "rows are still to be joined"
         return super().snapshot() | {
             "join": self._join.snapshot(),
             "compared": self._join.comparisons,

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from lowwater.joins.ordered.model import Setting
+from lowwater.operators.metric import REASON, STRATEGY, SWITCHES, Readings
 
 Mode = Literal["sync-filter", "filter-order"]
 Order = Literal["sync-filter", "filter-order", "adaptive"]
@@ -152,12 +153,10 @@ class Strategy:
         self.switches += mode != self.mode
         self.mode, self.reason = mode, _because(setting, alpha, mode)
 
-    def about(self) -> dict[str, str | int | float]:
-        """The choice and what it goes by, for people."""
-        about: dict[str, str | int | float] = {"strategy": self.mode, "because": self.reason}
-        if self._ordering.order == "adaptive":
-            about["switches"] = self.switches
-        return about
+    def metrics(self) -> Readings:
+        """Return the strategy in force, the reason, and how often it changed if it can."""
+        switches = self.switches if self._ordering.order == "adaptive" else None
+        return Readings({STRATEGY: self.mode, REASON: self.reason, SWITCHES: switches})
 
     def snapshot(self) -> Any:
         """What is known and chosen."""

@@ -108,7 +108,7 @@ def _check_rows(node: Node, above: bool = False) -> None:
     if node.updates is not None:
         why = "and a row that is late is older than what its key shows"
         raise _refuse("it is over update streams", why, "there is nothing to correct")
-    if isinstance(node, nodes.JoinNode | nodes.MultiJoinNode):
+    if isinstance(node, nodes.AnyJoin):
         raise _refuse("it joins", "and a late row may match rows that are gone")
     if isinstance(node, nodes.DistinctNode):
         raise _refuse("it keeps distinct rows", "and which were there before is forgotten")

@@ -207,7 +207,7 @@ def in_order(node: J, ordering: Ordering) -> J:
     """The same join with its results in order; columns far behind their time progress no more."""
     if node.updates is not None:
         update_builders.refuse_order(node)
-    if isinstance(node, nodes.MultiJoinNode) and node.oblivious is not None:
+    if node.oblivious is not None:
         oblivious_builders.refuse_order(ordering, node.time or "")
     lags = node.out_lags
     progress = {name: each for name, each in node.progress.items() if name in lags}

@@ -13,7 +13,7 @@ from dataclasses import replace
 import polars as pl
 
 from lowwater.errors import OptionError, QueryError
-from lowwater.joins.oblivious.model import Traits, joined
+from lowwater.joins.oblivious.memory_model import InputTraits, joined
 from lowwater.joins.oblivious.options import ACCURACY, Oblivious, Strategy
 from lowwater.joins.ordered.strategy import Ordering
 from lowwater.plan import nodes
@@ -77,8 +77,7 @@ def _origins(node: Node, column: str, through: bool) -> Iterator[tuple[nodes.Sou
 def _below(node: Node, column: str, through: bool) -> list[tuple[Node, str]]:
     """The columns of a node's inputs that one of its progressing columns depends on."""
     if isinstance(node, nodes.AnyJoin):  # whatever a row met, all times say when it was dropped
-        measures = isinstance(node, nodes.MultiJoinNode) and node.oblivious is not None
-        if measures and not through:
+        if node.oblivious is not None and not through:
             return []
         times = list(zip(node.inputs, node.times, strict=True))
         return times + [
@@ -119,10 +118,10 @@ def disorder_of(node: Node, column: str) -> int | None:
     return None if found is None else found.disorder
 
 
-def _bounded(node: Node, column: str) -> Traits | None:
+def _bounded(node: Node, column: str) -> InputTraits | None:
     """What is sure of an input, of results of joins by Theorem 3.1; rates do not matter here."""
     node, column = rooted(node, column)
-    if isinstance(node, nodes.MultiJoinNode) and node.oblivious is not None:
+    if isinstance(node, nodes.AnyJoin) and node.oblivious is not None:
         inputs = [_bounded(each, time) for each, time in zip(node.inputs, node.times, strict=True)]
         sure = [each for each in inputs if each is not None]
         return joined(sure) if len(sure) == len(inputs) else None
@@ -131,7 +130,7 @@ def _bounded(node: Node, column: str) -> Traits | None:
         return None
     # Rows of one value are apart by no more than the scrambling factor.
     most = known.disorder + 1 if known.multiplicity is None else known.multiplicity
-    return Traits(1.0, known.disorder, most)
+    return InputTraits(1.0, known.disorder, most)
 
 
 # ---- which joins measure -----------------------------------------------------------------------

@@ -1,62 +1,106 @@
-"""Window, session, sliding and group aggregates to operators."""
+"""Window, session, sliding and group aggregates, compiled."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
+
+from lowwater.operators.aggregates import Aggregate
 from lowwater.operators.flush import PIECES, Immediate, Slow
 from lowwater.operators.group_aggregate import GroupAggregate
+from lowwater.operators.identity import Identity
 from lowwater.operators.low_table import LowTable
 from lowwater.operators.session_aggregate import SessionAggregate
 from lowwater.operators.sliding_aggregate import SlidingAggregate
 from lowwater.operators.window_aggregate import END, HighAggregate, WindowAggregate
 from lowwater.operators.window_state import PANE, START
 from lowwater.plan import nodes
-from lowwater.plan.physical.compiler import Compiler, asked, second, wish_of
-from lowwater.plan.physical.operator import Demands
-from lowwater.plan.physical.update_windows import compile_update_windows
+from lowwater.plan.nodes import Node
+from lowwater.plan.physical.compiler import Compile, Compiler, demand_of, demand_on, second
+from lowwater.plan.physical.operator import Demands, Traits
+from lowwater.plan.physical.rows import alone_or_jointly
+from lowwater.plan.physical.updates import add_window_queue
 from lowwater.progress.demand import Demand
-from lowwater.stream.element import SEQUENCE
+from lowwater.updates.windows.update_windows import UpdateWindows
 
 
 def compile_window(plan: Compiler, node: nodes.WindowAggregateNode, inputs: tuple[int, ...]) -> int:
-    """An aggregate per window, in one operator or in two levels, or behind a queue of windows."""
+    """Compile an aggregate per window: in one operator, in two levels, or behind a queue."""
     if node.by is not None:
-        return compile_update_windows(plan, node, node.by, inputs)
+        return _behind_a_queue(plan, node, inputs)
     window, domain, attribute = node.window, node.domain, node.attribute
     groups, aggregates = node.groups, node.aggregates
-    if attribute != SEQUENCE:
+    if not node.counts_rows:
         inputs = (plan.in_order_by(node.inputs[0], inputs[0], attribute),)
-    keys = plan.serves(inputs[0], attribute, groups)
-    ends = Demand.grid(window.slide, window.range)
-    label = "row" if attribute == SEQUENCE else attribute
+    keys = plan.usable_groups(inputs[0], attribute, groups)
+    label = "row" if node.counts_rows else attribute
     detail = f"range {domain.spell(window.range)}, slide {domain.spell(window.slide)} on {label}"
-    if node.groups:
-        detail += f", by {', '.join(node.groups)}"
-    detail += f": {', '.join(node.texts)}"
+    detail += _calls(groups, node.texts)
     flush, keep = node.flush, node.keep
     if node.table is not None:
         return _two_levels(plan, node, inputs, detail, label)
-    wish = ends
+    demand = Demand.grid(window.slide, window.range)
     if not isinstance(flush, Immediate):
         detail += f"; answers leave {flush.describe()}"
         if isinstance(flush, Slow):  # paced by the mark
-            wish |= Demand.grid(max(1, flush.within_windows * window.slide // PIECES))
+            demand |= Demand.grid(max(1, flush.within_windows * window.slide // PIECES))
     detail += f"; keeps {keep}" if keep else ""
-    index = plan.add(
-        "window",
-        detail,
+    return plan.add(
         node,
         inputs,
-        lambda store, _: WindowAggregate(
+        name="window",
+        detail=detail,
+        kernel=WindowAggregate,
+        build=lambda store, _: WindowAggregate(
             store, attribute, domain, window, groups, aggregates, flush, keep, keys
         ),
-        lambda demands: [{attribute: wish_of(wish, bool(keys), demands.values())}],
-        WindowAggregate,
-        node.groups,
-        True,
+        describe=lambda demands: [{attribute: demand_of(demand, bool(keys), demands.values())}],
+        traits=_traits(
+            groups,
+            aggregates,
+            [attribute],
+            alike=isinstance(flush, Immediate) or not groups,
+            combines=not node.counts_rows,
+            reduces=not node.counts_rows and keep != "rows",
+        ),
+        groups={START: keys, END: keys} if keys else {},
     )
-    if keys:
-        plan.grouped[index] = {START: keys, END: keys}
-    return index
+
+
+def _traits(
+    groups: Sequence[str],
+    aggregates: Sequence[Aggregate],
+    times: Iterable[str],
+    *,
+    alike: bool,
+    combines: bool = False,
+    reduces: bool = False,
+) -> Traits:
+    """Return the traits of an aggregate: groups pass and are kept together."""
+    parts = [part for each in aggregates for part in each.lift]
+    return Traits(
+        passes=tuple((name, (name,)) for name in groups),
+        together=tuple((name,) for name in groups),
+        alike=alike,
+        combines=combines,
+        reduces=reduces,
+        reads=frozenset(groups).union(times, *(part.meta.root_names() for part in parts)),
+        identities=identities(aggregates),
+    )
+
+
+def identities(aggregates: Iterable[object]) -> tuple[Identity, ...]:
+    """Return the identities of the users' aggregates among some."""
+    return tuple(
+        Identity.of(each.name, each.own)
+        for each in aggregates
+        if isinstance(each, Aggregate) and each.own is not None
+    )
+
+
+def _calls(groups: Sequence[str], texts: Sequence[str]) -> str:
+    """Return the groups and aggregates of an operator, for people."""
+    by = f", by {', '.join(groups)}" if groups else ""
+    return f"{by}: {', '.join(texts)}"
 
 
 def _two_levels(
@@ -66,120 +110,173 @@ def _two_levels(
     detail: str,
     label: str,
 ) -> int:
-    """Two-level aggregation: a table of fixed size, and the windows above it."""
+    """Add two-level aggregation: a table of fixed size, and the windows above it."""
     window, domain, attribute = node.window, node.domain, node.attribute
     groups, aggregates, flush = node.groups, node.aggregates, node.flush
     size, in_order = node.table, plan.in_order
     assert size is not None
-    keys = plan.serves(inputs[0], attribute, groups)
+    keys = plan.usable_groups(inputs[0], attribute, groups)
     ends = Demand.grid(window.slide, window.range)
     if in_order:  # as eager as it can be: it has to be done when the next window closes
         flush = Slow(1, 1)
     low = plan.add(
-        "low",
-        f"table of {size} slots on {label}, by {', '.join(groups)}; old partials leave"
-        f" {flush.describe()}{', in order' if in_order else ''}",
         node,
         inputs,
-        lambda store, _: LowTable(
+        name="low",
+        detail=f"table of {size} slots on {label}, by {', '.join(groups)}; old partials leave"
+        f" {flush.describe()}{', in order' if in_order else ''}",
+        kernel=LowTable,
+        build=lambda store, _: LowTable(
             store, attribute, domain, window, groups, aggregates, size, flush, in_order, keys
         ),
-        lambda demands: [{attribute: wish_of(ends, bool(keys), demands.values())}],
-        LowTable,
-        groups,
-        True,
+        describe=lambda demands: [{attribute: demand_of(ends, bool(keys), demands.values())}],
+        traits=_traits(groups, aggregates, [attribute], alike=False),
+        groups={PANE: keys} if keys else {},
     )
-    high = plan.add(
-        "window",
-        f"{detail}; from partials",
+    return plan.add(
         node,
         (low,),
-        lambda store, _: HighAggregate(store, PANE, domain, window, groups, aggregates, by=keys),
-        lambda demands: [{PANE: wish_of(ends, bool(keys), demands.values())}],
-        HighAggregate,
-        groups,
-        True,
+        name="window",
+        detail=f"{detail}; from partials",
+        kernel=HighAggregate,
+        build=lambda store, _: HighAggregate(
+            store, PANE, domain, window, groups, aggregates, by=keys
+        ),
+        describe=lambda demands: [{PANE: demand_of(ends, bool(keys), demands.values())}],
+        traits=Traits(
+            passes=tuple((name, (name,)) for name in groups),
+            together=tuple((name,) for name in groups),
+            alike=True,
+            identities=identities(aggregates),
+        ),
+        groups={START: keys, END: keys} if keys else {},
     )
-    if keys:
-        plan.grouped[low] = {PANE: keys}
-        plan.grouped[high] = {START: keys, END: keys}
-    return high
+
+
+def _behind_a_queue(
+    plan: Compiler, node: nodes.WindowAggregateNode, inputs: tuple[int, ...]
+) -> int:
+    """Add a queue from which the newest window of each key leaves, and an aggregate of it."""
+    by, domain = node.by, node.domain
+    assert by is not None
+    queue, keys, kernel = add_window_queue(plan, node, by, inputs, identities(node.aggregates))
+    edges = {START: domain, END: domain}
+    groups, aggregates = (START, END, *node.groups), node.aggregates
+
+    def describe(demands: Demands) -> list[dict[str, Demand]]:
+        demand = demand_of(Demand.any_value(), bool(keys), demands.values())
+        return [{START: demand, END: demand}]
+
+    grouped = {START: by.key, END: by.key} if keys else {}
+    return plan.add(
+        node,
+        (queue,),
+        name="window",
+        detail=f"by {', '.join(groups)}: {', '.join(node.texts)}",
+        kernel=GroupAggregate,
+        build=lambda store, _: GroupAggregate(
+            store, groups, edges, aggregates, second(domain), grouped
+        ),
+        describe=describe,
+        traits=Traits(
+            passes=tuple((name, (name,)) for name in by.key),
+            together=tuple((name,) for name in by.key),
+            alike=True,
+            updates=True,
+            identities=identities(aggregates),
+        ),
+        groups={START: by.key, END: by.key} if by.key and kernel is UpdateWindows else {},
+    )
 
 
 def compile_session(plan: Compiler, node: nodes.SessionNode, inputs: tuple[int, ...]) -> int:
-    """An aggregate per session."""
+    """Compile an aggregate per session."""
     domain, attribute, gap = node.domain, node.attribute, node.gap
     groups, aggregates = node.groups, node.aggregates
     inputs = (plan.in_order_by(node.inputs[0], inputs[0], attribute),)
-    keys = plan.serves(inputs[0], attribute, groups)
-    detail = f"gap {domain.spell(gap)} on {attribute}"
-    if groups:
-        detail += f", by {', '.join(groups)}"
+    keys = plan.usable_groups(inputs[0], attribute, groups)
 
     def describe(demands: Demands) -> list[dict[str, Demand]]:
-        return [{attribute: wish_of(Demand.any_value(), bool(keys), demands.values())}]
+        return [{attribute: demand_of(Demand.any_value(), bool(keys), demands.values())}]
 
-    index = plan.add(
-        "session",
-        f"{detail}: {', '.join(node.texts)}",
+    return plan.add(
         node,
         inputs,
-        lambda store, _: SessionAggregate(store, attribute, domain, gap, groups, aggregates, keys),
-        describe,
-        SessionAggregate,
-        groups,
-        True,
+        name="session",
+        detail=f"gap {domain.spell(gap)} on {attribute}{_calls(groups, node.texts)}",
+        kernel=SessionAggregate,
+        build=lambda store, _: SessionAggregate(
+            store, attribute, domain, gap, groups, aggregates, keys
+        ),
+        describe=describe,
+        # A copy's punctuation on starts depends on the earliest session it has open.
+        traits=_traits(groups, aggregates, [attribute], alike=False),
+        groups={START: keys, END: keys} if keys else {},
     )
-    if keys:
-        plan.grouped[index] = {START: keys, END: keys}
-    return index
 
 
 def compile_sliding(plan: Compiler, node: nodes.SlidingNode, inputs: tuple[int, ...]) -> int:
-    """An aggregate that answers whenever it changes."""
+    """Compile an aggregate that answers whenever it changes."""
     domain, attribute, range_ = node.domain, node.attribute, node.range
     groups, calls = node.groups, node.calls
     inputs = (plan.in_order_by(node.inputs[0], inputs[0], attribute),)
-    detail = f"range {domain.spell(range_)}, on change, on {attribute}"
-    if groups:
-        detail += f", by {', '.join(groups)}"
+    arguments = [call.argument for call in calls if call.argument is not None]
     return plan.add(
-        "sliding",
-        f"{detail}: {', '.join(node.texts)}",
         node,
         inputs,
-        lambda store, _: SlidingAggregate(
+        name="sliding",
+        detail=f"range {domain.spell(range_)}, on change, on {attribute}"
+        + _calls(groups, node.texts),
+        kernel=SlidingAggregate,
+        build=lambda store, _: SlidingAggregate(
             store, attribute, domain, range_, groups, calls, second(domain)
         ),
-        lambda _: [{attribute: Demand.any_value()}],
-        SlidingAggregate,
-        groups,
-        True,
+        describe=lambda _: [{attribute: Demand.any_value()}],
+        traits=Traits(
+            passes=tuple((name, (name,)) for name in groups),
+            together=tuple((name,) for name in groups),
+            alike=True,
+            reads=frozenset({attribute, *groups}).union(
+                *(each.meta.root_names() for each in arguments)
+            ),
+        ),
     )
 
 
 def compile_groups(plan: Compiler, node: nodes.GroupAggregateNode, inputs: tuple[int, ...]) -> int:
-    """An aggregate per group, where groups end by progress."""
+    """Compile an aggregate per group, where groups end by progress."""
     domain = next(iter(node.progressing_keys.values()))
     groups, keys, aggregates = node.groups, dict(node.progressing_keys), node.aggregates
-    served = {name: told for name in keys if (told := plan.serves(inputs[0], name, groups))}
+    usable = {name: by for name in keys if (by := plan.usable_groups(inputs[0], name, groups))}
 
     def describe(demands: Demands) -> list[dict[str, Demand]]:
-        # A group ends by any of its times, so one that is told per group is enough.
+        # A group ends by any of its times, so punctuation per group on one of them is enough.
         return [
-            {name: wish_of(Demand.any_value(), bool(served), asked(demands, name)) for name in keys}
+            {
+                name: demand_of(Demand.any_value(), bool(usable), demand_on(demands, name))
+                for name in keys
+            }
         ]
 
-    index = plan.add(
-        "group",
-        f"by {', '.join(node.groups)}: {', '.join(node.texts)}",
+    return plan.add(
         node,
         inputs,
-        lambda store, _: GroupAggregate(store, groups, keys, aggregates, second(domain), served),
-        describe,
-        GroupAggregate,
-        node.groups,
-        True,
+        name="group",
+        detail=f"by {', '.join(groups)}: {', '.join(node.texts)}",
+        kernel=GroupAggregate,
+        build=lambda store, _: GroupAggregate(
+            store, groups, keys, aggregates, second(domain), usable
+        ),
+        describe=describe,
+        traits=_traits(groups, aggregates, [], alike=True, combines=True, reduces=True),
+        groups=usable,
+        remarks=[lambda *_: [f"answers by promises on: {alone_or_jointly(keys)}"]],
     )
-    plan.grouped[index] = served
-    return index
+
+
+COMPILERS: Mapping[type[Node], Compile] = {
+    nodes.WindowAggregateNode: compile_window,
+    nodes.SessionNode: compile_session,
+    nodes.SlidingNode: compile_sliding,
+    nodes.GroupAggregateNode: compile_groups,
+}

@@ -1,4 +1,4 @@
-"""Logical nodes to physical operators, in the out-of-order shape or the in-order one.
+"""Compilation of logical nodes to physical operators, in the out-of-order or in-order shape.
 
 The in-order shape (IOP) is the same kernels with order put in: disordered sources are sorted,
 unions merge, joins sort their output. It is the baseline the out-of-order shape is measured by.
@@ -7,37 +7,17 @@ unions merge, joins sort their output. It is the baseline the out-of-order shape
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from lowwater.errors import OptionError, QueryError
 from lowwater.plan import nodes
 from lowwater.plan.nodes import Node
-from lowwater.plan.physical.aggregates import (
-    compile_groups,
-    compile_session,
-    compile_sliding,
-    compile_window,
-)
-from lowwater.plan.physical.apply import compile_apply
+from lowwater.plan.physical import aggregates, joins, rows, updates
 from lowwater.plan.physical.compiler import Compile, Compiler
-from lowwater.plan.physical.joins import compile_join
-from lowwater.plan.physical.multi_joins import compile_multi_join
 from lowwater.plan.physical.operator import PhysicalPlan, PlanShape
-from lowwater.plan.physical.rows import (
-    compile_distinct,
-    compile_filter,
-    compile_order,
-    compile_project,
-    compile_source,
-    compile_stamp,
-    compile_union,
-)
-from lowwater.plan.physical.updates import compile_newest_join, compile_update
-from lowwater.stream.element import SEQUENCE
 
 
 def compile_plan(root: Node, shape: PlanShape = "out-of-order") -> PhysicalPlan:
-    """Turn a query into operators."""
+    """Return the operators of a query; the in-order shape puts order in."""
     if shape not in ("out-of-order", "in-order"):
         raise OptionError(f"plan= is 'out-of-order' or 'in-order', not {shape!r}")
     _refuse_same_names(root)
@@ -46,12 +26,11 @@ def compile_plan(root: Node, shape: PlanShape = "out-of-order") -> PhysicalPlan:
     unordered = isinstance(root, nodes.AnyJoin) and root.ordering is None and root.updates is None
     if compiler.in_order and unordered and root.time is not None:
         compiler.sort(root, last, root.time)
-    plan = PhysicalPlan(tuple(compiler.operators), dict(root.schema), compiler.in_order)
-    return replace(plan, operators=tuple(compiler.quiet(plan, each) for each in plan.operators))
+    return compiler.plan(root.schema)
 
 
 def _refuse_same_names(root: Node) -> None:
-    """Streams are told apart by name, in errors, metrics and the side output."""
+    """Refuse two streams of one name: errors, metrics and the side output name streams."""
     seen: dict[str, Node] = {}
 
     def walk(node: Node) -> None:
@@ -64,7 +43,7 @@ def _refuse_same_names(root: Node) -> None:
 
 
 def _numbered_nodes(root: Node) -> set[int]:
-    """The nodes whose rows must carry their sequence number, by identity."""
+    """Return the nodes whose rows must carry their sequence number, by identity."""
     carried: set[int] = set()
 
     def carry(node: Node) -> None:
@@ -73,7 +52,7 @@ def _numbered_nodes(root: Node) -> set[int]:
             carry(each)
 
     def walk(node: Node) -> None:
-        if isinstance(node, nodes.WindowAggregateNode) and node.attribute == SEQUENCE:
+        if node.counts_rows:
             carry(node.inputs[0])
         for each in node.inputs:
             walk(each)
@@ -83,20 +62,8 @@ def _numbered_nodes(root: Node) -> set[int]:
 
 
 _COMPILERS: Mapping[type[Node], Compile] = {
-    nodes.SourceNode: compile_source,
-    nodes.StampNode: compile_stamp,
-    nodes.UpdateNode: compile_update,
-    nodes.FilterNode: compile_filter,
-    nodes.ProjectNode: compile_project,
-    nodes.ApplyNode: compile_apply,
-    nodes.UnionNode: compile_union,
-    nodes.WindowAggregateNode: compile_window,
-    nodes.SessionNode: compile_session,
-    nodes.SlidingNode: compile_sliding,
-    nodes.GroupAggregateNode: compile_groups,
-    nodes.JoinNode: compile_join,
-    nodes.NewestJoinNode: compile_newest_join,
-    nodes.MultiJoinNode: compile_multi_join,
-    nodes.DistinctNode: compile_distinct,
-    nodes.OrderNode: compile_order,
+    **rows.COMPILERS,
+    **aggregates.COMPILERS,
+    **joins.COMPILERS,
+    **updates.COMPILERS,
 }

@@ -1,4 +1,4 @@
-"""The plan being put together: operators so far, and what is known of their output."""
+"""The plan being put together: the operators so far, and the order and groups of their output."""
 
 from __future__ import annotations
 
@@ -11,19 +11,33 @@ import polars as pl
 from lowwater.operators.kernel import Kernel
 from lowwater.operators.rowwise import Derivation, Project
 from lowwater.operators.sort import Sort
-from lowwater.plan import nodes
-from lowwater.plan.nodes import Node
-from lowwater.plan.physical.operator import Build, Demands, Describe, Operator, PhysicalPlan
+from lowwater.plan.nodes import Node, SourceNode
+from lowwater.plan.physical.operator import (
+    ROWWISE,
+    Build,
+    Computation,
+    Demands,
+    Describe,
+    KernelOperator,
+    Operator,
+    PhysicalPlan,
+    Remark,
+    SourceOperator,
+    Traits,
+    unchanged,
+)
 from lowwater.progress.demand import Demand
-from lowwater.stream.element import SEQUENCE
 from lowwater.stream.time_domain import TimeDomain
 
-Grouped = dict[str, tuple[str, ...]]
+Grouped = Mapping[str, tuple[str, ...]]
+"""Attributes on which an operator emits punctuation per group, with the columns that name one."""
 Compile = Callable[["Compiler", Any, tuple[int, ...]], int]
-"""How a node becomes operators: given its inputs' indices, it gives that of the last one."""
+"""Turn a node into operators: take the indices of its inputs, return that of the last operator."""
+Narrow = Callable[[frozenset[str]], Build]
+"""Build a kernel that emits punctuation on the given columns only."""
 SLICES_PER_SPAN = 8
-"""A join keeps its rows in this many slices a reach (of a second at least), so that purging
-drops whole slices and meeting reads few."""
+"""The number of slices per reach in which a join keeps its rows (a slice lasts a second at least),
+so that purging drops whole slices and matching reads few."""
 
 
 @dataclass
@@ -33,158 +47,197 @@ class Compiler:
     compilers: Mapping[type[Node], Compile]
     in_order: bool
     numbered: set[int]
+    """The nodes whose rows carry their sequence number, by identity."""
     operators: list[Operator] = field(default_factory=list)
-    done: dict[int, int] = field(default_factory=dict)
-    ordered: dict[int, str | None] = field(default_factory=dict)
-    """In the in-order shape: the attribute an operator's rows leave ordered by."""
-    grouped: dict[int, Grouped] = field(default_factory=dict)
-    """The attributes on which an operator tells promises per group, with the key columns."""
-    telling: dict[int, Callable[[frozenset[str]], Build]] = field(default_factory=dict)
-    """Operators that need not tell all they could: how to build them to tell of some attributes."""
+    _done: dict[int, int] = field(default_factory=dict)
+    _ordered: dict[int, str | None] = field(default_factory=dict)
+    _groups: dict[int, Grouped] = field(default_factory=dict)
+    _narrow: dict[int, Narrow] = field(default_factory=dict)
 
-    def quiet(self, plan: PhysicalPlan, operator: Operator) -> Operator:
-        """An operator that tells only what some consumer can use; the result tells everything."""
-        if operator.index not in self.telling or operator is plan.result:
+    def plan(self, schema: Mapping[str, pl.DataType]) -> PhysicalPlan:
+        """Return the plan. Each operator emits no punctuation that no consumer can use; the result
+        emits all it can."""
+        plan = PhysicalPlan(tuple(self.operators), dict(schema), self.in_order)
+        return plan.with_operators([self._narrowed(plan, each) for each in plan.operators])
+
+    def _narrowed(self, plan: PhysicalPlan, operator: Operator) -> Operator:
+        awaited = plan.awaited(operator.index)
+        if awaited is None or not isinstance(operator, KernelOperator):
             return operator
-        build = self.telling[operator.index](frozenset(plan.demands[operator.index]))
-        return replace(operator, build=build)
+        if operator.computation is not None:
+            expressions = [each.polars for each in operator.computation.expressions]
+            return replace(operator, build=operator.computation.build(expressions, awaited))
+        narrow = self._narrow.get(operator.index)
+        return operator if narrow is None else replace(operator, build=narrow(awaited))
 
     def compile(self, node: Node) -> int:
-        """The index of the operator that gives a node's rows; a shared node is compiled once."""
-        if id(node) not in self.done:
+        """Return the operator that gives a node's rows; a shared node is compiled once."""
+        if id(node) not in self._done:
             inputs = tuple(self._without_numbers(each, node) for each in node.inputs)
-            self.done[id(node)] = self.compilers[type(node)](self, node, inputs)
-            self._inherit_order(node, inputs)
-        return self.done[id(node)]
-
-    def _inherit_order(self, node: Node, inputs: tuple[int, ...]) -> None:
-        """Row-wise operators leave the order of their input as it is."""
-        index = self.done[id(node)]
-        if isinstance(node, nodes.FilterNode | nodes.ApplyNode | nodes.DistinctNode):
-            self.ordered[index] = self.ordered.get(inputs[0])
-        if isinstance(node, nodes.ProjectNode):
-            before = self.ordered.get(inputs[0])
-            same = [n for n, d in node.derived.items() if [s for s, _ in d.sources] == [before]]
-            self.ordered[index] = same[0] if same else None
+            self._done[id(node)] = self.compilers[type(node)](self, node, inputs)
+        return self._done[id(node)]
 
     def _without_numbers(self, source: Node, consumer: Node) -> int:
-        """An input; its sequence numbers are taken off where the consumer does not need them."""
+        """Return an input; its sequence numbers are taken off where the consumer needs none."""
         index = self.compile(source)
-        needs = id(consumer) in self.numbered or (
-            isinstance(consumer, nodes.WindowAggregateNode) and consumer.attribute == SEQUENCE
-        )
-        if id(source) not in self.numbered or needs:
+        needed = id(consumer) in self.numbered or consumer.counts_rows
+        if id(source) not in self.numbered or needed:
             return index
         columns = [pl.col(name) for name in source.schema]
         derived = {name: Derivation(((name, 0),)) for name in source.progress}
         copied = {name: name for name in source.schema}
-        told = self.grouped.get(index, {})
-        index = self.add(
-            "unnumber",
-            "",
+        return self.add(
             source,
             (index,),
-            lambda store, _: Project(store, columns, derived, copied),
-            passing,
-            Project,
+            name="unnumber",
+            kernel=Project,
+            build=lambda store, _: Project(store, columns, derived, copied),
+            describe=passing,
+            traits=replace(ROWWISE, passes=unchanged(source.schema)),
+            groups=self.groups(index),
         )
-        self.grouped[index] = told
+
+    def add_source(self, node: SourceNode, groups: Grouped, order: str | None) -> int:
+        """Append a source. Arguments as for :meth:`add`."""
+        index = len(self.operators)
+        detail = f"{node.spec.name}: {node.spec.promise}"
+        self.operators.append(SourceOperator(index=index, name="source", detail=detail, node=node))
+        self._groups[index], self._ordered[index] = groups, order
         return index
 
     def add(
         self,
-        name: str,
-        detail: str,
         node: Node,
         inputs: tuple[int, ...],
-        build: Build | None,
+        *,
+        name: str,
+        detail: str = "",
+        kernel: type[Kernel],
+        build: Build,
         describe: Describe,
-        kernel: type[Kernel] | None,
-        partition: tuple[str, ...] | None = None,
-        stateful: bool = False,
-        ordered: bool = False,
+        traits: Traits | None = None,
+        groups: Grouped | None = None,
+        order: str | None = None,
+        narrow: Narrow | None = None,
+        computation: Computation | None = None,
+        remarks: Sequence[Remark] = (),
     ) -> int:
-        """Append an operator and give its index; ``ordered`` if its kernel puts rows in order."""
+        """Append an operator and return its index.
+
+        ``node``: the logical node it gives the rows of, or is a part of.
+        ``inputs``: the indices of the operators it reads.
+        ``name``, ``detail``: the kind of operator and what it does here, for people.
+        ``kernel``, ``build``: the class of its kernel, and a function that makes one.
+        ``describe``: the demands on its inputs, given those on its output.
+        ``traits``: what it declares; without, what is safe for any operator.
+        ``groups``: attributes on which it emits punctuation per group; default none.
+        ``order``: in the in-order shape, the attribute its rows leave ordered by; default none.
+        ``narrow``: make a kernel that emits punctuation on some columns only; default: it cannot.
+        ``computation``: its expressions, if an engine may compute them beforehand.
+        ``remarks``: what an explanation says about it beside its traits.
+        """
         index = len(self.operators)
-        rule = kernel.rule if kernel else "promises follow from the contract"
         self.operators.append(
-            Operator(
-                index,
-                name,
-                detail,
-                inputs,
-                build,
-                describe,
-                rule,
-                partition,
-                stateful,
-                node,
-                ordered,
-                kernel is not None and kernel.queues,
+            KernelOperator(
+                index=index,
+                name=name,
+                detail=detail,
+                node=node,
+                inputs=inputs,
+                traits=Traits() if traits is None else traits,
+                kernel=kernel,
+                build=build,
+                demanded=describe,
+                computation=computation,
+                remarks=tuple(remarks),
             )
         )
+        self._groups[index], self._ordered[index] = groups or {}, order
+        if narrow is not None:
+            self._narrow[index] = narrow
         return index
 
     def sort(self, node: Node, index: int, attribute: str, slice_ticks: int = 0) -> int:
-        """Put order on an operator's output."""
+        """Append a sort by ``attribute`` to an operator.
+
+        ``slice_ticks``: the length of the slices it keeps rows in; 0 for a second.
+        """
         domain = node.progress[attribute].domain
         slice_ticks = slice_ticks or second(domain)
         carried = carried_past(node, attribute)
-        index = self.add(
-            "sort",
-            f"by {attribute}",
+        return self.add(
             node,
             (index,),
-            lambda store, _: Sort(store, attribute, domain, slice_ticks, carried),
-            lambda demands: [sorting(attribute, carried, demands)],
-            Sort,
-            (),
-            True,
-            True,
+            name="sort",
+            detail=f"by {attribute}",
+            kernel=Sort,
+            build=lambda store, _: Sort(store, attribute, domain, slice_ticks, carried),
+            describe=lambda demands: [sorting(attribute, carried, demands)],
+            traits=Traits(
+                passes=unchanged(node.schema),
+                alike=True,
+                ordered=True,
+                releases_alike=True,
+                updates=node.updates is not None,
+            ),
+            order=attribute,
         )
-        self.ordered[index] = attribute
-        return index
 
     def in_order_by(self, node: Node, index: int, attribute: str) -> int:
-        """In the in-order shape, an input ordered by what its consumer goes by."""
-        if not self.in_order or self.ordered.get(index) == attribute:
+        """Return an input; in the in-order shape, sorted by ``attribute`` if it is not already."""
+        if not self.in_order or self.order(index) == attribute:
             return index
-        return self.sort(node, index, attribute)
+        sort = self.sort(node, index, attribute)
+        held = replace(
+            self.operators[sort].traits, identities=self.operators[index].traits.identities
+        )
+        self.operators[sort] = replace(self.operators[sort], traits=held)
+        return sort
 
-    def serves(self, index: int, attribute: str, columns: Sequence[str]) -> tuple[str, ...]:
-        """The keys of an operator's promises per group, if who keeps ``columns`` apart can use
-        them; none otherwise."""
-        keys = self.grouped.get(index, {}).get(attribute, ())
+    def order(self, index: int) -> str | None:
+        """Return the attribute an operator's rows leave ordered by in the in-order shape."""
+        return self._ordered[index]
+
+    def groups(self, index: int) -> Grouped:
+        """Return the attributes on which an operator emits punctuation per group."""
+        return self._groups[index]
+
+    def usable_groups(self, index: int, attribute: str, columns: Sequence[str]) -> tuple[str, ...]:
+        """Return the columns that name groups in an operator's punctuation on ``attribute``, if a
+        consumer that keeps ``columns`` apart can use it; none otherwise."""
+        keys = self.groups(index).get(attribute, ())
         return keys if set(keys) <= set(columns) else ()
 
 
 def passing(demands: Demands) -> list[dict[str, Demand]]:
-    """What an operator wants that passes promises on: what is wanted of it."""
+    """Return the demands of an operator that passes punctuation on: those on its output."""
     return [dict(demands)]
 
 
 def carried_past(node: Node, time: str) -> dict[str, int]:
-    """The columns that still progress when rows are held back by their time: how far behind."""
+    """Return the columns that still progress when rows are held back by ``time``, each with the
+    ticks by which it is behind at most."""
     lags = {name: each.behind.get(time) for name, each in node.progress.items()}
     return {name: lag for name, lag in lags.items() if lag is not None}
 
 
 def sorting(time: str, carried: Mapping[str, int], demands: Demands) -> dict[str, Demand]:
-    """What a sort can use: every mark of the time, and what is wanted of other columns."""
-    wanted = {name: demand for name, demand in demands.items() if name in carried}
-    return {time: Demand.any_value(), **wanted}
+    """Return the demands of a sort: every mark of ``time``, and those on columns carried past."""
+    kept = {name: demand for name, demand in demands.items() if name in carried}
+    return {time: Demand.any_value(), **kept}
 
 
-def wish_of(demand: Demand, served: bool, following: Iterable[Demand]) -> Demand:
-    """What an operator wants: groups alone if that serves it and everybody after it."""
-    return demand.made(not served or any(each.linear for each in following))
+def demand_of(demand: Demand, grouped: bool, consumers: Iterable[Demand]) -> Demand:
+    """Return a demand on punctuation per group alone if that serves the operator (``grouped``) and
+    all its consumers; on punctuation of the whole stream as well otherwise."""
+    return demand.made(not grouped or any(each.linear for each in consumers))
 
 
 def second(domain: TimeDomain) -> int:
-    """A second in ticks, or one tick where there are no seconds."""
+    """Return a second in ticks, or one tick where there are no seconds."""
     return max(1, domain.ticks_per_second)
 
 
-def asked(demands: Demands, attribute: str) -> list[Demand]:
-    """What is wanted of an attribute, if anything is."""
+def demand_on(demands: Demands, attribute: str) -> list[Demand]:
+    """Return the demand on an attribute, if there is one."""
     return [demands[attribute]] if attribute in demands else []

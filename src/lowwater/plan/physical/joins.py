@@ -1,112 +1,308 @@
-"""Joins to operators."""
+"""Joins of two inputs and of many, and order around them, compiled."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
+from operator import or_
+
+import polars as pl
 
 from lowwater.joins.band_join import BandJoin
 from lowwater.joins.half_join import HalfJoin
+from lowwater.joins.multi_join import MultiJoin
+from lowwater.joins.multi_shape import MultiShape
+from lowwater.joins.oblivious.oblivious_join import ObliviousJoin
+from lowwater.joins.oblivious.restarting_join import RestartingJoin
+from lowwater.joins.ordered.ordered_join import OrderedJoin, OrderedShape, Timed
+from lowwater.joins.ordered.ties import Ties, number_of
 from lowwater.joins.reach import Band
 from lowwater.joins.shape import JoinShape
+from lowwater.operators.kernel import Kernel
 from lowwater.plan import nodes
-from lowwater.plan.physical.compiler import SLICES_PER_SPAN, Compiler, second
-from lowwater.plan.physical.operator import Build, Demands
-from lowwater.plan.physical.order import numbers_of, put_in_order
+from lowwater.plan.nodes import AnyJoin, Node
+from lowwater.plan.physical.compiler import SLICES_PER_SPAN, Compile, Compiler, second
+from lowwater.plan.physical.costs import expected, predicted
+from lowwater.plan.physical.operator import Build, Demands, Describe, Remark, Traits, Way
 from lowwater.plan.physical.updates import add_newest
 from lowwater.progress.demand import Demand
+from lowwater.state.store import ChunkStore
 
 
 def compile_join(plan: Compiler, node: nodes.JoinNode, inputs: tuple[int, ...]) -> int:
-    """A join of two inputs."""
-    residual = node.residual.polars if node.residual else None
+    """Compile a join of two inputs."""
     shape = JoinShape(
-        node.reach,
-        node.domain,
-        node.times,
-        node.on,
-        node.right_names,
-        dict(node.schema),
-        dict(node.merged),
-        residual,
-        node.how,
-        node.carried,
+        reach=node.reach,
+        domain=node.domain,
+        times=node.times,
+        on=node.on,
+        right_names=node.right_names,
+        output=dict(node.schema),
+        merged=dict(node.merged),
+        residual=node.residual.polars if node.residual else None,
+        how=node.how,
+        carried=node.carried,
     )
     slice_ticks = max(second(node.domain), node.reach.span // SLICES_PER_SPAN)
-    kernel = _kernel(node)
+    kernel = HalfJoin if node.how in ("semi", "anti") else BandJoin
     places = [(side, node.times[side], shape.out_times[side], 0) for side in (0, 1)]
     places += [(each.side, each.name, each.out, each.behind) for each in node.carried]
-    waited = {"left": (1,), "right": (0,), "full": (0, 1), "anti": (1,)}.get(node.how, ())
+    unmatched = {"left": (1,), "right": (0,), "full": (0, 1), "anti": (1,)}.get(node.how, ())
 
     def describe(demands: Demands) -> list[dict[str, Demand]]:
         # A mark purges the other side: by slices, or at once if what is purged comes out. A group
-        # one side speaks of may be unknown to the other, so both promises on the whole are wanted,
-        # too.
-        wanted = [
-            {time: Demand.any_value() if side in waited else Demand.grid(slice_ticks)}
+        # in the punctuation of one side may be unknown to the other, so punctuation on both whole
+        # streams is demanded, too.
+        found = [
+            {time: Demand.any_value() if side in unmatched else Demand.grid(slice_ticks)}
             for side, time in enumerate(node.times)
         ]
         for side, name, out, behind in places:
             if out in demands and out in node.progress:
                 other = node.times[1 - side]
-                wanted[side][name] = wanted[side].get(name, Demand()) | demands[out]
-                wanted[1 - side][other] |= _reached(node, side, demands[out].shifted(-behind))
-        return wanted
+                found[side][name] = found[side].get(name, Demand()) | demands[out]
+                found[1 - side][other] |= _reached(node, side, demands[out].shifted(-behind))
+        return found
 
-    detail = " and ".join(f"{a} = {b}" for a, b in node.on)
-    detail = f"{node.how}, {_spell_reach(node)}" + (f", {detail}" if detail else "")
+    equal = " and ".join(f"{a} = {b}" for a, b in node.on)
+    detail = f"{node.how}, {_spell_reach(node)}" + (f", {equal}" if equal else "")
     if node.residual:
         detail += f", {node.residual.text}"
-    inputs = tuple(
-        plan.in_order_by(each, index, time)
-        for each, index, time in zip(node.inputs, inputs, node.times, strict=True)
-    )
+    inputs = _in_order(plan, node, inputs)
+    passes = _pairs_pass(node)
+    remarks = [_told_jointly(node)] if node.how == "inner" else []
     if node.ordering is not None:
-        wide = replace(shape, output={**shape.output, **numbers_of(node)})
+        wide = replace(shape, output={**shape.output, **_numbers_of(node)})
         alone = {"right": (1,), "full": (0, 1)}.get(node.how, (0,))
-        return put_in_order(
+        return _add_ordered(
             plan,
-            "join",
-            detail,
             node,
             inputs,
-            lambda store: kernel(store, wide, slice_ticks),
-            describe,
-            slice_ticks,
-            None if node.how == "inner" else alone,
+            name="join",
+            detail=detail,
+            join=lambda store: kernel(store, wide, slice_ticks),
+            describe=describe,
+            slice_ticks=slice_ticks,
+            alone=None if node.how == "inner" else alone,
+            passes=passes,
+            remarks=remarks,
         )
     by = _joined_groups(plan, node, inputs)
 
-    def telling(awaited: frozenset[str]) -> Build:
+    def narrow(awaited: frozenset[str]) -> Build:
         return lambda store, _: kernel(store, shape, slice_ticks, by, awaited)
 
+    groups = {}
+    if by and all(shape.shows(key) for key in by):
+        shown = slice(1) if node.how in ("semi", "anti") else slice(2)
+        groups = dict.fromkeys(shape.out_times[shown], by)
     index = plan.add(
-        "join",
-        detail,
         node,
         inputs,
-        lambda store, _: kernel(store, shape, slice_ticks, by),
-        describe,
-        kernel,
-        tuple(name for name, _ in node.on),
-        True,
+        name="join",
+        detail=detail,
+        kernel=kernel,
+        build=lambda store, _: kernel(store, shape, slice_ticks, by),
+        describe=describe,
+        traits=Traits(
+            passes=passes, together=node.on, alike=True, updates=node.updates is not None
+        ),
+        groups=groups,
+        narrow=narrow,
+        remarks=remarks,
     )
-    plan.telling[index] = telling
-    if by and all(shape.shows(key) for key in by):
-        left, right = shape.out_times
-        plan.grouped[index] = dict.fromkeys(
-            [left] if node.how in ("semi", "anti") else [left, right], by
-        )
     return add_newest(plan, node, index) if node.newest else index
 
 
-def _kernel(node: nodes.JoinNode) -> type[BandJoin]:
-    return HalfJoin if node.how in ("semi", "anti") else BandJoin
+def compile_multi_join(plan: Compiler, node: nodes.MultiJoinNode, inputs: tuple[int, ...]) -> int:
+    """Compile a join of many inputs."""
+    shape = MultiShape(
+        windows=node.windows,
+        domain=node.domain,
+        times=node.times,
+        on=node.on,
+        names=node.names,
+        output=dict(node.schema),
+        merged=dict(node.merged),
+        residual=node.residual.polars if node.residual else None,
+        carried=node.carried,
+    )
+    least = second(node.domain)
+    slice_ticks = [max(least, window // SLICES_PER_SPAN) for window in node.windows]
+    slack = shape.slack()
+
+    def describe(demands: Demands) -> list[dict[str, Demand]]:
+        # Marks drop rows of the other inputs, by slices. Punctuation per group is not used, so all
+        # demands are on the whole stream.
+        found = [
+            {time: reduce(or_, (Demand.grid(slice_ticks[at]) for at in shape.ports if at != port))}
+            for port, time in enumerate(node.times)
+        ]
+        for port in shape.ports:
+            for name, out in shape.progressing(port).items():
+                if out not in demands:
+                    continue
+                demand = demands[out].made(True)
+                found[port][name] = found[port].get(name, Demand()) | demand
+                for other in shape.ports:
+                    if other != port:
+                        found[other][node.times[other]] |= demand.shifted(-slack[out])
+        return found
+
+    def narrow(awaited: frozenset[str] | None) -> Build:
+        if (options := node.oblivious) is None:
+            return lambda store, _: MultiJoin(store, shape, slice_ticks, awaited)
+        return lambda store, now: RestartingJoin(store, shape, slice_ticks, options, now, awaited)
+
+    inputs = _in_order(plan, node, inputs)
+    passes = tuple(
+        (node.out_name(port, name), way) for way in node.on for port, name in enumerate(way)
+    )
+    if node.ordering is not None:
+        numbers = _numbers_of(node)
+        names = tuple(
+            {**each, number_of(port): number_of(port)} for port, each in enumerate(shape.names)
+        )
+        wide = replace(shape, names=names, output={**shape.output, **numbers})
+        return _add_ordered(
+            plan,
+            node,
+            inputs,
+            name="multijoin",
+            detail=_detail(node),
+            join=lambda store: MultiJoin(store, wide, slice_ticks),
+            describe=describe,
+            slice_ticks=max(slice_ticks),
+            passes=passes,
+            remarks=[_told_jointly(node)],
+        )
+    measures = node.oblivious is not None
+    return plan.add(
+        node,
+        inputs,
+        name="obliviousjoin" if measures else "multijoin",
+        detail=_detail(node),
+        kernel=ObliviousJoin if measures else MultiJoin,
+        build=narrow(None),
+        describe=describe,
+        # What one that measures its inputs emits depends on the rows of its bucket.
+        traits=Traits(passes=passes, together=node.on, alike=not measures, measures=measures),
+        narrow=narrow,
+        remarks=[
+            (lambda _, rates: predicted(node, rates)) if measures else _told_jointly(node),
+        ],
+    )
+
+
+def _in_order(plan: Compiler, node: AnyJoin, inputs: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the inputs of a join; in the in-order shape, each sorted by its time."""
+    return tuple(
+        plan.in_order_by(each, index, time)
+        for each, index, time in zip(node.inputs, inputs, node.times, strict=True)
+    )
+
+
+def _pairs_pass(node: nodes.JoinNode) -> tuple[tuple[str, Way], ...]:
+    """Return the columns matched on, which agree with both rows of a pair. A row without a partner
+    has only those that are merged from both sides; a semi or anti join gives rows of the left."""
+    alone = node.how in ("left", "right", "full")
+    return tuple(
+        (name, (left, right))
+        for left, right in node.on
+        for name in (left, node.right_names[right])
+        if name in node.schema and (not alone or name in node.merged)
+    )
+
+
+def _told_jointly(node: AnyJoin) -> Remark:
+    """Return the remark on columns of which an inner join emits joint punctuation (OOP §7)."""
+
+    def remark(demands: Demands, _: object) -> list[str]:
+        names = [name for name in node.progress if name in demands]
+        return [f"tells jointly: {' or '.join(names)}"] if len(names) > 1 else []
+
+    return remark
+
+
+# ---- order around joins ------------------------------------------------------------------------
+
+
+def _numbers_of(node: AnyJoin) -> dict[str, pl.DataType]:
+    """Return the columns that number the rows of a join's results, beside its own columns."""
+    return {number_of(port): pl.Int64() for port in node.shown}
+
+
+def _add_ordered(
+    plan: Compiler,
+    node: AnyJoin,
+    inputs: tuple[int, ...],
+    *,
+    name: str,
+    detail: str,
+    join: Callable[[ChunkStore], Kernel],
+    describe: Describe,
+    slice_ticks: int,
+    alone: tuple[int, ...] | None = None,
+    passes: tuple[tuple[str, Way], ...],
+    remarks: Sequence[Remark],
+) -> int:
+    """Append a join whose results leave in order.
+
+    ``join`` builds the join inside, ``describe`` gives its demands; ``alone``: the inputs whose
+    rows come out without a partner, None for an inner join.
+    """
+    ordering, domain = node.ordering, node.domain
+    assert ordering is not None
+    ports = range(len(node.inputs))
+    shape = OrderedShape(
+        tuple(Timed(node.side_stamps(port), node.side_lags(port), domain) for port in ports),
+        Timed(node.stamps, node.out_lags, domain),
+        tuple(node.schema),
+        Ties(len(ports), {port: node.out_stamps(port) for port in node.shown}, domain),
+        {port: node.out_stamps(port) for port in alone or ()},
+        alone is None,
+        node.kept_seconds,
+    )
+
+    def demanded(demands: Demands) -> list[dict[str, Demand]]:
+        # Every mark lets results out.
+        marks = [dict.fromkeys(each.stamps, Demand.any_value()) for each in shape.inputs]
+        return [given | mark for given, mark in zip(describe(demands), marks, strict=True)]
+
+    # Where rows may wait in front of the join, its punctuation depends on which do; pairs are
+    # released by the punctuation of the inputs alone, whatever waits.
+    at_once = ordering.order == "filter-order"
+    return plan.add(
+        node,
+        inputs,
+        name=name,
+        detail=f"{detail}; {ordering.describe()}",
+        kernel=OrderedJoin,
+        build=lambda store, now: OrderedJoin(store, join, shape, ordering, slice_ticks, now),
+        describe=demanded,
+        traits=Traits(
+            passes=passes,
+            together=node.on,
+            alike=at_once,
+            ordered=True,
+            releases_alike=at_once or alone is None,
+        ),
+        remarks=[
+            *remarks,
+            lambda _, rates: [] if rates is None else expected(node, rates),
+        ],
+    )
+
+
+# ---- groups and words --------------------------------------------------------------------------
 
 
 def _joined_groups(
     plan: Compiler, node: nodes.JoinNode, inputs: tuple[int, ...]
 ) -> tuple[str, ...]:
-    """The columns of the left by which a join takes promises per group; none if it does not.
+    """Return the columns of the left by which a join uses punctuation per group; none if it does
+    not.
 
     Both sides must name the same groups, or one of them none, and by columns that must be equal.
     """
@@ -116,7 +312,7 @@ def _joined_groups(
             names[0, left] = names[1, right] = left
     found = set()
     for side in (0, 1):
-        keys = plan.grouped.get(inputs[side], {}).get(node.times[side], ())
+        keys = plan.groups(inputs[side]).get(node.times[side], ())
         if any((side, key) not in names for key in keys):
             return ()
         if keys:
@@ -125,7 +321,7 @@ def _joined_groups(
 
 
 def _reached(node: nodes.JoinNode, side: int, demand: Demand) -> Demand:
-    """What the other side must promise so that this side's demand can be met."""
+    """Return the demand on the other side's time under which this side's demand can be met."""
     if isinstance(node.reach, Band):
         return demand.shifted(-(node.reach.after if side == 0 else node.reach.before))
     return demand.unrounded(node.reach.span)
@@ -139,3 +335,20 @@ def _spell_reach(node: nodes.JoinNode) -> str:
         return f"{left} = {right}"
     before, after = domain.spell(node.reach.before), domain.spell(node.reach.after)
     return f"{right} from {before} before to {after} after {left}"
+
+
+def _detail(node: nodes.MultiJoinNode) -> str:
+    windows = [node.domain.spell(each) for each in node.windows]
+    if len(set(windows)) == 1:
+        windows = windows[:1]
+    near = "no window" if node.oblivious is not None else f"within {', '.join(windows)}"
+    keys = [names[0] if len(set(names)) == 1 else " = ".join(names) for names in node.on]
+    detail = f"join {len(node.inputs)} inputs, {near}"
+    detail += f", on {' and '.join(keys)}" if keys else ""
+    return detail + (f", {node.residual.text}" if node.residual else "")
+
+
+COMPILERS: Mapping[type[Node], Compile] = {
+    nodes.JoinNode: compile_join,
+    nodes.MultiJoinNode: compile_multi_join,
+}

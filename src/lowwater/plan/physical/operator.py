@@ -1,21 +1,29 @@
-"""The physical plan: one operator per kernel, in an order in which inputs come first.
+"""Physical operators, what each declares about itself, and the plan they make up.
 
-An operator says how to build its kernel, how it would be spread over machines, and which promises
-it can use from each input given what its consumers can use. The last is *describe* (OOP A.1.1): it
-runs from the result back to the sources, which then tell nothing finer and nothing twice.
+An operator is compiled from a logical node. Its traits say how it can be spread over machines;
+layout, explain and the engines read the traits and never the operator's name or node. Its
+``describe`` says which punctuation it can use from each input, given what its consumers can use
+(OOP A.1.1).
+
+Invariant: in a plan, inputs come before their consumers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import polars as pl
 
+from lowwater.operators.identity import Identity
 from lowwater.operators.kernel import Kernel
-from lowwater.plan.nodes import Node
+from lowwater.plan.expressions import Expression
+from lowwater.plan.nodes import Node, SourceNode
+from lowwater.plan.physical.costs import Rates
 from lowwater.progress.demand import Demand
+from lowwater.progress.spec import StreamSpec
+from lowwater.sources.source import Source
 from lowwater.state.store import ChunkStore
 
 PlanShape = Literal["out-of-order", "in-order"]
@@ -23,34 +31,184 @@ Demands = Mapping[str, Demand]
 Clock = Callable[[], int]
 Build = Callable[[ChunkStore, Clock], Kernel]
 Describe = Callable[[Demands], list[dict[str, Demand]]]
+"""Demands on the output to demands on each input."""
+Way = tuple[str, ...]
+"""One column of each input, in the order of the inputs."""
+Remark = Callable[[Demands, Rates | None], list[str]]
+"""Lines of an explanation, from the demands on the output and the rates the user gave."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Traits:
+    """What an operator declares about itself.
+
+    The defaults are safe for an operator of which nothing is known: all rows meet in one bucket,
+    no key passes, no copy emits what another does.
+    """
+
+    stateful: bool = True
+    """True if it keeps rows, or anything that follows from rows, between two rows."""
+    rowwise: bool = False
+    """True if each output row is computed from one input row alone, without state or clock, so
+    that it can run before a shuffle or after the last stage."""
+    forwards: bool = False
+    """True if rows leave as they came, from whichever input."""
+    passes: tuple[tuple[str, Way], ...] = ()
+    """Output columns, each with a way: the value of the column equals that of the way's columns in
+    every input row the output row was made from."""
+    together: tuple[Way, ...] = ()
+    """The ways in which rows can be spread: rows that must meet have equal values in each of these
+    ways. Empty: all rows must be in one bucket."""
+    alike: bool = False
+    """True if every bucket's copy of this operator emits the same punctuation, given the same
+    punctuation, whatever rows it holds."""
+    ordered: bool = False
+    """True if it puts rows in order."""
+    releases_alike: bool = False
+    """Of an operator that puts rows in order: true if all copies, given the same punctuation, have
+    released their rows up to the same mark."""
+    combines: bool = False
+    """True if copies in all buckets can each answer from some of the rows, and their partial
+    answers be put together without state."""
+    reduces: bool = False
+    """True if rows can be reduced to partial aggregates before they are sent to it."""
+    updates: bool = False
+    """True if its output rows replace each other by key."""
+    clocked: bool = False
+    """True if it stamps rows by the clock."""
+    measures: bool = False
+    """True if it drops rows by what it measures of its inputs, and waits for no punctuation."""
+    reads: frozenset[str] | None = None
+    """The columns of its one input that it reads; None if it may read all."""
+    checks: frozenset[str] = frozenset()
+    """Columns whose rows are checked against the punctuation of the input if a consumer demands
+    progress on them; it cannot run before that punctuation is known."""
+    identities: tuple[Identity, ...] = ()
+    """The users' aggregates whose state it keeps."""
+
+
+ROWWISE = Traits(stateful=False, rowwise=True, alike=True)
+"""Traits of a row-wise operator that passes no column on."""
+
+
+def unchanged(schema: Mapping[str, object], ports: int = 1) -> tuple[tuple[str, Way], ...]:
+    """Return the ``passes`` of an operator that gives all columns on as they are."""
+    return tuple((name, (name,) * ports) for name in schema)
 
 
 @dataclass(frozen=True)
+class Computation:
+    """Expressions over the input's columns, of which an engine may compute some beforehand."""
+
+    expressions: tuple[Expression, ...]
+    build: Callable[[Sequence[pl.Expr], frozenset[str] | None], Build]
+    """Build the kernel from other expressions of the same values; it emits punctuation on the
+    given output columns only, or on all of them for None."""
+    filters: bool = False
+    """True if the input's columns leave as they are."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Operator:
-    """One kernel in the plan."""
+    """Base of the two kinds of operators: those that read a source and those that run a kernel."""
 
     index: int
     name: str
+    """The kind of operator, for people."""
     detail: str
-    inputs: tuple[int, ...]
-    build: Build | None
-    """None for a source. Holds values only, never a node, so that it can be sent to another
-    process without the sources the query reads."""
-    describe: Describe
-    rule: str
-    partition: tuple[str, ...] | None
-    """Columns rows may be spread by without changing answers; None if rows may go anywhere."""
-    stateful: bool
+    """What it does in this query, for people."""
     node: Node
-    ordered: bool = False
-    """Whether its rows leave in order."""
-    queues: bool = False
-    """Whether rows wait in it until there is time for them."""
+    inputs: tuple[int, ...] = ()
+    traits: Traits
 
     @property
     def title(self) -> str:
         """Name and number, as shown to people."""
         return f"{self.name}#{self.index}"
+
+    @property
+    def rule(self) -> str:
+        """How its punctuation comes about, for people."""
+        raise NotImplementedError
+
+    def describe(self, demands: Demands) -> list[dict[str, Demand]]:
+        """Return the demands on each input that follow from the demands on the output."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceOperator(Operator):
+    """Reads a stream and emits the punctuation its contract allows."""
+
+    node: SourceNode
+    traits: Traits = Traits(stateful=False, alike=True)
+
+    @property
+    def spec(self) -> StreamSpec:
+        """The declared stream."""
+        return self.node.spec
+
+    @property
+    def source(self) -> Source:
+        """Where the rows come from."""
+        return self.node.source
+
+    @property
+    def rule(self) -> str:
+        """Return the rule of all sources."""
+        return "promises follow from the contract"
+
+    def describe(self, demands: Demands) -> list[dict[str, Demand]]:
+        """Return nothing: a source has no inputs."""
+        return []
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelOperator(Operator):
+    """Runs a kernel.
+
+    Its functions hold values only, never a node, so that ``build`` can be sent to another process
+    without the sources the query reads.
+    """
+
+    kernel: type[Kernel]
+    build: Build
+    demanded: Describe
+    """The demands on each input that follow from the demands on the output."""
+    computation: Computation | None = None
+    """Of a filter or projection: its expressions."""
+    remarks: tuple[Remark, ...] = ()
+    """What an explanation says about it beside its traits."""
+
+    @property
+    def rule(self) -> str:
+        """Return the progress rule of the kernel."""
+        return self.kernel.rule
+
+    def describe(self, demands: Demands) -> list[dict[str, Demand]]:
+        """Return the demands on each input that follow from the demands on the output."""
+        return self.demanded(demands)
+
+    @property
+    def queues(self) -> bool:
+        """Whether rows wait in it until there is time for them."""
+        return self.kernel.queues
+
+    @property
+    def partition(self) -> tuple[str, ...]:
+        """The columns of the first input by which its rows can be spread."""
+        return tuple(way[0] for way in self.traits.together)
+
+    @property
+    def state(self) -> str | None:
+        """What must not change if it is to go on with saved state; None if it keeps none."""
+        if not self.traits.stateful:
+            return None
+        rows = [
+            ", ".join(f"{name} {dtype}" for name, dtype in each.schema.items())
+            for each in self.node.inputs
+        ]
+        return f"{self.name} {self.detail} over {' and '.join(rows)}"
 
 
 @dataclass(frozen=True)
@@ -60,8 +218,8 @@ class PhysicalPlan:
     operators: tuple[Operator, ...]
     schema: Mapping[str, pl.DataType]
     in_order: bool
-    demands: tuple[Mapping[str, Demand], ...] = field(init=False)
-    """What the consumers of each operator can use of its promises."""
+    demands: tuple[Demands, ...] = field(init=False)
+    """For each operator, the demands of its consumers."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "demands", _describe(self.operators))
@@ -72,26 +230,37 @@ class PhysicalPlan:
         return self.operators[-1]
 
     @property
-    def queues(self) -> bool:
-        """Whether rows may wait until there is time for them."""
-        return any(each.queues for each in self.operators)
+    def sources(self) -> tuple[SourceOperator, ...]:
+        """The operators that read sources."""
+        return tuple(each for each in self.operators if isinstance(each, SourceOperator))
 
     @property
-    def sources(self) -> tuple[Operator, ...]:
-        """The operators that read sources."""
-        return tuple(each for each in self.operators if each.build is None)
+    def kernels(self) -> tuple[KernelOperator, ...]:
+        """The operators that run kernels."""
+        return tuple(each for each in self.operators if isinstance(each, KernelOperator))
+
+    def kernel(self, index: int) -> KernelOperator:
+        """Return an operator that runs a kernel."""
+        operator = self.operators[index]
+        assert isinstance(operator, KernelOperator)
+        return operator
+
+    @property
+    def queues(self) -> bool:
+        """Whether rows may wait until there is time for them."""
+        return any(each.queues for each in self.kernels)
 
     @property
     def order(self) -> Operator | None:
-        """The operator that puts the result in order; None if none does, or more than row-wise
-        operators follow it."""
+        """The operator that puts the result in order; None if there is none, or if more than
+        row-wise operators follow it."""
         last = self.result
-        while not (last.ordered or last.stateful or last.name == "stamp" or len(last.inputs) != 1):
+        while last.traits.rowwise and not last.traits.ordered:
             last = self.operators[last.inputs[0]]
-        return last if last.ordered else None
+        return last if last.traits.ordered else None
 
     def consumers(self, index: int) -> list[tuple[int, int]]:
-        """Who reads an operator's output: (operator, port)."""
+        """Return the operators that read another's output, each with the port it comes in by."""
         return [
             (each.index, port)
             for each in self.operators
@@ -99,14 +268,23 @@ class PhysicalPlan:
             if source == index
         ]
 
+    def awaited(self, index: int) -> frozenset[str] | None:
+        """Return the columns on which an operator's punctuation is of use; None for all of them,
+        as for the result."""
+        return None if index == self.result.index else frozenset(self.demands[index])
 
-def _describe(operators: Sequence[Operator]) -> tuple[dict[str, Demand], ...]:
-    wanted: list[dict[str, Demand]] = [{} for _ in operators]
+    def with_operators(self, operators: Sequence[Operator]) -> PhysicalPlan:
+        """Return the same plan with other operators of the same shape."""
+        return replace(self, operators=tuple(operators))
+
+
+def _describe(operators: Sequence[Operator]) -> tuple[Demands, ...]:
+    found: list[dict[str, Demand]] = [{} for _ in operators]
     for operator in reversed(operators):
         for source, demands in zip(
-            operator.inputs, operator.describe(wanted[operator.index]), strict=True
+            operator.inputs, operator.describe(found[operator.index]), strict=True
         ):
             for attribute, demand in demands.items():
-                held = wanted[source].get(attribute)
-                wanted[source][attribute] = demand if held is None else held | demand
-    return tuple(wanted)
+                held = found[source].get(attribute)
+                found[source][attribute] = demand if held is None else held | demand
+    return tuple(found)

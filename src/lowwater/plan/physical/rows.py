@@ -1,74 +1,86 @@
-"""Sources, row-wise operators, unions, distinct and order to operators."""
+"""Sources, row-wise operators, unions, distinct and order, compiled."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import polars as pl
 
 from lowwater.errors import QueryError
+from lowwater.operators.apply import Apply, Held
 from lowwater.operators.distinct import Distinct
 from lowwater.operators.rowwise import Derivation, Project, Select
 from lowwater.operators.sort import Merge
 from lowwater.operators.stamp import Stamp, Told
 from lowwater.operators.union import Union
 from lowwater.plan import nodes
+from lowwater.plan.builders.updates import sources
+from lowwater.plan.nodes import Node
 from lowwater.plan.physical.compiler import (
     SLICES_PER_SPAN,
+    Compile,
     Compiler,
-    asked,
+    Grouped,
     carried_past,
+    demand_of,
+    demand_on,
     passing,
     second,
     sorting,
-    wish_of,
 )
-from lowwater.plan.physical.operator import Build, Demands
-from lowwater.progress.contract import Every, Heartbeat, OnDemand, Ordered, Timer, Within
+from lowwater.plan.physical.operator import (
+    ROWWISE,
+    Build,
+    Computation,
+    Demands,
+    Traits,
+    unchanged,
+)
+from lowwater.progress.contract import Contract, Every, Heartbeat, OnDemand, Ordered, Timer, Within
 from lowwater.progress.demand import Demand
-from lowwater.progress.spec import StreamSpec
+from lowwater.progress.spec import LatePolicy, StreamSpec
 from lowwater.stream.element import SEQUENCE
+from lowwater.stream.time_domain import UNITS
 
 
 def compile_source(plan: Compiler, node: nodes.SourceNode, _: tuple[int, ...]) -> int:
-    """A source; in the in-order shape one that is not ordered is sorted."""
+    """Compile a source; in the in-order shape a source that is not ordered is sorted."""
     spec = node.spec
-    index = plan.add("source", f"{spec.name}: {spec.promise}", node, (), None, lambda _: [], None)
-    contract = spec.contracts.get(spec.time)
     if node.time is None:
-        return index
+        return plan.add_source(node, {}, None)
+    groups: Grouped = {}
     if spec.groups and spec.stamp == "external":
-        plan.grouped[index] = dict.fromkeys(filter(spec.promises, spec.contracts), spec.groups)
-    if isinstance(contract, Ordered) and not spec.key_columns:
-        plan.ordered[index] = node.time
-    elif plan.in_order and id(node) not in plan.numbered:
-        domain = spec.domains[spec.time]
-        slack = domain.ticks(contract.bound) if isinstance(contract, Within) else 0
-        index = plan.sort(node, index, node.time, max(slack // SLICES_PER_SPAN, second(domain)))
-    return index
+        groups = dict.fromkeys(filter(spec.promises, spec.contracts), spec.groups)
+    contract = spec.contracts.get(spec.time)
+    ordered = isinstance(contract, Ordered) and not spec.key_columns
+    index = plan.add_source(node, groups, node.time if ordered else None)
+    if ordered or not plan.in_order or id(node) in plan.numbered:
+        return index
+    domain = spec.domains[spec.time]
+    slack = domain.ticks(contract.bound) if isinstance(contract, Within) else 0
+    return plan.sort(node, index, node.time, max(slack // SLICES_PER_SPAN, second(domain)))
 
 
 def compile_stamp(plan: Compiler, node: nodes.StampNode, inputs: tuple[int, ...]) -> int:
-    """Times for latent rows."""
-    column, how = node.column, _told(node)
+    """Compile the stamping of latent rows."""
+    column, how = node.column, _stamping(node)
+    before = {name: dtype for name, dtype in node.inputs[0].schema.items() if name != column}
     return plan.add(
-        "stamp",
-        column,
         node,
         inputs,
-        lambda store, now: Stamp(store, column, now, how),
-        lambda _: [{}],
-        Stamp,
+        name="stamp",
+        detail=column,
+        kernel=Stamp,
+        build=lambda store, now: Stamp(store, column, now, how),
+        describe=lambda _: [{}],
+        traits=Traits(stateful=False, clocked=True, passes=unchanged(before)),
     )
 
 
-def _told(node: nodes.StampNode) -> Told:
-    """When the time given to rows is promised: as the latent streams before it say."""
-    specs: list[StreamSpec] = []
-    waiting = list(node.inputs)
-    while waiting:
-        each = waiting.pop()
-        waiting += each.inputs
-        if isinstance(each, nodes.SourceNode) and each.spec.stamp == "latent":
-            specs.append(each.spec)
+def _stamping(node: nodes.StampNode) -> Told:
+    """Return when the time given to rows is promised, as the latent streams before it declare."""
+    specs = [each.spec for each in sources(node) if each.spec.stamp == "latent"]
     (punctuate, *others) = dict.fromkeys(spec.punctuate for spec in specs) or (None,)
     if others:
         names = ", ".join(repr(spec.name) for spec in specs)
@@ -87,148 +99,265 @@ def _told(node: nodes.StampNode) -> Told:
 
 
 def compile_filter(plan: Compiler, node: nodes.FilterNode, inputs: tuple[int, ...]) -> int:
-    """Rows that satisfy a predicate."""
-    predicate = node.predicate.polars
-    index = plan.add(
-        "filter",
-        node.predicate.text,
+    """Compile a filter."""
+
+    def selecting(expressions: Sequence[pl.Expr], _: frozenset[str] | None) -> Build:
+        (predicate,) = expressions
+        return lambda store, _: Select(store, predicate)
+
+    return plan.add(
         node,
         inputs,
-        lambda store, _: Select(store, predicate),
-        passing,
-        Select,
+        name="filter",
+        detail=node.predicate.text,
+        kernel=Select,
+        build=selecting([node.predicate.polars], None),
+        describe=passing,
+        traits=replace(ROWWISE, passes=unchanged(node.schema)),
+        groups=plan.groups(inputs[0]),
+        order=plan.order(inputs[0]),
+        computation=Computation((node.predicate,), selecting, filters=True),
     )
-    plan.grouped[index] = plan.grouped.get(inputs[0], {})
-    return index
 
 
 def compile_project(plan: Compiler, node: nodes.ProjectNode, inputs: tuple[int, ...]) -> int:
-    """Columns computed from columns."""
-    expressions = [item.polars.alias(name) for name, item in node.items]
+    """Compile a projection."""
+    names = [name for name, _ in node.items]
     derived, copied = dict(node.derived), dict(node.copied)
     if node.updates is not None:  # a join of newest rows promises its times jointly alone
         times = [copied[name] for name in node.inputs[0].stamps if name in copied]
-        names = {out: name for name, out in copied.items()}
-        derived = {out: Derivation(((names[out], 0),)) for out in times} | derived
+        before = {out: name for name, out in copied.items()}
+        derived = {out: Derivation(((before[out], 0),)) for out in times} | derived
+    more = []
     if id(node) in plan.numbered:
-        expressions.append(pl.col(SEQUENCE))
+        more.append(pl.col(SEQUENCE))
         derived[SEQUENCE] = Derivation(((SEQUENCE, 0),))
-    detail = ", ".join(
-        name if item.text == name else f"{item.text} AS {name}" for name, item in node.items
-    )
 
     def describe(demands: Demands) -> list[dict[str, Demand]]:
-        wanted: dict[str, Demand] = {}
+        found: dict[str, Demand] = {}
         for name, demand in demands.items():
             for source, shift in derived[name].sources if name in derived else ():
                 bucket, numbered = derived[name].bucket, derived[name].numbered
-                wish = demand.unrounded(bucket, numbered).shifted(shift)
-                wanted[source] = wanted[source] | wish if source in wanted else wish
-        return [wanted]
+                own = demand.unrounded(bucket, numbered).shifted(shift)
+                found[source] = found[source] | own if source in found else own
+        return [found]
 
-    def telling(awaited: frozenset[str]) -> Build:
-        wanted = {name: each for name, each in derived.items() if name in awaited}
-        return lambda store, _: Project(store, expressions, wanted, copied)
+    def projecting(expressions: Sequence[pl.Expr], awaited: frozenset[str] | None) -> Build:
+        columns = [each.alias(name) for name, each in zip(names, expressions, strict=True)] + more
+        useful = {n: each for n, each in derived.items() if awaited is None or n in awaited}
+        return lambda store, _: Project(store, columns, useful, copied)
 
-    index = plan.add(
-        "project",
-        detail,
+    items = tuple(item for _, item in node.items)
+    groups = plan.groups(inputs[0])
+    order = plan.order(inputs[0])
+    return plan.add(
         node,
         inputs,
-        lambda store, _: Project(store, expressions, derived, copied),
-        describe,
-        Project,
+        name="project",
+        detail=", ".join(
+            name if item.text == name else f"{item.text} AS {name}" for name, item in node.items
+        ),
+        kernel=Project,
+        build=projecting([each.polars for each in items], None),
+        describe=describe,
+        traits=replace(ROWWISE, passes=tuple((out, (name,)) for name, out in copied.items())),
+        groups={
+            name: tuple(copied[key] for key in keys)
+            for name, each in derived.items()
+            if each.only and (keys := groups.get(each.only)) and set(keys) <= set(copied)
+        },
+        order=next(
+            (n for n, each in node.derived.items() if [s for s, _ in each.sources] == [order]), None
+        ),
+        computation=Computation(items, projecting),
     )
-    plan.telling[index] = telling
-    told = plan.grouped.get(inputs[0], {})
-    plan.grouped[index] = {
-        name: tuple(copied[key] for key in told[source])
-        for name, each in derived.items()
-        for source in [each.only]
-        if source in told and set(told[source]) <= set(copied)
+
+
+def compile_apply(plan: Compiler, node: nodes.ApplyNode, inputs: tuple[int, ...]) -> int:
+    """Compile a user's function; its rows are checked against the punctuation of its input."""
+    name = getattr(node.function, "__name__", "function")
+    kept = frozenset(node.progress)
+    function, schema = node.function, dict(node.schema)
+
+    def narrow(awaited: frozenset[str]) -> Build:
+        held = _held(node, awaited & kept)
+        return lambda store, _: Apply(store, function, schema, kept, held)
+
+    return plan.add(
+        node,
+        inputs,
+        name="apply",
+        detail=name,
+        kernel=Apply,
+        build=lambda store, _: Apply(store, function, schema, kept),
+        describe=lambda demands: [{a: d for a, d in demands.items() if a in kept}],
+        traits=replace(ROWWISE, checks=kept),
+        order=plan.order(inputs[0]),
+        narrow=narrow,
+    )
+
+
+def _held(node: nodes.ApplyNode, attributes: frozenset[str]) -> Held | None:
+    """Return what the rows of a function are checked against; None if no consumer uses it."""
+    usable = frozenset(name for name in attributes if not node.progress[name].nullable)
+    if not usable:
+        return None
+    specs = [each.spec for each in sources(node)]
+    first, alone = specs[0], len(specs) == 1
+    units = {rate: unit for unit, rate in UNITS.items()}
+    rates = {node.progress[name].domain.ticks_per_second for name in usable}
+    if len(rates & units.keys()) != 1 and any(node.schema[name].is_integer() for name in usable):
+        return None
+    main = node.time if node.time in usable else min(usable)
+    known: dict[str, Contract] = {name: Ordered() for name in (main, *sorted(usable))}
+    if alone:
+        known |= {name: first.contracts[name] for name in known if name in first.contracts}
+    plain = {name: each if isinstance(each, Within) else Ordered() for name, each in known.items()}
+    spec = StreamSpec(
+        name=first.name,
+        schema=dict(node.schema),
+        time=main,
+        contracts=plain,
+        unit=units.get(next(iter(rates)), "s"),
+        late=_policy(specs),
+    )
+    slack = {
+        name: spec.domains[name].ticks(each.bound) if isinstance(each, Within) else 0
+        for name, each in known.items()
+        if alone
+        and isinstance(each, Ordered | Within)
+        and first.stamp == "external"
+        and not first.key_columns
+        and _same(node.inputs[0], name)
     }
-    return index
+    given = first.row_schema
+    shown = tuple(name for name, dtype in node.schema.items() if given.get(name, dtype) == dtype)
+    return Held(spec, usable, slack, shown)
+
+
+def _policy(specs: list[StreamSpec]) -> LatePolicy:
+    """Return what happens to rows that a function made late: the strictest of its streams."""
+    policies = {spec.late for spec in specs}
+    if "fail" in policies:
+        return "fail"
+    return "drop" if policies == {"drop"} else "side"
+
+
+def _same(node: Node, column: str) -> bool:
+    """Return whether a column has the values it has in the source."""
+    if isinstance(node, nodes.SourceNode):
+        return column in node.spec.contracts
+    if isinstance(node, nodes.ProjectNode) and node.copied.get(column) != column:
+        return False
+    rowwise = isinstance(node, nodes.FilterNode | nodes.ProjectNode)
+    return rowwise and _same(node.inputs[0], column)
 
 
 def compile_union(plan: Compiler, node: nodes.UnionNode, inputs: tuple[int, ...]) -> int:
-    """Rows of several inputs; in the in-order shape merged by time."""
+    """Compile a union; in the in-order shape a merge by time."""
     ports = len(inputs)
     if not plan.in_order or node.time is None:
-        index = plan.add(
-            "union",
-            f"{ports} inputs, {_goes_by(node)}",
+        return plan.add(
             node,
             inputs,
-            lambda store, _: Union(store, ports),
-            # A group one input speaks of may be unknown to another, whose promise on the whole
-            # stream is then all that bounds it.
-            lambda demands: [{a: d.made(True) for a, d in demands.items()} for _ in range(ports)],
-            Union,
+            name="union",
+            detail=f"{ports} inputs, {_clock_of(node)}",
+            kernel=Union,
+            build=lambda store, _: Union(store, ports),
+            # A group in the punctuation of one input may be unknown to another, whose punctuation
+            # on the whole stream is then its only bound.
+            describe=lambda demands: [{a: d.made(True) for a, d in demands.items()}] * ports,
+            traits=Traits(
+                stateful=False, forwards=True, alike=True, passes=unchanged(node.schema, ports)
+            ),
+            groups=_common_groups([plan.groups(each) for each in inputs]),
         )
-        told = [plan.grouped.get(each, {}) for each in inputs]
-        for attribute in dict.fromkeys(name for each in told for name in each):
-            keys = {each[attribute] for each in told if attribute in each}
-            if len(keys) == 1:
-                plan.grouped.setdefault(index, {})[attribute] = keys.pop()
-        return index
     time, domain = node.time, node.progress[node.time].domain
     inputs = tuple(
         plan.in_order_by(each, index, time) for each, index in zip(node.inputs, inputs, strict=True)
     )
     carried = carried_past(node, time)
-    index = plan.add(
-        "merge",
-        f"{ports} inputs by {time}",
+    return plan.add(
         node,
         inputs,
-        lambda store, _: Merge(store, ports, time, domain, second(domain), carried),
-        lambda demands: [sorting(time, carried, demands) for _ in range(ports)],
-        Merge,
-        (),
-        True,
+        name="merge",
+        detail=f"{ports} inputs by {time}",
+        kernel=Merge,
+        build=lambda store, _: Merge(store, ports, time, domain, second(domain), carried),
+        describe=lambda demands: [sorting(time, carried, demands) for _ in range(ports)],
+        traits=Traits(alike=True, passes=unchanged(node.schema, ports)),
+        order=time,
     )
-    plan.ordered[index] = time
-    return index
 
 
-def _goes_by(node: nodes.UnionNode) -> str:
-    """The time of a union, in words."""
+def _common_groups(inputs: Sequence[Grouped]) -> Grouped:
+    """Return the attributes on which inputs emit punctuation per group, by one name of groups."""
+    found: dict[str, set[tuple[str, ...]]] = {}
+    for each in inputs:
+        for attribute, keys in each.items():
+            found.setdefault(attribute, set()).add(keys)
+    return {attribute: keys.pop() for attribute, keys in found.items() if len(keys) == 1}
+
+
+def _clock_of(node: nodes.UnionNode) -> str:
+    """Return the time of a union, for people."""
     if node.time is not None:
         return f"time {node.time}"
     return f"no time of all (promised by all: {', '.join(node.progress) or 'none'})"
 
 
 def compile_distinct(plan: Compiler, node: nodes.DistinctNode, inputs: tuple[int, ...]) -> int:
-    """One row a key."""
+    """Compile the removal of duplicates."""
     domain = node.inputs[0].progress[node.attribute].domain
     slice_ticks = second(domain)
     key, attribute = node.key, node.attribute
     progress = node.inputs[0].progress
     progressing = {n: progress[n].domain for n in key if n in progress and not progress[n].nullable}
-    served = bool(plan.serves(inputs[0], attribute, key))
+    grouped = bool(plan.usable_groups(inputs[0], attribute, key))
 
     def describe(demands: Demands) -> list[dict[str, Demand]]:
-        wanted = dict(demands)
+        found = dict(demands)
         for name, kind in progressing.items():
-            own = wish_of(Demand.grid(second(kind)), served, asked(demands, name))
-            wanted[name] = demands[name] | own if name in demands else own
-        return [wanted]
+            own = demand_of(Demand.grid(second(kind)), grouped, demand_on(demands, name))
+            found[name] = demands[name] | own if name in demands else own
+        return [found]
 
-    index = plan.add(
-        "distinct",
-        ", ".join(node.key),
+    return plan.add(
         node,
         inputs,
-        lambda store, _: Distinct(store, key, attribute, domain, slice_ticks, progressing),
-        describe,
-        Distinct,
-        node.key,
-        True,
+        name="distinct",
+        detail=", ".join(node.key),
+        kernel=Distinct,
+        build=lambda store, _: Distinct(store, key, attribute, domain, slice_ticks, progressing),
+        describe=describe,
+        traits=Traits(
+            passes=unchanged(node.schema),
+            together=tuple((name,) for name in key),
+            alike=True,
+        ),
+        groups=plan.groups(inputs[0]),
+        order=plan.order(inputs[0]),
+        remarks=[lambda *_: [f"forgets by promises on: {alone_or_jointly(progressing)}"]],
     )
-    plan.grouped[index] = plan.grouped.get(inputs[0], {})
-    return index
+
+
+def alone_or_jointly(names: Mapping[str, object]) -> str:
+    """Return attributes on which punctuation is used, of each alone or of several jointly."""
+    return next(iter(names)) if len(names) == 1 else f"{' or '.join(names)}, alone or jointly"
 
 
 def compile_order(plan: Compiler, node: nodes.OrderNode, inputs: tuple[int, ...]) -> int:
-    """Rows in order."""
+    """Compile rows in order."""
     return plan.sort(node, inputs[0], node.attribute)
+
+
+COMPILERS: Mapping[type[Node], Compile] = {
+    nodes.SourceNode: compile_source,
+    nodes.StampNode: compile_stamp,
+    nodes.FilterNode: compile_filter,
+    nodes.ProjectNode: compile_project,
+    nodes.ApplyNode: compile_apply,
+    nodes.UnionNode: compile_union,
+    nodes.DistinctNode: compile_distinct,
+    nodes.OrderNode: compile_order,
+}

@@ -1,40 +1,52 @@
-"""Queues of update streams, and joins of such, to operators."""
+"""Queues of update streams, and joins of such, compiled; and what they do under load, in words."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import reduce
 from operator import and_, or_
 
 import polars as pl
 
 from lowwater.joins.shape import key_of
+from lowwater.operators.identity import Identity
 from lowwater.plan import nodes
 from lowwater.plan.builders import updates as update_builders
-from lowwater.plan.physical.compiler import Compiler, second
-from lowwater.plan.physical.operator import Demands
+from lowwater.plan.nodes import Node
+from lowwater.plan.physical.compiler import Compile, Compiler, demand_of, second
+from lowwater.plan.physical.operator import Demands, Traits, unchanged
 from lowwater.progress.demand import Demand
+from lowwater.stream.duration import spell
 from lowwater.stream.time_domain import TimeDomain
 from lowwater.updates.newest import Newest, NewestJoin, NewestShape
-from lowwater.updates.options import Updates
+from lowwater.updates.options import PLAIN, Schedule, Updates
 from lowwater.updates.update_queue import UpdateQueue
+from lowwater.updates.windows.append_windows import AppendWindows
+from lowwater.updates.windows.update_windows import UpdateWindows
+
+PIECES = 16
+"""A key is forgotten at most this part of ``expire=`` after it has expired."""
+
+
+# ---- queues ------------------------------------------------------------------------------------
 
 
 def compile_update(plan: Compiler, node: nodes.UpdateNode, inputs: tuple[int, ...]) -> int:
-    """The queue of the rows of one or several inputs."""
+    """Compile the queue of the rows of one or several inputs."""
     by, schema, ports = node.by, dict(node.schema), len(inputs)
     assert node.time is not None
     names = [node.time, *(name for name in node.progress if name != node.time)]
     domains = {name: node.progress[name].domain for name in names}
     prefer, arrival, time = node.prefer, node.arrival, node.time
-    own = forgetting(by, domains[time])
+    own = _forgetting(by, domains[time])
     expire = update_builders.expire_of(by, domains[time])
-    detail = f"by {', '.join(by.key) or 'nothing: the newest row of all'}, {by.describe()}"
     return plan.add(
-        "update",
-        detail,
         node,
         inputs,
-        lambda store, now: UpdateQueue(
+        name="update",
+        detail=f"by {', '.join(by.key) or 'nothing: the newest row of all'}, {by.describe()}",
+        kernel=UpdateQueue,
+        build=lambda store, now: UpdateQueue(
             store,
             by,
             schema,
@@ -45,19 +57,60 @@ def compile_update(plan: Compiler, node: nodes.UpdateNode, inputs: tuple[int, ..
             arrival=arrival,
             expire=expire,
         ),
-        lambda demands: [_with(demands, time, own) for _ in inputs],
-        UpdateQueue,
-        by.key,
-        True,
+        describe=lambda demands: [_with(demands, time, own) for _ in inputs],
+        traits=Traits(
+            passes=unchanged(schema, ports),
+            together=tuple((name,) * ports for name in by.key),
+            updates=True,
+        ),
+        remarks=[lambda *_: _queue_remarks(node)],
     )
 
 
-PIECES = 16
-"""A key is forgotten at most this part of ``expire=`` after it has expired."""
+def add_window_queue(
+    plan: Compiler,
+    node: nodes.WindowAggregateNode,
+    by: Updates,
+    inputs: tuple[int, ...],
+    identities: tuple[Identity, ...],
+) -> tuple[int, tuple[str, ...], type[AppendWindows | UpdateWindows]]:
+    """Append a queue from which the newest window of each key leaves.
+
+    Return its index, the columns that name the groups of the punctuation it uses, and its kernel.
+    """
+    window, domain, time = node.window, node.domain, node.attribute
+    inputs = (plan.in_order_by(node.inputs[0], inputs[0], time),)
+    keys = plan.usable_groups(inputs[0], time, by.key) if by.schedule not in PLAIN else ()
+    schema, arrival = dict(node.inputs[0].schema), node.arrival
+    kernel = AppendWindows if by.schedule in PLAIN else UpdateWindows
+    more = {"expire": update_builders.expire_of(by, domain)} if by.forgets else {}
+    newest = f", {by.windows}" if kernel is UpdateWindows else ""
+    queue = plan.add(
+        node,
+        inputs,
+        name="update windows",
+        detail=f"range {domain.spell(window.range)}, slide {domain.spell(window.slide)} on {time},"
+        f" by {', '.join(by.key) or 'nothing: the newest window of all'}, {by.describe()}{newest}",
+        kernel=kernel,
+        build=lambda store, now: kernel(
+            store, by, schema, time, domain, window, now, arrival, keys, **more
+        ),
+        describe=lambda demands: [
+            {time: demand_of(Demand.any_value(), bool(keys), demands.values())}
+        ],
+        traits=Traits(
+            passes=unchanged(schema),
+            together=tuple((name,) for name in by.key),
+            updates=True,
+            identities=identities,
+        ),
+        remarks=[lambda *_: _window_queue_remarks(node, by)],
+    )
+    return queue, keys, kernel
 
 
-def forgetting(by: Updates, domain: TimeDomain) -> Demand | None:
-    """The marks by which a queue forgets keys, if it does."""
+def _forgetting(by: Updates, domain: TimeDomain) -> Demand | None:
+    """Return the marks by which a queue forgets keys, if it does."""
     if not by.forgets:
         return None
     expire = update_builders.expire_of(by, domain)
@@ -66,15 +119,18 @@ def forgetting(by: Updates, domain: TimeDomain) -> Demand | None:
 
 
 def _with(demands: Demands, time: str, own: Demand | None) -> dict[str, Demand]:
-    """What is wanted of an input: what is wanted of a queue, and what it needs itself."""
+    """Return the demands of a queue on an input: those on its output, and its own."""
     found = {name: demand.made(True) for name, demand in demands.items()}
     if own is not None:
         found[time] = found[time] | own if time in found else own
     return found
 
 
+# ---- joins -------------------------------------------------------------------------------------
+
+
 def compile_newest_join(plan: Compiler, node: nodes.NewestJoinNode, inputs: tuple[int, ...]) -> int:
-    """A join of the newest rows of two update streams."""
+    """Compile a join of the newest rows of two update streams."""
     names = dict(node.right_names)
     left, right = node.inputs
     shape = NewestShape(
@@ -91,23 +147,32 @@ def compile_newest_join(plan: Compiler, node: nodes.NewestJoinNode, inputs: tupl
     detail += f", {_equal(node.same)}" if node.same else ""
     detail += f", {node.residual.text}" if node.residual else ""
     return plan.add(
-        "newestjoin",
-        detail,
         node,
         inputs,
-        lambda store, _: NewestJoin(store, shape),
-        lambda demands: _marks_of(node, shape, demands),
-        NewestJoin,
-        tuple(one for one, _ in node.on),
-        True,
+        name="newestjoin",
+        detail=detail,
+        kernel=NewestJoin,
+        build=lambda store, _: NewestJoin(store, shape),
+        describe=lambda demands: _join_demands(node, shape, demands),
+        traits=Traits(
+            passes=tuple(
+                (name, (one, two))
+                for one, two in node.on
+                for name in (one, names[two])
+                if name in node.schema
+            ),
+            together=node.on,
+            updates=True,
+        ),
+        remarks=[lambda *_: _newest_join_remarks(node)],
     )
 
 
-def _marks_of(
+def _join_demands(
     node: nodes.NewestJoinNode, shape: NewestShape, demands: Demands
 ) -> list[dict[str, Demand]]:
-    """The marks by which rows of the other side end, if rows do here or behind."""
-    wanted = [demands[name] for name in node.stamps if name in demands]
+    """Return the marks by which rows of the other side end, if rows end here or in a consumer."""
+    found = [demands[name] for name in node.stamps if name in demands]
     steps = [max(1, life // PIECES) for side in shape.lives for life in side if life is not None]
     domains = [
         each.progress[name].domain
@@ -118,11 +183,11 @@ def _marks_of(
     if shape.deletes:
         steps += map(second, domains)
     if steps:
-        wanted.append(Demand.grid(min(steps)))
-    if not wanted:
+        found.append(Demand.grid(min(steps)))
+    if not found:
         return [{}, {}]
-    wish = reduce(or_, wanted).made(True)
-    return [dict.fromkeys(side, wish) for side in node.sides]
+    demand = reduce(or_, found).made(True)
+    return [dict.fromkeys(side, demand) for side in node.sides]
 
 
 def _equal(pairs: tuple[tuple[str, str], ...]) -> str:
@@ -130,7 +195,7 @@ def _equal(pairs: tuple[tuple[str, str], ...]) -> str:
 
 
 def _check(node: nodes.NewestJoinNode) -> pl.Expr | None:
-    """What must hold of two rows beside their keys."""
+    """Return the condition on two rows beside their keys."""
     parts = []
     for one, two in node.same:
         dtype = node.inputs[0].schema[one]
@@ -139,32 +204,154 @@ def _check(node: nodes.NewestJoinNode) -> pl.Expr | None:
     return reduce(and_, parts) if parts else None
 
 
-def _by_times(demands: Demands, node: nodes.JoinNode) -> dict[str, Demand]:
-    """What is wanted of the results of a join, and the marks by which is forgotten what left."""
-    wanted = dict(demands)
-    for name in node.stamps:
-        if name in node.progress:
-            own = Demand.grid(second(node.progress[name].domain))
-            wanted[name] = wanted[name] | own if name in wanted else own
-    return wanted
-
-
 def add_newest(plan: Compiler, node: nodes.JoinNode, index: int) -> int:
-    """Of the results of a join of update streams, those newer than what left of their key."""
+    """Append a filter of results of a join: it keeps those newer than what left of their key."""
     updates = node.updates
     assert updates is not None
     key, stamps = updates.key, node.stamps
-    grouped = plan.grouped.get(index, {})
-    index = plan.add(
-        "newest",
-        f"of each {', '.join(key)}" if key else "of all",
+    return plan.add(
         node,
         (index,),
-        lambda store, _: Newest(store, key, stamps),
-        lambda demands: [_by_times(demands, node)],
-        Newest,
-        key,
-        True,
+        name="newest",
+        detail=f"of each {', '.join(key)}" if key else "of all",
+        kernel=Newest,
+        build=lambda store, _: Newest(store, key, stamps),
+        describe=lambda demands: [_by_times(demands, node)],
+        traits=Traits(
+            passes=unchanged(node.schema),
+            together=tuple((name,) for name in key),
+            updates=True,
+        ),
+        groups=plan.groups(index),
     )
-    plan.grouped[index] = grouped
-    return index
+
+
+def _by_times(demands: Demands, node: nodes.JoinNode) -> dict[str, Demand]:
+    """Return the demands on results of a join, and the marks by which what left is forgotten."""
+    found = dict(demands)
+    for name in node.stamps:
+        if name in node.progress:
+            own = Demand.grid(second(node.progress[name].domain))
+            found[name] = found[name] | own if name in found else own
+    return found
+
+
+COMPILERS: Mapping[type[Node], Compile] = {
+    nodes.UpdateNode: compile_update,
+    nodes.NewestJoinNode: compile_newest_join,
+}
+
+
+# ---- under load, in words ----------------------------------------------------------------------
+
+
+def _queue_remarks(node: nodes.UpdateNode) -> list[str]:
+    lines = [*_given_up(node.by, "row"), *_of_several(node), _budget(node.by)]
+    return [*lines, _kept(node.by), *_spared(node, "union")]
+
+
+def _window_queue_remarks(node: nodes.WindowAggregateNode, by: Updates) -> list[str]:
+    kind = "complete window" if by.windows == "lazy" else "window that began"
+    return [*_given_up(by, kind), _budget(by), _kept(by), *_spared(node, "window")]
+
+
+def _newest_join_remarks(node: nodes.NewestJoinNode) -> list[str]:
+    return [
+        f"keeps: the newest row {_of_each(node.updates)} of both inputs{_how_long(node)}",
+        f"shows: the newest pair {_of_each(node.updates)}; which older ones are shown before it"
+        " depends on which rows are read together",
+    ]
+
+
+_NEXT: dict[Schedule, str] = {
+    "in-place": "the key that has waited longest",
+    "fifo": "the key whose newest update has waited longest",
+    "linecutting": "a key that is rarely updated, or else the one that has waited longest",
+    "auto": "the key whose service is worth most",
+}
+
+
+def _kept(by: Updates) -> str:
+    """Return how long keys are kept."""
+    if not by.forgets:
+        return "keys are kept for ever; expire= or delete_when= bounds that"
+    ends = []
+    if by.expire is not None:
+        ends.append(f"{spell(by.expire)} after their newest row, by the mark")
+    if by.delete_when is not None:
+        ends.append(f"when a row says {by.delete_when}")
+    return f"keys are forgotten {', or '.join(ends)}; what waits is worked on first"
+
+
+def _how_long(node: nodes.NewestJoinNode) -> str:
+    """Return how long a join of newest rows keeps them."""
+    both = zip(node.inputs, node.sides, strict=True)
+    ends = [
+        any(life is not None for life in update_builders.lives(each, side)) for each, side in both
+    ]
+    if all(ends):
+        return ", until they expire"
+    if any(ends):
+        left = "left" if not ends[0] else "right"
+        return f", until they expire, but those of the {left} for ever; expire= bounds that"
+    if update_builders.may_delete(node):
+        return ", until their key is deleted"
+    return ", for ever; expire= bounds that"
+
+
+def _spared(node: Node, kind: str) -> list[str]:
+    """Return the functions that run on every row because they stand before the queue."""
+    names = [getattr(each.function, "__name__", "function") for each in _applied(node)]
+    if not names:
+        return []
+    behind = (
+        f"apply it behind the {kind}"
+        if len(node.inputs) > 1 or kind == "window"
+        else "apply it behind updates()"
+    )
+    return [
+        f"before the queue, on every row: {', '.join(names)}; to run it on what is shown alone,"
+        f" {behind}"
+    ]
+
+
+def _applied(node: Node) -> list[nodes.ApplyNode]:
+    below = [found for each in node.inputs for found in _applied(each)]
+    return [*below, node] if isinstance(node, nodes.ApplyNode) else below
+
+
+def _of_each(by: Updates | None) -> str:
+    return f"of each {' and '.join(by.key)}" if by is not None and by.key else "of all"
+
+
+def _given_up(by: Updates, kind: str) -> list[str]:
+    if by.schedule == "append":
+        return ["under load: everything waits its turn"]
+    if by.schedule == "shedding":
+        return ["under load: a share is dropped at random"]
+    following = "next is the one whose waiting, times its weight, is greatest"
+    if not by.weights:
+        following = f"next is {_NEXT[by.schedule]}"
+    lines = [f"under load: the newest {kind} {_of_each(by)} waits, older ones are given up"]
+    if by.complete_within is not None:
+        lines[0] += f", but none as long as none has to wait {spell(by.complete_within)}"
+    return [*lines, following] if by.key else lines
+
+
+def _of_several(node: nodes.UpdateNode) -> list[str]:
+    if len(node.inputs) == 1:
+        return []
+    line = f"of a key and {node.time} one row is shown, the first"
+    if node.prefer is not None:
+        line += f", or that of {_names(node.inputs[node.prefer])} if it comes while the other waits"
+    return [line]
+
+
+def _names(node: Node) -> str:
+    return " and ".join(source.spec.name for source in update_builders.sources(node))
+
+
+def _budget(by: Updates) -> str:
+    if by.budget is None:
+        return "a batch on Spark: as much as keeps answers freshest"
+    return f"a batch on Spark: {spell(by.budget)} of work"

@@ -18,15 +18,24 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from lowwater.operators.kernel import Ask
+from lowwater.operators.kernel import Request
+from lowwater.operators.metric import Readings
 from lowwater.state.store import ChunkStore, take
-from lowwater.stream.duration import SECOND
 from lowwater.stream.element import END_OF_TIME, Chunk, Element
 from lowwater.stream.time_domain import TimeDomain
 from lowwater.stream.window import WindowSpec
 from lowwater.updates.dice import throw
 from lowwater.updates.manager import RECENT
 from lowwater.updates.options import Key, Updates
+from lowwater.updates.queueing import (
+    COMPLETE,
+    GIVEN_UP,
+    KEYS,
+    SCHEDULE,
+    SECONDS_A_ROW,
+    SHOWN,
+    WAITING,
+)
 from lowwater.updates.rate import Rate
 from lowwater.updates.staleness import Account
 from lowwater.updates.windows.cells import WindowCell
@@ -37,7 +46,7 @@ from lowwater.updates.windows.progress import Progress
 from lowwater.updates.windows.spreading import by_key
 from lowwater.updates.windows.window_queue import WindowQueue
 
-WAITING = "waiting"
+ROWS = "waiting"
 
 
 class Shown(NamedTuple):
@@ -123,7 +132,7 @@ class AppendWindows(WindowQueue):
             counts = np.bincount(at, minlength=rows.height)
         if len(at):
             self._slice += 1
-            self.store.put(WAITING, self._slice, self._marking.marked(rows[at], starts))
+            self.store.put(ROWS, self._slice, self._marking.marked(rows[at], starts))
             self._items.append(_Rows(int(when[0]), self._slice, tuple(counts.tolist())))
 
     def _cell(self, key: Key) -> WindowCell:
@@ -184,7 +193,7 @@ class AppendWindows(WindowQueue):
         return bool(self._items)
 
     @property
-    def waiting(self) -> int | None:
+    def waiting_since(self) -> int | None:
         """Since when the first of what waits has."""
         return self._items[0].since if self._items else None
 
@@ -216,16 +225,16 @@ class AppendWindows(WindowQueue):
         """The first rows of an item, for all their windows, until there are so many."""
         came = min(int(np.searchsorted(np.cumsum(item.counts), wanted)) + 1, len(item.counts))
         count, rest = sum(item.counts[:came]), item.counts[came:]
-        chunk = take(self.store, WAITING, item.slice, item.slice + 1)
+        chunk = take(self.store, ROWS, item.slice, item.slice + 1)
         assert chunk is not None
         self._left += count
         self._items.popleft()
         if sum(rest):
-            self.store.put(WAITING, item.slice, chunk[count:])
+            self.store.put(ROWS, item.slice, chunk[count:])
             self._items.appendleft(_Rows(item.since, item.slice, rest))
         return chunk[:count]
 
-    def answered(self, nanoseconds: int, now: int) -> None:
+    def end_portion(self, nanoseconds: int, now: int) -> None:
         """Windows that were complete are shown."""
         self._pace.learn(self._left, nanoseconds)
         for each in self._in_work:
@@ -235,10 +244,10 @@ class AppendWindows(WindowQueue):
 
     # ---- asking and telling ----------------------------------------------------------------
 
-    def asks(self) -> Sequence[Ask]:
+    def requests(self) -> Sequence[Request]:
         """The window that ends first wants the mark at its end."""
         due = self._due.first
-        return [] if due is None else [Ask(0, self._time, due)]
+        return [] if due is None else [Request(0, self._time, due)]
 
     @property
     def held(self) -> tuple[int, int]:
@@ -252,22 +261,22 @@ class AppendWindows(WindowQueue):
     def _begun(self) -> int | None:
         return self._first
 
-    def about(self) -> dict[str, str | int | float]:
-        """The queue, in numbers."""
+    def metrics(self) -> Readings:
+        """Return the sizes of the queue, and how many windows were shown."""
         accounts = [account for account, _ in self._accounts().values()]
         complete = sum(each.updates for each in accounts)
         shown = sum(each.delivered for each in accounts)
-        found: dict[str, str | int | float] = {
-            "schedule": self._by.schedule,
-            "keys": len(self._cells),
-            "waiting": self.store.rows,
-            "windows complete": complete,
-            "windows shown": shown,
-            "given up for newer ones": max(0, complete - shown),
-        }
-        if self._pace.cost:
-            found["seconds a row"] = self._pace.cost / SECOND
-        return found
+        return Readings(
+            {
+                SCHEDULE: self._by.schedule,
+                KEYS: len(self._cells),
+                WAITING: self.store.rows,
+                COMPLETE: complete,
+                SHOWN: shown,
+                GIVEN_UP: max(0, complete - shown),
+                SECONDS_A_ROW: self._seconds_a_row(),
+            }
+        )
 
     # ---- state -----------------------------------------------------------------------------
 

@@ -14,13 +14,24 @@ from typing import Any
 
 import polars as pl
 
-from lowwater.operators.kernel import Ask
+from lowwater.operators.kernel import Request
+from lowwater.operators.metric import Readings
 from lowwater.state.store import ChunkStore
-from lowwater.stream.duration import SECOND
 from lowwater.stream.element import MARK, Chunk, Element, GroupPunctuation
 from lowwater.stream.time_domain import TimeDomain
 from lowwater.stream.window import WindowSpec
 from lowwater.updates.options import Updates
+from lowwater.updates.queueing import (
+    COMPLETE,
+    GIVEN_UP,
+    KEYS,
+    SCHEDULE,
+    SECONDS_A_ROW,
+    SHOWN,
+    WAITING,
+    WINDOWS,
+    WORKED_ON,
+)
 from lowwater.updates.staleness import Account
 from lowwater.updates.windows.cells import WindowCell
 from lowwater.updates.windows.manager import WindowManager
@@ -95,7 +106,7 @@ class UpdateWindows(WindowQueue):
         return self._queue.has_work
 
     @property
-    def waiting(self) -> int | None:
+    def waiting_since(self) -> int | None:
         """Since when a window has waited that may be worked on."""
         return self._queue.keys.oldest if self._has_work else None
 
@@ -113,7 +124,7 @@ class UpdateWindows(WindowQueue):
             out.append(self._marking.marked(portion.rows, portion.starts))
         return [*out, *self._tell(self._queue.least()), *self._tell_of(portion.closed)]
 
-    def answered(self, nanoseconds: int, now: int) -> None:
+    def end_portion(self, nanoseconds: int, now: int) -> None:
         """Windows that were closed are shown."""
         self._pace.learn(self._left, nanoseconds)
         for cell in self._in_work:
@@ -122,10 +133,10 @@ class UpdateWindows(WindowQueue):
 
     # ---- asking and telling ----------------------------------------------------------------
 
-    def asks(self) -> Sequence[Ask]:
+    def requests(self) -> Sequence[Request]:
         """The window that ends first wants the mark at its end."""
         due = self._queue.due
-        return [] if due is None else [Ask(0, self._time, due)]
+        return [] if due is None else [Request(0, self._time, due)]
 
     @property
     def held(self) -> tuple[int, int]:
@@ -142,28 +153,26 @@ class UpdateWindows(WindowQueue):
     def _begun(self) -> int | None:
         return self._queue.begun
 
-    def about(self) -> dict[str, str | int | float]:
-        """The queue, in numbers."""
+    def metrics(self) -> Readings:
+        """Return the sizes of the queue, and how many windows were shown."""
         queue = self._queue
         accounts = [account for account, _ in self._accounts().values()]
         complete = queue.complete + sum(each.updates for each in accounts)
         shown = queue.shown + sum(each.delivered for each in accounts)
-        found: dict[str, str | int | float] = {
-            "schedule": self._by.schedule,
-            "windows": self._by.windows,
-            "keys": len(queue.cells),
-            "waiting": queue.keys.waiting,
-            "worked on": len(queue.keys.upq) + len(queue.keys.il),
-            "windows complete": complete,
-            "windows shown": shown,
-            "given up for newer ones": max(0, complete - shown),
-        }
-        if queue.forgetting is not None:
-            found["keys expired"] = queue.forgetting.expired
-            found["keys deleted"] = queue.forgetting.deleted
-        if self._pace.cost:
-            found["seconds a row"] = self._pace.cost / SECOND
-        return found
+        found = Readings(
+            {
+                SCHEDULE: self._by.schedule,
+                WINDOWS: self._by.windows,
+                KEYS: len(queue.cells),
+                WAITING: queue.keys.waiting,
+                WORKED_ON: len(queue.keys.upq) + len(queue.keys.il),
+                COMPLETE: complete,
+                SHOWN: shown,
+                GIVEN_UP: max(0, complete - shown),
+                SECONDS_A_ROW: self._seconds_a_row(),
+            }
+        )
+        return found | self._forgotten(queue.forgetting)
 
     # ---- state -----------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from lowwater.operators.kernel import Ask
+from lowwater.operators.kernel import Request
 from lowwater.operators.waiting import Release
 from lowwater.operators.window_aggregate import END
 from lowwater.operators.window_state import START
@@ -124,13 +124,13 @@ class WindowQueue(Queueing):
         ends = (1, window.range, step, window.range % step)
         return [Release(0, ticks, self._apart, self._time, *ends)]
 
-    def needs(self, attribute: str, mark: int) -> Sequence[Ask]:
+    def needs(self, attribute: str, mark: int) -> Sequence[Request]:
         """A promise on a window's edge needs the mark past all earlier windows."""
         if attribute not in (START, END):
             return []
         slide, range_ = self._window.slide, self._window.range
         first = mark if attribute == START else mark - range_
-        return [Ask(0, self._time, -(-first // slide) * slide - slide + range_)]
+        return [Request(0, self._time, -(-first // slide) * slide - slide + range_)]
 
     def marks(self) -> dict[str, int]:
         """The input's mark."""

@@ -52,9 +52,9 @@ class Driven:
 
     def work(self, cost: int = 0) -> list[tuple[Any, ...]]:
         """A portion: its rows as (window, key, time), and keys whose window is closed."""
-        elements = list(self.kernel.go_on())
+        elements = list(self.kernel.work_on())
         self.now += cost
-        self.kernel.answered(cost * 10**9, self.now * 10**9)
+        self.kernel.end_portion(cost * 10**9, self.now * 10**9)
         return left(elements)
 
 
@@ -81,13 +81,13 @@ def told_by(elements: Sequence[Element]) -> dict[str, int]:
 def test_the_newest_complete_window_leaves_and_older_ones_are_given_up() -> None:
     run = Driven(2, 2)
     run.rows((0, "a"), (1, "a"), (2, "a"))
-    assert not run.kernel.more
+    assert not run.kernel.has_work
     run.promise(2)
-    assert run.kernel.more
+    assert run.kernel.has_work
     run.rows((3, "a"), (4, "a"))
     run.promise(4)
     assert run.work() == [(2, "a", 2), (2, "a", 3)]
-    assert not run.kernel.more
+    assert not run.kernel.has_work
     assert run.kernel._queue.memory.used == 1, "the row of the window that is open"
     about = run.kernel.about()
     assert (about["windows complete"], about["windows shown"]) == (2, 1)
@@ -108,10 +108,10 @@ def test_windows_without_rows_of_a_key_are_none_of_its_windows() -> None:
     run.rows((0, "a"), (9, "b"))
     run.promise(9)
     assert run.work()[0] == (0, "a", 0)
-    assert not run.kernel.more
+    assert not run.kernel.has_work
     run.promise(30)
     assert run.work()[0] == (8, "b", 9)
-    assert not run.kernel.more
+    assert not run.kernel.has_work
 
 
 def test_a_window_of_one_key_is_closed_while_others_wait() -> None:
@@ -119,14 +119,14 @@ def test_a_window_of_one_key_is_closed_while_others_wait() -> None:
     run.rows((0, "a"), (0, "b"))
     assert told_by(run.promise(2)) == {"window_start": 0, "window_end": 2}
     assert run.work() == [(0, "a", 0), ("over", "a", 2)]
-    assert told_by(run.kernel.go_on()) == {"window_start": 2, "window_end": 4}
+    assert told_by(run.kernel.work_on()) == {"window_start": 2, "window_end": 4}
 
 
 def test_at_the_end_the_newest_windows_leave_and_nothing_is_left() -> None:
     run = Driven(4, 2)
     run.rows((0, "a"), (5, "a"), (6, "b"))
     assert run.kernel.on_end(0) == []
-    elements = run.kernel.go_on()
+    elements = run.kernel.work_on()
     assert left(elements) == [(4, "a", 5)]
     assert told_by(elements)["window_start"] == 6, "which closes the one from 4 on"
     assert run.work() == [(6, "b", 6), ("over", "b", 8), ("end",)]
@@ -146,7 +146,7 @@ def test_rows_between_windows_are_in_none() -> None:
     run = Driven(2, 5)
     run.rows((3, "a"), (4, "a"))
     run.promise(20)
-    assert not run.kernel.more
+    assert not run.kernel.has_work
     assert run.kernel.held == (0, 0)
 
 
@@ -157,13 +157,13 @@ def test_rows_leave_as_they_come_and_a_window_closes_when_it_is_complete() -> No
     run = Driven(3, 3, windows="eager")
     run.rows((0, "a"))
     assert run.work() == [(0, "a", 0)]
-    assert not run.kernel.more
+    assert not run.kernel.has_work
     run.rows((2, "a"), (1, "a"))
     assert run.work() == [(0, "a", 2), (0, "a", 1)]
-    assert not run.kernel.more, "a row may still come"
+    assert not run.kernel.has_work, "a row may still come"
     run.promise(3)
     assert run.work() == []
-    assert not run.kernel.more
+    assert not run.kernel.has_work
     assert run.kernel.about()["windows shown"] == 1
 
 
@@ -217,12 +217,12 @@ def test_windows_that_only_wait_to_be_closed_are_closed_together() -> None:
     run = Driven(2, 2, windows="eager")
     run.rows((0, "a"), (0, "b"), (2, "c"))
     assert [run.work()[0][1] for _ in range(3)] == ["a", "b", "c"]
-    assert not run.kernel.more
+    assert not run.kernel.has_work
     run.promise(2)
     run.rows((2, "d"))
-    elements = run.kernel.go_on()
+    elements = run.kernel.work_on()
     assert (left(elements), told_by(elements)) == ([], {"window_start": 2, "window_end": 4})
-    run.kernel.answered(0, 0)
+    run.kernel.end_portion(0, 0)
     assert run.kernel.about()["windows shown"] == 2, "and d has not been waited for"
     assert run.work() == [(2, "d", 2)]
 
@@ -236,7 +236,7 @@ def test_a_portion_has_about_as_many_rows_as_asked_for() -> None:
     run.rows(*((0, key) for key in "abcdefgh"))
     run.promise(2)
     sizes = []
-    while run.kernel.more:
+    while run.kernel.has_work:
         sizes.append(len([row for row in run.work() if row[0] == 0]))
     assert sizes == [1, 7], "the first portion is one row, the next what its cost allows"
 
@@ -260,11 +260,11 @@ def test_what_is_promised_of_a_key_completes_its_windows_alone() -> None:
     told = run.kernel.on_group_punctuation(0, GroupPunctuation("ts", marks))
     assert left(told) == [("over", "a", 0)]
     assert run.work() == [(0, "a", 0), ("over", "a", 2)]
-    assert not run.kernel.more
+    assert not run.kernel.has_work
     run.rows((9, "z"))
     other = GroupPunctuation("ts", pl.DataFrame({"v": [1], MARK: [99]}))
     assert run.kernel.on_group_punctuation(0, other) == [], "not by its key"
-    assert not run.kernel.more
+    assert not run.kernel.has_work
     later = run.kernel.on_group_punctuation(
         0, GroupPunctuation("ts", pl.DataFrame({"k": ["a"], MARK: [7]}))
     )
@@ -291,9 +291,9 @@ def test_windows_of_a_key_are_complete_when_its_own_row_came() -> None:
 
 def test_it_asks_for_the_end_of_the_first_window() -> None:
     run = Driven(3, 3)
-    assert run.kernel.asks() == []
+    assert run.kernel.requests() == []
     run.rows((7, "a"), (4, "b"))
-    (ask,) = run.kernel.asks()
+    (ask,) = run.kernel.requests()
     assert (ask.attribute, ask.mark) == ("ts", 6)
     (needed,) = run.kernel.needs("window_start", 4)
     assert needed.mark == 6, "windows from 6 on: that from 3 on has to be over"
@@ -305,7 +305,7 @@ def test_an_append_queue_lets_every_row_out_for_every_window() -> None:
     run = Driven(2, 1, schedule="append")
     run.rows((0, "a"), (1, "a"))
     run.promise(1)
-    assert run.kernel.waiting == 0
+    assert run.kernel.waiting_since == 0
     assert run.work() == [(-1, "a", 0), (0, "a", 0)]
     assert run.work() == [(0, "a", 1), (1, "a", 1)]
     assert run.kernel.about()["windows shown"] == 1

@@ -38,7 +38,6 @@ from lowwater.engines.spark.worker.result import ResultStage
 from lowwater.engines.spark.worker.source_stage import NOW, SourceStage
 from lowwater.engines.spark.worker.stage import StageProcessor
 from lowwater.errors import OptionError
-from lowwater.plan.nodes import SourceNode
 from lowwater.plan.physical.operator import PhysicalPlan
 from lowwater.progress.contract import Heartbeat, OnDemand, Timer
 from lowwater.sources.frame import Frame, apart, is_remote
@@ -96,10 +95,7 @@ def _built(
     late = late or late_folder(options.late_sink)
     asks = folder / "asks"
     asks.mkdir()
-    on_demand = plan.queues or any(
-        isinstance(each.node.spec.idle, OnDemand)  # type: ignore[attr-defined]
-        for each in plan.sources
-    )
+    on_demand = plan.queues or any(isinstance(each.spec.idle, OnDemand) for each in plan.sources)
     pushed = push_down(plan, whole_rows=late is not None)
     plan = pushed.plan
     program = make_program(plan, buckets, live, late, str(asks) if on_demand and not end else None)
@@ -136,7 +132,7 @@ def _session(plan: PhysicalPlan, options: RunOptions) -> SparkSession:
         given: SparkSession = options.session
         return given
     for each in plan.sources:
-        source = each.node.source  # type: ignore[attr-defined]
+        source = each.source
         if isinstance(source, Frame):
             own: SparkSession = source.dataframe.sparkSession
             return own
@@ -145,10 +141,10 @@ def _session(plan: PhysicalPlan, options: RunOptions) -> SparkSession:
 
 def _live(plan: PhysicalPlan, options: RunOptions) -> bool:
     for each in plan.sources:
-        source = each.node.source  # type: ignore[attr-defined]
+        source = each.source
         if isinstance(source, Push):
             raise OptionError(
-                f"stream {each.node.spec.name!r}: lw.push feeds this process only;"  # type: ignore[attr-defined]
+                f"stream {each.spec.name!r}: lw.push feeds this process only;"
                 ' on Spark read a streaming DataFrame, or use engine="embedded"'
             )
         if not isinstance(source, Frame | Replay):
@@ -191,18 +187,13 @@ def _sources(
     live: bool,
 ) -> list[DataFrame]:
     plan = pushed.plan
-    replays = {
-        each.index: each.node.source  # type: ignore[attr-defined]
-        for each in plan.sources
-        if isinstance(each.node.source, Replay)  # type: ignore[attr-defined]
-    }
+    replays = {each.index: each.source for each in plan.sources if isinstance(each.source, Replay)}
     if replays:
         spark.dataSource.register(replay_source.ReplaySource)
     cuts = cut_logs(replays, options)
     frames = []
     for source, operator in zip(program.sources, plan.sources, strict=True):
-        assert isinstance(operator.node, SourceNode)
-        given = operator.node.source
+        given = operator.source
         if isinstance(given, Frame):
             frames.append(_frame(given.dataframe, source, pushed.columns[source.index]))
         else:
@@ -276,7 +267,7 @@ def _clock(
     end: bool,
 ) -> DataFrame | None:
     """The clock, if anything in the query goes by it."""
-    specs = [each.node.spec for each in plan.sources]  # type: ignore[attr-defined]
+    specs = [each.spec for each in plan.sources]
     periods = [
         nanoseconds(each.period)
         for spec in specs

@@ -21,8 +21,7 @@ from lowwater.engines.spark.wire.types import handed_over, spark_ddl, spark_type
 from lowwater.engines.spark.worker.result import old_strings
 from lowwater.engines.spark.worker.task import begin_task
 from lowwater.errors import BadInput, LowwaterError, QueryError, unknown_name
-from lowwater.plan.nodes import SourceNode
-from lowwater.plan.physical.operator import Operator, PhysicalPlan
+from lowwater.plan.physical.operator import Operator, PhysicalPlan, SourceOperator
 from lowwater.sources.external import External
 from lowwater.sources.files import Files
 from lowwater.sources.frame import Frame
@@ -33,21 +32,21 @@ Schema = Mapping[str, pl.DataType]
 
 def with_dataframes(plan: PhysicalPlan, spark: SparkSession) -> PhysicalPlan:
     """The plan with a streaming DataFrame for every source that Spark reads itself."""
-    operators = tuple(_with_dataframe(each, spark) for each in plan.operators)
-    return replace(plan, operators=operators)
+    return plan.with_operators([_with_dataframe(each, spark) for each in plan.operators])
 
 
 def _with_dataframe(operator: Operator, spark: SparkSession) -> Operator:
-    node = operator.node
-    if operator.build is not None or not isinstance(node, SourceNode):
+    if not isinstance(operator, SourceOperator):
         return operator
     try:
-        frame = _dataframe(spark, node.source)
+        frame = _dataframe(spark, operator.source)
     except LowwaterError:
         raise
     except Exception as error:
         raise translate(error) from None
-    return operator if frame is None else replace(operator, node=replace(node, source=Frame(frame)))
+    if frame is None:
+        return operator
+    return replace(operator, node=replace(operator.node, source=Frame(frame)))
 
 
 def _dataframe(spark: SparkSession, source: object) -> DataFrame | None:

@@ -1,4 +1,4 @@
-"""From a plan to the program that workers run. Done once, on the driver."""
+"""The program that workers run, made from a plan once, on the driver."""
 
 from __future__ import annotations
 
@@ -16,11 +16,9 @@ from lowwater.engines.spark.wire.program import (
 from lowwater.engines.spark.worker.graph import Part
 from lowwater.engines.spark.worker.late import LateFolder
 from lowwater.engines.step import Where
-from lowwater.operators.aggregates import Aggregate
 from lowwater.operators.identity import Identity
-from lowwater.plan import nodes
 from lowwater.plan.physical.layout import Edge, Layout, Stage, lay_out
-from lowwater.plan.physical.operator import Operator, PhysicalPlan
+from lowwater.plan.physical.operator import KernelOperator, PhysicalPlan, SourceOperator
 from lowwater.progress.contract import Heartbeat, OnDemand, Timer
 from lowwater.sources.replay import Replay
 from lowwater.stream.element import SEQUENCE
@@ -35,17 +33,20 @@ def make_program(
     late_folder: LateFolder | None = None,
     ask_folder: str | None = None,
 ) -> Program:
-    """Prepare a plan; ``live`` replays are played by the clock and judged like any other source."""
-    ordered = {
-        each.index: isinstance(each.node.source, Replay) and not live  # type: ignore[attr-defined]
-        for each in plan.sources
-    }
+    """Return the program of a plan.
+
+    ``buckets``: the number of buckets of a stage that is spread.
+    ``live``: play replays by the clock and judge their rows like those of any other source.
+    ``late_folder``: where late rows are written; None if they are not.
+    ``ask_folder``: where requests for timestamps on demand are written; None if none are made.
+    """
+    replayed = {each.index: isinstance(each.source, Replay) for each in plan.sources}
+    ordered = {index: replay and not live for index, replay in replayed.items()}
     counted = [
         each.index
         for each in plan.sources
         if SEQUENCE in plan.demands[each.index] and not ordered[each.index]
     ]
-    hurried = live or not all(isinstance(s.node.source, Replay) for s in plan.sources)  # type: ignore[attr-defined]
     layout = lay_out(plan, counted)
     parts = _parts(plan, layout)
     ids = [bucket_ids(1 if stage.single else buckets) for stage in layout.stages]
@@ -53,37 +54,37 @@ def make_program(
         _source(plan, layout, parts, ids, operator, ordered[operator.index])
         for operator in plan.sources
     )
-    stages = tuple(
-        StageProgram(
-            stage.number,
-            tuple(parts[index] for index in stage.operators),
-            stage.exports,
-            ids[stage.number],
-            tuple(s for s in sources if any(s.index == e.producer for e in stage.edges)),
-            {
-                edge.producer: ids[_maker(layout, edge)]
-                for edge in stage.edges
-                if plan.operators[edge.producer].build is not None
-            },
-            frozenset(
-                edge.producer
-                for edge in stage.edges
-                if plan.operators[edge.producer].build is not None
-                and _speaks_alone(plan, layout, sources, edge)
-            ),
-            _routes(plan, layout, ids, stage),
-            _fingerprint(plan, stage, len(ids[stage.number])),
-            _own(plan, stage),
-            late_folder=late_folder,
-            ask_folder=ask_folder,
-            hurried=hurried,
+    hurried = live or not all(replayed.values())
+    stages = []
+    for stage in layout.stages:
+        exchanges = [edge for edge in stage.edges if edge.producer not in replayed]
+        stages.append(
+            StageProgram(
+                number=stage.number,
+                parts=tuple(parts[index] for index in stage.operators),
+                exports=stage.exports,
+                ids=ids[stage.number],
+                sources=tuple(
+                    s for s in sources if any(s.index == e.producer for e in stage.edges)
+                ),
+                exchanges={edge.producer: ids[_maker(layout, edge)] for edge in exchanges},
+                owned=frozenset(
+                    edge.producer
+                    for edge in exchanges
+                    if _one_bucket_a_group(plan, layout, sources, edge)
+                ),
+                routes=_routes(plan, layout, ids, stage),
+                fingerprint=_fingerprint(plan, stage, len(ids[stage.number])),
+                own=_own(plan, stage),
+                late_folder=late_folder,
+                ask_folder=ask_folder,
+                hurried=hurried,
+            )
         )
-        for stage in layout.stages
-    )
     combined = layout.stages[-1].combined
     return Program(
         sources,
-        stages,
+        tuple(stages),
         None if combined is None else parts[combined],
         tuple(parts[index] for index in layout.tail),
         dict(plan.schema),
@@ -94,21 +95,20 @@ def _parts(plan: PhysicalPlan, layout: Layout) -> dict[int, Part]:
     combined = {stage.combined for stage in layout.stages}
     seen: Counter[str] = Counter()
     parts = {}
-    for operator in plan.operators:
-        if operator.build is None:
-            continue
-        kind = operator.name if operator.stateful else f"{operator.name}~"
+    for operator in plan.kernels:
+        traits = operator.traits
+        kind = operator.name if traits.stateful else f"{operator.name}~"
         slot = f"{kind}{seen[kind]}"
         seen[kind] += 1
         parts[operator.index] = Part(
-            operator.index,
-            operator.name,
-            slot,
-            Where.of(operator),
-            operator.inputs,
-            operator.build,
-            operator.index in combined and not operator.ordered,
-            {
+            index=operator.index,
+            name=operator.name,
+            slot=slot,
+            where=Where.of(operator),
+            inputs=operator.inputs,
+            build=operator.build,
+            in_part=operator.index in combined and not traits.ordered,
+            domains={
                 name: attribute.domain
                 for node in (operator.node, *operator.node.inputs)
                 for name, attribute in node.progress.items()
@@ -126,67 +126,64 @@ def _source(
     layout: Layout,
     parts: Mapping[int, Part],
     ids: list[tuple[int, ...]],
-    operator: Operator,
+    operator: SourceOperator,
     ordered: bool,
 ) -> SourceProgram:
-    node = operator.node
-    assert isinstance(node, nodes.SourceNode)
-    announced = node.spec.channels
-    if not announced and node.spec.key_columns:
-        announced = node.source.channels(node.spec.key_columns)
+    spec = operator.spec
+    announced = spec.channels
+    if not announced and spec.key_columns:
+        announced = operator.source.channels(spec.key_columns)
     deliveries = []
     for stage in layout.stages:
         for edge in stage.edges:
             if edge.producer == operator.index:
                 prefix = _prefix(plan, stage, operator.index)
                 end = prefix[-1] if prefix else operator.index
-                reducer = _reducer(plan, stage, parts, end)
                 deliveries.append(
                     Delivery(
-                        stage.number,
-                        ids[stage.number],
-                        edge.key,
-                        tuple(parts[index] for index in prefix),
-                        end,
-                        reducer,
-                        _owned(plan, stage, edge),
+                        stage=stage.number,
+                        ids=ids[stage.number],
+                        key=edge.key,
+                        prefix=tuple(parts[index] for index in prefix),
+                        end=end,
+                        reducer=_reducer(plan, stage, parts, end),
+                        owned=_owned(plan, stage, edge, operator),
                     )
                 )
-    latent = any(each.name == "stamp" for each in plan.operators)
     return SourceProgram(
-        operator.index,
-        node.spec,
-        plan.demands[operator.index],
-        tuple(announced),
-        ordered,
-        tuple(deliveries),
-        latent
+        index=operator.index,
+        spec=spec,
+        demands=plan.demands[operator.index],
+        announced=tuple(announced),
+        ordered=ordered,
+        deliveries=tuple(deliveries),
+        clocked=any(each.traits.clocked for each in plan.operators)
         or plan.queues
-        or node.spec.stamp != "external"
-        or isinstance(node.spec.idle, OnDemand | Heartbeat)
-        or isinstance(node.spec.punctuate, Timer)
-        or node.spec.stale_after is not None,
+        or spec.stamp != "external"
+        or isinstance(spec.idle, OnDemand | Heartbeat)
+        or isinstance(spec.punctuate, Timer)
+        or spec.stale_after is not None,
     )
 
 
-def _owned(plan: PhysicalPlan, stage: Stage, edge: Edge) -> bool:
-    """Whether rows of a group are in one bucket, and nobody needs to know of them elsewhere."""
-    node, demands = plan.operators[edge.producer].node, plan.demands[edge.producer]
-    assert isinstance(node, nodes.SourceNode)
-    spec = node.spec
+def _owned(plan: PhysicalPlan, stage: Stage, edge: Edge, operator: SourceOperator) -> bool:
+    """Return whether each group's rows are in one bucket, and its punctuation is of use there
+    alone."""
+    spec = operator.spec
     return (
         spec.stamp == "external"
         and stage.combined is None
         and bool(edge.key)
         and {name for name, _ in edge.key or ()} <= set(spec.groups)
-        and not any(demand.linear for demand in demands.values())
+        and not any(demand.linear for demand in plan.demands[edge.producer].values())
     )
 
 
-def _speaks_alone(
+def _one_bucket_a_group(
     plan: PhysicalPlan, layout: Layout, sources: tuple[SourceProgram, ...], edge: Edge
 ) -> bool:
-    """Whether what an operator tells of a group comes from one bucket: that of its rows."""
+    """Return whether an operator's punctuation on a group comes from one bucket: that of the
+    group's rows."""
     stage = layout.stages[_maker(layout, edge)]
     owned = {s.index for s in sources for d in s.deliveries if d.stage == stage.number and d.owned}
     waiting, entries = [edge.producer], set()
@@ -198,24 +195,24 @@ def _speaks_alone(
     return entries <= owned
 
 
-def _only_reader(plan: PhysicalPlan, stage: Stage, index: int) -> Operator | None:
-    """The one operator of a stage that reads another's rows, if there is exactly one."""
+def _only_reader(plan: PhysicalPlan, stage: Stage, index: int) -> KernelOperator | None:
+    """Return the operator of a stage that reads another's rows, if there is exactly one."""
     inside = [at for at, _ in plan.consumers(index) if at in stage.operators]
     if len(inside) != 1 or index in stage.exports:
         return None
-    return plan.operators[inside[0]]
+    return plan.kernel(inside[0])
 
 
 def _prefix(plan: PhysicalPlan, stage: Stage, index: int) -> list[int]:
-    """The row-wise operators that alone read a source's rows, one after another."""
+    """Return the row-wise operators that alone read a source's rows, one after another."""
     found: list[int] = []
     if SEQUENCE in plan.demands[index]:
         return found
     while (reader := _only_reader(plan, stage, index)) is not None:
-        if reader.name not in ("filter", "project", "apply"):
+        traits = reader.traits
+        # Rows are checked against punctuation where the state is: there it is known.
+        if not traits.rowwise or traits.checks & plan.demands[reader.index].keys():
             break
-        if reader.name == "apply" and set(plan.demands[reader.index]) & set(reader.node.progress):
-            break  # its rows are held to promises, which are known where the state is
         index = reader.index
         found.append(index)
     return found
@@ -224,21 +221,18 @@ def _prefix(plan: PhysicalPlan, stage: Stage, index: int) -> list[int]:
 def _reducer(
     plan: PhysicalPlan, stage: Stage, parts: Mapping[int, Part], index: int
 ) -> Part | None:
-    """The aggregate rows are on their way to with nothing but unions in between."""
-    while (reader := _only_reader(plan, stage, index)) is not None:
-        if reader.name in ("window", "group"):
-            numbered = getattr(reader.node, "attribute", None) == SEQUENCE
-            as_rows = getattr(reader.node, "keep", None) == "rows"
-            return None if numbered or as_rows else parts[reader.index]
-        if reader.name != "union":
-            return None
-        index = reader.index
-    return None
+    """Return the aggregate that reads some rows with nothing but unions in between, if rows can
+    be reduced for it."""
+    reader = _only_reader(plan, stage, index)
+    while reader is not None and reader.traits.forwards:
+        reader = _only_reader(plan, stage, reader.index)
+    return parts[reader.index] if reader is not None and reader.traits.reduces else None
 
 
 def _routes(
     plan: PhysicalPlan, layout: Layout, ids: list[tuple[int, ...]], stage: Stage
 ) -> tuple[Route, ...]:
+    """Return where the rows go that leave a stage."""
     routes = [
         Route(edge.producer, later.number, ids[later.number], edge.key)
         for later in layout.stages
@@ -247,47 +241,37 @@ def _routes(
     ]
     if stage is layout.stages[-1]:
         groups: KeyColumns = ()
-        if stage.combined is not None:
-            operator = plan.operators[stage.combined]
-            node = operator.node
-            names = () if operator.ordered else getattr(node, "groups", ())
-            groups = [(name, node.schema[name]) for name in names]
+        if stage.combined is not None and not plan.operators[stage.combined].traits.ordered:
+            operator = plan.kernel(stage.combined)
+            groups = [(name, operator.node.schema[name]) for name in operator.partition]
         target = ids[-1] if groups else bucket_ids(1)
         routes.append(Route(stage.exports[-1], len(layout.stages), target, groups))
     return tuple(routes)
 
 
 def _own(plan: PhysicalPlan, stage: Stage) -> tuple[tuple[str, Identity], ...]:
-    """The users' aggregates of a stage, each with the operator it is in."""
+    """Return the users' aggregates of a stage, each with the operator it is in."""
     return tuple(
-        (plan.operators[index].title, Identity.of(each.name, each.own))
+        (plan.operators[index].title, identity)
         for index in stage.operators
-        for each in getattr(plan.operators[index].node, "aggregates", ())
-        if isinstance(each, Aggregate) and each.own is not None
+        for identity in plan.operators[index].traits.identities
     )
 
 
 def _fingerprint(plan: PhysicalPlan, stage: Stage, buckets: int) -> tuple[str, ...]:
-    """What must not change if a stage is to go on with its state."""
+    """Return what must not change if a stage is to go on with its state."""
     lines = [f"state format {STATE_FORMAT}", f"{buckets} buckets"]
     for edge in stage.edges:
         operator = plan.operators[edge.producer]
-        by = ", ".join(f"{name} as {dtype}" for name, dtype in edge.key or ())
-        if isinstance(operator.node, nodes.SourceNode) and operator.build is None:
-            spec = operator.node.spec
+        by = ", ".join(f"{name} as {dtype}" for name, dtype in edge.key or ()) or "nothing"
+        if isinstance(operator, SourceOperator):
+            spec = operator.spec
             promises = ", ".join(
                 f"{name} {type(each).__name__.lower()}" for name, each in spec.contracts.items()
             )
             per = f" per {', '.join(spec.key_columns)}" if spec.key_columns else ""
-            lines.append(f"stream {spec.name}: {promises}{per}, spread by {by or 'nothing'}")
+            lines.append(f"stream {spec.name}: {promises}{per}, spread by {by}")
         else:
-            lines.append(f"{operator.name} of an earlier stage, spread by {by or 'nothing'}")
-    for index in stage.operators:
-        operator = plan.operators[index]
-        if operator.stateful:
-            rows = [
-                ", ".join(f"{name} {dtype}" for name, dtype in each.schema.items())
-                for each in operator.node.inputs
-            ]
-            lines.append(f"{operator.name} {operator.detail} over {' and '.join(rows)}")
-    return tuple(lines)
+            lines.append(f"{operator.name} of an earlier stage, spread by {by}")
+    states = (plan.kernel(index).state for index in stage.operators)
+    return (*lines, *(state for state in states if state is not None))

@@ -12,7 +12,7 @@ from typing import Any
 
 from lowwater.engines.spark.driver.listener import answers_in, batch_of, reports_in
 from lowwater.engines.spark.wire.program import Program
-from lowwater.joins.oblivious.shortfall import shortfall
+from lowwater.joins.oblivious.estimates import ACCURACY_ASKED, FOUND, LOST, shortfall
 from lowwater.metrics import (
     CHANNELS,
     BatchMetrics,
@@ -25,13 +25,13 @@ from lowwater.metrics import (
     channel_metrics,
     completeness_metrics,
     holding_channel,
-    together,
+    restored,
 )
-from lowwater.metrics.values import FOUND, LOST
-from lowwater.plan.physical.operator import Operator, PhysicalPlan
+from lowwater.operators.metric import Readings, combined
+from lowwater.plan.physical.operator import Operator, PhysicalPlan, SourceOperator
+from lowwater.progress.completeness import Completeness
 from lowwater.progress.contract import Heartbeat
 from lowwater.progress.late import LATE, LateAccount
-from lowwater.progress.learned import Completeness
 from lowwater.progress.spec import StreamSpec
 from lowwater.sources.replay import Replay
 from lowwater.stream.element import BEGINNING
@@ -71,7 +71,7 @@ class Reports:
     @property
     def unending(self) -> bool:
         """Whether some source never says that it has ended."""
-        sources = [each.node.source for each in self._plan.sources]  # type: ignore[attr-defined]
+        sources = [each.source for each in self._plan.sources]
         return not all(isinstance(source, Replay) for source in sources)
 
     @property
@@ -139,15 +139,15 @@ class Reports:
     def _note_shortfalls(self) -> None:
         """Warn of joins that find fewer results than asked for, in all buckets together."""
         for title in self._measuring:
-            about = self._about(title)
-            found, lost = float(about[FOUND]), float(about[LOST])
-            text = shortfall(found, lost, float(about["accuracy asked for"]), self.all_ended)
+            readings = self._readings(title)
+            asked = readings[ACCURACY_ASKED]
+            text = shortfall(readings[FOUND], readings[LOST], asked, self.all_ended)
             if text is not None and (note := f"{title}: {text}") not in self.notes:
                 self.notes.append(note)
 
-    def _about(self, title: str) -> dict[str, str | int | float]:
+    def _readings(self, title: str) -> Readings:
         reports = (each["operators"] for each in self._latest.values())
-        return together([each[title]["about"] for each in reports if title in each])
+        return combined([restored(each[title]["metrics"]) for each in reports if title in each])
 
     @property
     def _measuring(self) -> list[str]:
@@ -157,7 +157,7 @@ class Reports:
                 title
                 for report in self._latest.values()
                 for title, each in report["operators"].items()
-                if LOST in each["about"]
+                if LOST.name in each["metrics"]
             )
         )
 
@@ -172,11 +172,7 @@ class Reports:
         return RunMetrics(
             self._rows_out,
             elapsed,
-            tuple(
-                self._operator(each, elapsed)
-                for each in self._plan.operators
-                if each.build is not None
-            ),
+            tuple(self._operator(each, elapsed) for each in self._plan.kernels),
             tuple(self._stream(each) for each in self._plan.sources),
             rows,
             self._peak_rows,
@@ -216,7 +212,7 @@ class Reports:
             0,
             0.0,
             min(1.0, self._idle.get(operator.title, 0.0) / elapsed),
-            self._about(operator.title),
+            self._readings(operator.title),
             _staleness([each["staleness"] for each in about if "staleness" in each]),
         )
 
@@ -226,8 +222,8 @@ class Reports:
             return source.rows
         return self._rows.get(name, 0)
 
-    def _stream(self, operator: Operator) -> StreamMetrics:
-        spec = operator.node.spec  # type: ignore[attr-defined]
+    def _stream(self, operator: SourceOperator) -> StreamMetrics:
+        spec = operator.spec
         account = self._accounts[spec.name]
         channels, count, ahead = self._behind(spec)
         spoken, beating = self._spoken.get(spec.name, 0), isinstance(spec.idle, Heartbeat)
@@ -236,7 +232,7 @@ class Reports:
         told = list(self._channels.get(spec.name, {}).values())
         return StreamMetrics(
             spec.name,
-            self._read(spec.name, operator.node.source),  # type: ignore[attr-defined]
+            self._read(spec.name, operator.source),
             account.rows,
             tuple(account.lines()),
             marks,

@@ -31,8 +31,7 @@ from lowwater.engines.spark.worker.late import folder_of, last_refused, late_fol
 from lowwater.errors import OptionError, StreamError, StreamWarning, unknown_name
 from lowwater.metrics import RunMetrics
 from lowwater.plan.physical.operator import PhysicalPlan
-from lowwater.progress.late import LateAccount
-from lowwater.progress.refusal import Refusals
+from lowwater.progress.late import LateAccount, SideOutput
 from lowwater.sinks import Folder, Handing, LastRows
 from lowwater.stream.duration import nanoseconds
 
@@ -312,14 +311,14 @@ class SparkRun:
 
     def late_rows(self, stream: str | None = None) -> pa.Table:
         """The side output: rows of a stream that were not let in, and why."""
-        specs = {each.node.spec.name: each.node.spec for each in self._plan.sources}  # type: ignore[attr-defined]
+        specs = {each.spec.name: each.spec for each in self._plan.sources}
         if stream is None:
             if len(specs) > 1:
                 raise OptionError(f"several streams ran: say which of {', '.join(specs)}")
             stream = next(iter(specs))
         if stream not in specs:
             raise OptionError(unknown_name("stream", stream, specs))
-        empty = Refusals(specs[stream], LateAccount(stream)).nothing()
+        empty = SideOutput(specs[stream], LateAccount(stream)).empty()
         folder = folder_of(self._late, stream)
         found = read_refused(folder, stream) if folder is not None else None
         return (empty if found is None else pl.concat([empty, found], how="diagonal")).to_arrow()

@@ -17,9 +17,9 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from lowwater.progress.completeness import Completeness
 from lowwater.progress.late import LateRows
-from lowwater.progress.learned import Completeness
-from lowwater.progress.standing import Channels
+from lowwater.progress.marks import ChannelSummary
 from lowwater.stream.element import Chunk
 
 
@@ -57,7 +57,7 @@ class Account:
     """Rows read, where nobody else counts them."""
     marks: Mapping[str, int] = field(default_factory=dict)
     """The marks of the stream by attribute, where nobody else knows them."""
-    channels: Channels | None = None
+    channels: ChannelSummary | None = None
 
 
 class Message(NamedTuple):

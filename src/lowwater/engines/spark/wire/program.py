@@ -15,7 +15,7 @@ from lowwater.engines.spark.wire.buckets import KeyColumns, hash_probe
 from lowwater.engines.spark.worker.graph import Part
 from lowwater.engines.spark.worker.late import LateFolder
 from lowwater.operators.identity import Identity
-from lowwater.operators.kernel import Finishing, Kernel, Reducing
+from lowwater.operators.kernel import Finisher, Kernel, Reducer
 from lowwater.progress.demand import Demand
 from lowwater.progress.spec import StreamSpec
 from lowwater.state.store import MemoryStore
@@ -115,15 +115,15 @@ def idle_kernel(part: Part) -> Kernel:
     return part.build(MemoryStore(), lambda: 0)
 
 
-def finishing(part: Part) -> Finishing:
+def finisher_kernel(part: Part) -> Finisher:
     """A kernel that puts parts together, for its functions that touch no state."""
     kernel = idle_kernel(part)
-    assert isinstance(kernel, Finishing)
+    assert isinstance(kernel, Finisher)
     return kernel
 
 
-def reducing(part: Part) -> Reducing:
+def reducer_kernel(part: Part) -> Reducer:
     """An aggregate's kernel, for its functions that touch no state."""
     kernel = idle_kernel(part)
-    assert isinstance(kernel, Reducing)
+    assert isinstance(kernel, Reducer)
     return kernel

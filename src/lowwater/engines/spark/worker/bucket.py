@@ -29,7 +29,7 @@ from lowwater.engines.spark.worker.saved_state import open_state, save_state
 from lowwater.engines.spark.worker.store import Shelf
 from lowwater.engines.spark.worker.task import Task
 from lowwater.errors import StreamWarning
-from lowwater.operators.kernel import Reducing
+from lowwater.operators.kernel import Reducer
 from lowwater.progress.contract import Heartbeat, OnDemand, Timer
 from lowwater.stream.element import BEGINNING, GONE, Chunk, Element, End, GroupPunctuation
 
@@ -100,7 +100,7 @@ class Bucket:
         keep_refused(self._program.late_folder, self._program.number, task.batch, self._id, refused)
         self._ask(task)
         if self._intakes and not all(s.ordered for s in self._program.sources):
-            marks = {index: intake.left() for index, intake in self._intakes.items()}
+            marks = {index: intake.marks_after() for index, intake in self._intakes.items()}
             hints.leave(task.run, task.batch, self._program.number, marks, self._own_groups)
         for route in self._program.routes:
             yield from send(
@@ -124,7 +124,7 @@ class Bucket:
 
     def _take_rows(self, by_kind: dict[int, list[Message]]) -> dict[str, list[Chunk]]:
         refused: dict[str, list[Chunk]] = {}
-        standing = {index: intake.standing() for index, intake in self._intakes.items()}
+        standing = {index: intake.marks_before() for index, intake in self._intakes.items()}
         leaps = {
             source.index: self._absorb(source, by_kind.get(Kind.DIGEST, []))
             for source in self._program.sources
@@ -151,7 +151,7 @@ class Bucket:
                 refused.setdefault(name, []).append(unpacked(body))
         for port, partials in _gathered(by_kind.get(Kind.PARTIALS, [])):
             kernel = self._graph.members[port].kernel
-            assert isinstance(kernel, Reducing)
+            assert isinstance(kernel, Reducer)
             self._graph.members[port].counts.rows_in += partials.height
             kernel.on_partials(partials)
         for port, rows in _gathered(by_kind.get(Kind.ROWS, [])):
@@ -161,7 +161,7 @@ class Bucket:
     def _take_refused(self, refused: dict[str, list[Chunk]]) -> None:
         """Rows that operators have found to be late."""
         for member in self._graph.members.values():
-            found = member.kernel.refused()
+            found = member.kernel.take_late_rows()
             if found is None:
                 continue
             stream, rows, lines = found
@@ -185,7 +185,7 @@ class Bucket:
     def _take_promises(self, by_kind: dict[int, list[Message]]) -> None:
         for source in self._program.sources:
             if not source.ordered and self._record.rows[source.index]:
-                self._graph.push(source.index, self._intakes[source.index].told())
+                self._graph.push(source.index, self._intakes[source.index].row_promises())
         self._stamp(by_kind)
         told = by_kind.get(Kind.ELEMENTS, [])
         for message in sorted(told, key=lambda m: (m.port, m.sender)):  # in all buckets alike
@@ -254,9 +254,9 @@ class Bucket:
         waits = self._graph.waits
         due: int | None
         when: int | None = time.time_ns() + FOR_NEW_ROWS if waits else None
-        asks = self._graph.asks()
-        self._record.holding = [*asks, *self._graph.holding]
-        for producer, attribute, mark in chain.from_iterable(asks.values()):
+        requests = self._graph.requests()
+        self._record.holding = [*requests, *self._graph.holding]
+        for producer, attribute, mark in chain.from_iterable(requests.values()):
             intake = self._intakes.get(producer)
             if producer in self._graph.members:  # latent time is the clock
                 due = self._graph.clock_due(producer, mark)

@@ -13,8 +13,8 @@ from lowwater.engines.spark.wire.message import Account, Kind, Message
 from lowwater.engines.spark.wire.program import StageProgram
 from lowwater.engines.spark.worker.saved_state import BucketState
 from lowwater.metrics import CHANNELS
+from lowwater.progress.completeness import Completeness
 from lowwater.progress.late import LateAccount, LateRows
-from lowwater.progress.learned import Completeness
 from lowwater.updates.staleness import Shows
 
 
@@ -69,7 +69,7 @@ class BucketReport:
                 "chunks": store.chunks,
                 "rows": store.rows + rows,
                 "bytes": store.bytes + size,
-                "about": member.kernel.about(),
+                "metrics": member.kernel.metrics().plain(),
             }
             if isinstance(member.kernel, Shows):
                 operators[member.part.where.title]["staleness"] = member.kernel.staleness().plain()

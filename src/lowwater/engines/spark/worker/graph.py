@@ -12,7 +12,7 @@ import polars as pl
 
 from lowwater.engines.awaiting import Awaiting, Node
 from lowwater.engines.step import Where, proceed, step
-from lowwater.operators.kernel import Ask, Kernel
+from lowwater.operators.kernel import Kernel, Request
 from lowwater.operators.stamp import TICK, Stamp
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import Element
@@ -101,7 +101,7 @@ class Graph:
                 member = self.members[index]
                 begun = time.perf_counter_ns()
                 results = step(member.kernel, port, element, member.part.where)
-                member.kernel.took(time.perf_counter_ns() - begun)
+                member.kernel.record_time(time.perf_counter_ns() - begun)
                 if self.awaiting is not None:
                     self.awaiting.take(index, port, element)
                 _count(member.counts, rows, results)
@@ -110,26 +110,26 @@ class Graph:
     def finish(self) -> None:
         """Let kernels do what they leave for the end of a batch, those first that others read."""
         for member in self.members.values():
-            while member.kernel.more:
+            while member.kernel.has_work:
                 begun = time.perf_counter_ns()
                 results = proceed(member.kernel, member.part.where)
                 _count_out(member.counts, results)
                 self.push(member.part.index, results)
                 took = time.perf_counter_ns() - begun
-                member.kernel.answered(took, self._now() + took)
+                member.kernel.end_portion(took, self._now() + took)
 
     @property
     def waits(self) -> bool:
         """Whether rows wait for a batch in which there is time for them."""
-        return any(member.kernel.waiting is not None for member in self.members.values())
+        return any(member.kernel.waiting_since is not None for member in self.members.values())
 
-    def asks(self) -> dict[str, list[tuple[int, str, int]]]:
+    def requests(self) -> dict[str, list[tuple[int, str, int]]]:
         """The operators that hold something back, and the progress they want for it from what
         enters the stage: (producer, attribute, mark)."""
         return {
             member.part.where.title: [w for ask in asked for w in self._backtrack(member, ask)]
             for member in reversed(self.members.values())
-            if not self._covered(member) and (asked := member.kernel.asks())
+            if not self._covered(member) and (asked := member.kernel.requests())
         }
 
     @property
@@ -152,7 +152,7 @@ class Graph:
             if self._covered(member) and self.awaiting and self.awaiting.holds(member.part.index)
         ]
 
-    def _backtrack(self, member: Member, ask: Ask) -> Iterator[tuple[int, str, int]]:
+    def _backtrack(self, member: Member, ask: Request) -> Iterator[tuple[int, str, int]]:
         index = member.part.inputs[ask.port]
         if index not in self.members:
             for attribute, mark in ask.bounds:
@@ -163,7 +163,7 @@ class Graph:
             for attribute, mark in ask.bounds:
                 yield index, attribute, mark
             return
-        for wish in before.kernel.needed(ask):
+        for wish in before.kernel.backtrack(ask):
             yield from self._backtrack(before, wish)
 
     # ---- latent time -----------------------------------------------------------------------

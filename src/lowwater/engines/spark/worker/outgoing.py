@@ -8,9 +8,9 @@ import polars as pl
 
 from lowwater.engines.spark.wire.buckets import spread
 from lowwater.engines.spark.wire.message import Kind, Message, packed, pickled
-from lowwater.engines.spark.wire.program import Delivery, Route, idle_kernel, reducing
+from lowwater.engines.spark.wire.program import Delivery, Route, idle_kernel, reducer_kernel
 from lowwater.engines.step import step
-from lowwater.operators.kernel import Reducing
+from lowwater.operators.kernel import Reducer
 from lowwater.stream.element import Chunk, Element, GroupPunctuation
 
 SAMPLE = 16_384
@@ -35,7 +35,7 @@ def deliver(
     ``tried`` remembers for which operators it is.
     """
     prefix = [(idle_kernel(part), part) for part in delivery.prefix]
-    reducer = reducing(delivery.reducer) if delivery.reducer else None
+    reducer = reducer_kernel(delivery.reducer) if delivery.reducer else None
     for number, share in _spread(rows, delivery, partition):
         part = share
         for kernel, operator in prefix:
@@ -55,7 +55,7 @@ def deliver(
         yield Message(delivery.stage, bucket, port, kind, partition, at, packed(part))
 
 
-def _worth(reducer: Reducing, rows: Chunk) -> bool:
+def _worth(reducer: Reducer, rows: Chunk) -> bool:
     """Whether reducing rows leaves clearly fewer of them, going by a piece of them."""
     if rows.height <= SAMPLE:
         return True

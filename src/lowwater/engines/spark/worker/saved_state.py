@@ -21,8 +21,8 @@ from lowwater.engines.spark.worker.store import Shelf, SparkStore
 from lowwater.errors import CheckpointError
 from lowwater.operators.identity import Identity
 from lowwater.operators.union import Union
-from lowwater.progress.batch_intake import BatchIntake
 from lowwater.progress.contract import OnDemand
+from lowwater.progress.intake import BatchIntake
 from lowwater.state.store import MemoryStore
 
 

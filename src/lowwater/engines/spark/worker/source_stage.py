@@ -21,7 +21,7 @@ from lowwater.engines.spark.wire.program import SourceProgram
 from lowwater.engines.spark.worker import hints
 from lowwater.engines.spark.worker.outgoing import deliver, deliver_raw, tell_digest
 from lowwater.engines.spark.worker.task import current_task
-from lowwater.progress.batch_intake import BatchIntake
+from lowwater.progress.intake import BatchIntake
 from lowwater.stream.element import SEQUENCE, Chunk
 
 NOW = "__now"
@@ -57,7 +57,7 @@ def known(source: SourceProgram, run: str, batch: int) -> Any:
     if found is None:
         return None
     one, *others = [marks[source.index] for marks in found]
-    return {name: held.with_([each[name] for each in others]) for name, held in one.items()}
+    return {name: held.merged([each[name] for each in others]) for name, held in one.items()}
 
 
 class Reading:
@@ -92,7 +92,7 @@ class Reading:
         if rows.height:
             self._at = at
         self._rows += rows.height
-        rows = self._intake.conformed(rows, self._at, arrivals)
+        rows = self._intake.conform(rows, self._at, arrivals)
         found = self._intake.digest(rows)
         if found is not None:
             self._digests.append(found)

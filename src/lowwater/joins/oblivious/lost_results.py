@@ -1,17 +1,18 @@
-"""Which results a join has lost: counted exactly for recent keys, for a sample of older ones.
+"""The results that a window-oblivious join has lost: counted for recent keys, estimated for older.
 
-A *key* is what rows are joined on. Of each key in the sample, the rows of every input are counted,
-also rows that were dropped since. When a row is joined, or is given up without having been joined,
-it should make as many results as there are combinations of rows of the other inputs counted so far.
-The results it does not make are lost. So each result is counted once, with the last of its rows,
-whatever it was lost by.
+The *key* of a row is its value of the columns that are joined on. For each key in a sample, the
+rows of every input are counted, also rows dropped since. When a row is joined, or is given up
+without having been joined, it should make as many results as there are combinations of counted rows
+of the other inputs. The results it does not make are lost. So each result is counted once, with the
+last of its rows, whatever the reason for its loss.
 
-The sample is bounded. Keys are in it by their hash: all keys of the newest values, half of those
-of the values below, a quarter of those below these, and so on. A row whose key is not in the sample
-counts as the average sampled row of the same level, late rows and others apart.
+The sample is bounded. A key is in it by its hash: all keys of the newest values, half of those of
+the values below, a quarter of those below these, and so on. A row whose key is not in the sample
+counts as the average sampled row of its level, late rows separately.
 
 Invariant: whether a key is in the sample follows from its hash and the edges between levels. Edges
-only rise, so that a key that has left does not come back, and the counts of those inside are whole.
+only rise, so a key that has left the sample does not return, and the counts of keys in it are
+complete.
 """
 
 from __future__ import annotations
@@ -19,27 +20,31 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
-from lowwater.joins.oblivious.records import Ticks
+from lowwater.joins.multi_shape import MultiShape
+from lowwater.joins.oblivious.disorder import Ticks
+from lowwater.joins.oblivious.stored_rows import StoredRows
+from lowwater.stream.element import Chunk
 
 Keys = NDArray[np.uint64]
 Flags = NDArray[np.bool_]
 
 NEWEST = 2_048
-"""Keys of the newest values of which all are counted; up to twice as many before they are cut."""
+"""Number of keys on the newest level, all of which are counted; it is cut at twice as many."""
 OLDER = 256
-"""The same of each level below, where a part of the keys is counted."""
+"""Number of counted keys on each older level."""
 LEVELS = 40
-"""Levels at most: on the last one, one key in 2 ** 39 is counted."""
+"""Greatest number of levels; on the last one, one key in 2 ** 39 is counted."""
 SPREAD = 2.0
-"""The margin told is so many standard deviations."""
+"""Width of the reported margin, in standard deviations."""
 TOTAL, SAMPLED, LOST = range(3)
 FIGURES = 6
 
 
 def hashes(values: NDArray[Any]) -> Keys:
-    """Hashes of whole numbers, different for different numbers."""
+    """Return hashes of integers; different integers have different hashes."""
     found = values.astype(np.uint64)
     found += np.uint64(0x9E3779B97F4A7C15)
     found = (found ^ (found >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -48,20 +53,20 @@ def hashes(values: NDArray[Any]) -> Keys:
     return mixed
 
 
-class Losses:
-    """Counts rows by key, and the results that rows should have made and did not."""
+class LostResults:
+    """Counts of rows by key, and of the results that rows should have made and did not."""
 
     def __init__(self, ports: int):
         self.copies = 1
         self.found = 0
         """Results found."""
         self.pairs = 0
-        """Combinations of equal rows, of which those that pass the join's condition are results."""
+        """Combinations of equal rows; those that pass the join's condition are results."""
         self._keys: Keys = np.empty(0, dtype=np.uint64)  # ascending
         self._ticks: Ticks = np.empty(0, dtype=np.int64)
         self._counts = np.empty((0, ports), dtype=np.int64)
-        self._limit = 0  # keys, before levels are cut again
-        self._edges: list[int] = []  # the least value of each level but the last; they fall
+        self._limit = 0  # number of keys at which levels are cut again
+        self._edges: list[int] = []  # the least value of each level but the last, descending
         self._rows = np.zeros((LEVELS, 2, FIGURES))
         # By level and whether rows were late: all rows, those in the sample, and of these the
         # results lost, and sums of squares and products by key.
@@ -70,7 +75,8 @@ class Losses:
         return len(self._keys)
 
     def take(self, port: int, keys: Keys, ticks: Ticks, late: Flags, made: Keys) -> None:
-        """Rows were joined, or given up; ``made`` are the keys of the combinations they made."""
+        """Count rows that were joined or given up; ``made`` has the key of each combination they
+        made."""
         self.pairs += len(made)
         levels, inside = self._placed(keys, ticks)
         classes = levels * 2 + late
@@ -90,7 +96,7 @@ class Losses:
             ordered = np.sort(made)
             low, high = (np.searchsorted(ordered, own[expected], side) for side in _SIDES)
             missing[expected] = should[expected] - (high - low)
-        classes = classes[first]  # rows of one key are of one value, and late together
+        classes = classes[first]  # rows of one key have one value: all or none are late
         nothing, squares = np.zeros(len(own)), (missing**2, missing * counts, counts**2)
         np.add.at(table, classes, np.column_stack([nothing, counts, missing, *squares]))
         self._counts[place[known], port] += counts[known]
@@ -98,20 +104,20 @@ class Losses:
             self._add(port, own[~known], ticks[first][~known], counts[~known])
 
     def begin_again(self) -> None:
-        """Rows still to come meet none of those that came; the figures stay."""
+        """Drop all keys, because rows to come match none of them; the figures stay."""
         none = np.zeros(len(self._keys), dtype=np.bool_)
         self._keys, self._ticks = self._keys[none], self._ticks[none]
         self._counts, self._edges, self._limit = self._counts[none], [], 0
 
     def put_back(self, port: int, keys: Keys, ticks: Ticks) -> None:
-        """Rows that were taken, and had nothing to meet, will be taken again."""
+        """Uncount rows that matched nothing and will be counted again."""
         _, inside = self._placed(keys, ticks)
         own, counts = np.unique(keys[inside], return_counts=True)
         place, known = self._found(own)
         self._counts[place[known], port] -= counts[known]
 
     def _placed(self, keys: Keys, ticks: Ticks) -> tuple[Ticks, Flags]:
-        """The level of each row, and whether its key is in the sample."""
+        """Return the level of each row, and whether its key is in the sample."""
         if not self._edges:
             return np.zeros(len(keys), dtype=np.int64), np.ones(len(keys), dtype=np.bool_)
         edges = np.array(self._edges[::-1])
@@ -120,7 +126,7 @@ class Losses:
         return levels, keys <= part
 
     def _found(self, keys: Keys) -> tuple[Ticks, Flags]:
-        """Where keys are, or would be, and whether they are."""
+        """Return the index of each key, or where it would be, and whether it is there."""
         place = np.searchsorted(self._keys, keys)
         if not len(self._keys):
             return place, np.zeros(len(keys), dtype=np.bool_)
@@ -168,14 +174,16 @@ class Losses:
 
     @property
     def lost_more(self) -> bool:
-        """Whether any results are lost, as far as rows in the sample show."""
+        """True if any results are lost, as far as sampled rows show."""
         return bool(self._rows[:, :, LOST].any())
 
     @property
     def lost(self) -> tuple[float, float]:
-        """Results lost, and by how many that may be wrong."""
+        """The number of lost results, and its margin of error."""
         total, sampled, missing, squares, products, sizes = np.moveaxis(self._rows, 2, 0)
-        average = missing.sum(axis=0) / np.maximum(sampled.sum(axis=0), 1)  # if none was sampled
+        average = missing.sum(axis=0) / np.maximum(
+            sampled.sum(axis=0), 1
+        )  # for levels without a sample
         share = np.where(sampled > 0, missing / np.maximum(sampled, 1), average)
         scatter = np.maximum(squares - 2 * share * products + share**2 * sizes, 0)
         times = total / np.maximum(sampled, 1)
@@ -184,13 +192,13 @@ class Losses:
         return float((share * total).sum()) * passed, SPREAD * spread * passed
 
     def snapshot(self) -> Any:
-        """All counts."""
+        """Return all counts."""
         arrays = (self._keys, self._ticks, self._counts, self._rows)
         numbers = self.found, self.pairs, self._limit, list(self._edges)
         return numbers, [each.tobytes() for each in arrays]
 
     def restore(self, saved: Any) -> None:
-        """Go on from a snapshot."""
+        """Continue from a snapshot."""
         (self.found, self.pairs, self._limit, edges), (keys, ticks, counts, rows) = saved
         self._edges = list(edges)
         self._keys = np.frombuffer(keys, dtype=np.uint64).copy()
@@ -201,3 +209,38 @@ class Losses:
 
 
 _SIDES: tuple[Any, Any] = ("left", "right")
+
+
+class ResultAccount:
+    """Counts the rows of all inputs as they are joined or given up, by the hash of their key."""
+
+    def __init__(self, shape: MultiShape, stored: StoredRows, losses: LostResults):
+        self._shape, self._stored, self._losses = shape, stored, losses
+
+    def take(self, port: int, rows: Chunk, gone: int, made: pl.Series | None = None) -> None:
+        """Count rows of an input that were joined or given up.
+
+        Rows below ``gone`` are late: rows of others below it were dropped. ``made`` has, for each
+        match, the index of its row; None if the rows were not joined.
+        """
+        keys, ticks, rows_that_match = self._keyed(port, rows)
+        found = keys[:0] if made is None else keys[made.to_numpy()]
+        if rows_that_match is not None:
+            keys, ticks = keys[rows_that_match], ticks[rows_that_match]
+        self._losses.take(port, keys, ticks, ticks < gone, found)
+
+    def put_back(self, port: int, rows: Chunk) -> None:
+        """Uncount joined rows that matched nothing and will be joined again."""
+        keys, ticks, rows_that_match = self._keyed(port, rows)
+        own = slice(None) if rows_that_match is None else rows_that_match
+        self._losses.put_back(port, keys[own], ticks[own])
+
+    def _keyed(self, port: int, rows: Chunk) -> tuple[Keys, Ticks, Ticks | None]:
+        """Return the hash of each row's key, its ticks, and the indexes of rows whose key has no
+        null; None instead of the indexes if that is all rows."""
+        ticks = self._stored.ticks(port, rows)
+        if len(self._shape.on) == 1:
+            return hashes(ticks), ticks, None
+        keys = self._shape.keys(port, rows)
+        whole = ~keys.select(pl.any_horizontal(pl.all().is_null())).to_series().to_numpy()
+        return keys.hash_rows(seed=0).to_numpy(), ticks, whole.nonzero()[0]

@@ -1,36 +1,33 @@
-"""Explain: the plan as a tree a person can read."""
+"""Explanations: the plan as a tree a person can read."""
 
 from __future__ import annotations
 
 from lowwater.plan.builders.oblivious import unpromised
-from lowwater.plan.explain.join_memory import predicted
-from lowwater.plan.explain.order_costs import Rates, expected
-from lowwater.plan.explain.updates import under_load
-from lowwater.plan.nodes import (
-    DistinctNode,
-    GroupAggregateNode,
-    JoinNode,
-    MultiJoinNode,
-    SourceNode,
-)
+from lowwater.plan.nodes import SourceNode
+from lowwater.plan.physical.costs import Rates
 from lowwater.plan.physical.layout import lay_out
-from lowwater.plan.physical.operator import Operator, PhysicalPlan
+from lowwater.plan.physical.operator import (
+    KernelOperator,
+    Operator,
+    PhysicalPlan,
+    SourceOperator,
+)
 from lowwater.progress.contract import Every, Heartbeat, OnDemand, Timer
 from lowwater.stream.duration import Duration, nanoseconds, spell
 from lowwater.stream.element import SEQUENCE
 
 LONGEST_DETAIL = 120
-"""Characters of what is said of an operator beside its name."""
+"""The greatest length of an operator's detail, in characters."""
 
 
 def explain(plan: PhysicalPlan, rates: Rates | None = None) -> str:
-    """Operators from the result down, with partitioning, state and progress rules.
+    """Return the operators from the result down, with partitioning, state and progress rules.
 
-    With ``rates``, ordered joins say what they are expected to take, and joins without a window
-    what to keep.
+    With ``rates``, the expected latency of ordered joins and the expected state of joins without a
+    window are among it.
     """
     if rates is not None:
-        rates.check(plan)
+        rates.check([each.spec.name for each in plan.sources])
     lines = [f"{'in-order' if plan.in_order else 'out-of-order'} plan"]
     shown: set[int] = set()
     _walk(plan, plan.result, "", "", lines, shown, rates)
@@ -38,7 +35,7 @@ def explain(plan: PhysicalPlan, rates: Rates | None = None) -> str:
 
 
 def _stages(plan: PhysicalPlan) -> list[str]:
-    """Which operators run together when the plan is spread, and how rows get to them."""
+    """Return the operators that run together when the plan is spread, and how rows are routed."""
     layout = lay_out(plan)
     lines = ["spread over machines"]
     for stage in layout.stages:
@@ -47,7 +44,8 @@ def _stages(plan: PhysicalPlan) -> list[str]:
         lines.append(f"        rows go to buckets: {layout.spelled(stage)}")
         if stage.combined is not None:
             combined = plan.operators[stage.combined]
-            then = "the parts are put together" if not combined.ordered else "rows are put in order"
+            ordered = combined.traits.ordered
+            then = "rows are put in order" if ordered else "the parts are put together"
             lines.append(f"        {combined.title} answers in part; {then} after it")
     if layout.tail:
         lines.append(f"    then: {', '.join(plan.operators[index].title for index in layout.tail)}")
@@ -70,21 +68,10 @@ def _walk(
     shown.add(operator.index)
     inner = rest + ("│   " if operator.inputs else "    ")
     lines.append(f"{inner}progress: {operator.rule}")
-    if isinstance(operator.node, SourceNode) and operator.build is None:
-        where = getattr(operator.node.source, "where", None)
-        lines += [f"{inner}reads: {where}"] if where else []
-        lines.append(f"{inner}punctuates: {_punctuation(plan, operator)}")
-        lines += [f"{inner}{line}" for line in _options(operator.node)]
-    elif operator.stateful:
-        spread = ", ".join(operator.partition) if operator.partition else "none (one partition)"
-        lines.append(f"{inner}partitioned by: {spread}")
-    lines += [f"{inner}{line}" for line in (*_jointly(plan, operator), *under_load(operator))]
-    if operator.name == "obliviousjoin":
-        lines += [f"{inner}{line}" for line in predicted(operator.node, rates)]
-    else:
-        lines += [f"{inner}{line}" for line in _at_the_end(plan, operator)]
-    if rates is not None and operator.stateful:
-        lines += [f"{inner}{line}" for line in expected(operator.node, rates)]
+    about = _source(plan, operator) if isinstance(operator, SourceOperator) else []
+    if isinstance(operator, KernelOperator):
+        about = _kernel(plan, operator, rates)
+    lines += [f"{inner}{line}" for line in about]
     for at, index in enumerate(operator.inputs):
         last = at == len(operator.inputs) - 1
         _walk(
@@ -98,29 +85,28 @@ def _walk(
         )
 
 
-def _jointly(plan: PhysicalPlan, operator: Operator) -> list[str]:
-    """Which promises of several attributes an operator tells or uses (OOP §7)."""
-    node, awaited = operator.node, plan.demands[operator.index]
-    inner = isinstance(node, MultiJoinNode) or (isinstance(node, JoinNode) and node.how == "inner")
-    if operator.name in ("join", "multijoin") and inner:
-        told = [name for name in node.progress if name in awaited]
-        return [f"tells jointly: {' or '.join(told)}"] if len(told) > 1 else []
-    if operator.name == "group" and isinstance(node, GroupAggregateNode):
-        used = list(node.progressing_keys)
-        return [f"answers by promises on: {_each_or_all(used)}"]
-    if operator.name == "distinct" and isinstance(node, DistinctNode):
-        progress = node.inputs[0].progress
-        used = [name for name in node.key if name in progress and not progress[name].nullable]
-        return [f"forgets by promises on: {_each_or_all(used)}"]
-    return []
+def _source(plan: PhysicalPlan, operator: SourceOperator) -> list[str]:
+    where = getattr(operator.source, "where", None)
+    lines = [f"reads: {where}"] if where else []
+    return [*lines, f"punctuates: {_punctuation(plan, operator)}", *_options(operator.node)]
 
 
-def _at_the_end(plan: PhysicalPlan, operator: Operator) -> list[str]:
-    """Of an operator that waits for promises where none are made."""
-    if not operator.stateful:
+def _kernel(plan: PhysicalPlan, operator: KernelOperator, rates: Rates | None) -> list[str]:
+    lines = []
+    if operator.traits.stateful:
+        spread = ", ".join(operator.partition) or "none (one partition)"
+        lines.append(f"partitioned by: {spread}")
+    for remark in operator.remarks:
+        lines += remark(plan.demands[operator.index], rates)
+    return [*lines, *_at_the_end(plan, operator)]
+
+
+def _at_the_end(plan: PhysicalPlan, operator: KernelOperator) -> list[str]:
+    """Return a remark on an operator that waits for punctuation that no source emits."""
+    if operator.traits.measures or not operator.traits.stateful:
         return []
-    wanted = operator.describe(plan.demands[operator.index])
-    for index, attributes in zip(operator.inputs, wanted, strict=True):
+    demands = operator.describe(plan.demands[operator.index])
+    for index, attributes in zip(operator.inputs, demands, strict=True):
         node = plan.operators[index].node
         waits = [name for name in attributes if name in node.progress]
         missing = [unpromised(node, name) for name in waits]
@@ -130,12 +116,8 @@ def _at_the_end(plan: PhysicalPlan, operator: Operator) -> list[str]:
     return []
 
 
-def _each_or_all(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{' or '.join(names)}, alone or jointly"
-
-
 def _short(detail: str) -> str:
-    """A detail that would not fit on a line, as far as it does."""
+    """Return a detail, cut to what fits on a line."""
     if len(detail) <= LONGEST_DETAIL:
         return detail
     cut = detail.rfind(", ", 0, LONGEST_DETAIL)
@@ -145,12 +127,12 @@ def _short(detail: str) -> str:
 
 
 def promise(node: SourceNode) -> list[str]:
-    """What a stream promises, in words."""
+    """Return the contract of a stream and its options, in words."""
     return [f"progress: {node.spec.promise}", *_options(node)]
 
 
 def _options(node: SourceNode) -> list[str]:
-    """What the user asked for beyond the contract."""
+    """Return the options a user gave beyond the contract, in words."""
     spec = node.spec
     lines = [f"late rows: {spec.late}"] if spec.late != "side" else []
     if isinstance(spec.idle, OnDemand):
@@ -165,18 +147,18 @@ def _length(duration: Duration) -> str:
     return spell(nanoseconds(duration))
 
 
-def _punctuation(plan: PhysicalPlan, operator: Operator) -> str:
+def _punctuation(plan: PhysicalPlan, operator: SourceOperator) -> str:
+    """Return on which attributes a source emits punctuation and how often, in words."""
     demands = plan.demands[operator.index]
-    assert isinstance(operator.node, SourceNode)
-    domains = operator.node.spec.domains
-    generation = operator.node.spec.punctuate
+    domains = operator.spec.domains
+    generation = operator.spec.punctuate
     if isinstance(generation, Timer):
         return f"what has changed, every {_length(generation.period)} of the clock"
     if isinstance(generation, Every):
         return f"every {_length(generation.step)}"
     words = []
     for attribute, demand in demands.items():
-        if attribute != SEQUENCE and not operator.node.spec.promises(attribute):
+        if attribute != SEQUENCE and not operator.spec.promises(attribute):
             words.append(f"nothing about {attribute}, which is not promised")
             continue
         if attribute == SEQUENCE:
@@ -187,7 +169,7 @@ def _punctuation(plan: PhysicalPlan, operator: Operator) -> str:
             steps = sorted({step for step, _ in demand.grids})
             grids = " and ".join(domains[attribute].spell(step) for step in steps)
             words.append(f"{attribute} every {grids}")
-        keys = operator.node.spec.groups
+        keys = operator.spec.groups
         if keys and attribute != SEQUENCE:
             words[-1] += f", for each {' and '.join(keys)}"
             words[-1] += " and for all" if demand.linear else " alone"

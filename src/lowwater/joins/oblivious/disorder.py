@@ -1,0 +1,268 @@
+"""The disorder of one input of a window-oblivious join, measured or known (WO-Join §2.2).
+
+By the definition of the scrambling factor ``k``, a row is greater than every row that came more
+than ``k`` positions before it. So the greatest value ``k`` rows ago is a lower bound on all rows to
+come. ``k`` is given by the user or measured. The *displacement* of a row is the number of positions
+between it and the first row before it that is not less; the measured ``k`` is the displacement that
+all but a small share of recent rows stay within. For measuring, consecutive rows of one value have
+one position. Rows of one batch are taken as ascending: that is safe whatever their order was,
+because they meet the same rows in any order. A single row far ahead of all others does not move a
+measured bound, because the bound follows the second greatest value.
+
+Invariant: the bound never goes back; if a given ``k`` is true, no row comes below the bound.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lowwater.joins.ordered.strategy import Rate
+from lowwater.progress.lateness import Lateness, bins_of
+from lowwater.stream.element import BEGINNING, END_OF_TIME
+
+Ticks = NDArray[np.int64]
+LIMIT = 512
+"""Number of maxima above which old ones are thinned out."""
+FINE = 16
+"""Number of old maxima kept for each doubling of their age."""
+
+
+class RunningMaxima:
+    """The positions and times at which the maximum of a stream rose; the first row has position 1.
+
+    Old maxima are thinned out, so that their distance grows with their age: a lookup far back needs
+    less precision.
+
+    Invariant: positions and values both rise. :meth:`top_at` never exceeds the true maximum;
+    thinning only makes it smaller.
+    """
+
+    __slots__ = ("_at", "_values", "_when")
+
+    def __init__(self) -> None:
+        self._at: Ticks = np.empty(0, dtype=np.int64)
+        self._values: Ticks = np.empty(0, dtype=np.int64)
+        self._when: Ticks = np.empty(0, dtype=np.int64)
+
+    @property
+    def top(self) -> int:
+        """The greatest value so far."""
+        return int(self._values[-1]) if len(self._values) else BEGINNING
+
+    def extend(self, values: Ticks, positions: Ticks, now: int) -> None:
+        """Append rows with their positions, none before the last one; ``now`` is in clock
+        nanoseconds."""
+        tops = np.empty(len(values) + 1, dtype=np.int64)
+        tops[0], tops[1:] = self.top, values
+        np.maximum.accumulate(tops, out=tops)
+        rose = np.flatnonzero(tops[1:] > tops[:-1])
+        if len(rose):
+            self._at = np.concatenate([self._at, positions[rose]])
+            self._values = np.concatenate([self._values, values[rose]])
+            self._when = np.concatenate([self._when, np.full(len(rose), now, dtype=np.int64)])
+
+    def thin(self) -> None:
+        """Drop old maxima so that their distance is proportional to their age."""
+        if len(self._at) <= LIMIT:
+            return
+        old = len(self._at) - LIMIT // 4
+        ages = self._at[-1] - self._at[:old]
+        _, stay = np.unique(-np.floor(np.log2(ages) * FINE), return_index=True)
+        stay = np.concatenate([stay, np.arange(old, len(self._at))])
+        self._at, self._values = self._at[stay], self._values[stay]
+        self._when = self._when[stay]
+
+    def first_at_least(self, values: Ticks, none: int) -> Ticks:
+        """Return, for each value, the position at which the maximum reached it, or ``none``."""
+        found = np.searchsorted(self._values, values, side="left")
+        return np.append(self._at, none)[found]
+
+    def top_at(self, position: int) -> int:
+        """Return the maximum of the rows up to a position, or a smaller value."""
+        at = int(np.searchsorted(self._at, position, side="right"))
+        return int(self._values[at - 1]) if at else BEGINNING
+
+    def reached(self, value: int) -> int | None:
+        """Return the clock time at which the maximum reached a value; None if it has not."""
+        at = int(np.searchsorted(self._values, value, side="left"))
+        return int(self._when[at]) if at < len(self._when) else None
+
+    def snapshot(self) -> Any:
+        """Return all maxima."""
+        return self._at.tolist(), self._values.tolist(), self._when.tolist()
+
+    def restore(self, saved: Any) -> None:
+        """Continue from a snapshot."""
+        self._at, self._values, self._when = (np.array(each, dtype=np.int64) for each in saved)
+
+
+START = 256
+"""Number of rows observed before an estimate is used."""
+BLOCKS = 1
+"""An estimate ``k`` from ``n`` rows is increased by ``k * BLOCKS * k / n``: few rows show too
+little."""
+LONG_MEMORY = 10.0
+"""Number of rows beyond the estimate in the sample of the long-term histogram: it forgets after
+``LONG_MEMORY`` divided by the allowed share of such rows."""
+SHORT_MEMORY = 2_048.0
+"""Number of rows after which the short-term histogram forgets, so that a rising factor shows at
+once."""
+STEP = 32
+"""Number of rows between two choices of the factor, unless a row exceeds it."""
+
+
+class DisorderEstimate:
+    """The disorder of one input, from the ticks of its rows' join attribute."""
+
+    def __init__(self, missing: float, known: int | None, ticks_per_second: int):
+        self._missing, self._known, self._per_second = missing, known, ticks_per_second
+        self._seen, self._steady = RunningMaxima(), RunningMaxima()
+        self._long_term = Lateness(missing, LONG_MEMORY / missing)
+        self._short_term = Lateness(missing, SHORT_MEMORY)
+        self._rate = Rate(ticks_per_second)
+        self._last = 0  # the last position; if measured, rows of one value have one
+        self._value = END_OF_TIME  # of the last row
+        self._chosen = 0  # rows seen when the factor in force was chosen
+        self._ended = False
+        self.rows = 0
+        self.scrambling = 0
+        """Scrambling factor of all rows so far (Definition 2.2), in positions."""
+        self._displacement = known  # the greatest one allowed; None before there is an estimate
+        self.bound = BEGINNING
+        """Lower bound on the ticks of rows to come."""
+
+    def fresh(self) -> DisorderEstimate:
+        """Return an estimate with the same settings and no observations."""
+        return DisorderEstimate(self._missing, self._known, self._per_second)
+
+    def observe(self, ticks: Ticks, now: int) -> None:
+        """Observe rows in the order in which they came; ``now`` is in clock nanoseconds."""
+        positions = np.arange(self.rows + 1, self.rows + len(ticks) + 1)
+        self.rows += len(ticks)
+        self._rate.arrived(len(ticks), now, int(ticks.max()))
+        top = self._seen.top
+        self._seen.extend(ticks, positions, now)
+        self.scrambling = max(
+            self.scrambling, int((positions - self._seen.first_at_least(ticks, 0)).max())
+        )
+        self._seen.thin()
+        needed = self._last + 1 - self._steady.first_at_least(ticks, self._last + 1)
+        ascending = np.sort(ticks)  # the order in which the fewest rows had been passed
+        if self._known is not None:
+            self._steady.extend(ascending, positions, now)
+        else:
+            positions = self._last + np.cumsum(np.diff(ascending, prepend=self._value) != 0)
+            self._steady.extend(_second_greatest(ascending, top), positions, now)
+        self._last, self._value = int(positions[-1]), int(ascending[-1])
+        self._steady.thin()
+        if self._known is None:
+            self._learn(needed)
+        if self._displacement is not None:
+            self.bound = max(self.bound, self._passed(self._displacement))
+
+    def _passed(self, positions: int) -> int:
+        """Return the lower bound on rows to come with at most so large a displacement."""
+        top = self._steady.top_at(self._last - positions)
+        return top + 1 if top > BEGINNING else BEGINNING
+
+    @property
+    def measures(self) -> bool:
+        """True if the factor is measured and there is an estimate."""
+        return self._known is None and self._displacement is not None
+
+    @property
+    def factor(self) -> int | None:
+        """The scrambling factor in force, in rows; None before there is one."""
+        if self._known is not None or self._displacement is None:
+            return self._known
+        if self.bound == BEGINNING:
+            return self.rows
+        reached = self._seen.first_at_least(np.array([self.bound]), self.rows)
+        return self.rows - int(reached[0])
+
+    def _learn(self, needed: Ticks) -> None:
+        bins = bins_of(needed)
+        self._long_term.add(bins, None, len(needed))
+        self._short_term.add(bins, None, len(needed))
+        if self.rows < START:
+            return
+        more = self._displacement is None or int(needed.max()) > self._displacement
+        if more or self.rows - self._chosen >= STEP:
+            measured = max(
+                each.covering(self._missing) for each in (self._long_term, self._short_term)
+            )
+            unsure = measured * BLOCKS * measured // self._last
+            self._displacement = measured + unsure
+            self._chosen = self.rows
+
+    @property
+    def top(self) -> int:
+        """The greatest value so far; END_OF_TIME once the input has ended."""
+        return END_OF_TIME if self._ended else self._seen.top
+
+    @property
+    def mostly_passed(self) -> int:
+        """A bound that few rows to come should be below: the one for half the displacement."""
+        if self._ended or self._displacement is None:
+            return self.bound
+        return max(self.bound, self._passed(self._displacement // 2))
+
+    @property
+    def expected(self) -> float:
+        """The expected share of rows to come that are not below the bound."""
+        if self._known is not None or self._displacement is None:
+            return 1.0
+        return self._long_term.share_within(self._displacement)
+
+    def rate(self, now: int) -> float | None:
+        """Return recent rows a second; None if too few rows came, or no time has passed."""
+        return self._rate.value(now, self._seen.top)
+
+    def reached(self, value: int) -> int | None:
+        """Return the clock time at which a value was first reached; None if it was not."""
+        return self._seen.reached(value)
+
+    def end(self) -> None:
+        """Note that no more rows will come."""
+        self._ended, self.bound = True, END_OF_TIME
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return all estimates."""
+        return {
+            "seen": self._seen.snapshot(),
+            "steady": self._steady.snapshot(),
+            "long term": self._long_term.snapshot(),
+            "short term": self._short_term.snapshot(),
+            "rate": self._rate.snapshot(),
+            "place": (self._last, self._value),
+            "chosen": self._chosen,
+            "ended": self._ended,
+            "rows": self.rows,
+            "scrambling": self.scrambling,
+            "places": self._displacement,
+            "bound": self.bound,
+        }
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Continue from a snapshot."""
+        self._seen.restore(saved["seen"])
+        self._steady.restore(saved["steady"])
+        self._long_term.restore(saved["long term"])
+        self._short_term.restore(saved["short term"])
+        self._rate.restore(saved["rate"])
+        self._last, self._value = saved["place"]
+        self._chosen, self._ended = saved["chosen"], saved["ended"]
+        self.rows, self.scrambling = saved["rows"], saved["scrambling"]
+        self._displacement, self.bound = saved["places"], saved["bound"]
+
+
+def _second_greatest(ticks: Ticks, top: int) -> Ticks:
+    """Return, for each row, the candidate for the second greatest value: the lesser of the row and
+    the greatest value before it."""
+    tops = np.empty(len(ticks), dtype=np.int64)
+    tops[0], tops[1:] = top, ticks[:-1]
+    found: Ticks = np.minimum(ticks, np.maximum.accumulate(tops))
+    return found

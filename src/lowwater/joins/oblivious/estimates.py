@@ -1,0 +1,336 @@
+"""Estimates about the inputs of a window-oblivious join: disorder, lag, multiplicity, lost results.
+
+The lag between two inputs is the number of held rows that their disorder does not explain: rows of
+one input beyond the other's bound, less the rows that come while the other input's disorder
+settles. An input with no such rows lags by the rows of the other one that it has not reached
+(WO-Join §3).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lowwater.joins.oblivious.disorder import DisorderEstimate, Ticks
+from lowwater.joins.oblivious.lost_results import LostResults
+from lowwater.joins.oblivious.memory_model import InputTraits, MemoryNeeds
+from lowwater.joins.oblivious.options import Oblivious
+from lowwater.joins.oblivious.stored_rows import StoredRows
+from lowwater.operators.metric import Max, Mean, Metric, Ratio, Readings, Sum
+
+CAREFUL = 2
+"""Safety factor: disorder is estimated as if only this fraction of the allowed results could be
+lost."""
+OFTEN = 4
+"""Multiplicity is counted anew when one in so many held rows is new."""
+FEW = 64
+"""Least number of new rows between two such counts."""
+
+
+FOUND = Metric(
+    "join_results_found",
+    int,
+    "rows",
+    Sum(),
+    "results found",
+    "Results that left the join.",
+    total=True,
+)
+LOST = Metric(
+    "join_results_lost",
+    float,
+    "rows",
+    Sum(),
+    "results lost",
+    "Results that were not found, counted or estimated.",
+)
+LOST_MARGIN = Metric(
+    "join_results_lost_margin",
+    float,
+    "rows",
+    Sum(exact=False),
+    "results lost margin",
+    "By how many results the estimate of those lost may be wrong.",
+)
+ACCURACY = Metric(
+    "join_accuracy",
+    float,
+    "share",
+    Ratio(FOUND, LOST),
+    "accuracy",
+    "The share of the results that was found.",
+    summary=True,
+)
+ACCURACY_ASKED = Metric(
+    "join_accuracy_asked",
+    float,
+    "share",
+    Max(),
+    "accuracy asked for",
+    "The share of the results that accuracy= asks for, the same in all buckets.",
+)
+ACCURACY_EXPECTED = Metric(
+    "join_accuracy_expected",
+    float,
+    "share",
+    Mean(FOUND),
+    "expected accuracy",
+    "The share of the results that the rows held now suffice for.",
+)
+LATE_ROWS = Metric(
+    "join_late_rows",
+    int,
+    "rows",
+    Sum(),
+    "late rows",
+    "Rows that came after rows they could have met were dropped.",
+    total=True,
+)
+GIVEN_UP = Metric(
+    "join_given_up_rows",
+    int,
+    "rows",
+    Sum(),
+    "rows given up",
+    "Rows dropped before they met anything, because memory was full.",
+    total=True,
+)
+RATE = Metric(
+    "join_input_rate", float, "rows/s", Sum(exact=False), "rows/s", "Rows of an input in a second."
+)
+SCRAMBLING = Metric(
+    "join_scrambling_factor",
+    int,
+    "rows",
+    Sum(exact=False),
+    "scrambling factor",
+    "By how many rows the rows of an input are out of order at most; summed over buckets.",
+)
+MULTIPLICITY = Metric(
+    "join_multiplicity",
+    int,
+    "rows",
+    Max(),
+    "multiplicity",
+    "The most rows of an input that came together with one value.",
+)
+PREDICTED = Metric(
+    "join_predicted_rows",
+    int,
+    "rows",
+    Sum(exact=False),
+    "predicted rows",
+    "Rows of an input that the join should have to hold.",
+)
+LAG = Metric(
+    "join_lag_rows",
+    int,
+    "rows",
+    Sum(exact=False),
+    "lag",
+    "By how many of its rows an input is ahead of another one.",
+)
+HELD = Metric(
+    "join_held_rows",
+    int,
+    "rows",
+    Sum(exact=False),
+    "held rows",
+    "Rows of an input that the join holds in memory.",
+)
+ON_DISK = Metric(
+    "join_disk_rows",
+    int,
+    "rows",
+    Sum(exact=False),
+    "rows on disk",
+    "Rows of an input that wait on disk.",
+)
+
+
+class InputEstimates:
+    """The estimates of all inputs; lists have one entry for each input."""
+
+    def __init__(self, options: Oblivious, ports: int, ticks_per_second: int):
+        missing = (1 - options.accuracy) / ports / CAREFUL
+        known = options.disorder or (None,) * ports
+        self.disorders = [DisorderEstimate(missing, each, ticks_per_second) for each in known]
+        self.multiplicity = [1] * ports
+        self.late = [0] * ports
+        """Late rows: rows that came below what was dropped of another input."""
+        self.given_up = [0] * ports
+        """Rows given up because memory was full, although no other input had reached them."""
+        self.asked = options.accuracy
+        self.losses = LostResults(ports)
+        """Results found, and results lost."""
+        self._fresh = 0
+        self._together: list[list[Ticks]] = [[] for _ in known]
+
+    def begin_again(self) -> None:
+        """Forget all estimates; results found and lost stay counted."""
+        self.disorders = [each.fresh() for each in self.disorders]
+        self.multiplicity = [1] * len(self.disorders)
+        self.losses.begin_again()
+
+    def take(self, port: int, ticks: Ticks, below: int) -> None:
+        """Add rows to the current batch; rows below ``below`` are late."""
+        self.late[port] += int((ticks < below).sum())
+        self._together[port].append(ticks)
+        self._fresh += len(ticks)
+
+    def measure(self, now: int) -> None:
+        """Update the estimates with the rows of the batch; ``now`` is in clock nanoseconds."""
+        for port, ticks in enumerate(self._together):
+            if ticks:
+                together = np.concatenate(ticks)
+                self.disorders[port].observe(together, now)
+                if len(together) > 1:
+                    self._count(port, together)
+                ticks.clear()
+
+    @property
+    def unique(self) -> bool:
+        """True if disorder is measured and no value was seen twice in an input."""
+        measured = all(estimate.measures for estimate in self.disorders)
+        return measured and max(self.multiplicity) == 1
+
+    @property
+    def tops(self) -> list[int]:
+        """The greatest value of each input so far, including the current batch."""
+        return [
+            max(estimate.top, *(int(each.max()) for each in ticks)) if ticks else estimate.top
+            for estimate, ticks in zip(self.disorders, self._together, strict=True)
+        ]
+
+    def due(self, held: int) -> bool:
+        """True if enough of the ``held`` rows are new for another count."""
+        return self._fresh >= max(FEW, held // OFTEN)
+
+    def renew(self, stored: StoredRows) -> None:
+        """Count the multiplicity of all rows in memory."""
+        self._fresh = 0
+        for port in range(len(self.disorders)):
+            self._count(port, stored.values(port))
+
+    def _count(self, port: int, ticks: Ticks) -> None:
+        """Raise an input's multiplicity to the most equal values among some rows."""
+        if len(ticks):
+            most = int(np.unique(ticks, return_counts=True)[1].max())
+            self.multiplicity[port] = max(self.multiplicity[port], most)
+
+    def needs(self, stored: StoredRows, now: int, reading: bool = True) -> MemoryNeeds | None:
+        """Return the rows each input needs to keep, by the model; None before there are estimates.
+
+        If ``reading`` is False no stored row is read: counts are then exact to a slice only.
+        """
+        if any(estimate.factor is None for estimate in self.disorders):
+            return None
+        rates = [estimate.rate(now) for estimate in self.disorders]
+        if not all(rates):
+            rates = [float(max(1, estimate.rows)) for estimate in self.disorders]
+        traits = tuple(
+            InputTraits(rate or 1.0, min(estimate.factor or 0, estimate.rows), many)
+            for estimate, rate, many in zip(self.disorders, rates, self.multiplicity, strict=True)
+        )
+        values = [stored.values(port) for port in range(len(traits))] if reading else []
+
+        def not_below(port: int, value: int) -> int:
+            if not reading:
+                return stored.from_slice_of(port, value)
+            return int((values[port] >= value).sum())
+
+        far = [each.rows for each in stored.spilled]
+        tops = self.tops
+
+        def lag(one: int, other: int) -> float:
+            """Return the rows by which one input is ahead of another; below 0 if it is behind."""
+            own, mate = traits[one], traits[other]
+            ratio = own.rate / mate.rate
+            ahead = not_below(one, self.disorders[other].bound) + far[one]
+            if not ahead:
+                since = not_below(other, tops[one]) + far[other] - mate.disorder
+                ahead = -round(max(0, since) * ratio)
+            return ahead - ratio * mate.disorder
+
+        ports = range(len(traits))
+        lags = [tuple(lag(one, other) for other in ports) for one in ports]
+        return MemoryNeeds(traits, tuple(lags))
+
+    @property
+    def accuracy(self) -> float:
+        """Share of results found, of those found and those counted or estimated as lost."""
+        lost, _ = self.losses.lost
+        whole = self.losses.found + lost
+        return self.losses.found / whole if whole else 1.0
+
+    def shortfall(self, ended: bool) -> list[str]:
+        """Return a warning if too many results are lost, else nothing."""
+        note = shortfall(self.losses.found, self.losses.lost[0], self.asked, ended)
+        return [] if note is None else [note]
+
+    def metrics(self, stored: StoredRows, now: int, reading: bool = True) -> Readings:
+        """Return the metrics of the join; inputs are numbered from 0."""
+        lost, margin = self.losses.lost
+        found: dict[Metric[Any], int | float | None] = {
+            ACCURACY: self.accuracy,
+            ACCURACY_ASKED: self.asked,
+            FOUND: self.losses.found,
+            LOST: lost,
+            LOST_MARGIN: margin,
+            ACCURACY_EXPECTED: float(np.prod([estimate.expected for estimate in self.disorders])),
+            LATE_ROWS: sum(self.late),
+            GIVEN_UP: sum(self.given_up),
+        }
+        needs, ports = self.needs(stored, now, reading), range(len(self.disorders))
+        for port, estimate in enumerate(self.disorders):
+            found[RATE.of(port)] = estimate.rate(now)
+            found[SCRAMBLING.of(port)] = estimate.scrambling
+            found[MULTIPLICITY.of(port)] = self.multiplicity[port]
+            if needs is not None:
+                found[PREDICTED.of(port)] = needs.buffer(port)
+                for other in ports:
+                    if other != port:
+                        found[LAG.of(port, other)] = round(needs.lags[port][other])
+            found[HELD.of(port)] = stored.held(port)
+            found[ON_DISK.of(port)] = stored.spilled[port].rows
+        return Readings(found)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return all estimates."""
+        return {
+            "disorders": [each.snapshot() for each in self.disorders],
+            "multiplicity": list(self.multiplicity),
+            "late": list(self.late),
+            "given up": list(self.given_up),
+            "losses": self.losses.snapshot(),
+            "fresh": self._fresh,
+        }
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Continue from a snapshot."""
+        for estimate, each in zip(self.disorders, saved["disorders"], strict=True):
+            estimate.restore(each)
+        self.multiplicity = list(saved["multiplicity"])
+        self.late, self.given_up = list(saved["late"]), list(saved["given up"])
+        self.losses.restore(saved["losses"])
+        self._fresh = saved["fresh"]
+
+
+SOME = 10
+"""Least number of lost results for a warning while rows still come."""
+
+
+def shortfall(found: float, lost: float, asked: float, ended: bool) -> str | None:
+    """Return a warning if the share of results found is below the one asked for, else None.
+
+    The text holds no figures, so that buckets with the same problem give the same text.
+    """
+    if lost < (0.5 if ended else SOME) or found >= asked * (found + lost):
+        return None
+    return (
+        f"fewer than {asked * 100:.10g} % of the results were found, which is what accuracy= asks"
+        " for. Metrics say how many ('accuracy') and what cost them ('late rows', 'rows given up')."
+        " Give the disorder if it is known, lw.unpromised(disorder=...), or more memory=, or ask"
+        " for an accuracy= that will do"
+    )

@@ -1,0 +1,198 @@
+"""The memory that a window-oblivious join needs, and the relief it takes under a cap (WO-Join
+§3-§5).
+
+A row of one input is kept until every row of the others that may equal it has come. Rows come out
+of order by up to ``k`` positions, an input's *scrambling factor*, and inputs are behind each other
+by a *lag*, counted in rows. Input ``i`` keeps, for input ``j``::
+
+    M(i, j) = max(1, k_i + r_i * k_j / r_j + L(i, j))
+
+rows, and for all others the greatest of these. The formulas are upper bounds; buffers that go by
+values (see ``oblivious_join``) never hold more, and often less.
+
+Without a cap, or while the predicted memory fits, rows are joined as they come (*plain*). Otherwise
+the reliefs are tried by what they cost in latency: rows of inputs that are far ahead wait on disk
+(*dbf*, which saves what lag takes), rows are sorted before they are joined (*msf*, which saves what
+disorder takes), both (*hybrid*). The first that fits is taken; if none fits, the one that needs
+least. A relief is ended only when less of it fits clearly, so that noise does not cause switches. A
+relief changes where rows wait and when results come; it loses none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil, prod
+from typing import Any
+
+from lowwater.joins.oblivious.options import (
+    RELIEF_MODES,
+    SORTING_MODES,
+    SPILLING_MODES,
+    Oblivious,
+    ReliefMode,
+)
+from lowwater.operators.metric import REASON, STRATEGY, SWITCHES, Readings
+
+
+@dataclass(frozen=True, slots=True)
+class InputTraits:
+    """The properties of an input in the model."""
+
+    rate: float
+    """Rows a second, or in any other unit that is the same for all inputs."""
+    disorder: int
+    """Scrambling factor: the greatest number of positions a row comes after one that is not less.
+    """
+    multiplicity: int = 1
+    """Greatest number of rows with the same value."""
+    delay: float = 0.0
+    """Seconds by which rows come later than those of the foremost input."""
+
+
+@dataclass(frozen=True)
+class MemoryNeeds:
+    """Rows that a join of some inputs has to keep; input ``i`` is ``lags[i][j]`` rows ahead of
+    ``j``."""
+
+    inputs: tuple[InputTraits, ...]
+    lags: tuple[tuple[float, ...], ...]
+
+    @classmethod
+    def of(cls, inputs: Sequence[InputTraits]) -> MemoryNeeds:
+        """Return the needs of inputs whose lags follow from their delays."""
+        lags = tuple(tuple(one.rate * (two.delay - one.delay) for two in inputs) for one in inputs)
+        return cls(tuple(inputs), lags)
+
+    def between(self, one: int, other: int) -> int:
+        """Return the rows of an input to keep for another one (Eq. 7; Eq. 6 without lag)."""
+        own, mate = self.inputs[one], self.inputs[other]
+        lag = self.lags[one][other]
+        return max(1, ceil(own.disorder + own.rate * mate.disorder / mate.rate + lag))
+
+    def buffer(self, one: int) -> int:
+        """Return the rows of an input to keep for all others (Eq. 8)."""
+        return max(self.between(one, other) for other in self._others(one))
+
+    def _others(self, one: int) -> list[int]:
+        return [other for other in range(len(self.inputs)) if other != one]
+
+    def waiting(self, one: int) -> int:
+        """Return the rows of an input that wait to be sorted before they are joined."""
+        return self.inputs[one].disorder
+
+    def kept(self, one: int, mode: ReliefMode, read_ahead: int = 0) -> int:
+        """Return the rows of an input in memory in a mode, kept for others or waiting (§4)."""
+        if mode == "plain":
+            return self.buffer(one)
+        own = self.inputs[one]
+        sorts = mode in SORTING_MODES
+        found = []
+        for other in self._others(one):
+            mate = self.inputs[other]
+            behind = mate.multiplicity if sorts else mate.disorder
+            lag = self.lags[one][other]
+            if mode in SPILLING_MODES:
+                lag = min(lag, float(read_ahead))
+            found.append(own.rate * behind / mate.rate + lag)
+        rows = max(1, ceil((own.multiplicity if sorts else own.disorder) + max(found)))
+        return rows + (self.waiting(one) if sorts else 0)
+
+    def total(self, mode: ReliefMode, read_ahead: int = 0) -> int:
+        """Return the rows of all inputs in memory in a mode."""
+        return sum(self.kept(one, mode, read_ahead) for one in range(len(self.inputs)))
+
+    def wait_seconds(self) -> float:
+        """Return the seconds a row waits at most to be sorted, if rates are rows a second."""
+        return max(each.disorder / each.rate for each in self.inputs)
+
+
+def joined(inputs: Sequence[InputTraits]) -> InputTraits:
+    """Return bounds on the properties of a join's results as another's input (Theorem 3.1)."""
+    others = [
+        prod(two.multiplicity for at, two in enumerate(inputs) if at != own)
+        for own in range(len(inputs))
+    ]
+    return InputTraits(
+        rate=sum(each.rate * more for each, more in zip(inputs, others, strict=True)),
+        disorder=sum(each.disorder * more for each, more in zip(inputs, others, strict=True)),
+        multiplicity=prod(each.multiplicity for each in inputs),
+        delay=max(each.delay for each in inputs),
+    )
+
+
+FITS = 0.9
+"""A prediction fits if it takes at most this share of the cap."""
+BACK = 0.6
+"""A relief is ended when a lesser one would take at most this share of the cap."""
+SECOND = 1_000_000_000
+
+
+class ReliefChooser:
+    """Chooses the relief mode."""
+
+    def __init__(self, options: Oblivious):
+        self._options = options
+        asked = options.strategy
+        self.mode: ReliefMode = "plain" if asked == "auto" else asked
+        self.reason = "as asked" if asked != "auto" else "nothing limits memory"
+        self.switches = 0
+        if self.chooses:
+            self.reason = "too little seen to decide"
+
+    @property
+    def chooses(self) -> bool:
+        """True if the mode depends on predictions: a strategy of ``auto`` and a cap on memory."""
+        return self._options.strategy == "auto" and self._options.memory is not None
+
+    def choose(self, needs: MemoryNeeds, row_bytes: float, cap: int, read_ahead: int) -> None:
+        """Choose by the bytes that each mode is predicted to take; ``cap`` is in bytes."""
+        allowed = [mode for mode in RELIEF_MODES if self._soon_enough(mode, needs)]
+        takes = {mode: needs.total(mode, read_ahead) * row_bytes for mode in allowed}
+        now = RELIEF_MODES.index(self.mode)
+        fitting = [
+            mode
+            for mode in allowed
+            if takes[mode] <= (FITS if RELIEF_MODES.index(mode) >= now else BACK) * cap
+        ]
+        mode = fitting[0] if fitting else min(takes, key=takes.__getitem__)
+        self.switches += mode != self.mode
+        self.mode, self.reason = mode, _because(needs, takes, mode, cap)
+
+    def guess(self, ahead: int, others: int) -> None:
+        """Choose before there are predictions, by the rows ahead of all others and the rest."""
+        waits = others > ahead and self._options.latency is None
+        mode: ReliefMode = "hybrid" if waits else "dbf"
+        self.switches += mode != self.mode
+        self.mode = mode
+        self.reason = f"memory is full before disorder is known; {ahead:,} rows are ahead of others"
+
+    def _soon_enough(self, mode: ReliefMode, needs: MemoryNeeds) -> bool:
+        limit = self._options.latency
+        return mode not in SORTING_MODES or limit is None or needs.wait_seconds() * SECOND <= limit
+
+    def metrics(self) -> Readings:
+        """Return the strategy in force, the reason, and how often it changed if it can."""
+        switches = self.switches if self.chooses else None
+        return Readings({STRATEGY: self.mode, REASON: self.reason, SWITCHES: switches})
+
+    def snapshot(self) -> Any:
+        """Return the mode, its reason and the number of switches."""
+        return self.mode, self.reason, self.switches
+
+    def restore(self, saved: Any) -> None:
+        """Continue from a snapshot; a strategy that is set explicitly now takes precedence."""
+        if self.chooses:
+            self.mode, self.reason, self.switches = saved
+
+
+def _because(needs: MemoryNeeds, takes: dict[ReliefMode, float], mode: ReliefMode, cap: int) -> str:
+    ports = range(len(needs.inputs))
+    lag = sum(max(0.0, *(needs.lags[one][two] for two in ports if two != one)) for one in ports)
+    disorder = max(0.0, needs.total("plain") - lag)
+    plain, chosen = takes["plain"], takes[mode]
+    fits = "fits into" if chosen <= cap else "is still more than"
+    return (
+        f"disorder takes {disorder:,.0f} rows and lag {lag:,.0f}, {plain:,.0f} bytes together;"
+        f" {mode} takes {chosen:,.0f}, which {fits} {cap:,}"
+    )

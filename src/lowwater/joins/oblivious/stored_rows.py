@@ -1,0 +1,267 @@
+"""The rows of a window-oblivious join: kept for matches, waiting to be sorted, or spilled (WO-Join
+§4).
+
+Invariant: a row is in one of these places only. Pages of spilled rows are on disk where the store
+has one; all else is in memory and counts as such.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from lowwater.joins.multi_join import rows_of
+from lowwater.joins.multi_shape import MultiShape
+from lowwater.joins.oblivious.disorder import Ticks
+from lowwater.operators.time_buffer import TimeBuffer
+from lowwater.state.slicing import Slicing
+from lowwater.state.store import ChunkStore, add, read, take
+from lowwater.stream.element import BEGINNING, END_OF_TIME, Chunk
+
+PAGE_ROWS = 256
+"""Rows of a page unless a cap makes it smaller; it is also how far is read ahead: the paper's C."""
+LEAST_ROWS = 16
+"""Rows of the smallest page."""
+PAGES = 8
+"""Greatest number of pages that rows written together are cut into."""
+
+
+class SpilledRows:
+    """The rows of one input that is far ahead, in pages that may be on disk (disk-buffer-first,
+    §4.2).
+
+    No row of the other inputs has reached them, so they match nothing yet. A page is stored under
+    the least value in it and is read when the frontier reaches that value; one page more is read
+    ahead, so that the join need not wait for the disk.
+
+    Invariant: every row put in comes out once, at the latest when the frontier reaches its value.
+    """
+
+    def __init__(self, store: ChunkStore, port: int, ticks: pl.Expr):
+        self._store, self._ticks = store, ticks
+        self._pages, self.unpaged_name = f"aside{port}", f"loose{port}"
+        self._fetched = BEGINNING  # least value of the page read last
+        self._least = END_OF_TIME  # least value of the rows that fill no page yet
+        self.page_rows = PAGE_ROWS
+        store.set_aside(self._pages)
+
+    @property
+    def rows(self) -> int:
+        """Number of rows in pages."""
+        return sum(self._store.rows_in(self._pages, s) for s in self._store.slices(self._pages))
+
+    @property
+    def unpaged(self) -> int:
+        """Number of rows in memory that do not fill a page yet."""
+        return self._store.rows_in(self.unpaged_name, 0)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the rows in memory."""
+        return self._store.bytes_of(self.unpaged_name)
+
+    def put(self, rows: Chunk) -> None:
+        """Store rows; they are written as pages once they fill one."""
+        add(self._store, self.unpaged_name, 0, rows)
+        self._least = min(self._least, int(rows.select(self._ticks.min()).item()))
+        if self.unpaged >= self.page_rows:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write all rows in memory as pages."""
+        held = take(self._store, self.unpaged_name)
+        if held is None:
+            return
+        self._least = END_OF_TIME
+        held = held.sort(self._ticks)
+        pages = min(PAGES, max(1, held.height // self.page_rows))
+        for page in held.iter_slices(-(-held.height // pages)):
+            least = int(page.select(self._ticks.first()).item())
+            self._store.put(self._pages, least, page)
+
+    def fetch(self, frontier: int) -> Chunk | None:
+        """Take out rows up to the frontier and one page more; None if there are none."""
+        found = []
+        due = self._store.slices(self._pages, None, frontier + 1)
+        if due:
+            self._fetched = due[-1]
+        if self._fetched <= frontier:
+            ahead = self._store.slices(self._pages, frontier + 1)[:1]
+            self._fetched = ahead[0] if ahead else self._fetched
+            due = due + ahead
+        for least in due:
+            page = take(self._store, self._pages, least, least + 1)
+            found += [page] if page is not None else []
+        if self._least <= frontier and (held := take(self._store, self.unpaged_name)) is not None:
+            found.append(held.filter(self._ticks <= frontier))
+            later = held.filter(self._ticks > frontier)
+            if later.height:
+                self._store.put(self.unpaged_name, 0, later)
+            least = later.select(self._ticks.min()).item()
+            self._least = END_OF_TIME if least is None else int(least)
+        return pl.concat(found) if found else None
+
+    def snapshot(self) -> Any:
+        """Return the page read last, the least value in memory, and the rows of a page."""
+        return self._fetched, self._least, self.page_rows
+
+    def restore(self, saved: Any) -> None:
+        """Continue from a snapshot."""
+        self._fetched, self._least, self.page_rows = saved
+
+
+class MatchedValues:
+    """The values of which every input had its one row; those rows are dropped.
+
+    If no input has a value twice, rows that matched have no more matches. Their values are stored
+    until all inputs have passed them, because a second row of such a value shows the assumption
+    wrong.
+
+    Invariant: a value is here from the match of its rows until all rows to come are above it.
+    """
+
+    __slots__ = ("_fresh", "_values")
+
+    def __init__(self) -> None:
+        self._values: Ticks = np.empty(0, dtype=np.int64)
+        self._fresh: list[Ticks] = []
+
+    def __len__(self) -> int:
+        return len(self._values) + sum(map(len, self._fresh))
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all values."""
+        return len(self) * self._values.itemsize
+
+    def add(self, values: Ticks) -> None:
+        """Add the values of rows that matched."""
+        self._fresh.append(values)
+
+    def among(self, ticks: Ticks) -> int:
+        """Return how many of some rows have a value that is here."""
+        parts = (self._values, *self._fresh)
+        return sum(int(np.isin(ticks, each).sum()) for each in parts if len(each))
+
+    def settle(self, below: int) -> Ticks:
+        """Drop values below a bound; return those added since the last call."""
+        fresh = np.concatenate(self._fresh) if self._fresh else self._values[:0]
+        self._fresh = []
+        kept = self._values[np.searchsorted(self._values, below) :]
+        self._values = np.sort(np.concatenate([kept, fresh[fresh >= below]]))
+        return fresh
+
+    def snapshot(self) -> Any:
+        """Return the settled values and the new ones."""
+        return self._values.tolist(), [each.tolist() for each in self._fresh]
+
+    def restore(self, saved: Any) -> None:
+        """Continue from a snapshot."""
+        self._values = np.array(saved[0], dtype=np.int64)
+        self._fresh = [np.array(each, dtype=np.int64) for each in saved[1]]
+
+
+class StoredRows:
+    """The rows of all inputs; lists have one entry for each input."""
+
+    def __init__(
+        self,
+        store: ChunkStore,
+        shape: MultiShape,
+        slice_ticks: Sequence[int],
+        slicing: Sequence[Slicing],
+    ):
+        self._store, self._shape, self._slicing = store, shape, slicing
+        self._times = [shape.names[port][shape.times[port]] for port in shape.ports]
+        self.waiting = [
+            TimeBuffer(store, _waiting(port), self._times[port], shape.domain, slice_ticks[port])
+            for port in shape.ports
+        ]
+        self.matched = MatchedValues()
+        self.spilled = [SpilledRows(store, port, shape.inside_time(port)) for port in shape.ports]
+
+    def ticks(self, port: int, rows: Chunk) -> Ticks:
+        """Return the ticks of the join attribute of an input's rows."""
+        return self._shape.domain.array_of(rows[self._times[port]])
+
+    @property
+    def memory(self) -> int:
+        """Bytes of all rows and values in memory."""
+        sizes = self._store.bytes_of
+        found = (sizes(rows_of(port)) + sizes(_waiting(port)) for port in self._shape.ports)
+        return sum(found) + sum(each.bytes for each in self.spilled) + self.matched.bytes
+
+    @property
+    def rows(self) -> int:
+        """Number of rows in memory."""
+        return sum(map(self.held, self._shape.ports))
+
+    def held(self, port: int) -> int:
+        """Return the number of rows of an input in memory."""
+        name = rows_of(port)
+        kept = sum(self._store.rows_in(name, each) for each in self._store.slices(name))
+        return kept + self.waiting[port].rows + self.spilled[port].unpaged
+
+    def from_slice_of(self, port: int, value: int) -> int:
+        """Return about how many rows of an input are not below a value, without reading any."""
+        name, slice_ = rows_of(port), value // self._slicing[port].width
+        kept = sum(self._store.rows_in(name, each) for each in self._store.slices(name, slice_))
+        return kept + self.waiting[port].rows + self.spilled[port].unpaged
+
+    def values(self, port: int) -> Ticks:
+        """Return the ticks of an input's rows in memory, unsorted."""
+        names = (rows_of(port), _waiting(port), self.spilled[port].unpaged_name)
+        chunks = [rows for name in names if (rows := read(self._store, name)) is not None]
+        parts = [self.ticks(port, rows) for rows in chunks]
+        return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
+
+    def take_from(self, port: int, value: int) -> tuple[Chunk | None, Chunk | None]:
+        """Take out the rows of an input in memory that are not below a value.
+
+        Return those that waited and those that were kept, each None if there are none. Spilled rows
+        read ahead stay.
+        """
+        time, name = self._shape.inside_time(port), rows_of(port)
+        waiting = self.waiting[port].take_from(value)
+        found = []
+        for slice_ in self._store.slices(name):
+            rows = take(self._store, name, slice_, slice_ + 1)
+            assert rows is not None
+            found.append(rows.filter(time >= value))
+            stay = rows.filter(time < value)
+            if stay.height:
+                self._store.put(name, slice_, stay)
+        kept = [rows for rows in found if rows.height]
+        return waiting, pl.concat(kept) if kept else None
+
+    def drop_matched(self, below: int) -> None:
+        """Drop the rows of new matched values, and values below a bound."""
+        met = self.matched.settle(below)
+        for port in self._shape.ports if len(met) else ():
+            name, time = rows_of(port), self._shape.inside_time(port)
+            for slice_ in np.unique(met // self._slicing[port].width).tolist():
+                rows = take(self._store, name, slice_, slice_ + 1)
+                if rows is None:
+                    continue
+                stay = rows.filter(~time.is_in(pl.Series(met).implode()))
+                if stay.height:
+                    self._store.put(name, slice_, stay)
+
+    def snapshot(self) -> Any:
+        """Return the state of waiting and spilled rows and of matched values."""
+        waiting, aside = ([p.snapshot() for p in each] for each in (self.waiting, self.spilled))
+        return waiting, aside, self.matched.snapshot()
+
+    def restore(self, saved: Any) -> None:
+        """Continue from a snapshot."""
+        for port in self._shape.ports:
+            self.waiting[port].restore(saved[0][port])
+            self.spilled[port].restore(saved[1][port])
+        self.matched.restore(saved[2])
+
+
+def _waiting(port: int) -> str:
+    return f"waiting{port}"

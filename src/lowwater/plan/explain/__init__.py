@@ -1,1 +1,0 @@
-"""Plans in words, and what they are expected to cost."""

@@ -1,0 +1,195 @@
+"""What joins are expected to cost, by the papers' models, ahead of a run.
+
+Of an ordered join: the time from a row's arrival to its results, at given rates. Rates are rows a
+second of streams; an input made from several streams gets the sum of theirs, as if nothing were
+filtered.
+
+Of a join without a window: the rows it is expected to keep. The declared properties of streams are
+followed to the join: a filter or projection lets through no more than it is given, results of joins
+are bounded by Theorem 3.1 of WO-Join. Where nothing is declared, rows of a stream are taken to have
+values of their own and no delay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+
+import polars as pl
+
+from lowwater.errors import OptionError, unknown_name
+from lowwater.joins.oblivious.memory_model import InputTraits, MemoryNeeds, joined
+from lowwater.joins.oblivious.options import RELIEF_MODES
+from lowwater.joins.oblivious.stored_rows import PAGE_ROWS
+from lowwater.joins.ordered.model import Setting, switching_cost
+from lowwater.plan.builders.oblivious import known_of, rooted
+from lowwater.plan.builders.updates import sources
+from lowwater.plan.nodes import AnyJoin, Node, SourceNode
+from lowwater.stream.duration import SECOND, Duration, nanoseconds, spell
+from lowwater.stream.size import spell_bytes
+
+TEXT = 16
+"""Bytes counted for a text, a list or the like: those of a short text."""
+
+
+@dataclass(frozen=True)
+class Rates:
+    """The rates of streams, and the cost of a comparison."""
+
+    by_stream: Mapping[str, float]
+    """Rows a second of each stream, by name."""
+    cost: Duration | None = None
+    """The time a comparison of two rows takes; None if it is not known."""
+
+    def check(self, names: Sequence[str]) -> None:
+        """Refuse rates of streams other than ``names``, and rates or costs not above 0."""
+        for name, rate in self.by_stream.items():
+            if name not in names:
+                raise OptionError(unknown_name("stream", name, names))
+            if not rate > 0:
+                raise OptionError(f"the rate of {name!r} is rows a second above 0, not {rate!r}")
+        if self.cost is not None and nanoseconds(self.cost, "cost=") <= 0:
+            raise OptionError("cost= is a length of time above zero")
+
+    def of(self, node: Node) -> float:
+        """Return the rows a second of an input."""
+        names = [each.spec.name for each in sources(node)]
+        for name in names:
+            if name not in self.by_stream:
+                raise OptionError(f"the rate of stream {name!r} is not given")
+        return sum(self.by_stream[name] for name in names)
+
+
+# ---- ordered joins -----------------------------------------------------------------------------
+
+
+def expected(node: AnyJoin, rates: Rates) -> list[str]:
+    """Return the expected latency of an ordered join under each strategy, in words."""
+    if node.ordering is None:
+        return []
+    each = tuple(map(rates.of, node.inputs))
+    change = switching_cost(node.ordering.alpha, node.kept_seconds, each)
+    spelled = " and ".join(f"{rate:g}" for rate in each)
+    if change == inf:
+        return [f"expected at {spelled} rows/s: no row is kept for others, so all do the same"]
+    if rates.cost is None:
+        setting = Setting(change, node.kept_seconds, each)
+        return [
+            f"expected at {spelled} rows/s: filter-order {_seconds(setting.filter_order)} from a"
+            " row's arrival to its results; sync-filter as much while comparing costs nothing,"
+            f" {_seconds(setting.sync_filter)} where adaptive changes over"
+            f" ({_seconds(change)} a comparison)",
+        ]
+    setting = Setting(nanoseconds(rates.cost) / SECOND, node.kept_seconds, each)
+    lines = [
+        f"expected at {spelled} rows/s: sync-filter {_seconds(setting.sync_filter)}, filter-order"
+        f" {_seconds(setting.filter_order)} from a row's arrival to its results,"
+        f" {setting.gain:.0%} less",
+        f"load c·|w|·λ1·λ2 = {setting.load:.3g}: adaptive takes"
+        f" {'filter-order' if setting.load >= node.ordering.alpha else 'sync-filter'}"
+        f" (alpha {node.ordering.alpha:g}, reached at {_seconds(change)} a comparison)",
+    ]
+    if not setting.keeps_up:
+        lines.append("more rows come than can be joined: both fall ever further behind")
+    return lines
+
+
+def _seconds(length: float) -> str:
+    """Return a length of time in three digits."""
+    return spell(round(float(f"{length:.3g}") * SECOND)) if length >= 1e-9 else f"{length:.3g} s"
+
+
+# ---- joins without a window --------------------------------------------------------------------
+
+
+def predicted(node: AnyJoin, rates: Rates | None) -> list[str]:
+    """Return by what a join without a window keeps rows, and how many it is expected to keep."""
+    if node.oblivious is None:
+        return []
+    how = node.oblivious
+    names = [_name(each, time) for each, time in zip(node.inputs, node.times, strict=True)]
+    given = [(name, k) for name, k in zip(names, how.disorder, strict=True) if k is not None]
+    by = "measured disorder"
+    if given:
+        by = f"disorder of {', '.join(f'{name} ({k:,} rows)' for name, k in given)}"
+        by += "" if len(given) == len(names) else ", measured disorder of others"
+    wait = "" if how.latency is None else f", rows wait {spell(how.latency)} at most"
+    lines = [f"keeps rows by: {by} and promises", f"options: {how.describe()}{wait}"]
+    missing: list[str] = []
+    traits = _traits_of_all(node, rates, missing)
+    if traits is None:
+        unknown = ", ".join(dict.fromkeys(missing))
+        return [*lines, f"predicted buffers: measured at run time (not known: {unknown})"]
+    return [*lines, *_buffers(node, MemoryNeeds.of(traits), names)]
+
+
+def _buffers(node: AnyJoin, needs: MemoryNeeds, names: list[str]) -> list[str]:
+    """Return the rows of each input, and the rows and bytes of all under each strategy."""
+    rows = ", ".join(f"{name} {needs.buffer(at):,} rows" for at, name in enumerate(names))
+    widths = [_width(each.schema) for each in node.inputs]
+    totals = []
+    for mode in RELIEF_MODES:
+        kept = [needs.kept(at, mode, PAGE_ROWS) for at in range(len(names))]
+        size = sum(each * width for each, width in zip(kept, widths, strict=True))
+        totals.append(f"{mode} {sum(kept):,} rows, {spell_bytes(size)}")
+    return [f"predicted buffers: {rows}", f"in memory by strategy: {'; '.join(totals)}"]
+
+
+def _traits_of_all(
+    node: AnyJoin, rates: Rates | None, missing: list[str]
+) -> list[InputTraits] | None:
+    found = [
+        _traits(each, time, rates, missing)
+        for each, time in zip(node.inputs, node.times, strict=True)
+    ]
+    known = [each for each in found if each is not None]
+    return known if len(known) == len(found) else None
+
+
+def _traits(node: Node, column: str, rates: Rates | None, missing: list[str]) -> InputTraits | None:
+    """Return the properties of an input; None if some are not known, named in ``missing``."""
+    root, name = rooted(node, column)
+    if isinstance(root, AnyJoin) and root.oblivious is not None:
+        inputs = _traits_of_all(root, rates, missing)
+        return None if inputs is None else joined(inputs)
+    known, title = known_of(root, name), _name(node, column)
+    rate = known.rate
+    if rates is not None and isinstance(root, SourceNode):
+        rate = rates.by_stream.get(root.spec.name, rate)
+    if rate is None:
+        missing.append(f"rate of {title}")
+    if known.disorder is None:
+        missing.append(f"disorder of {title}")
+    if rate is None or known.disorder is None:
+        return None
+    delay = nanoseconds(known.delay) / SECOND if known.delay is not None else 0.0
+    return InputTraits(rate, known.disorder, known.multiplicity or 1, delay)
+
+
+def _name(node: Node, column: str) -> str:
+    """Return the name of an input: that of its stream, or of the streams it is made from."""
+    root, _ = rooted(node, column)
+    if isinstance(root, SourceNode):
+        return root.spec.name
+    return f"({', '.join(dict.fromkeys(each.spec.name for each in sources(root)))})"
+
+
+def _width(schema: Mapping[str, pl.DataType]) -> int:
+    """Return about how many bytes a row takes."""
+    return sum(map(_bytes, schema.values()))
+
+
+def _bytes(dtype: pl.DataType) -> int:
+    for kind, size in _SIZES:
+        if dtype in kind:
+            return size
+    return TEXT
+
+
+_SIZES = (
+    ((pl.Boolean, pl.Int8, pl.UInt8), 1),
+    ((pl.Int16, pl.UInt16), 2),
+    ((pl.Int32, pl.UInt32, pl.Float32, pl.Date, pl.Categorical, pl.Enum), 4),
+    ((pl.Int64, pl.UInt64, pl.Float64, pl.Datetime, pl.Duration, pl.Time), 8),
+)

@@ -1,0 +1,164 @@
+"""How complete a channel with a learned mark is, and the episodes in which it falls short.
+
+The contract asks for a share of all rows so far. A channel falls short when that share is more than
+``NEAR`` below the one asked for, or when the share of recent rows is, and chance does not explain
+it. This is judged where the slack is chosen, at numbers of rows, so how a stream is cut changes
+nothing. An episode ends when both shares are nearer than half of that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any
+
+FEW, UNSEEN, GROWN = "few", "unseen", "grown"
+WORDS = {
+    FEW: "too few rows have come to know how late rows are",
+    UNSEEN: "rows came that were later than any before them",
+    GROWN: "more rows are late than before",
+}
+"""The reasons for which a channel falls short, as phrases for people."""
+
+NEAR = 0.003
+"""Distance below the share asked for that is still near enough."""
+ROWS = 100
+"""Number of rows before which a share is not judged."""
+DEVIATIONS, SOME = 3.0, 10.0
+"""Late rows over the whole run that chance explains: this many standard deviations, and at most
+``SOME`` rows."""
+CHANCE = 0.6
+"""Part of the allowed share by which the recent share of late rows may exceed it by chance."""
+FAR = 2
+"""Rows are later than any before if their lateness is this many times the longest so far."""
+WHILE = 15.0
+"""Such rows explain a shortfall until this many further late rows are allowed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shortfall:
+    """An episode in which a channel is less complete than its contract asks."""
+
+    reason: str
+    """``few``, ``unseen`` or ``grown``."""
+    since: int
+    """The newest time when it began, in ticks."""
+
+    @property
+    def words(self) -> str:
+        """The reason as a phrase for people."""
+        return WORDS[self.reason]
+
+
+@dataclass(frozen=True, slots=True)
+class Completeness:
+    """How complete a channel, or a whole stream, is; all shares are of its rows."""
+
+    rows: int
+    late: int
+    target: float
+    """The share that the contract asks for."""
+    expected: float
+    """The share expected of the rows now coming, by the recent ones."""
+    recent: float
+    """The share of recent rows that were on time."""
+    slack: int | None
+    """In ticks; None before the first mark."""
+    reason: str | None = None
+    """Reason for which it falls short of the target, a key of ``WORDS``; None if it does not."""
+    since: int | None = None
+    """The newest time when that began, in ticks; None if it does not fall short."""
+
+    @property
+    def achieved(self) -> float:
+        """Share of all rows so far that were on time."""
+        return 1 - self.late / self.rows if self.rows else 1.0
+
+
+def combine(parts: Sequence[Completeness]) -> Completeness:
+    """Return the completeness of a stream from that of its channels.
+
+    The slack is the longest of them; the shortfall is the one that began first.
+    """
+    rows = sum(each.rows for each in parts)
+    slacks = [each.slack for each in parts if each.slack is not None]
+    short = min((each for each in parts if each.since is not None), key=_begun, default=None)
+    return Completeness(
+        rows,
+        sum(each.late for each in parts),
+        parts[0].target,
+        sum(each.rows * each.expected for each in parts) / rows if rows else 1.0,
+        sum(each.rows * each.recent for each in parts) / rows if rows else 1.0,
+        max(slacks, default=None),
+        None if short is None else short.reason,
+        None if short is None else short.since,
+    )
+
+
+def _begun(part: Completeness) -> int:
+    assert part.since is not None
+    return part.since
+
+
+class ShortfallWatch:
+    """Detects when a channel falls short; ``missing`` is the allowed share of late rows."""
+
+    __slots__ = ("_missing", "_rows", "_since_unseen", "latest", "now")
+
+    def __init__(self, missing: float):
+        self._missing = missing
+        self._rows = 0
+        self._since_unseen: int | None = None  # rows since some were later than any before
+        self.now: Shortfall | None = None
+        """The present episode; None if the channel is as complete as it should be."""
+        self.latest: Shortfall | None = None
+        """The latest episode, ended or not."""
+
+    def update(
+        self, *, rows: int, late: int, recent: float, newest: int, known: bool, unseen: bool
+    ) -> None:
+        """Begin or end an episode.
+
+        ``rows`` and ``late`` count all rows so far; ``recent`` is the share of late rows among
+        recent ones; ``newest`` is the newest time in ticks. ``known`` is true if there were enough
+        rows to learn from; ``unseen`` if rows since the last call were later than any before.
+        """
+        came, self._rows = rows - self._rows, rows
+        if unseen:
+            self._since_unseen = 0
+        elif self._since_unseen is not None:
+            self._since_unseen += came
+        part = 1.0 if self.now is None else 0.5
+        short = rows >= ROWS and (
+            late > self._by_chance(rows) + (self._missing + NEAR * part) * rows
+            or recent > self._missing + max(NEAR, CHANCE * self._missing) * part
+        )
+        if not short:
+            self.now = None
+        elif self.now is None:
+            self.now = self.latest = Shortfall(self._reason(known), newest)
+
+    def _by_chance(self, rows: int) -> float:
+        return min(SOME, DEVIATIONS * sqrt(self._missing * rows))
+
+    def _reason(self, known: bool) -> str:
+        if not known:
+            return FEW
+        since = self._since_unseen
+        return UNSEEN if since is not None and since <= WHILE / self._missing else GROWN
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the state that :meth:`restore` needs."""
+        return {
+            "rows": self._rows,
+            "unseen": self._since_unseen,
+            "latest": None if self.latest is None else [self.latest.reason, self.latest.since],
+            "short": self.now is not None,
+        }
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Set the state to that of a snapshot."""
+        self._rows, self._since_unseen = saved["rows"], saved["unseen"]
+        self.latest = None if saved["latest"] is None else Shortfall(*saved["latest"])
+        self.now = self.latest if saved["short"] else None

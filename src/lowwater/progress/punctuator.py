@@ -1,0 +1,274 @@
+"""The progress of one stream: its marks, and the punctuation that follows from them.
+
+Marks become punctuation no finer than the consumers demand, and none is emitted twice. Enabling
+timestamps (ETS §5) raise the marks of idle channels on request. Nothing here reads a clock or looks
+at rows: the engine passes the time, an intake passes what it judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from lowwater.progress.completeness import Completeness, combine
+from lowwater.progress.contract import Every, OnDemand, Timer
+from lowwater.progress.demand import Demand
+from lowwater.progress.group_tracker import GroupTracker
+from lowwater.progress.idle import EnablingRule, RequestQueue
+from lowwater.progress.marks import ChannelSummary
+from lowwater.progress.spec import StreamSpec
+from lowwater.progress.stale import StaleChannels
+from lowwater.progress.tracker import Tracker
+from lowwater.state.store import ChunkStore
+from lowwater.stream.duration import SECOND, nanoseconds
+from lowwater.stream.element import BEGINNING, SEQUENCE, GroupPunctuation, Punctuation
+from lowwater.stream.time_domain import TimeDomain
+
+Promises = list[Punctuation | GroupPunctuation]
+
+
+class Punctuator:
+    """The marks of one stream on all its attributes, and the punctuation on them.
+
+    ``demands`` are, by attribute, the marks that consumers can use; no punctuation is made on
+    others. ``announced`` are channels known from the start. ``store`` holds the marks of groups
+    that are not in memory; None if all are.
+
+    Invariant: the punctuation on an attribute never goes back, and no row let in after it is below
+    it.
+    """
+
+    def __init__(
+        self,
+        spec: StreamSpec,
+        demands: Mapping[str, Demand],
+        announced: Iterable[Hashable] = (),
+        store: ChunkStore | None = None,
+    ):
+        self.spec = spec
+        self.numbered = SEQUENCE in demands
+        """True if rows are numbered, because an operator needs row numbers."""
+        self.sequence = 0
+        """Number of the next row."""
+        self._demands = dict(demands)
+        if isinstance(spec.punctuate, Every):
+            for attribute, domain in spec.domains.items():
+                step = domain.ticks(spec.punctuate.step, "every(...)")
+                linear = attribute in demands and demands[attribute].linear
+                self._demands[attribute] = Demand.grid(step).made(linear)
+        self._timed = isinstance(spec.punctuate, Timer)  # a timer emits, not the rows
+        channels = tuple(announced) if spec.key_columns else (None,)
+        self._grouped = bool(spec.groups) and spec.stamp == "external"
+        self.trackers: dict[str, Tracker | GroupTracker] = {
+            attribute: self._tracker(attribute, channels, store)
+            for attribute in spec.contracts
+            if spec.stamp != "latent" and spec.promises(attribute)
+        }
+        """The tracker of each attribute with marks."""
+        self._requests = (
+            {attribute: RequestQueue(tracker) for attribute, tracker in self.trackers.items()}
+            if self._grouped and isinstance(spec.idle, OnDemand)
+            else {}
+        )
+        self._emitted: dict[str, int] = {}  # mark in the last punctuation on each attribute
+
+    def _tracker(
+        self, attribute: str, channels: tuple[Hashable, ...], store: ChunkStore | None
+    ) -> Tracker | GroupTracker:
+        spec = self.spec
+        contract, domain = spec.contracts[attribute], spec.domains[attribute]
+        demand = self._demands.get(attribute)
+        linear = not self._grouped or (demand is not None and demand.linear)
+        rate = domain.ticks_per_second
+        skew = nanoseconds(spec.idle.skew, "skew") if spec.idle else 0
+        enabling = EnablingRule(rate, skew * rate // SECOND, spec.stamp == "internal")
+        jump = domain.ticks(spec.jump.over, "jump(...)") if spec.jump else None
+        keys = [(key, spec.row_schema[key]) for key in spec.groups] if self._grouped else []
+        slack = contract.top_slack(domain)
+        if keys and slack is not None:
+            rows = [name if isinstance(name, tuple) else (name,) for name in channels]
+            known = pl.DataFrame(rows, schema=keys, orient="row")
+            name = f"groups {attribute}"
+            return GroupTracker(slack, jump, enabling, known, linear=linear, store=store, name=name)
+        return Tracker(
+            lambda: contract.channel(domain, jump),
+            enabling,
+            channels,
+            linear=linear,
+            keys=keys,
+            stale=self._stale(domain),
+        )
+
+    def _stale(self, domain: TimeDomain) -> StaleChannels | None:
+        after = self.spec.stale_after
+        if after is None:
+            return None
+        return StaleChannels(domain.ticks(after, "stale_after="), nanoseconds(after))
+
+    # ---- marks -----------------------------------------------------------------------------
+
+    def mark(self, attribute: str) -> int:
+        """Return the mark of an attribute in ticks, emitted or not."""
+        if attribute == SEQUENCE:
+            return self.sequence
+        tracker = self.trackers.get(attribute)
+        return tracker.mark if tracker else BEGINNING
+
+    def shown(self, attribute: str) -> int:
+        """Return a mark for people, in ticks, that is known without looking at every group."""
+        tracker = self.trackers.get(attribute)
+        return tracker.shown if tracker else BEGINNING
+
+    def shown_mark(self, attribute: str) -> object:
+        """Return the same mark as people read it."""
+        return self.spec.domains[attribute].show(self.shown(attribute))
+
+    def slowest(self, attribute: str) -> Hashable:
+        """Return the channel that holds a mark back; None if the attribute has no mark."""
+        tracker = self.trackers.get(attribute)
+        return tracker.slowest if tracker else None
+
+    def channels(self, attribute: str, limit: int) -> ChannelSummary | None:
+        """Summarise the channels, with the ``limit`` of them that are furthest behind.
+
+        None if the stream is one channel, or the attribute has no mark.
+        """
+        tracker = self.trackers.get(attribute)
+        return tracker.furthest_behind(limit) if tracker and self.spec.key_columns else None
+
+    def completeness(self) -> list[tuple[str, Hashable, Completeness]]:
+        """Return how complete attributes with a learned mark are.
+
+        For each attribute: the stream (channel None), then each channel.
+        """
+        found: list[tuple[str, Hashable, Completeness]] = []
+        for attribute, tracker in self.trackers.items():
+            channels = tracker.completeness()
+            if channels:
+                found.append((attribute, None, combine([each for _, each in channels])))
+            if self.spec.channel is not None:
+                found += [(attribute, name, each) for name, each in channels]
+        return found
+
+    def moved(self, attribute: str) -> None:
+        """Update the requests after the marks of some groups have moved."""
+        if requests := self._requests.get(attribute):
+            requests.moved(self.trackers[attribute].moved)
+
+    def promise_all(self, mark: int) -> None:
+        """Raise the marks of all attributes to at least ``mark``, in ticks."""
+        for tracker in self.trackers.values():
+            tracker.promise_all(mark)
+
+    # ---- punctuation -----------------------------------------------------------------------
+
+    def promises(self) -> Promises:
+        """Return the punctuation that is due: new, and useful to a consumer."""
+        due: Promises = []
+        for attribute, tracker in self.trackers.items():
+            due += self._punctuate(attribute, tracker.promised)
+            due += self._punctuate_groups(attribute)
+        return due
+
+    def row_promises(self) -> Promises:
+        """Return the punctuation due after rows; with a timer, only that on row numbers."""
+        promises = [] if self._timed else self.promises()
+        return [*promises, *self._punctuate(SEQUENCE, self.sequence)] if self.numbered else promises
+
+    def _punctuate(self, attribute: str, mark: int, at_least: int = BEGINNING) -> Promises:
+        demand = self._demands.get(attribute)
+        if demand is None:
+            return []
+        useful = max(demand.roll(mark), at_least) if mark > BEGINNING else BEGINNING
+        if useful <= self._emitted.get(attribute, BEGINNING):
+            return []
+        self._emitted[attribute] = useful
+        return [Punctuation.linear(attribute, useful)]
+
+    def _punctuate_groups(
+        self, attribute: str, at_least: int | Sequence[int] = BEGINNING
+    ) -> Promises:
+        """Return the new punctuation of single groups; on a timer, all groups are looked at."""
+        demand = self._demands.get(attribute)
+        if demand is None or not self._grouped:
+            return []
+        whole = self._emitted.get(attribute, BEGINNING)
+        marks = self.trackers[attribute].take_group_marks(demand, whole, at_least, self._timed)
+        return [GroupPunctuation(attribute, *marks)] if marks else []
+
+    # ---- enabling timestamps ---------------------------------------------------------------
+
+    def enable(self, attribute: str, requested: int, now: int) -> Promises:
+        """Return an enabling timestamp of at least ``requested``, if ``now`` allows one.
+
+        ``requested`` is ticks, ``now`` the clock time in nanoseconds. The result is empty if the
+        clock does not allow it yet.
+        """
+        tracker = self.trackers.get(attribute)
+        if tracker is None or not tracker.enable(requested, now):
+            return []
+        reached = requested if tracker.promised >= requested else BEGINNING
+        promises = self._punctuate(attribute, tracker.promised, at_least=reached)
+        return [*promises, *self._punctuate_groups(attribute, at_least=requested)]
+
+    def when(self, attribute: str, requested: int, now: int) -> int | None:
+        """Return the clock time at which :meth:`enable` can reach ``requested``; None if never."""
+        tracker = self.trackers.get(attribute)
+        return tracker.when(requested, now) if tracker else None
+
+    def request(self, attribute: str, origin: Hashable, group: Hashable, mark: int | None) -> None:
+        """Set the mark that ``origin`` requests of one group; None withdraws its request."""
+        if attribute in self._requests:
+            self._requests[attribute].put(origin, group, mark)
+
+    def enable_groups(self, now: int) -> Promises:
+        """Return the enabling timestamps of groups whose requests can be met by ``now``."""
+        promises: Promises = []
+        for attribute, requests in self._requests.items():
+            tracker = self.trackers[attribute]
+            due = requests.take(now)
+            if due:
+                tracker.stamp([group for group, _ in due], now)
+                requests.moved([group for group, _ in due])
+                promises += self._punctuate(attribute, tracker.promised)
+                promises += self._punctuate_groups(attribute, [mark for _, mark in due])
+        return promises
+
+    def due_groups(self) -> int | None:
+        """Return the clock time at which :meth:`enable_groups` has something; None if never."""
+        times = [requests.due() for requests in self._requests.values()]
+        return min((time for time in times if time is not None), default=None)
+
+    @property
+    def looked(self) -> int:
+        """Number of times that the state of a group was looked up for a request."""
+        return sum(requests.looked for requests in self._requests.values())
+
+    # ---- saving ----------------------------------------------------------------------------
+
+    def clear(self) -> None:
+        """Drop all groups; for the end of the stream."""
+        for tracker in self.trackers.values():
+            tracker.clear()
+
+    def settle(self) -> None:
+        """Write the groups that moved to the store, before an engine saves the state."""
+        for tracker in self.trackers.values():
+            tracker.settle()
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the state that :meth:`restore` needs, beside what is in the store."""
+        return {
+            "sequence": self.sequence,
+            "trackers": {name: tracker.snapshot() for name, tracker in self.trackers.items()},
+            "told": dict(self._emitted),
+        }
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Set the state to that of a snapshot."""
+        self.sequence = saved["sequence"]
+        for name, state in saved["trackers"].items():
+            self.trackers[name].restore(state)
+        self._emitted = dict(saved["told"])

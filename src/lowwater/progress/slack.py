@@ -1,0 +1,175 @@
+"""How cautious a learned slack must be: by the late rows so far, and while few rows have come.
+
+The *debt* of a channel is its late rows less those it was allowed. It determines the pressure on
+the price of a late row (see :mod:`~lowwater.progress.lateness`), and the share of recent rows that
+may be later than the slack. Without a debt that share is the allowed one; it shrinks as the debt
+grows, and grows while there is credit. So the share of late rows over a whole run comes to the
+allowed one, whatever the disorder was, once rows are no later than recent ones.
+
+An old debt alone makes the share no smaller than ``LEAST`` of the allowed one: waiting for all rows
+would pay it little sooner and cost much. Many late rows *now* may make it smaller than that. If
+they are several times too many, or have been too many for a while and the debt is large, the slack
+is longer than any that recent rows recommend, because their lateness grows.
+
+A channel that has sent few rows is in its *warm-up*: its share of late rows is not known until
+several of them could have come. Until then the slack is a multiple of the lateness seen, and at
+least the time that the last few rows took. The warm-up goes on while the lateness seen is as long
+as the time since the first rows, because later rows may follow.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from math import exp
+from typing import Any
+
+MEMORY = 30.0
+"""Rows remembered: the number among which ``MEMORY`` late ones are allowed."""
+LATELY = 5.0
+"""Rows by which sudden disorder is noticed, counted likewise."""
+FORBEARANCE = 20.0
+"""Late rows above the allowed number that raise the pressure by a factor of ``e``; if more than
+that are allowed between two choices of the slack, as many as these. A recent share of late rows
+that is twice the allowed one raises it by the same factor."""
+EARLY = (2.0, 0.001)
+"""The same number while few rows have come: this many, or this share of all rows if more."""
+CREDIT, STRAIN = 3.0, 8.0
+"""The most that credit lowers the pressure, and its greatest value, as powers of ``e``."""
+LEAST = 0.5
+"""The least part of the allowed share of late rows that an old debt alone leaves."""
+SUDDEN = 2.0
+"""Disorder is sudden if more than ``1 + SUDDEN`` times the allowed share were late lately."""
+BEYOND, FURTHEST = 0.25, 4.0
+"""The part by which each further allowed share lengthens the slack, and how many of them count."""
+
+START = 16
+"""Rows to learn from before the first mark."""
+KNOWN = 2.0
+"""Lateness is known from the number of rows among which this many late ones are allowed."""
+REACH = 0.05
+"""During warm-up the slack covers the time of the last rows: of as many as may have this part of a
+late one among them, and of at least ``START``."""
+STRETCH = 2.0
+"""During warm-up the slack is at least this many times the lateness seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caution:
+    """How cautious the next slack must be."""
+
+    pressure: float
+    """Factor on the price of a late row."""
+    share: float
+    """Share of recent rows that may be later than the slack."""
+    factor: float
+    """Number by which to multiply the slack that leaves this share."""
+
+
+class Debt:
+    """The late rows of a channel less those it was allowed.
+
+    ``missing`` is the allowed share of late rows.
+    """
+
+    __slots__ = ("_lately", "_missing", "_owed", "_recent", "_unit")
+
+    def __init__(self, missing: float):
+        self._missing = missing
+        self._owed = 0.0  # late rows, less those allowed
+        self._unit = EARLY[0]  # late rows that raise the pressure by a factor of e
+        self._recent = 0.0  # share of late rows, over MEMORY
+        self._lately = 0.0  # share of late rows, over LATELY
+
+    @property
+    def recent(self) -> float:
+        """Share of late rows among those remembered."""
+        return self._recent
+
+    def add(self, rows: int, late: int, before: int) -> None:
+        """Count ``rows`` rows, ``late`` of them late; ``before`` is how many came before."""
+        fewest, part = EARLY
+        unit = min(FORBEARANCE, max(fewest, part * (before + rows)))
+        self._unit = max(unit, self._missing * rows)
+        owed = self._owed + late - self._missing * rows
+        self._owed = max(owed, -CREDIT * self._unit)
+        self._recent = self._faded(self._recent, rows, late, MEMORY)
+        self._lately = self._faded(self._lately, rows, late, LATELY)
+
+    def _faded(self, share: float, rows: int, late: int, memory: float) -> float:
+        fading = exp(-rows * self._missing / memory)
+        return share * fading + late / rows * (1 - fading)
+
+    def caution(self) -> Caution:
+        """Return how cautious the next slack must be."""
+        owed = self._owed / self._unit
+        excess = self._recent / self._missing - 1
+        lately = self._lately / self._missing
+        sudden = lately - 1 - SUDDEN
+        share = max(LEAST, exp(-owed)) * exp(-max(0.0, excess, sudden))
+        return Caution(
+            exp(min(owed + excess, STRAIN)),
+            self._missing * share,
+            1 + BEYOND * min(FURTHEST, max(0.0, sudden, min(excess, owed, lately))),
+        )
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the state that :meth:`restore` needs."""
+        return {
+            "owed": self._owed,
+            "unit": self._unit,
+            "recent": self._recent,
+            "lately": self._lately,
+        }
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Set the state to that of a snapshot."""
+        self._owed, self._unit = saved["owed"], saved["unit"]
+        self._recent, self._lately = saved["recent"], saved["lately"]
+
+
+class WarmUp:
+    """The least slack of a channel that has sent few rows.
+
+    ``missing`` is the allowed share of late rows.
+    """
+
+    __slots__ = ("_first", "_missing", "_reach", "_seen", "over")
+
+    def __init__(self, missing: float):
+        self._missing = missing
+        self._reach = max(START, REACH / missing)
+        self._first: int | None = None  # the newest time after the first rows
+        self._seen: list[tuple[int, int]] = []  # number of rows, and the newest time then
+        self.over = False
+        """True once the lateness of the channel is known."""
+
+    @property
+    def has_mark(self) -> bool:
+        """True if enough rows have come for a mark."""
+        return self.over or (bool(self._seen) and self._seen[-1][0] >= self._reach)
+
+    def slack(self, rows: int, newest: int, longest: int) -> int:
+        """Return the least slack after ``rows`` rows, in ticks.
+
+        ``newest`` is the newest time; ``longest`` is the lateness seen, in ticks.
+        """
+        if self._first is None:
+            self._first = newest
+        self._seen.append((rows, newest))
+        at = bisect_right(self._seen, rows - self._reach, key=lambda each: each[0]) - 1
+        del self._seen[: max(0, at)]
+        least = max(newest - self._seen[0][1], int(longest * STRETCH))
+        if rows >= KNOWN / self._missing and newest - self._first >= longest:
+            self.over, self._seen = True, []
+        return least
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the state that :meth:`restore` needs."""
+        seen = [list(each) for each in self._seen]
+        return {"first": self._first, "seen": seen, "over": self.over}
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Set the state to that of a snapshot."""
+        self._first, self.over = saved["first"], saved["over"]
+        self._seen = [(rows, newest) for rows, newest in saved["seen"]]
