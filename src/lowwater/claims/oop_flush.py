@@ -128,7 +128,9 @@ def _work(groups: int, slots: int, variant: Variant, rows_a_step: int) -> Work:
             flow = random.integers(0, groups, rows_a_step)
             last = pl.int_range(pl.len()) == rows_a_step - 1
             rows = {"ts": np.full(rows_a_step, tick), "srcIP": flow >> 9, "destIP": flow & 511}
-            yield pl.DataFrame(rows).with_columns(next=pl.when(last).then(pl.lit(tick + 1, pl.Int64)))
+            yield pl.DataFrame(rows).with_columns(
+                next=pl.when(last).then(pl.lit(tick + 1, pl.Int64))
+            )
 
     source = Chunks(schema, steps)
     rows = lw.stream(source, name="Q4", time="ts", progress=lw.punctuated("next"))

@@ -83,7 +83,7 @@ def g3(figure: Figure, table: pl.DataFrame, same: bool, limit: float) -> None:
         "skew_seconds",
         label="skew between the streams of each union [s]",
         finding=f"Out of order, a tumbling-window join holds {'the same' if same else 'other'}"
-        f" rows in up to {table['ratio'].max():.2f} × the bytes of in-order",
+        f" rows in up to {max(table['ratio']):.2f} × the bytes of in-order",
         paper=f"the same rows are held; OOP takes at most {limit} × the bytes of IOP",
     )
     most = (limit * table["iop_bytes"] / 1e6).to_list()
