@@ -5,7 +5,7 @@ from lowwater.joins.oblivious.options import ReliefMode, Strategy
 from lowwater.joins.ordered.strategy import Order
 from lowwater.joins.shape import How
 from lowwater.operators.flush import Flush
-from lowwater.operators.keeping import Form
+from lowwater.operators.window_state import Form
 from lowwater.plan.physical.operator import PlanShape
 from lowwater.progress.contract import Contract, Generation, Idle
 from lowwater.progress.spec import Stamp

@@ -8,7 +8,7 @@ import pytest
 
 from lowwater.claims import registry, updates_memory
 from lowwater.claims.updates_memory import KEYS, Queue, memory_outcome, prepared, run_one, updates
-from lowwater.updates.memory.on_demand import OnDemandMemory
+from lowwater.updates.memory.locations import OnDemandMemory
 from tests.support.plots import readable
 
 

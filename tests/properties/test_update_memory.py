@@ -19,7 +19,7 @@ from lowwater.claims.updates_memory import PreallocatedMemory
 from lowwater.state.store import ChunkKey, MemoryStore
 from lowwater.stream.element import Chunk
 from lowwater.updates.memory.blocks import BlockMemory, WindowBuffer
-from lowwater.updates.memory.on_demand import OnDemandMemory
+from lowwater.updates.memory.locations import OnDemandMemory
 from tests.support.preallocated_windows import PreallocatedWindows, WindowMemory
 
 SCHEMA = pl.Schema({"n": pl.Int64, "s": pl.String, "l": pl.List(pl.Int16)})

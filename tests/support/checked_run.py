@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 from lowwater.api import Stream
 from lowwater.joins import shape
-from lowwater.operators import aggregates, flush, keeping, partials
+from lowwater.operators import aggregates, flush, partials, window_state
 from lowwater.operators.kernel import Kernel
 from lowwater.plan.physical.compile import compile_plan
 from lowwater.plan.physical.operator import KernelOperator, Operator, PlanShape
@@ -158,9 +158,9 @@ class CheckedRun:
             mock.patch.object(aggregates, "FEW", 4),
             mock.patch.object(flush, "SLOTS", 4),
             mock.patch.object(flush, "PIECES", 4),
-            mock.patch.object(keeping, "SEEN_ROWS", 3),
-            mock.patch.object(keeping, "SEEN_ANSWERS", 1),
-            mock.patch.object(keeping, "BETTER", 1.0),
+            mock.patch.object(window_state, "SEEN_ROWS", 3),
+            mock.patch.object(window_state, "SEEN_ANSWERS", 1),
+            mock.patch.object(window_state, "BETTER", 1.0),
             mock.patch.object(store_module, "COMPACT_BELOW", 4),
             mock.patch.object(shape, "FAR", 0),
         ):

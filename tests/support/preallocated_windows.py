@@ -18,8 +18,7 @@ from lowwater.state.store import ChunkStore
 from lowwater.stream.element import Chunk
 from lowwater.updates.memory.blocks import TIME, Times, split, with_times
 from lowwater.updates.memory.columns import Mask
-from lowwater.updates.memory.paged_rows import Locations, PagedRows
-from lowwater.updates.memory.pages import PAGE_ROWS, PagePool, Slots
+from lowwater.updates.memory.pages import PAGE_ROWS, Locations, PagedRows, PagePool, Slots
 
 
 class Window(Protocol):

@@ -157,7 +157,7 @@ def simulate(
         metrics.latency.mean / 1e6,
         metrics.latency.quantile(0.5) / 1e6,
         metrics.operators[-1].idle_share,
-        metrics.queue_peak,
+        metrics.queue_peak or 0,
         unread.peak,
         int(metrics.elapsed_seconds * (beats or 0)),
         metrics.stream("slow").heartbeats,

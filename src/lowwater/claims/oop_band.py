@@ -164,7 +164,7 @@ def run_n1(quick: bool) -> Outcome:
             if plan == "oop" and row["pairs"] != watch.answers:
                 raise AssertionError(f"band {band} s: the plans counted different pairs")
             row["pairs"] = watch.answers
-            row[f"{plan}_bytes"] = run.metrics().memory_peak
+            row[f"{plan}_bytes"] = run.metrics().memory_peak or 0
             # The least over the windows: whatever else the machine does can only add to it.
             row[f"{plan}_latency_ms"] = 1e3 * min(watch.latencies)
             row[f"{plan}_seconds"] = run.wall_seconds

@@ -54,8 +54,8 @@ def sweep(
         if iop.rows_out != oop.rows_out:
             raise AssertionError(f"at {point}: the plans gave different numbers of results")
         row: dict[str, Any] = {name: point}
-        row |= {f"{each}_bytes": metrics.memory_peak for each, metrics in found.items()}
-        row["ratio"] = oop.memory_peak / iop.memory_peak
+        row |= {f"{each}_bytes": metrics.memory_peak or 0 for each, metrics in found.items()}
+        row["ratio"] = row["oop_bytes"] / row["iop_bytes"]
         row |= {f"{each}_state_bytes": metrics.state_bytes_peak for each, metrics in found.items()}
         row |= {f"{each}_rows": metrics.state_rows_peak for each, metrics in found.items()}
         row |= {f"{each}_seconds": run.wall_seconds for each, run in runs.items()}

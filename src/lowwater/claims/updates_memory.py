@@ -27,10 +27,9 @@ from lowwater.claims.claim import Claim, Criterion, Outcome, Scale, judge
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import Chunk
 from lowwater.updates.memory.columns import Mask
-from lowwater.updates.memory.on_demand import OnDemandMemory
-from lowwater.updates.memory.paged_rows import Locations, PagedRows
+from lowwater.updates.memory.locations import OnDemandMemory
 from lowwater.updates.memory.pages import PAGE_ROWS as USUAL_PAGE_ROWS
-from lowwater.updates.memory.pages import PagePool, Slots
+from lowwater.updates.memory.pages import Locations, PagedRows, PagePool, Slots
 
 KEYS = 100
 THETAS = (0.0, 0.3, 0.6, 0.9)

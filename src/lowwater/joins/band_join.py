@@ -35,8 +35,8 @@ import polars as pl
 from lowwater.joins.reach import Ticks
 from lowwater.joins.shape import IDS, JoinShape
 from lowwater.joins.telling import either, once
+from lowwater.operators.group_rows import take_group_rows
 from lowwater.operators.kernel import Kernel, Request
-from lowwater.operators.passing import take_passed
 from lowwater.operators.waiting import Release
 from lowwater.state.group_table import GroupTable, Numbers
 from lowwater.state.slicing import Slicing, reslice, take_below
@@ -266,10 +266,10 @@ class BandJoin(Kernel):
         marks = self._groups.keys(places).rename(self._inside[side])
         marks = marks.with_columns(pl.Series(MARK, reached))
         width, time = self._slicing.width, self._shape.inside_time(side)
-        gone = take_passed(self.store, ROWS[side], marks, time, width, low)
+        gone = take_group_rows(self.store, ROWS[side], marks, time, width, low)
         met = None
         if self._shape.keeps(side):
-            met = take_passed(self.store, MATCHED[side], marks, pl.col(TIME), width, low)
+            met = take_group_rows(self.store, MATCHED[side], marks, pl.col(TIME), width, low)
         return self._dropped(side, gone, met)
 
     @property

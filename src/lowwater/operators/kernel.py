@@ -66,6 +66,9 @@ class Kernel:
     """True if rows wait here until there is time for them: :meth:`work_on` lets one portion out
     whenever nothing new is there to be read, and :meth:`end_portion` follows when its results have
     left."""
+    defers: ClassVar[bool] = False
+    """True if part of the work can be left for :meth:`work_on`, to be done once all that came
+    is known."""
     unhurried = False
     """Of one that queues: whether work takes no time at all, so that nothing has to wait."""
     shift = 0

@@ -172,7 +172,7 @@ def sum_of(queue: UpdateWindows) -> int:
     from sys import getsizeof
 
     seen: set[int] = set()
-    total, todo = 0, list(queue._queue.cells.values())
+    total, todo = 0, list(queue._queue.keys.cells.values())
     while todo:
         each = todo.pop()
         if id(each) in seen or isinstance(each, type) or each is queue._queue:
@@ -204,7 +204,7 @@ def rows(*each: tuple[int, int, int]) -> pl.DataFrame:
 
 
 def keys(queue: UpdateQueue) -> set[Any]:
-    return {key for (key,) in queue._queue.cells}
+    return {key for (key,) in queue._queue.keys.cells}
 
 
 def test_a_key_that_waits_is_shown_before_it_is_forgotten() -> None:

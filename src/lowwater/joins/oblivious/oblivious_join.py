@@ -65,6 +65,7 @@ class ObliviousJoin(MultiJoin):
     kept."""
 
     rule: ClassVar[str] = "what is dropped of all inputs but one, by measure and by promise"
+    defers: ClassVar[bool] = True
 
     def __init__(
         self,

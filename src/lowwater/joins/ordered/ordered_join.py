@@ -31,8 +31,8 @@ from lowwater.joins.ordered.strategy import Ordering, Strategy
 from lowwater.joins.ordered.ties import AT, Position, Ties, number_of
 from lowwater.operators.kernel import Kernel, Request
 from lowwater.operators.metric import Max, Metric, Readings, Sum
-from lowwater.operators.time_buffer import TimeBuffer
 from lowwater.state.store import ChunkStore
+from lowwater.state.time_buffer import TimeBuffer
 from lowwater.stream.element import (
     BEGINNING,
     END_OF_TIME,
@@ -49,7 +49,6 @@ TARGET = 10_000_000
 """Nanoseconds a portion of work should take."""
 FIRST_PORTION = 256
 """Rows in the first one."""
-TICKS = TimeDomain(pl.Int64(), 1)
 
 HELD_ROWS = Metric(
     "order_held_rows",
@@ -156,6 +155,7 @@ class OrderedJoin(Kernel):
     """Puts order on a join."""
 
     rule: ClassVar[str] = "the least mark over the inputs, after the results it releases"
+    defers: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -172,10 +172,10 @@ class OrderedJoin(Kernel):
         self._strategy = Strategy(ordering, shape.windows, shape.inputs[0].domain.ticks_per_second)
         self._mode = self._strategy.mode
         self._waiting = [
-            TimeBuffer(store, f"waiting{port}", AT, TICKS, slice_ticks, [number_of(port)])
+            TimeBuffer(store, f"waiting{port}", AT, slice_ticks, then=[number_of(port)])
             for port in ports
         ]
-        self._held = TimeBuffer(store, "held", AT, TICKS, slice_ticks, shape.ties.then)
+        self._held = TimeBuffer(store, "held", AT, slice_ticks, then=shape.ties.then)
         self._todo: list[Chunk | None] = [None for _ in ports]  # rows about to be joined, by time
         self._registers = LowWaterMark(ports)
         self._heard: list[dict[tuple[str, ...], Punctuation]] = [{} for _ in ports]

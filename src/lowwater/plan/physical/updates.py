@@ -18,7 +18,7 @@ from lowwater.plan.physical.operator import Demands, Traits, unchanged
 from lowwater.progress.demand import Demand
 from lowwater.stream.duration import spell
 from lowwater.stream.time_domain import TimeDomain
-from lowwater.updates.newest import Newest, NewestJoin, NewestShape
+from lowwater.updates.newest_join import NewestFilter, NewestJoin, NewestShape
 from lowwater.updates.options import PLAIN, Schedule, Updates
 from lowwater.updates.update_queue import UpdateQueue
 from lowwater.updates.windows.append_windows import AppendWindows
@@ -214,8 +214,8 @@ def add_newest(plan: Compiler, node: nodes.JoinNode, index: int) -> int:
         (index,),
         name="newest",
         detail=f"of each {', '.join(key)}" if key else "of all",
-        kernel=Newest,
-        build=lambda store, _: Newest(store, key, stamps),
+        kernel=NewestFilter,
+        build=lambda store, _: NewestFilter(store, key, stamps),
         describe=lambda demands: [_by_times(demands, node)],
         traits=Traits(
             passes=unchanged(node.schema),

@@ -28,9 +28,8 @@ from numpy.typing import NDArray
 
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import Chunk
-from lowwater.updates.memory.empty_locations import EmptyLocations
-from lowwater.updates.memory.paged_rows import Locations, PagedRows
-from lowwater.updates.memory.pages import PAGE_ROWS, PagePool, Slots
+from lowwater.updates.memory.locations import EmptyLocations
+from lowwater.updates.memory.pages import PAGE_ROWS, Locations, PagedRows, PagePool, Slots
 
 Times = NDArray[np.int64]
 """The times of rows, in ticks."""

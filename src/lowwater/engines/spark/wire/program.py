@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
+from lowwater.engines.members import Part
 from lowwater.engines.spark.wire.buckets import KeyColumns, hash_probe
-from lowwater.engines.spark.worker.graph import Part
 from lowwater.engines.spark.worker.late import LateFolder
 from lowwater.operators.identity import Identity
 from lowwater.operators.kernel import Finisher, Kernel, Reducer
