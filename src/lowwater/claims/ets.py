@@ -203,7 +203,7 @@ def simulate(
         metrics.latency.mean / 1e6,
         metrics.latency.quantile(0.5) / 1e6,
         metrics.operators[-1].idle_share,
-        metrics.queue_peak,
+        metrics.queue_peak or 0,
         clock.unread_peak,
         int(metrics.elapsed_seconds * (beats or 0)),
         metrics.stream("slow").heartbeats,

@@ -89,7 +89,7 @@ def cost(query: lw.Stream, shape: PlanShape, tick: float = 1.0) -> Cost:
     if metrics.late_rows:
         raise AssertionError(f"{metrics.late_rows} rows were late; the set-up is wrong")
     return Cost(
-        metrics.memory_peak,
+        metrics.memory_peak or 0,
         metrics.state_bytes_peak,
         metrics.state_rows_peak,
         seconds,

@@ -17,7 +17,8 @@ import polars as pl
 
 from lowwater.joins.multi_join import MultiJoin, rows_of
 from lowwater.joins.multi_shape import MultiShape
-from lowwater.plan.physical.operator import Clock, KernelOperator, Operator, PhysicalPlan
+from lowwater.operators.kernel import Host
+from lowwater.plan.physical.operator import KernelOperator, Operator, PhysicalPlan
 from lowwater.state.store import ChunkStore, take
 from lowwater.stream.element import Chunk, Element
 
@@ -79,8 +80,8 @@ def fixed(plan: PhysicalPlan, sizes: Sequence[Sequence[int]]) -> PhysicalPlan:
         build = operator.build
         own = next(left)
 
-        def instead(store: ChunkStore, now: Clock) -> FixedJoin:
-            join = build(store, now)
+        def instead(store: ChunkStore, host: Host) -> FixedJoin:
+            join = build(store, host)
             assert isinstance(join, MultiJoin)
             return FixedJoin.instead_of(join, own)
 

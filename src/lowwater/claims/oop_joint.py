@@ -73,7 +73,7 @@ def _deafened(plan: PhysicalPlan, heard: tuple[Attributes, ...]) -> PhysicalPlan
         if operator.name != "group" or not isinstance(operator, KernelOperator):
             return operator
         build = operator.build
-        return replace(operator, build=lambda store, now: Deaf(build(store, now), heard))
+        return replace(operator, build=lambda store, host: Deaf(build(store, host), heard))
 
     return plan.with_operators([deafen(each) for each in plan.operators])
 

@@ -175,7 +175,7 @@ class EmbeddedEngine:
             for feed in feeds:
                 feed.reader.begin(self._clock.now(), first)
             for stage in self._queues:
-                stage.kernel.shift = self._shift
+                stage.call(stage.kernel.shift_arrivals, self._shift)
         elif isinstance(self._clock, VirtualClock):
             self._clock.begin(first)
         else:
@@ -431,7 +431,9 @@ class EmbeddedEngine:
         found = self._readings.read(self._clock.wake)
         waiting = {feed.spec.name: feed.waiting() for feed in self._feeds.values()}
         streams = (
-            replace(each, waiting_rows=waiting[each.name][0], waiting_bytes=waiting[each.name][1])
+            replace(each, waiting_rows=held[0], waiting_bytes=held[1])
+            if (held := waiting[each.name]) is not None
+            else each
             for each in found.streams
         )
         return replace(found, streams=tuple(streams))  # what waits grows while a sink blocks
@@ -439,7 +441,8 @@ class EmbeddedEngine:
     @property
     def waiting_rows(self) -> int:
         """Rows that came to sources and were not read yet; any thread may ask."""
-        return sum(feed.waiting()[0] for feed in self._feeds.values())
+        held = (feed.waiting() for feed in self._feeds.values())
+        return sum(each[0] for each in held if each is not None)
 
     def _metrics(self) -> RunMetrics:
         now = self._clock.now() if self._ended_at is None else self._ended_at
@@ -447,16 +450,16 @@ class EmbeddedEngine:
         totals = self._totals
         rows_out, rows_waiting = count_delivered(self._sink, self._delivered)
         return RunMetrics(
-            rows_out,
-            elapsed / SECOND,
-            tuple(stage.metrics(elapsed) for stage in self._stages.values()),
-            tuple(feed.metrics(now) for feed in self._feeds.values()),
-            totals.rows.now,
-            totals.rows.peak,
-            totals.bytes.now,
-            totals.bytes.peak,
-            totals.memory.peak,
-            totals.queued.peak,
-            copy.deepcopy(self._latency),
+            rows_out=rows_out,
+            elapsed_seconds=elapsed / SECOND,
+            operators=tuple(stage.metrics(elapsed) for stage in self._stages.values()),
+            streams=tuple(feed.metrics(now) for feed in self._feeds.values()),
+            state_rows=totals.rows.now,
+            state_rows_peak=totals.rows.peak,
+            state_bytes=totals.bytes.now,
+            state_bytes_peak=totals.bytes.peak,
+            memory_peak=totals.memory.peak,
+            queue_peak=totals.queued.peak,
+            latency=copy.deepcopy(self._latency),
             rows_waiting=rows_waiting,
         )

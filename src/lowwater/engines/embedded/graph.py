@@ -18,9 +18,11 @@ from lowwater.engines.members import Member, Part, domains_of
 from lowwater.engines.step import Where
 from lowwater.errors import StreamWarning
 from lowwater.metrics import OperatorMetrics
+from lowwater.operators.kernel import Host
 from lowwater.plan.physical.operator import KernelOperator
 from lowwater.progress.late import LateRows
 from lowwater.state.peak_counter import PeakCounter
+from lowwater.stream.duration import SECOND
 from lowwater.stream.element import Chunk, Element
 from lowwater.updates.staleness import Shows
 
@@ -109,9 +111,8 @@ class Stage(Member):
             operator.build,
             domains=domains_of(operator.node),
         )
-        super().__init__(part, operator.build(self.store, clock.now))
-        self.kernel.in_portions = True
-        self.kernel.unhurried, self.kernel.singly = clock.free, not clock.real
+        host = Host(clock.now, in_portions=True, hurried=not clock.free, singly=not clock.real)
+        super().__init__(part, operator.build(self.store, host))
         self.inputs: list[Arc] = [Arc(self, port, totals) for port in range(len(operator.inputs))]
         self.outputs: list[Arc] = []
         self.deliver: Callable[[Element], None] | None = None
@@ -190,21 +191,21 @@ class Stage(Member):
     def metrics(self, elapsed: int) -> OperatorMetrics:
         """What this stage did."""
         return OperatorMetrics(
-            self.operator.title,
-            self.operator.detail,
-            self.counts.rows_in,
-            self.counts.rows_out,
-            self.counts.promises_in,
-            self.counts.promises_out,
-            self.part.show(self.call(self.kernel.marks)),
-            self.rows.now,
-            self.rows.peak,
-            self.bytes.now,
-            self.bytes.peak,
-            sum(arc.length.now for arc in self.inputs),
-            max((arc.length.peak for arc in self.inputs), default=0),
-            self.busy / 1e9,
-            self.idle / elapsed if elapsed else 0.0,
-            self.call(self.kernel.metrics),
-            self.call(self.kernel.staleness) if isinstance(self.kernel, Shows) else None,
+            title=self.operator.title,
+            detail=self.operator.detail,
+            rows_in=self.counts.rows_in,
+            rows_out=self.counts.rows_out,
+            promises_in=self.counts.promises_in,
+            promises_out=self.counts.promises_out,
+            marks=self.part.show(self.call(self.kernel.marks)),
+            state_rows=self.rows.now,
+            state_rows_peak=self.rows.peak,
+            state_bytes=self.bytes.now,
+            state_bytes_peak=self.bytes.peak,
+            queue=sum(arc.length.now for arc in self.inputs),
+            queue_peak=max((arc.length.peak for arc in self.inputs), default=0),
+            busy_seconds=self.busy / SECOND,
+            idle_share=self.idle / elapsed if elapsed else 0.0,
+            readings=self.call(self.kernel.metrics),
+            staleness=self.call(self.kernel.staleness) if isinstance(self.kernel, Shows) else None,
         )

@@ -9,7 +9,6 @@ that is run again does the same again.
 
 from __future__ import annotations
 
-import json
 import time
 import warnings
 from collections.abc import Iterable, Iterator
@@ -77,7 +76,7 @@ class Bucket:
     def saved(self) -> tuple[str, bytes]:
         """Return the state for the next batch: a summary for people, and the bytes."""
         body = save_state(self._program, self._state)
-        return json.dumps(self._report().about(), default=str), body
+        return self._report().summary(), body
 
     def _report(self) -> BucketReport:
         return BucketReport(self._program, self._id, self._state, self._now)
@@ -182,7 +181,11 @@ class Bucket:
                     found.append(unpacked(body))
         self._record.rows[source.index] += rows
         together = pl.concat(found) if found else None
-        return self._intakes[source.index].absorb(together, at, rows)
+        intake = self._intakes[source.index]
+        leaps = intake.absorb(together, at, rows)
+        account = intake.account
+        self._record.contradicted[source.index] = account.strays, account.backward_marks
+        return leaps
 
     def _take_promises(self, by_kind: dict[int, list[Message]]) -> None:
         for source in self._program.sources:
