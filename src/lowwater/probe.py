@@ -472,7 +472,10 @@ def _changed(plan: PhysicalPlan, changes: Mapping[str, Callable[[Kernel], Kernel
         if change is None or not isinstance(operator, KernelOperator):
             return operator
         build = operator.build
-        return replace(operator, build=lambda store, now: change(build(store, now)))
+        return replace(
+            operator,
+            build=lambda store, host: change(build(store, replace(host, in_portions=False))),
+        )
 
     unknown = changes.keys() - {each.name for each in plan.operators}
     if unknown:
