@@ -116,7 +116,7 @@ MULTIPLICITY = Metric(
 )
 PREDICTED = Metric(
     "join_predicted_rows",
-    float,
+    int,
     "rows",
     Sum(exact=False),
     "predicted rows",

@@ -167,7 +167,7 @@ class RestartingJoin(ObliviousJoin):
         suspects = self._restarting[port].suspects(
             ticks, self._bounds[port], self._late_below(port)
         )
-        if suspects.any() and chunk.height > PIECE and not self.in_batches:
+        if suspects.any() and chunk.height > PIECE and not self.host.in_batches:
             self._restarting[port].restore(before)
             pieces = chunk.iter_slices(PIECE)
             return [each for piece in pieces for each in self.on_chunk(port, piece)]

@@ -29,7 +29,7 @@ import polars as pl
 
 from lowwater.joins.ordered.strategy import Ordering, Strategy
 from lowwater.joins.ordered.ties import AT, Position, Ties, number_of
-from lowwater.operators.kernel import Kernel, Request
+from lowwater.operators.kernel import Host, Kernel, Request
 from lowwater.operators.metric import Max, Metric, Readings, Sum
 from lowwater.state.store import ChunkStore
 from lowwater.state.time_buffer import TimeBuffer
@@ -164,11 +164,11 @@ class OrderedJoin(Kernel):
         shape: OrderedShape,
         ordering: Ordering,
         slice_ticks: int,
-        now: Callable[[], int],
+        host: Host,
     ):
         ports = range(len(shape.inputs))
-        super().__init__(store, len(ports))
-        self._join, self._shape, self._now = join(store), shape, now
+        super().__init__(store, len(ports), host)
+        self._join, self._shape, self._now = join(store), shape, host.now
         self._strategy = Strategy(ordering, shape.windows, shape.inputs[0].domain.ticks_per_second)
         self._mode = self._strategy.mode
         self._waiting = [
@@ -275,7 +275,7 @@ class OrderedJoin(Kernel):
 
     def _turn(self) -> list[Element]:
         """What an element leads to; joining is left for later if it is done in portions."""
-        if self.in_portions and self.has_work:
+        if self.host.in_portions and self.has_work:
             return self._release([])
         return self._release(self._work(None))
 
