@@ -15,7 +15,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowwater.claims.preallocated_memory import PreallocatedMemory
+from lowwater.claims.updates_memory import PreallocatedMemory
 from lowwater.state.store import ChunkKey, MemoryStore
 from lowwater.stream.element import Chunk
 from lowwater.updates.memory.blocks import BlockMemory, Times, WindowBuffer

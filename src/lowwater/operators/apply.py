@@ -36,7 +36,7 @@ from lowwater.stream.element import (
 
 @dataclass(frozen=True)
 class ResultPromises:
-    """What the rows that a function returns must keep."""
+    """The promises that the rows returned by a function must keep."""
 
     spec: StreamSpec
     """The declaration of these rows as a stream; name and ``late`` option are the source's."""

@@ -137,7 +137,7 @@ RESTARTS = Metric(
     "join_restarts",
     int,
     "count",
-    Max(),
+    Max(exact=False),
     "restarts",
     "How often the counters of all inputs began again; every bucket notices each restart.",
 )

@@ -73,7 +73,7 @@ HELD_BYTES = Metric(
     "order_held_bytes",
     int,
     "bytes",
-    Sum(),
+    Sum(exact=False),
     "bytes of results held",
     "Bytes of the results that wait for their turn.",
     key="held_bytes",

@@ -113,7 +113,7 @@ class Graph:
         promised = False
         for index, kernel in self.stamps.items():
             member = self.members[index]
-            self.push(index, member.call(kernel.tell))
+            self.push(index, member.call(kernel.promise_last))
             if kernel.how.on_demand or kernel.how.beats:
                 promises = member.call(kernel.enable, now)
                 self.push(index, promises)
