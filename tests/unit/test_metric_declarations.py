@@ -27,7 +27,7 @@ from lowwater.metrics import CATALOGUE, RunMetrics, plain, restored
 from lowwater.metrics.codec import DECLARING
 from lowwater.metrics.streams import CHANNEL_LAG, LAG, StreamMetrics
 from lowwater.metrics.values import ACTIVE, OperatorMetrics
-from lowwater.operators.kernel import Kernel
+from lowwater.operators.kernel import Host, Kernel
 from lowwater.operators.metric import Max, Mean, Metric, Ratio, Readings, Sum, Texts, combined
 from lowwater.pipeline.progress import PipelineProgress, QueryProgress, StreamProgress
 from lowwater.plan.physical.compile import compile_plan
@@ -101,7 +101,7 @@ def test_every_metric_has_a_name_of_its_own_and_says_what_it_is() -> None:
 def test_every_metric_that_a_kernel_reports_is_in_the_catalogue() -> None:
     for name in REPORTING:
         for operator in compile_plan(QUERIES[name]().node).kernels:
-            for metric in operator.build(MemoryStore(), lambda: 0).metrics():
+            for metric in operator.build(MemoryStore(), Host()).metrics():
                 assert CATALOGUE[metric.name] == metric.of()
 
 
@@ -111,8 +111,8 @@ def test_every_metric_that_a_kernel_reports_is_in_the_catalogue() -> None:
 def reporting(query: lw.Stream) -> tuple[Kernel, Callable[[], Kernel]]:
     """The kernel of a query that reports metrics, and how to make another one."""
     builds = (each.build for each in compile_plan(query.node).kernels)
-    build = next(each for each in builds if each(MemoryStore(), lambda: 0).metrics())
-    return build(MemoryStore(), lambda: 0), lambda: build(MemoryStore(), lambda: 0)
+    build = next(each for each in builds if each(MemoryStore(), Host()).metrics())
+    return build(MemoryStore(), Host()), lambda: build(MemoryStore(), Host())
 
 
 @pytest.mark.parametrize("name", REPORTING)
