@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 from lowwater.errors import BadInput
-from lowwater.operators.kernel import Kernel, Request
+from lowwater.operators.kernel import ALONE, Host, Kernel, Request
 from lowwater.progress.channel import Ticks
 from lowwater.progress.late import LateAccount, LateRows, SideOutput
 from lowwater.progress.spec import StreamSpec
@@ -36,7 +36,7 @@ from lowwater.stream.element import (
 
 @dataclass(frozen=True)
 class ResultPromises:
-    """What the rows that a function returns must keep."""
+    """The promises that the rows returned by a function must keep."""
 
     spec: StreamSpec
     """The declaration of these rows as a stream; name and ``late`` option are the source's."""
@@ -64,8 +64,9 @@ class Apply(Kernel):
         schema: Mapping[str, pl.DataType],
         kept: frozenset[str],
         held: ResultPromises | None = None,
+        host: Host = ALONE,
     ):
-        super().__init__(store)
+        super().__init__(store, host=host)
         self._function = function
         self._schema = dict(schema)
         self._kept = kept
@@ -122,7 +123,7 @@ class Apply(Kernel):
     ) -> Ticks:
         """Return the mark before each row."""
         marks = np.full(len(times), self._marks.get(attribute, BEGINNING), dtype=np.int64)
-        if attribute not in held.slack or self.in_batches or not chunk.height:
+        if attribute not in held.slack or self.host.in_batches or not chunk.height:
             return marks
         given = self._ticks(held, chunk, attribute)
         newest = np.maximum.accumulate(

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 import polars as pl
 
 from lowwater.operators.aggregates import Aggregate, finish, in_key_order, merge
-from lowwater.operators.kernel import Reducer, Request
+from lowwater.operators.kernel import ALONE, Host, Reducer, Request
 from lowwater.operators.partials import Partials
 from lowwater.operators.waiting import Release
 from lowwater.state.slicing import Slicing
@@ -54,8 +54,9 @@ class GroupAggregate(Reducer):
         aggregates: Sequence[Aggregate],
         slice_ticks: int,
         by: Mapping[str, Sequence[str]] | None = None,
+        host: Host = ALONE,
     ):
-        super().__init__(store)
+        super().__init__(store, host=host)
         self._groups, self._aggregates = list(groups), list(aggregates)
         self._domains = dict(progressing)
         self._by = dict(by or {})
@@ -179,7 +180,7 @@ class GroupAggregate(Reducer):
 
     def _finish(self, partials: Chunk) -> Chunk:
         merged = merge(partials, self._groups, self._aggregates)
-        return merged if self.in_part else self._finished(merged)
+        return merged if self.host.in_part else self._finished(merged)
 
     def finished(self, parts: Chunk) -> Chunk:
         """Return the answers of groups from the partial answers of all copies."""

@@ -56,7 +56,7 @@ class Select(Kernel):
 
 @dataclass(frozen=True, slots=True)
 class Derivation:
-    """How the marks of a projected column follow from those of input columns.
+    """The derivation of a projected column's marks from those of input columns.
 
     ``sources`` are input columns, each with the ticks that are added to it. With ``how`` "all" the
     column is at least every source (a copy; greatest), with "least" at least the least one (least,

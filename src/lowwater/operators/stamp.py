@@ -24,7 +24,7 @@ TICK = 1_000
 
 @dataclass(frozen=True, slots=True)
 class StampPromises:
-    """When latent time is promised."""
+    """The occasions on which latent time is promised."""
 
     step: int = 1
     """After rows, only multiples of this number of ticks are promised."""
@@ -54,7 +54,7 @@ class Stamp(Kernel):
     ):
         super().__init__(store)
         self._column, self._now, self.how = column, now, how or StampPromises()
-        self._last = self._told = BEGINNING
+        self._last = self._promised = BEGINNING
 
     def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
         """Stamp rows, and promise their time: later rows get no earlier one."""
@@ -65,21 +65,21 @@ class Stamp(Kernel):
     def moved(self, now: int) -> list[Element]:
         """Record that rows were stamped, here or in another bucket; return the promise due."""
         self._last = max(self._last, now // TICK)
-        return [] if self.how.held else self.tell()
+        return [] if self.how.held else self.promise_last()
 
-    def tell(self) -> list[Element]:
+    def promise_last(self) -> list[Element]:
         """Return the promise of the last rows' time, if that is new."""
-        return self._tell(self._last // self.how.step * self.how.step)
+        return self._emit(self._last // self.how.step * self.how.step)
 
     def enable(self, now: int) -> list[Element]:
         """Return the promise of the clock time: no later row is stamped earlier."""
         self._last = max(self._last, now // TICK)
-        return self._tell(self._last)
+        return self._emit(self._last)
 
-    def _tell(self, mark: int) -> list[Element]:
-        if mark <= self._told or self._last == BEGINNING or not self._open:
+    def _emit(self, mark: int) -> list[Element]:
+        if mark <= self._promised or self._last == BEGINNING or not self._open:
             return []
-        self._told = mark
+        self._promised = mark
         return [Punctuation.linear(self._column, mark)]
 
     def on_punctuation(self, port: int, promise: Punctuation) -> Sequence[Element]:
@@ -92,9 +92,9 @@ class Stamp(Kernel):
 
     def snapshot(self) -> dict[str, Any]:
         """Return the last stamp and promise."""
-        return super().snapshot() | {"last": self._last, "told": self._told}
+        return super().snapshot() | {"last": self._last, "told": self._promised}
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Set the state to that of a snapshot."""
         super().restore(saved)
-        self._last, self._told = saved["last"], saved["told"]
+        self._last, self._promised = saved["last"], saved["told"]

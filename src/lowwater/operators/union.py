@@ -54,8 +54,8 @@ class Union(Kernel):
         moved = [
             mark.advance(port, value) for mark, value in zip(marks, promise.values, strict=True)
         ]
-        told = self._promise(promise.attributes) if any(moved) else []
-        return [*told, *self._promise_all_groups(promise.attributes)]
+        promises = self._promise(promise.attributes) if any(moved) else []
+        return [*promises, *self._promise_all_groups(promise.attributes)]
 
     def on_group_punctuation(self, port: int, promise: GroupPunctuation) -> Sequence[Element]:
         """Return the promise of the groups whose least mark moved."""
@@ -89,12 +89,12 @@ class Union(Kernel):
         return [GroupPunctuation(kind[0], marks, int(before[moved].min()))]
 
     def _promise_all_groups(self, attributes: tuple[str, ...]) -> list[Element]:
-        told: list[Element] = []
+        promises: list[Element] = []
         for kind, table in self._groups.items():
             if kind[:1] == attributes:
                 table.load()
-                told += self._promise_groups(kind, np.arange(len(table)))
-        return told
+                promises += self._promise_groups(kind, np.arange(len(table)))
+        return promises
 
     def _promise(self, attributes: tuple[str, ...]) -> list[Element]:
         values = tuple(mark.value for mark in self._marks[attributes])
@@ -102,17 +102,17 @@ class Union(Kernel):
 
     def close_port(self, port: int) -> Sequence[Element]:
         """Return the promises that an input held back until it ended."""
-        told: list[Element] = []
+        promises: list[Element] = []
         for attributes, marks in self._marks.items():
             advanced = [mark.close(port) for mark in marks]
             if any(advanced) and self._open:
-                told += self._promise(attributes)
+                promises += self._promise(attributes)
         for attribute in dict.fromkeys(attribute for attribute, _ in self._groups):
-            told += self._promise_all_groups((attribute,))
+            promises += self._promise_all_groups((attribute,))
         if not self._open:
             for table in self._groups.values():
                 table.clear()
-        return told
+        return promises
 
     def needs(self, attribute: str, mark: int) -> Sequence[Request]:
         """Request the mark of every input that is below it."""

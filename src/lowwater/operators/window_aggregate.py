@@ -19,7 +19,7 @@ import polars as pl
 
 from lowwater.operators.aggregates import Aggregate, finish, in_key_order, merge
 from lowwater.operators.flush import Flush, Immediate, PendingAnswers, slots_of
-from lowwater.operators.kernel import Reducer, Request
+from lowwater.operators.kernel import ALONE, Host, Reducer, Request
 from lowwater.operators.waiting import Release
 from lowwater.operators.window_state import PANE, START, Form, WindowState
 from lowwater.state.store import ChunkStore
@@ -62,8 +62,9 @@ class WindowAggregate(Reducer):
         flush: Flush = IMMEDIATE,
         keep: Form | None = None,
         by: Sequence[str] = (),
+        host: Host = ALONE,
     ):
-        super().__init__(store)
+        super().__init__(store, host=host)
         self._time, self._domain, self._window = time, domain, window
         self._by = tuple(by)
         self._groups, self._aggregates = list(groups), list(aggregates)
@@ -139,7 +140,7 @@ class WindowAggregate(Reducer):
         if self._state.choice.measures:
             size = int(merged.estimated_size())
             self._state.choice.add_answers(partials.height, merged.height, size)
-        return [merged if self.in_part else self._finished(merged)]
+        return [merged if self.host.in_part else self._finished(merged)]
 
     def finished(self, parts: Chunk) -> Chunk:
         """Return the answers of windows from the partial answers of all copies."""
@@ -179,7 +180,7 @@ class WindowAggregate(Reducer):
 
     def _piece(self, pending: PendingAnswers, start: int) -> list[Element]:
         held = self._state.held(start)
-        due = pending.take_due(start, self._mark, held, not self.in_part)
+        due = pending.take_due(start, self._mark, held, not self.host.in_part)
         if due is None:
             return []
         partials = self._state.between(start, start + self._window.slide)

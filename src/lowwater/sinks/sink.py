@@ -182,7 +182,7 @@ class SinkCall:
         if now is None or time.monotonic() - now[2] < seconds:
             return None
         sink, rows, since = now
-        work = f"took {rows:,} rows" if rows else "was told to close"
+        work = f"took {rows:,} rows" if rows else "began to close"
         return (
             f"the sink {_name(sink)} {work} {time.monotonic() - since:.1f} s ago and has not"
             " returned"

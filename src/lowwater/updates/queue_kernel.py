@@ -10,13 +10,13 @@ Invariant: after the last input has ended all that waits leaves, and then the en
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lowwater.operators.kernel import Kernel
+from lowwater.operators.kernel import Host, Kernel
 from lowwater.operators.metric import Mean, Metric, Readings, Sum, Texts
 from lowwater.sources.replay import clock_times
 from lowwater.state.store import ChunkStore
@@ -132,21 +132,26 @@ class QueueKernel(Kernel):
         self,
         store: ChunkStore,
         by: Updates,
-        now: Callable[[], int],
+        host: Host,
         arrival: str | None,
         ports: int = 1,
     ):
-        super().__init__(store, ports)
-        self._by, self._now, self._arrival = by, now, arrival
+        super().__init__(store, ports, host)
+        self._by, self._now, self._arrival = by, host.now, arrival
+        self._shift = 0
         self._pace = Pace()
         self._served = False
         self._ending = False
 
     def _arrivals(self, chunk: Chunk) -> Numbers:
         """When rows came, by the clock; a batch that goes by it has just read them."""
-        if self._arrival is None or (self.in_batches and not self.unhurried):
+        if self._arrival is None or (self.host.in_batches and self.host.hurried):
             return np.full(chunk.height, self._now(), np.int64)
-        return clock_times(chunk[self._arrival]) + self.shift
+        return clock_times(chunk[self._arrival]) + self._shift
+
+    def shift_arrivals(self, nanoseconds: int) -> None:
+        """Set what is added to arrival times in rows to get times of the clock."""
+        self._shift = nanoseconds
 
     # ---- work ------------------------------------------------------------------------------
 
@@ -172,17 +177,17 @@ class QueueKernel(Kernel):
     def work_on(self) -> Sequence[Element]:
         """Let a portion out."""
         now = self._now()
-        if self.in_batches and not self._served:
+        if self.host.in_batches and not self._served:
             self._pace.begin(now)
-        self._served = self.in_batches
+        self._served = self.host.in_batches
         elements = self._dequeue(self._portion(), now)
         return [*elements, *(self._end() if self._ending and not self._has_work else [])]
 
     def _portion(self) -> int:
-        if self.in_batches:
+        if self.host.in_batches:
             budget = self._by.budget or self._pace.best(self._backlog)
             return END_OF_TIME if self._ending else self._pace.fitting(budget)
-        return 1 if self.singly else self._pace.fitting(PORTION)
+        return 1 if self.host.singly else self._pace.fitting(PORTION)
 
     def _close(self) -> list[Element]:
         """All inputs have ended: the end, once nothing waits."""

@@ -9,12 +9,12 @@ their times.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import polars as pl
 
-from lowwater.operators.kernel import Request
+from lowwater.operators.kernel import Host, Request
 from lowwater.operators.metric import REASON, STRATEGY, SWITCHES, Readings
 from lowwater.state.store import ChunkStore
 from lowwater.stream.duration import spell
@@ -48,14 +48,14 @@ class UpdateQueue(QueueKernel):
         by: Updates,
         schema: Mapping[str, pl.DataType],
         domains: Mapping[str, TimeDomain],
-        now: Callable[[], int],
+        host: Host,
         *,
         ports: int = 1,
         prefer: int | None = None,
         arrival: str | None = None,
         expire: int | None = None,
     ):
-        super().__init__(store, by, now, arrival, ports)
+        super().__init__(store, by, host, arrival, ports)
         self._domains = dict(domains)
         self._schema = pl.Schema(schema)
         self._time = next(iter(self._domains))
@@ -64,7 +64,7 @@ class UpdateQueue(QueueKernel):
             dict(schema),
             len(self._domains),
             self._pace,
-            now,
+            host.now,
             strict=ports > 1,
             prefer=prefer,
             expire=expire,
@@ -81,7 +81,7 @@ class UpdateQueue(QueueKernel):
         deletion = self._by.deletion
         gone = None if deletion is None else deletion.of(chunk)
         came = ArrivedRows(port, chunk, ticks, self._arrivals(chunk), gone)
-        if self.unhurried:
+        if not self.host.hurried:
             return [self._queue.passed(came)]
         self._queue.enqueue(came)
         return []
@@ -166,7 +166,7 @@ class UpdateQueue(QueueKernel):
     def held(self) -> tuple[int, int]:
         """Keys, and what is in pages; in batches these are in the store."""
         queue = self._queue
-        rows, size = (0, 0) if self.in_batches else (queue.waiting, queue.memory.bytes)
+        rows, size = (0, 0) if self.host.in_batches else (queue.waiting, queue.memory.bytes)
         return len(queue.keys.cells) + rows, queue.bytes + size
 
     def marks(self) -> dict[str, int]:

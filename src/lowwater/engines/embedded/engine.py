@@ -175,7 +175,7 @@ class EmbeddedEngine:
             for feed in feeds:
                 feed.reader.begin(self._clock.now(), first)
             for stage in self._queues:
-                stage.kernel.shift = self._shift
+                stage.call(stage.kernel.shift_arrivals, self._shift)
         elif isinstance(self._clock, VirtualClock):
             self._clock.begin(first)
         else:

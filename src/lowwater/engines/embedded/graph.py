@@ -18,6 +18,7 @@ from lowwater.engines.members import Member, Part, domains_of
 from lowwater.engines.step import Where
 from lowwater.errors import StreamWarning
 from lowwater.metrics import OperatorMetrics
+from lowwater.operators.kernel import Host
 from lowwater.plan.physical.operator import KernelOperator
 from lowwater.progress.late import LateRows
 from lowwater.state.peak_counter import PeakCounter
@@ -110,9 +111,8 @@ class Stage(Member):
             operator.build,
             domains=domains_of(operator.node),
         )
-        super().__init__(part, operator.build(self.store, clock.now))
-        self.kernel.in_portions = True
-        self.kernel.unhurried, self.kernel.singly = clock.free, not clock.real
+        host = Host(clock.now, in_portions=True, hurried=not clock.free, singly=not clock.real)
+        super().__init__(part, operator.build(self.store, host))
         self.inputs: list[Arc] = [Arc(self, port, totals) for port in range(len(operator.inputs))]
         self.outputs: list[Arc] = []
         self.deliver: Callable[[Element], None] | None = None

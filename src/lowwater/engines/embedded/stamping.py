@@ -54,7 +54,7 @@ class Stamping:
 
     def tell(self) -> None:
         """Promise the time of the last rows."""
-        self._stage.say(self._stage.call(self._kernel.tell))
+        self._stage.say(self._stage.call(self._kernel.promise_last))
 
 
 def stampings(stages: Sequence[Stage], feeds: Sequence[Feed]) -> dict[int, Stamping]:

@@ -72,7 +72,7 @@ def compile_stamp(plan: Compiler, node: nodes.StampNode, inputs: tuple[int, ...]
         name="stamp",
         detail=column,
         kernel=Stamp,
-        build=lambda store, now: Stamp(store, column, now, how),
+        build=lambda store, host: Stamp(store, column, host.now, how),
         describe=lambda _: [{}],
         traits=Traits(stateful=False, clocked=True, passes=unchanged(before)),
     )
@@ -181,7 +181,7 @@ def compile_apply(plan: Compiler, node: nodes.ApplyNode, inputs: tuple[int, ...]
 
     def narrow(awaited: frozenset[str]) -> Build:
         held = _held(node, awaited & kept)
-        return lambda store, _: Apply(store, function, schema, kept, held)
+        return lambda store, host: Apply(store, function, schema, kept, held, host)
 
     return plan.add(
         node,
@@ -189,7 +189,7 @@ def compile_apply(plan: Compiler, node: nodes.ApplyNode, inputs: tuple[int, ...]
         name="apply",
         detail=name,
         kernel=Apply,
-        build=lambda store, _: Apply(store, function, schema, kept),
+        build=lambda store, host: Apply(store, function, schema, kept, host=host),
         describe=lambda demands: [{a: d for a, d in demands.items() if a in kept}],
         traits=replace(ROWWISE, checks=kept),
         order=plan.order(inputs[0]),

@@ -46,12 +46,12 @@ def compile_update(plan: Compiler, node: nodes.UpdateNode, inputs: tuple[int, ..
         name="update",
         detail=f"by {', '.join(by.key) or 'nothing: the newest row of all'}, {by.describe()}",
         kernel=UpdateQueue,
-        build=lambda store, now: UpdateQueue(
+        build=lambda store, host: UpdateQueue(
             store,
             by,
             schema,
             domains,
-            now,
+            host,
             ports=ports,
             prefer=prefer,
             arrival=arrival,
@@ -92,8 +92,8 @@ def add_window_queue(
         detail=f"range {domain.spell(window.range)}, slide {domain.spell(window.slide)} on {time},"
         f" by {', '.join(by.key) or 'nothing: the newest window of all'}, {by.describe()}{newest}",
         kernel=kernel,
-        build=lambda store, now: kernel(
-            store, by, schema, time, domain, window, now, arrival, keys, **more
+        build=lambda store, host: kernel(
+            store, by, schema, time, domain, window, host, arrival, keys, **more
         ),
         describe=lambda demands: [
             {time: demand_of(Demand.any_value(), bool(keys), demands.values())}

@@ -11,14 +11,14 @@ Invariant: rows and promises leave in the order in which they came.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from lowwater.operators.kernel import Request
+from lowwater.operators.kernel import Host, Request
 from lowwater.operators.metric import Readings
 from lowwater.state.store import ChunkStore, take
 from lowwater.stream.element import END_OF_TIME, Chunk, Element
@@ -85,18 +85,18 @@ class AppendWindows(WindowQueueKernel):
         time: str,
         domain: TimeDomain,
         window: WindowSpec,
-        now: Callable[[], int],
+        host: Host,
         arrival: str | None = None,
         apart: Sequence[str] = (),
     ):
-        super().__init__(store, by, schema, time, domain, window, now, arrival, apart)
+        super().__init__(store, by, schema, time, domain, window, host, arrival, apart)
         self._progress = CompletionTimes()
         self._due = DueWindows(window)
         self._keys = KeyQueue(
             by,
             lambda key, weight, number: WindowCell(key, weight, number, window),
             lambda: self._pace.cost,
-            now,
+            host.now,
             cell_bytes=CELL_BYTES,
             busy=lambda _: True,
         )

@@ -9,12 +9,12 @@ Invariant: windows of a key leave in the order of their starts, and only whole o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
 
-from lowwater.operators.kernel import Request
+from lowwater.operators.kernel import Host, Request
 from lowwater.operators.metric import Readings
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import MARK, Chunk, Element, GroupPunctuation
@@ -50,13 +50,13 @@ class UpdateWindows(WindowQueueKernel):
         time: str,
         domain: TimeDomain,
         window: WindowSpec,
-        now: Callable[[], int],
+        host: Host,
         arrival: str | None = None,
         apart: Sequence[str] = (),
         expire: int | None = None,
     ):
-        super().__init__(store, by, schema, time, domain, window, now, arrival, apart)
-        self._queue = WindowQueue(by, self._schema, window, self._pace, now, expire)
+        super().__init__(store, by, schema, time, domain, window, host, arrival, apart)
+        self._queue = WindowQueue(by, self._schema, window, self._pace, host.now, expire)
         self._in_work: list[WindowCell] = []
         self._left = 0
 
@@ -76,7 +76,7 @@ class UpdateWindows(WindowQueueKernel):
         names = promise.keys
         if promise.attribute != self._time or not set(names) <= set(self._by.key):
             return []
-        if self.unhurried:
+        if not self.host.hurried:
             range_, slide = self._window.range, self._window.slide
             first = ((pl.col(MARK) - range_) // slide + 1) * slide
             return self._tell_keys(promise.marks.with_columns(first))
@@ -142,7 +142,7 @@ class UpdateWindows(WindowQueueKernel):
     def held(self) -> tuple[int, int]:
         """Keys, and what is in pages; in batches these are in the store."""
         queue = self._queue
-        rows, size = (0, 0) if self.in_batches else (queue.memory.used, queue.memory.bytes)
+        rows, size = (0, 0) if self.host.in_batches else (queue.memory.used, queue.memory.bytes)
         return len(queue.keys.cells) + rows, queue.keys.bytes + size
 
     @property

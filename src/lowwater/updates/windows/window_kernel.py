@@ -9,12 +9,12 @@ Invariant: promises on the edges of windows are true of all rows that leave late
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import polars as pl
 
-from lowwater.operators.kernel import Request
+from lowwater.operators.kernel import Host, Request
 from lowwater.operators.waiting import Release
 from lowwater.operators.window_aggregate import END
 from lowwater.operators.window_state import START
@@ -49,11 +49,11 @@ class WindowQueueKernel(QueueKernel):
         time: str,
         domain: TimeDomain,
         window: WindowSpec,
-        now: Callable[[], int],
+        host: Host,
         arrival: str | None = None,
         apart: Sequence[str] = (),
     ):
-        super().__init__(store, by, now, arrival)
+        super().__init__(store, by, host, arrival)
         self._schema, self._time, self._domain = dict(schema), time, domain
         self._window = window
         self._apart = tuple(apart)  # what names the groups that are promised each by itself
@@ -66,7 +66,7 @@ class WindowQueueKernel(QueueKernel):
     def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
         """Let rows wait; if work takes no time, they pass."""
         ticks = self._domain.array_of(chunk[self._time])
-        if self.unhurried:
+        if not self.host.hurried:
             at, starts = self._marking.spread(ticks)
             return [self._marking.marked(chunk[at], starts)] if len(at) else []
         self._enqueue(chunk, ticks, self._arrivals(chunk))
@@ -77,7 +77,7 @@ class WindowQueueKernel(QueueKernel):
         if promise.attributes != (self._time,) or promise.values[0] <= self._mark:
             return []
         self._mark = promise.values[0]
-        if self.unhurried:
+        if not self.host.hurried:
             return self._tell(self._window.first_open(self._mark))
         return self._promised(self._mark)
 
@@ -101,7 +101,7 @@ class WindowQueueKernel(QueueKernel):
     def on_end(self, port: int) -> Sequence[Element]:
         """The end leaves after all rows have."""
         self._open.discard(port)
-        if not self.unhurried:
+        if self.host.hurried:
             self._promised(END_OF_TIME)
         return self._close()
 

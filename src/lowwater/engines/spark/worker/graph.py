@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
 
 from lowwater.engines.awaiting import Awaiting
 from lowwater.engines.members import Member, Need, Part, backtrack
+from lowwater.operators.kernel import Host
 from lowwater.operators.stamp import TICK, Stamp
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import Element
@@ -24,17 +26,15 @@ class Graph:
         parts: Sequence[Part],
         exports: Iterable[int],
         store: Callable[[str], ChunkStore],
-        now: Callable[[], int],
+        host: Host,
     ):
         self.members: dict[int, Member] = {}
-        self._now = now
+        self._now = host.now
         self.awaiting: Awaiting | None = None
         self._consumers: dict[int, list[tuple[int, int]]] = {}
         self.left: dict[int, list[Element]] = {index: [] for index in exports}
         for part in parts:
-            kernel = part.build(store(part.slot), now)
-            if part.in_part:
-                kernel.in_part = True  # type: ignore[attr-defined]
+            kernel = part.build(store(part.slot), replace(host, in_part=part.in_part))
             self.members[part.index] = Member(part, kernel)
             for port, source in enumerate(part.inputs):
                 self._consumers.setdefault(source, []).append((part.index, port))
@@ -113,7 +113,7 @@ class Graph:
         promised = False
         for index, kernel in self.stamps.items():
             member = self.members[index]
-            self.push(index, member.call(kernel.tell))
+            self.push(index, member.call(kernel.promise_last))
             if kernel.how.on_demand or kernel.how.beats:
                 promises = member.call(kernel.enable, now)
                 self.push(index, promises)

@@ -20,6 +20,7 @@ from lowwater.engines.spark.worker.graph import Graph
 from lowwater.engines.spark.worker.store import Shelf, SparkStore
 from lowwater.errors import CheckpointError
 from lowwater.operators.identity import Identity
+from lowwater.operators.kernel import Host
 from lowwater.operators.union import Union
 from lowwater.progress.contract import OnDemand
 from lowwater.progress.intake import BatchIntake
@@ -59,11 +60,8 @@ def open_state(
         return SparkStore(slot, shelf, saved_stores.get(slot), cache)
 
     stores = {part.slot: store(part.slot) for part in program.parts}
-    graph = Graph(program.parts, program.exports, stores.__getitem__, now)
-    for member in graph.members.values():
-        member.kernel.copies = len(program.ids)
-        member.kernel.in_batches = True
-        member.kernel.unhurried = not program.hurried
+    host = Host(now, copies=len(program.ids), in_batches=True, hurried=program.hurried)
+    graph = Graph(program.parts, program.exports, stores.__getitem__, host)
     graph.restore(saved.get("kernels", {}))
     if not saved or "awaiting" in saved:
         _follow_groups(program, graph, saved.get("awaiting", {}))
