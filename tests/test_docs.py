@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 import lowwater
 from lowwater.api import Grouped, Windowed
 from lowwater.cli import app
-from lowwater.pipeline.load import load_text
+from lowwater.pipeline.text import load_text
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = sorted((ROOT / "docs").rglob("*.md"))

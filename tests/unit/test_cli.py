@@ -25,7 +25,7 @@ from lowwater.cli.rows import fitted, shown
 from lowwater.metrics import CompletenessMetrics, RunMetrics, StreamMetrics
 from lowwater.metrics.words import length, moment, size
 from lowwater.pipeline.progress import PipelineProgress, QueryProgress, StreamProgress
-from lowwater.pipeline.running import Running
+from lowwater.pipeline.run import PipelineRun
 from lowwater.plan.sql.dialect import STREAM_CLAUSES
 from tests.unit.pipeline.playing import SCHEMA, START, table, until, write
 from tests.unit.running import LONG
@@ -466,9 +466,9 @@ def test_progress_that_cannot_be_shown_ends_no_run(monkeypatch):
         def show(self, progress):
             raise IndexError("half a step")
 
-    whole, early = Running.wait, iter([True] * 3)
+    whole, early = PipelineRun.wait, iter([True] * 3)
     monkeypatch.setattr(
-        Running, "wait", lambda self, *_: not next(early, False) and whole(self, LONG)
+        PipelineRun, "wait", lambda self, *_: not next(early, False) and whole(self, LONG)
     )
     monkeypatch.setattr("lowwater.cli.progress.ProgressLines", Broken)
     done = lw("run", pipeline(STREAM, ALL))

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from lowwater.cli.progress import ProgressView
     from lowwater.cli.screen import Screen
     from lowwater.dashboard.options import Dashboard
-    from lowwater.pipeline.load import Pipeline, PlannedQuery
-    from lowwater.pipeline.running import Options, Running
+    from lowwater.pipeline.run import PipelineOptions, PipelineRun
     from lowwater.pipeline.targets import Writing
+    from lowwater.pipeline.text import Pipeline, PlannedQuery
     from lowwater.plan.physical.costs import Rates
     from lowwater.sinks import Sink
 
@@ -130,14 +130,16 @@ def run(
     Ctrl-C stops them. Exits with 0 when done or stopped, 1 if something fails, 2 for wrong usage.
     """
     from lowwater.cli.screen import Screen  # noqa: PLC0415 (help needs none of it)
-    from lowwater.pipeline.running import Options  # noqa: PLC0415
+    from lowwater.pipeline.run import PipelineOptions  # noqa: PLC0415
 
     screen = Screen()
     with _Stopping() as stopping, _warnings_on(screen):
         try:
             page = _page(dashboard, dashboard_port, dashboard_host, show_rows)
             writing = _writing(output_mode, flush_every)
-            options = Options(checkpoint, output, trigger, real_time, page, save_metrics, writing)
+            options = PipelineOptions(
+                checkpoint, output, trigger, real_time, page, save_metrics, writing
+            )
             loaded = _load(pipeline, engine, param, master)
             if engine == "spark" and screen.err.is_terminal and not quiet and not json:
                 screen.draw("starting Spark")
@@ -171,7 +173,7 @@ def check(
     Files are looked for, and their first rows read. Exits with 0 if a run could begin, else as it.
     """
     from lowwater.cli.telling import tell_fine, tell_pipeline  # noqa: PLC0415
-    from lowwater.pipeline.checking import would_meet  # noqa: PLC0415
+    from lowwater.pipeline.preflight import findings  # noqa: PLC0415
     from lowwater.pipeline.targets import late_folders, targets  # noqa: PLC0415
 
     try:
@@ -181,7 +183,7 @@ def check(
         raise _wrong_pipeline(pipeline, error) from error
     tell_pipeline(out(), loaded, goals, late)
     wrong = []
-    for met in would_meet(loaded, goals, late):
+    for met in findings(loaded, goals, late):
         if isinstance(met.what, LowwaterError):
             wrong.append(met)
         else:
@@ -278,7 +280,7 @@ def _writing(mode: str, flush_every: str) -> Writing:
 
 
 def _load(path: Path, engine: str, param: list[str] | None, master: str | None) -> Pipeline:
-    from lowwater.pipeline.load import load_file, load_text  # noqa: PLC0415
+    from lowwater.pipeline.text import load_file, load_text  # noqa: PLC0415
 
     values = _values(param or [])
     if master is not None and engine != "spark":
@@ -378,9 +380,9 @@ class _Stopping:
         self.wanted.set()
 
 
-def _start(pipeline: Pipeline, options: Options, screen: Screen, json: bool) -> Running:
+def _start(pipeline: Pipeline, options: PipelineOptions, screen: Screen, json: bool) -> PipelineRun:
     from lowwater.cli.rows import JsonRows, TableRows  # noqa: PLC0415
-    from lowwater.pipeline.running import Running  # noqa: PLC0415
+    from lowwater.pipeline.run import PipelineRun  # noqa: PLC0415
 
     many = len(pipeline.queries) > 1
 
@@ -390,7 +392,7 @@ def _start(pipeline: Pipeline, options: Options, screen: Screen, json: bool) -> 
         title = f"query {query.number}, line {query.line}" if many else None
         return TableRows(screen, query.plan.schema, title)
 
-    return Running(pipeline, options, console)
+    return PipelineRun(pipeline, options, console)
 
 
 def _view(screen: Screen, pipeline: Pipeline, quiet: bool, json: bool) -> ProgressView:
@@ -415,7 +417,9 @@ def _warnings_on(screen: Screen) -> Iterator[None]:
         yield
 
 
-def _watch(running: Running, screen: Screen, view: ProgressView, stopped: threading.Event) -> None:
+def _watch(
+    running: PipelineRun, screen: Screen, view: ProgressView, stopped: threading.Event
+) -> None:
     """Tell how the queries get on until they end, one way or another."""
 
     def to_stop() -> bool:
@@ -443,7 +447,9 @@ def _watch(running: Running, screen: Screen, view: ProgressView, stopped: thread
         raise ended
 
 
-def _tell(running: Running, screen: Screen, view: ProgressView, unshown: str | None) -> str | None:
+def _tell(
+    running: PipelineRun, screen: Screen, view: ProgressView, unshown: str | None
+) -> str | None:
     """Show progress; if that fails, the run goes on and the reason is said, each reason once."""
     try:
         view.show(running.progress())
@@ -455,7 +461,7 @@ def _tell(running: Running, screen: Screen, view: ProgressView, unshown: str | N
     return unshown
 
 
-def _failure(running: Running, trouble: BaseException | None) -> str | None:
+def _failure(running: PipelineRun, trouble: BaseException | None) -> str | None:
     """Why the pipeline failed, if it did."""
     if running.failed is None:
         return str(trouble) if trouble is not None else None

@@ -5,8 +5,8 @@ from __future__ import annotations
 from rich.console import Console
 
 from lowwater.cli.text import escape_line
-from lowwater.pipeline.load import DeclaredStream, Pipeline, PlannedQuery
 from lowwater.pipeline.targets import Target
+from lowwater.pipeline.text import DeclaredStream, Pipeline, PlannedQuery
 from lowwater.plan.explain import explain, promise
 from lowwater.plan.physical.costs import Rates
 from lowwater.sinks import Folder

@@ -195,7 +195,7 @@ def _suffixes(suffixes: Sequence[str] | None, number: int) -> list[str]:
 
 
 @dataclass(frozen=True)
-class _Columns:
+class _OutputColumns:
     """Names inside the join, of each input; the columns that come out."""
 
     names: list[dict[str, str]]
@@ -214,9 +214,9 @@ class _Columns:
 
 def _columns(
     inputs: Sequence[Node], keys: Sequence[tuple[str, ...]], suffixes: Sequence[str]
-) -> _Columns:
+) -> _OutputColumns:
     """A key column that an earlier input has under the same name does not come out again."""
-    found = _Columns([], {}, {})
+    found = _OutputColumns([], {}, {})
     for at, (node, suffix) in enumerate(zip(inputs, suffixes, strict=True)):
         names: dict[str, str] = {}
         for column, dtype in node.schema.items():
