@@ -20,13 +20,13 @@ from lowwater.dashboard.page import started
 from lowwater.declaring import declared
 from lowwater.engines.embedded.clock import Charge, Clock
 from lowwater.engines.run import Run, RunOptions, prepare, streaming_dataframe
-from lowwater.errors import OptionError, StreamWarning
+from lowwater.errors import ExpressionError, OptionError, StreamWarning, Term
 from lowwater.joins.oblivious.options import Strategy
 from lowwater.joins.ordered.strategy import Order
 from lowwater.joins.shape import How
 from lowwater.operators.aggregates import UserAggregate
 from lowwater.operators.flush import Flush
-from lowwater.operators.keeping import Form
+from lowwater.operators.window_state import Form
 from lowwater.plan.builders import aggregates as aggregate_builders
 from lowwater.plan.builders import corrections as correction_builders
 from lowwater.plan.builders import joins as join_builders
@@ -35,16 +35,18 @@ from lowwater.plan.builders import rows as row_builders
 from lowwater.plan.builders import updates as update_builders
 from lowwater.plan.builders.oblivious import options_of
 from lowwater.plan.explain import explain
+from lowwater.plan.expressions import Formula
 from lowwater.plan.nodes import Node
 from lowwater.plan.physical.compile import compile_plan
 from lowwater.plan.physical.costs import Rates
 from lowwater.plan.physical.operator import PlanShape
+from lowwater.plan.sql.parser import read_expression
 from lowwater.plan.sql.query import plan_query
 from lowwater.progress.contract import Contract, Generation, Idle, Jump, jump
 from lowwater.progress.spec import STREAM, LatePolicy, Stamp
 from lowwater.stream.duration import Duration
 from lowwater.stream.size import Size
-from lowwater.updates.options import Schedule, Windows, updates_of
+from lowwater.updates.options import DELETE_WHEN, Schedule, Windows, updates_of
 
 LateRows = Any
 """A table of late rows, a folder of such, or these by stream."""
@@ -57,6 +59,29 @@ def _origin() -> str:
     while frame.f_back is not None and frame.f_code.co_filename.startswith(here):
         frame = frame.f_back
     return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+
+
+def _formulas(texts: Mapping[str, str]) -> dict[str, Formula]:
+    return {name: read_expression(text) for name, text in texts.items()}
+
+
+def _condition(text: str | None, option: Term | None = None) -> Formula | None:
+    """The condition that an option gives; None if there is none."""
+    if not text:
+        return None
+    try:
+        return read_expression(text)
+    except ExpressionError as error:
+        if option is None:
+            raise
+        raise error.reworded(option, ": ", error.message) from None
+
+
+def _aggregates(given: Mapping[str, str | UserAggregate]) -> aggregate_builders.Aggregates:
+    return {
+        name: each if isinstance(each, UserAggregate) else read_expression(each)
+        for name, each in given.items()
+    }
 
 
 class Stream:
@@ -101,15 +126,20 @@ class Stream:
 
     def where(self, predicate: str) -> Stream:
         """Keep the rows for which a SQL condition is true."""
-        return self._next(row_builders.filtered(self._node, predicate, _origin()))
+        formula = read_expression(predicate)
+        return self._next(row_builders.filtered(self._node, formula, _origin()))
 
     def select(self, *columns: str, **computed: str) -> Stream:
         """Only these columns, and columns computed by SQL text: ``select("a", b="a + 1")``."""
-        return self._next(row_builders.projected(self._node, columns, computed, False, _origin()))
+        formulas = _formulas(computed)
+        return self._next(row_builders.projected(self._node, columns, formulas, origin=_origin()))
 
     def map(self, **computed: str) -> Stream:
         """All columns, and columns computed by SQL text beside (or over) them."""
-        return self._next(row_builders.projected(self._node, (), computed, True, _origin()))
+        formulas = _formulas(computed)
+        return self._next(
+            row_builders.projected(self._node, (), formulas, keep=True, origin=_origin())
+        )
 
     def apply(
         self,
@@ -144,7 +174,8 @@ class Stream:
         by = updates_of(
             key, schedule, weights, budget, complete_within, windows, expire, delete_when
         )
-        return Stream(update_builders.updated(self._timed(), by, _origin()))
+        deletes = _condition(delete_when, DELETE_WHEN)
+        return Stream(update_builders.updated(self._timed(), by, deletes, _origin()))
 
     # ---- many streams ----------------------------------------------------------------------
 
@@ -210,7 +241,7 @@ class Stream:
             right._timed(),
             on,
             within,
-            where,
+            _condition(where),
             how,
             times,
             suffix,
@@ -443,7 +474,7 @@ class Windowed:
         """Aggregate: ``agg(n="count(*)", most="max(len)")``."""
         return Stream(
             aggregate_builders.window_aggregated(
-                self._node, self._window, self._groups, aggregates, _origin()
+                self._node, self._window, self._groups, _aggregates(aggregates), _origin()
             )
         )
 
@@ -457,7 +488,9 @@ class Grouped:
     def agg(self, **aggregates: str | UserAggregate) -> Stream:
         """Aggregate: ``agg(n="count(*)", most="max(len)")``."""
         return Stream(
-            aggregate_builders.group_aggregated(self._node, self._groups, aggregates, _origin())
+            aggregate_builders.group_aggregated(
+                self._node, self._groups, _aggregates(aggregates), _origin()
+            )
         )
 
 
@@ -527,7 +560,7 @@ def join(
     options = options_of(memory, strategy, accuracy, latency)
     return Stream(
         multi_join_builders.joined_together(
-            inputs, on, within, where, times, suffixes, _origin(), ordering, options
+            inputs, on, within, _condition(where), times, suffixes, _origin(), ordering, options
         )
     )
 
@@ -624,4 +657,5 @@ def stream(
     by = updates_of(
         update_key, schedule, weights, budget, complete_within, windows, expire, delete_when
     )
-    return Stream(update_builders.updated(found._timed(), by, node.origin))
+    deletes = _condition(delete_when, DELETE_WHEN)
+    return Stream(update_builders.updated(found._timed(), by, deletes, node.origin))

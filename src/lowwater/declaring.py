@@ -10,9 +10,9 @@ from lowwater.errors import OptionError, QueryError
 from lowwater.plan.nodes import SourceNode
 from lowwater.progress.contract import Contract, Generation, Idle, Jump, Ordered
 from lowwater.progress.spec import LatePolicy, Stamp, StreamSpec
-from lowwater.sources.frame import Frame, is_dataframe
 from lowwater.sources.replay import replay
 from lowwater.sources.source import Source
+from lowwater.sources.spark import SparkFrame, is_dataframe
 from lowwater.stream.duration import Duration
 
 _names = count(1)
@@ -62,7 +62,7 @@ def declared(
 
 def _source(given: Any) -> Source:
     if is_dataframe(given):
-        return Frame(given)
+        return SparkFrame(given)
     ready = hasattr(given, "open") and hasattr(given, "schema")
     return cast("Source", given) if ready else replay(given)
 

@@ -20,6 +20,7 @@ Every class survives pickling with its fields, because errors cross process bord
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
@@ -48,24 +49,81 @@ def _rebuild(
     return error
 
 
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One thing under two names: that of the fluent API and that of a query text.
+
+    ``Term("schedule=", "SCHEDULE")`` is an option and the clause for it.
+    """
+
+    fluent: str
+    clause: str
+
+    def __str__(self) -> str:
+        return self.fluent
+
+    def given(self, value: object) -> Term:
+        """Return the option with its value, as each of the two writes it."""
+        return Term(f"{self.fluent}{value!r}", f"{self.clause} {value}")
+
+
 class QueryError(LowwaterError):
-    """The query cannot be run as it is written."""
+    """The query cannot be run as it is written.
+
+    The message is the parts, one after the other. ``about`` is the option or clause that the error
+    is about: the one given, else the part the message begins with; None if that is a text.
+    """
+
+    def __init__(self, *parts: str | Term, about: Term | None = None):
+        first = parts[0] if parts else None
+        self.about = about or (first if isinstance(first, Term) else None)
+        self.parts = parts
+        super().__init__("".join(map(str, parts)))
+
+    @property
+    def in_clauses(self) -> str:
+        """The message in the words of a query text."""
+        return "".join(each.clause if isinstance(each, Term) else each for each in self.parts)
 
 
 class ExpressionError(QueryError):
-    """A piece of SQL text is wrong; underlines the place."""
+    """A piece of SQL text is wrong; the message ends with the line, underlined at the place.
 
-    def __init__(self, message: str, text: str, line: int = 1, column: int = 1, length: int = 1):
+    ``message`` is the message alone. ``line`` and ``column`` count from 1, ``length`` is the number
+    of characters underlined.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        text: str,
+        line: int = 1,
+        column: int = 1,
+        length: int = 1,
+        *,
+        about: Term | None = None,
+    ):
         self.message, self.text, self.line, self.column = message, text, line, column
         self.length = length
         lines = text.split("\n")
         source = lines[min(line, len(lines)) - 1].rstrip("\r")
         pointer = " " * (column - 1) + "^" * max(1, length)
-        super().__init__(f"{message}\n  at line {line}, column {column}:\n  {source}\n  {pointer}")
+        shown = f"{message}\n  at line {line}, column {column}:\n  {source}\n  {pointer}"
+        super().__init__(shown, about=about)
+        self.parts = (message,)
+
+    def reworded(self, *parts: str | Term) -> ExpressionError:
+        """Return an error at the same place with another message, about what this one is about."""
+        message = "".join(map(str, parts))
+        first = parts[0] if isinstance(parts[0], Term) else None
+        place = self.line, self.column, self.length
+        error = ExpressionError(message, self.text, *place, about=self.about or first)
+        error.parts = parts
+        return error
 
 
 class OptionError(QueryError):
-    """An option has a value it cannot have; the message says which values it can have."""
+    """An option has a value it cannot have; the message lists the values it can have."""
 
 
 class StreamError(LowwaterError):

@@ -14,10 +14,9 @@ import lowwater as lw
 from lowwater.operators import flush as flush_module
 from lowwater.operators.aggregates import Call, build
 from lowwater.operators.flush import Immediate
-from lowwater.operators.keeping import FORMS, Keeping
 from lowwater.operators.low_table import LowTable
 from lowwater.operators.window_aggregate import HighAggregate, WindowAggregate
-from lowwater.operators.window_state import PANE
+from lowwater.operators.window_state import FORMS, PANE, FormChoice
 from lowwater.state.store import MemoryStore
 from lowwater.stream.element import Element, Punctuation
 from lowwater.stream.time_domain import TimeDomain
@@ -146,7 +145,7 @@ def test_the_form_may_change_at_any_row(
     kernel = WindowAggregate(MemoryStore(), "ts", SECONDS, window, ["g"], COUNT, flush)
     answers: list[pl.DataFrame] = []
     for rows, mark in chunks(steps):
-        kernel._state.keeping.form = data.draw(st.sampled_from(FORMS))
+        kernel._state.choice.form = data.draw(st.sampled_from(FORMS))
         answers += rows_of(list(kernel.on_chunk(0, rows)))
         answers += rows_of(list(kernel.on_punctuation(0, Punctuation.linear("ts", mark))))
     answers += rows_of(list(kernel.on_end(0)))
@@ -155,19 +154,19 @@ def test_the_form_may_change_at_any_row(
 
 def grown(window: WindowSpec, rows: int, row_bytes: int, answers: int, answer_bytes: int) -> str:
     """The form after so much was measured, of which each answer had two partials."""
-    keeping = Keeping(window, None)
-    keeping.came(rows, rows * row_bytes)
-    keeping.answered(2 * answers, answers, answers * answer_bytes)
-    return keeping.form
+    choice = FormChoice(window, None)
+    choice.add_rows(rows, rows * row_bytes)
+    choice.add_answers(2 * answers, answers, answers * answer_bytes)
+    return choice.form
 
 
 def test_the_form_follows_the_data() -> None:
     tumbling, odd = WindowSpec(60, 60), WindowSpec(60, 59)
-    assert Keeping(tumbling, None).form == "panes"
-    assert Keeping(odd, None).form == "windows"  # sixty panes a window, and a row is in two
+    assert FormChoice(tumbling, None).form == "panes"
+    assert FormChoice(odd, None).form == "windows"  # sixty panes a window, and a row is in two
     assert grown(tumbling, 100_000, 40, 1_000, 24) == "panes"  # many rows a group
     assert grown(tumbling, 2_000 * 4, 16, 4_000, 9_000) == "rows"  # two rows, a large sketch
     assert grown(odd, 5_000, 40, 10_000, 40) == "panes"  # one row a window and group
-    assert Keeping(tumbling, "rows").form == "rows"
-    told = Keeping(tumbling, "rows")
+    assert FormChoice(tumbling, "rows").form == "rows"
+    told = FormChoice(tumbling, "rows")
     assert not told.measures

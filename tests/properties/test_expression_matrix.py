@@ -14,6 +14,7 @@ import lowwater as lw
 from lowwater.operators.checked import ComputationError
 from lowwater.plan.expressions import compile_expression
 from lowwater.plan.language.functions import BY_NAME
+from lowwater.plan.sql.parser import read_expression
 from tests.conftest import FULL, SEED
 from tests.support.expression_matrix import (
     CAST_TO,
@@ -103,7 +104,7 @@ def test_rows_without_a_value_stop_the_run_and_others_do_not(text: str) -> None:
     found = ours(text, rows())
     assert not isinstance(found, lw.ExpressionError)
     answer, _ = found
-    compiled = compile_expression(text, rows().schema)
+    compiled = compile_expression(read_expression(text), rows().schema)
     whole = rows().filter(~pl.Series(answer.failed))
     assert 0 < whole.height < rows().height
     assert whole.select(x=compiled.polars).schema["x"] == compiled.dtype
@@ -130,7 +131,7 @@ def test_rows_without_a_value_stop_the_run_and_others_do_not(text: str) -> None:
 )
 def test_what_is_refused_says_why_and_where(text: str, says: str, column: int) -> None:
     with pytest.raises(lw.ExpressionError) as caught:
-        compile_expression(text, rows().schema)
+        compile_expression(read_expression(text), rows().schema)
     assert says in caught.value.message
     assert (caught.value.line, caught.value.column) == (1, column)
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import lowwater as lw
 from lowwater.joins.oblivious import disorder, estimates, oblivious_join, stored_rows
 from lowwater.joins.oblivious.oblivious_join import ObliviousJoin
-from lowwater.operators.kernel import Kernel
+from lowwater.operators.kernel import ALONE, Kernel
 from lowwater.plan.physical.compile import compile_plan
 from lowwater.state.store import MemoryStore
 from lowwater.stream.element import Punctuation
@@ -216,7 +216,7 @@ def test_with_promises_and_measures_no_more_is_kept_than_with_either(
         accuracy = None if kind == "promises" else 0.9
         plan = compile_plan(stores[0].join(stores[1], on="epoch", accuracy=accuracy)._node)
         store = MemoryStore()
-        kernel = plan.result.build(store, lambda: 0)
+        kernel = plan.result.build(store, ALONE)
         places, held[kind] = [0, 0], []
         with mock.patch.object(oblivious_join, "LAZY", 10**9):
             for _, port in steps:

@@ -19,6 +19,7 @@ import lowwater as lw
 from lowwater.api import Stream
 from lowwater.joins.ordered import strategy
 from lowwater.joins.ordered.ordered_join import OrderedJoin
+from lowwater.operators.kernel import ALONE
 from lowwater.plan.physical.compile import compile_plan
 from lowwater.progress.intake import Intake
 from lowwater.state.store import MemoryStore
@@ -104,7 +105,7 @@ def test_changing_the_strategy_at_any_moment_changes_nothing(data: Any) -> None:
     plan = compile_plan(query._node)
     build = plan.result.build
     assert build is not None
-    kernels = [build(MemoryStore(), lambda: 0) for _ in range(3)]
+    kernels = [build(MemoryStore(), ALONE) for _ in range(3)]
     _, other, wavering = kernels
     assert all(isinstance(each, OrderedJoin) for each in kernels)
     for each in (other, wavering):

@@ -8,7 +8,7 @@ from unittest import mock
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowwater.state import by_key
+from lowwater.state import keyed_rows
 from tests.properties.test_kernels import check
 from tests.support.oracle import on_change
 from tests.support.streams import Sample, samples
@@ -44,5 +44,5 @@ def test_sliding_equals_batch(
     )
     wanted = {name: AGGREGATES[name][1] for name in names}
     sql = on_change("(SELECT * FROM a UNION ALL SELECT * FROM b)", str(size), wanted, keys)
-    with mock.patch.object(by_key, "ROWS_PER_SLICE", data.draw(st.sampled_from([1, 4_096]))):
+    with mock.patch.object(keyed_rows, "ROWS_PER_SLICE", data.draw(st.sampled_from([1, 4_096]))):
         check(query, sql, data, a, b)

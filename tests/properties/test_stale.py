@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 import lowwater as lw
 from lowwater.errors import OptionError, StreamWarning
-from lowwater.metrics import holding_channel
+from lowwater.metrics import HoldingChannel, holding_channel
+from lowwater.metrics.words import holding_words
 from lowwater.progress.demand import Demand
 from lowwater.progress.intake import BatchIntake, Intake
 from lowwater.progress.stale import Position, StaleChannels
@@ -219,7 +220,9 @@ def test_what_holds_a_stream_is_said() -> None:
     judged.take(table([(100, "a", None), (40, "b", None)]), now=0)
     channels = judged.channels("ts", 9)
     assert channels is not None
-    told = holding_channel(channels.behind, channels.ahead, (), judged.spec.domains["ts"], None)
+    held = holding_channel(channels.behind, channels.ahead, (), judged.spec.domains["ts"], None)
+    assert held == HoldingChannel("b", 60 * SECOND, None)
+    told = holding_words(held)
     assert told.startswith("channel 'b' holds the stream back: it is 1 minute behind the one")
     assert "stale_after='1 hour' (STALE AFTER 1 HOUR in a pipeline)" in told
     assert judged.mark("ts") > BEGINNING

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import lowwater as lw
 from lowwater.stream.duration import SECOND
 from lowwater.stream.element import BEGINNING
-from lowwater.updates import newest as newest_module
+from lowwater.updates import newest_join as newest_module
 from lowwater.updates.options import Deletion, Schedule, Updates
 from tests.support.checked_run import CheckedRun
 from tests.support.loaded_run import LoadedRun, Mode
@@ -89,14 +89,14 @@ def test_a_key_is_kept_until_its_end_or_as_long_as_it_waits(schedule: Schedule, 
     def look(run: UpdateRun) -> None:
         queue = run.queue._queue
         newest = newest_of(run.came)
-        waits = {key for (key,), cell in queue.cells.items() if cell.entries}
-        kept = {key for (key,) in queue.cells}
+        waits = {key for (key,), cell in queue.keys.cells.items() if cell.entries}
+        kept = {key for (key,) in queue.keys.cells}
         lives = {key for key, row in newest.items() if end_of(row, by, expire) > run.mark}
         assert waits | lives <= kept <= set(newest)
         if run.mark > marks[-1]:
             marks.append(run.mark)
             assert kept == waits | lives
-        forgotten = queue.forgetting.expired + queue.forgetting.deleted
+        forgotten = queue.keys.expiry.expired + queue.keys.expiry.deleted
         assert forgotten >= len(set(newest) - kept)
         assert run.queue.staleness().keys == len(kept)
 

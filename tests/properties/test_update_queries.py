@@ -14,9 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lowwater as lw
-from lowwater.operators.kernel import Kernel
+from lowwater.operators.kernel import Host
 from lowwater.plan.physical.compile import compile_plan
-from lowwater.plan.physical.operator import Operator
 from lowwater.state.store import MemoryStore
 from tests.support.checked_run import CheckedRun
 from tests.support.local_spark import LocalSpark
@@ -51,10 +50,7 @@ def schedules(chance: random.Random) -> dict[str, Any]:
 class Unhurried(CheckedRun):
     """A run in which work takes no time, so that nothing has to wait in a queue."""
 
-    def _built(self, operator: Operator) -> Kernel:
-        kernel = super()._built(operator)
-        kernel.unhurried = True
-        return kernel
+    hurried = False
 
 
 def by_key(rows: Iterable[Row], at: int) -> dict[Any, list[Row]]:
@@ -105,8 +101,7 @@ def test_a_union_prefers_among_rows_that_wait_together(seed: int) -> None:
     streams = [stream(pl.DataFrame(schema=SCHEMA), f"s{at}") for at in range(3)]
     query = streams[0].union(*streams[1:], prefer=None if prefer is None else streams[prefer])
     (operator,) = (each for each in compile_plan(query.node).kernels if each.name == "update")
-    kernel = operator.build(MemoryStore(), lambda: 0)
-    kernel.singly = True
+    kernel = operator.build(MemoryStore(), Host(singly=True))
     waits: dict[str, tuple[int, int, int]] = {}
     left: dict[str, int] = {}
     for step in range(60):

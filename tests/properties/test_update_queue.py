@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lowwater.stream.duration import SECOND
-from lowwater.updates.line import PATIENCE
+from lowwater.updates.key_lines import PATIENCE
 from lowwater.updates.options import PLAIN, Schedule, Updates
 from tests.support.update_run import Happened, Row, UpdateRun, updates_from
 

@@ -19,8 +19,7 @@ import lowwater as lw
 from lowwater.operators.window_state import START
 from lowwater.updates.options import PLAIN, SCHEDULES, WINDOWS
 from lowwater.updates.windows import scheduler
-from lowwater.updates.windows.cells import WindowCell
-from lowwater.updates.windows.states import TRANSITIONS, KeyState
+from lowwater.updates.windows.window_keys import TRANSITIONS, KeyState, WindowCell
 from tests.support.loaded_run import LoadedRun, Mode
 from tests.support.oracle import answer
 

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import lowwater as lw
-from lowwater.dashboard.saving import METRICS, read_saved
+from lowwater.dashboard.history import METRICS, read_saved
 from tests.spark.test_streaming import at, read, write
 
 

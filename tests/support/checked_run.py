@@ -23,8 +23,8 @@ from hypothesis import strategies as st
 
 from lowwater.api import Stream
 from lowwater.joins import shape
-from lowwater.operators import aggregates, flush, keeping, partials
-from lowwater.operators.kernel import Kernel
+from lowwater.operators import aggregates, flush, partials, window_state
+from lowwater.operators.kernel import Host, Kernel
 from lowwater.plan.physical.compile import compile_plan
 from lowwater.plan.physical.operator import KernelOperator, Operator, PlanShape
 from lowwater.progress.intake import Intake
@@ -109,6 +109,9 @@ class PromiseBook:
 class CheckedRun:
     """Runs a query under random cuts, interleavings and restarts, checking all the way."""
 
+    hurried = True
+    """Whether work takes time, so that rows may wait in queues."""
+
     def __init__(
         self,
         query: Stream,
@@ -133,9 +136,8 @@ class CheckedRun:
         self.elements: list[Element] = []
 
     def _built(self, operator: KernelOperator) -> Kernel:
-        kernel = operator.build(self._stores[operator.index], self._now)
-        kernel.in_portions = self._portions
-        return kernel
+        host = Host(self._now, in_portions=self._portions, hurried=self.hurried)
+        return operator.build(self._stores[operator.index], host)
 
     def _now(self) -> int:
         self._time += 1_000
@@ -158,9 +160,9 @@ class CheckedRun:
             mock.patch.object(aggregates, "FEW", 4),
             mock.patch.object(flush, "SLOTS", 4),
             mock.patch.object(flush, "PIECES", 4),
-            mock.patch.object(keeping, "SEEN_ROWS", 3),
-            mock.patch.object(keeping, "SEEN_ANSWERS", 1),
-            mock.patch.object(keeping, "BETTER", 1.0),
+            mock.patch.object(window_state, "SEEN_ROWS", 3),
+            mock.patch.object(window_state, "SEEN_ANSWERS", 1),
+            mock.patch.object(window_state, "BETTER", 1.0),
             mock.patch.object(store_module, "COMPACT_BELOW", 4),
             mock.patch.object(shape, "FAR", 0),
         ):

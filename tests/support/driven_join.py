@@ -14,7 +14,7 @@ import polars as pl
 import lowwater as lw
 from lowwater.joins.oblivious.oblivious_join import ObliviousJoin
 from lowwater.joins.oblivious.options import ReliefMode
-from lowwater.operators.kernel import Kernel
+from lowwater.operators.kernel import Host, Kernel
 from lowwater.plan.physical.compile import compile_plan
 from lowwater.state.store import MemoryStore
 from lowwater.stream.element import Chunk
@@ -53,9 +53,10 @@ class Driven:
         query = lw.join(streams, on=list(self.on), **(self.options | options))
         build = compile_plan(query._node).result.build
         assert build is not None
-        kernel: Kernel = build(self.store, lambda: self.time)
+        kernel: Kernel = build(
+            self.store, Host(lambda: self.time, self.copies, in_batches=self.batches)
+        )
         assert isinstance(kernel, ObliviousJoin)
-        kernel.in_batches, kernel.copies = self.batches, self.copies
         return kernel
 
     def take(self, elements: Any) -> None:

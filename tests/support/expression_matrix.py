@@ -20,11 +20,12 @@ import polars as pl
 from sqlglot import exp
 
 import lowwater as lw
-from lowwater.plan.expressions import compile_expression, parsed
+from lowwater.plan.expressions import compile_expression
 from lowwater.plan.language.casts import TYPES
 from lowwater.plan.language.compiler import COMPARISONS, Compiler
 from lowwater.plan.language.functions import FUNCTIONS, MANY, Function
 from lowwater.plan.language.value import Value
+from lowwater.plan.sql.parser import read_expression
 
 NAN, INF = float("nan"), float("inf")
 _DAY = 86_400 * 10**6
@@ -282,10 +283,10 @@ class Oracle:
 def ours(text: str, rows: pl.DataFrame) -> tuple[Answer, Value] | lw.ExpressionError:
     """Our answer, or why a text is refused; anything else is a defect."""
     try:
-        compiled = compile_expression(text, rows.schema)
+        compiled = compile_expression(read_expression(text), rows.schema)
     except lw.ExpressionError as error:
         return error
-    value = Compiler(rows.schema, text).value(parsed(text))
+    value = Compiler(rows.schema, text).value(read_expression(text).tree)
     assert value.dtype == compiled.dtype
     columns = [value.expr.alias("x")]
     columns += [each.when.alias(f"f{n}") for n, each in enumerate(value.failures)]

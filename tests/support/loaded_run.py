@@ -16,7 +16,7 @@ from typing import Any, Literal
 import polars as pl
 
 from lowwater.api import Stream
-from lowwater.operators.kernel import Kernel
+from lowwater.operators.kernel import Host, Kernel
 from lowwater.plan.physical.compile import compile_plan
 from lowwater.plan.physical.operator import KernelOperator, Operator
 from lowwater.progress.intake import Intake
@@ -59,11 +59,13 @@ class LoadedRun:
         self._run(self._source.source)
 
     def _built(self, operator: KernelOperator) -> Kernel:
-        kernel = operator.build(self._stores[operator.index], lambda: self._now)
-        kernel.singly = self._mode == "singly"
-        kernel.in_batches = self._mode == "batches"
-        kernel.unhurried = self._mode == "unhurried"
-        return kernel
+        host = Host(
+            lambda: self._now,
+            in_batches=self._mode == "batches",
+            hurried=self._mode != "unhurried",
+            singly=self._mode == "singly",
+        )
+        return operator.build(self._stores[operator.index], host)
 
     @property
     def queue(self) -> Kernel:

@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 
 from lowwater.api import Stream
-from lowwater.operators.kernel import Kernel
+from lowwater.operators.kernel import ALONE, Kernel
 from lowwater.plan.physical.compile import compile_plan
 from lowwater.plan.physical.operator import Operator, PlanShape
 from lowwater.progress.demand import Demand
@@ -42,7 +42,7 @@ class PacedRun:
         """Not ``thin``: sources tell every mark. ``order``: mostly one after the other is read."""
         self.plan = compile_plan(query._node, shape)
         self._kernels: dict[int, Kernel] = {
-            each.index: each.build(MemoryStore(), lambda: 0) for each in self.plan.kernels
+            each.index: each.build(MemoryStore(), ALONE) for each in self.plan.kernels
         }
         self._books = [PromiseBook(each) for each in self.plan.operators]
         self._step = 0

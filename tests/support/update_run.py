@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from lowwater.operators.kernel import Kernel
+from lowwater.operators.kernel import Host, Kernel
 from lowwater.state.store import MemoryStore
 from lowwater.stream.duration import SECOND
 from lowwater.stream.element import BEGINNING, Element, End, Punctuation
@@ -90,18 +90,16 @@ class UpdateRun:
         self.watch: Callable[[UpdateRun], None] = lambda _: None
 
     def _make(self) -> Kernel:
-        queue = UpdateQueue(
+        return UpdateQueue(
             self._store,
             self._by,
             SCHEMA,
             {"ts": TICKS},
-            lambda: self.now,
+            Host(lambda: self.now, singly=True),
             ports=self._ports,
             prefer=self._prefer,
             expire=self._expire,
         )
-        queue.singly = True
-        return queue
 
     def run(self, rows: list[Row]) -> Happened:
         """Play all rows, and work until nothing is left."""

@@ -20,10 +20,10 @@ from typer.testing import CliRunner
 
 import lowwater
 from lowwater.cli import app
-from lowwater.cli.progress import Said, picture, plain_line
+from lowwater.cli.progress import ProgressLines, picture, plain_line
 from lowwater.cli.rows import fitted, shown
-from lowwater.metrics import CompletenessMetrics
-from lowwater.metrics.spelling import length, moment, size
+from lowwater.metrics import CompletenessMetrics, RunMetrics, StreamMetrics
+from lowwater.metrics.words import length, moment, size
 from lowwater.pipeline.progress import PipelineProgress, QueryProgress, StreamProgress
 from lowwater.pipeline.running import Running
 from lowwater.plan.sql.dialect import STREAM_CLAUSES
@@ -90,9 +90,14 @@ def test_a_learned_promise_shows_how_complete_the_stream_is_and_others_show_noth
 
 def test_the_picture_of_a_run_has_a_column_for_learned_streams_only():
     told = CompletenessMetrics("ts", None, 1_000, 3, 0.999, 0.99951, 0.998, 2.5)
+    log = lowwater.stream(pl.DataFrame({"ts": [1]}), name="S", time="ts")
+    spec = log.node.spec
     for complete in (None, told):
-        stream = StreamProgress("S", 1_000, 60, None, 3, 3, 8.0, None, complete)
-        query = QueryProgress(1, 1, "console", True, 1_000, 9, 0, 0, (stream,))
+        lines = (complete,) if complete else ()
+        found = StreamMetrics("S", 1_000, 3, (), {"ts": 60}, None, 0, 0, 0, 0, lines)
+        metrics = RunMetrics(9, 1.0, (), (found,), 0, 0, 0, 0)
+        stream = StreamProgress(found, spec, None)
+        query = QueryProgress(1, 1, "console", True, metrics, (stream,))
         progress = PipelineProgress(1.0, (query,))
         drawn = picture(progress, "p.sql", 10.0)
         assert len(drawn.columns) == (6 if complete is None else 7)
@@ -455,17 +460,17 @@ def test_nobody_reading_the_rows_ends_a_run_without_noise():
 
 
 def test_progress_that_cannot_be_shown_ends_no_run(monkeypatch):
-    class Broken(Said):
+    class Broken(ProgressLines):
         every = 0.0
 
-        def tell(self, progress):
+        def show(self, progress):
             raise IndexError("half a step")
 
     whole, early = Running.wait, iter([True] * 3)
     monkeypatch.setattr(
         Running, "wait", lambda self, *_: not next(early, False) and whole(self, LONG)
     )
-    monkeypatch.setattr("lowwater.cli.progress.Said", Broken)
+    monkeypatch.setattr("lowwater.cli.progress.ProgressLines", Broken)
     done = lw("run", pipeline(STREAM, ALL))
     assert done.stderr.count("progress could not be shown: IndexError: half a step") == 1
     assert "5 rows in, 4 out" in done.stderr

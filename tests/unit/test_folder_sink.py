@@ -17,8 +17,8 @@ import polars as pl
 import pytest
 
 import lowwater as lw
-from lowwater.sinks import FolderSink, claim
-from lowwater.sinks.claim import LOCK_FILE
+from lowwater.sinks import FolderSink, folder_lock
+from lowwater.sinks.folder_lock import LOCK_FILE
 from tests.unit.running import LONG, finished
 
 NEVER = "1 day"
@@ -310,14 +310,14 @@ def test_what_a_killed_run_left_unfinished_is_removed(tmp_path: Path) -> None:
 def test_where_folders_cannot_be_locked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, locks: str
 ) -> None:
-    lock = claim.fcntl.flock
+    lock = folder_lock.fcntl.flock
 
     def flock(descriptor: int, operation: int) -> None:
         if locks == "nowhere" or os.path.isdir(f"/dev/fd/{descriptor}"):
             raise OSError(9, "not here")
         lock(descriptor, operation)
 
-    monkeypatch.setattr(claim.fcntl, "flock", flock)
+    monkeypatch.setattr(folder_lock.fcntl, "flock", flock)
     if locks == "nowhere":
         with pytest.warns(lw.StreamWarning, match="file system without locks"):
             finished(query(), sink=tmp_path)

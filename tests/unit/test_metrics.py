@@ -11,7 +11,7 @@ from lowwater.joins.oblivious.estimates import ACCURACY, FOUND, HELD, LOST, MULT
 from lowwater.joins.ordered.ordered_join import HELD_ROWS, HELD_ROWS_PEAK
 from lowwater.metrics import Histogram
 from lowwater.operators.metric import STRATEGY, Readings, combined
-from lowwater.updates.queueing import KEYS, SECONDS_A_ROW
+from lowwater.updates.queue_kernel import KEYS, SECONDS_A_ROW
 
 lengths = st.lists(st.integers(0, 10**13), min_size=1, max_size=200)
 

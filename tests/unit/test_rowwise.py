@@ -13,7 +13,8 @@ from lowwater.operators.apply import Apply
 from lowwater.operators.kernel import Request
 from lowwater.operators.rowwise import Derivation, Project, Select
 from lowwater.operators.union import Union
-from lowwater.plan.expressions import compile_expression, derivation
+from lowwater.plan.expressions import compile_expression
+from lowwater.plan.sql.parser import read_expression
 from lowwater.state.store import MemoryStore
 from lowwater.stream.element import END_OF_TIME, MARK, End, GroupPunctuation, Punctuation
 from lowwater.stream.time_domain import TimeDomain
@@ -33,10 +34,10 @@ FORMS = [
 
 
 def projection(text: str) -> Project:
-    found = derivation(text, DOMAINS)
+    compiled = compile_expression(read_expression(text), SCHEMA)
+    found = compiled.derivation(DOMAINS)
     assert found is not None
-    expression = compile_expression(text, SCHEMA).polars.alias("x")
-    return Project(MemoryStore(), [expression], {"x": found}, {})
+    return Project(MemoryStore(), [compiled.polars.alias("x")], {"x": found}, {})
 
 
 steps = st.lists(

@@ -17,11 +17,12 @@ from hypothesis import strategies as st
 import lowwater as lw
 from lowwater.operators.aggregates import Call
 from lowwater.operators.sliding_aggregate import SlidingAggregate
-from lowwater.operators.sliding_changes import best_between, digits, rounded
-from lowwater.state.by_key import ByKey
-from lowwater.state.by_time import ByTime
+from lowwater.operators.sliding_sums import digits, rounded
+from lowwater.operators.sliding_values import best_between
+from lowwater.state.keyed_rows import KeyedRows
 from lowwater.state.store import ChunkKey, MemoryStore
-from lowwater.stream.element import Chunk, Punctuation
+from lowwater.state.time_buffer import TimeBuffer
+from lowwater.stream.element import END_OF_TIME, Chunk, Punctuation
 from lowwater.stream.time_domain import TimeDomain
 
 SECONDS = TimeDomain(pl.Int64(), 1)
@@ -368,13 +369,13 @@ class Counting(MemoryStore):
 
 @given(st.data())
 def test_rows_by_time_are_taken_out_once_they_have_passed(data: Any) -> None:
-    held, left = ByTime(MemoryStore(), "x", "t", 5), []  # type: ignore[var-annotated]
+    held, left = TimeBuffer(MemoryStore(), "x", "t", 5), []  # type: ignore[var-annotated]
     expected: list[int] = []
     for _ in range(data.draw(st.integers(1, 12))):
         times = data.draw(st.lists(st.integers(0, 60), max_size=8))
         held.put(pl.DataFrame({"t": times}, schema={"t": pl.Int64}))
         left += times
-        assert held.least == min(left, default=None)
+        assert held.least == min(left, default=END_OF_TIME)
         bound = data.draw(st.integers(0, 70))
         found = held.take(bound)
         expected = sorted(each for each in left if each < bound)
@@ -384,7 +385,7 @@ def test_rows_by_time_are_taken_out_once_they_have_passed(data: Any) -> None:
 
 def test_only_slices_that_lose_a_row_are_read() -> None:
     store = Counting()
-    held = ByTime(store, "x", "t", 10)
+    held = TimeBuffer(store, "x", "t", 10)
     held.put(pl.DataFrame({"t": [5, 15, 25, 35]}))
     store.read.clear()
     assert held.take(15).rows() == [(5,)]  # type: ignore[union-attr]
@@ -395,7 +396,7 @@ def test_only_slices_that_lose_a_row_are_read() -> None:
 
 def test_keys_are_found_in_few_of_many_slices() -> None:
     store = Counting()
-    table = ByKey(store, "x", ["k", "s"])
+    table = KeyedRows(store, "x", ["k", "s"])
     many = pl.DataFrame({"k": range(20_000), "s": ["a", None] * 10_000, "v": range(20_000)})
     table.replace(many.select("k", "s"), many)
     assert len(store.slices("x")) >= 4

@@ -16,6 +16,7 @@ import polars as pl
 
 from lowwater.api import Stream, stream
 from lowwater.engines.step import Where, step
+from lowwater.operators.kernel import ALONE
 from lowwater.plan.physical.compile import compile_plan
 from lowwater.progress.contract import ordered
 from lowwater.progress.intake import Intake
@@ -67,7 +68,7 @@ def millis(query: Query, known: int) -> float:
     empty = pl.DataFrame(schema={"ts": pl.Int64, "g": pl.Int64, "v": pl.Int64})
     sides = [stream(empty, name=each, time="ts", progress=ordered(), groups="g") for each in "ab"]
     plan = compile_plan(query(sides[0], sides[1])._node)
-    kernels = {each.index: each.build(MemoryStore(), lambda: 0) for each in plan.kernels}
+    kernels = {each.index: each.build(MemoryStore(), ALONE) for each in plan.kernels}
     intakes = {each.index: Intake(each.spec, plan.demands[each.index]) for each in plan.sources}
 
     def push(producer: int, elements: Sequence[Element]) -> None:

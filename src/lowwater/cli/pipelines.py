@@ -27,7 +27,7 @@ from lowwater.errors import (
 from lowwater.stream.duration import nanoseconds
 
 if TYPE_CHECKING:
-    from lowwater.cli.progress import Teller
+    from lowwater.cli.progress import ProgressView
     from lowwater.cli.screen import Screen
     from lowwater.dashboard.options import Dashboard
     from lowwater.pipeline.load import Pipeline, PlannedQuery
@@ -156,7 +156,7 @@ def run(
             screen.say(f"dashboard: {running.url}")
             if page is not None and not page.local:
                 screen.say(OPEN)
-        _watch(running, screen, _teller(screen, loaded, quiet, json), stopping.wanted)
+        _watch(running, screen, _view(screen, loaded, quiet, json), stopping.wanted)
 
 
 def check(
@@ -393,16 +393,16 @@ def _start(pipeline: Pipeline, options: Options, screen: Screen, json: bool) -> 
     return Running(pipeline, options, console)
 
 
-def _teller(screen: Screen, pipeline: Pipeline, quiet: bool, json: bool) -> Teller:
-    from lowwater.cli.progress import Drawn, Json, Said, Silent  # noqa: PLC0415
+def _view(screen: Screen, pipeline: Pipeline, quiet: bool, json: bool) -> ProgressView:
+    from lowwater.cli.progress import NoProgress, ProgressJson, ProgressLines, ProgressTable  # noqa: PLC0415
 
     if json:
-        return Json(screen)
+        return ProgressJson(screen)
     if quiet:
-        return Silent()
+        return NoProgress()
     if screen.err.is_terminal:
-        return Drawn(screen, f"{pipeline.name} ({pipeline.engine})")
-    return Said(screen)
+        return ProgressTable(screen, f"{pipeline.name} ({pipeline.engine})")
+    return ProgressLines(screen)
 
 
 @contextmanager
@@ -415,7 +415,7 @@ def _warnings_on(screen: Screen) -> Iterator[None]:
         yield
 
 
-def _watch(running: Running, screen: Screen, teller: Teller, stopped: threading.Event) -> None:
+def _watch(running: Running, screen: Screen, view: ProgressView, stopped: threading.Event) -> None:
     """Tell how the queries get on until they end, one way or another."""
 
     def to_stop() -> bool:
@@ -424,8 +424,8 @@ def _watch(running: Running, screen: Screen, teller: Teller, stopped: threading.
     trouble: BaseException | None = None
     unshown: str | None = None
     try:
-        while not running.wait(teller.every, to_stop) and not to_stop():
-            unshown = _tell(running, screen, teller, unshown)
+        while not running.wait(view.every, to_stop) and not to_stop():
+            unshown = _tell(running, screen, view, unshown)
     except LowwaterError as error:
         trouble = error
     unfinished = running.active
@@ -433,7 +433,7 @@ def _watch(running: Running, screen: Screen, teller: Teller, stopped: threading.
     running.settle()
     said = _failure(running, trouble)
     how = "failed" if said is not None else "stopped" if unfinished else "done"
-    teller.end(running.progress(), how, said)
+    view.finish(running.progress(), how, said)
     _let_go_of_output(screen)
     ended = None if said is None else failure(said)
     if running.url is not None and screen.err.is_terminal and not to_stop():
@@ -443,10 +443,10 @@ def _watch(running: Running, screen: Screen, teller: Teller, stopped: threading.
         raise ended
 
 
-def _tell(running: Running, screen: Screen, teller: Teller, unshown: str | None) -> str | None:
+def _tell(running: Running, screen: Screen, view: ProgressView, unshown: str | None) -> str | None:
     """Show progress; if that fails, the run goes on and the reason is said, each reason once."""
     try:
-        teller.tell(running.progress())
+        view.show(running.progress())
     except Exception as error:
         reason = f"progress could not be shown: {type(error).__name__}: {error}"
         if reason != unshown:

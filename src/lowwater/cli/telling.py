@@ -10,7 +10,7 @@ from lowwater.pipeline.targets import Target
 from lowwater.plan.explain import explain, promise
 from lowwater.plan.physical.costs import Rates
 from lowwater.sinks import Folder
-from lowwater.sources.text import type_name
+from lowwater.sources.values import type_name
 
 
 def tell_pipeline(

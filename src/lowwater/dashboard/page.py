@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from lowwater.dashboard.history import History
+import polars as pl
+
+from lowwater.dashboard.history import METRICS, History, read_saved
+from lowwater.dashboard.observation import WatchedQuery
 from lowwater.dashboard.options import Dashboard
-from lowwater.dashboard.rows import last_rows
-from lowwater.dashboard.saving import METRICS, read_saved
-from lowwater.dashboard.watched import Watched
 from lowwater.dashboard.watcher import Watcher
 from lowwater.engines.run import Run, RunOptions
 from lowwater.errors import LowwaterError
@@ -24,7 +24,9 @@ from lowwater.plan.physical.operator import PhysicalPlan
 class Page:
     """The page of runs that go on, or have ended."""
 
-    def __init__(self, title: str, engine: str, watched: Sequence[Watched], options: Dashboard):
+    def __init__(
+        self, title: str, engine: str, watched: Sequence[WatchedQuery], options: Dashboard
+    ):
         serve = _server()
         self._watcher = Watcher(title, engine, watched, options.show_rows, options.save)
         rows = (lambda: last_rows(self._watcher.watched)) if options.show_rows else None
@@ -54,7 +56,7 @@ def started(run: Run, plan: PhysicalPlan, engine: str, options: RunOptions, page
         page = replace(page, save=Path(str(options.checkpoint)) / METRICS)
     live = options.clock == "wall" or any(each.source.live for each in plan.sources)
     target = "kept" if options.sink is None else _named(options.sink)
-    watched = Watched("1", plan.result.title, target, plan, run, live)
+    watched = WatchedQuery("1", plan.result.title, target, plan, run, live)
     try:
         run.dashboard = shown = Page("lowwater", engine, [watched], page)
     except BaseException:
@@ -101,3 +103,32 @@ def _server() -> Any:
             " for example with pip install 'lowwater[dashboard]'"
         ) from error
     return Server
+
+
+# ---- rows ---------------------------------------------------------------------------------------
+
+
+def last_rows(queries: Sequence[WatchedQuery]) -> dict[str, Any]:
+    """Return the last results and late rows of all queries as texts, the newest first."""
+    return {
+        "queries": {
+            each.id: {"answers": _texts(each.run.last_rows()), "late": _texts(_late(each))}
+            for each in queries
+        }
+    }
+
+
+def _late(query: WatchedQuery) -> pl.DataFrame:
+    """Return the late rows of all streams, with the stream if there are several."""
+    found = {name: query.run.last_late_rows(name) for name in query.specs}
+    some = [
+        rows.select(pl.lit(name).alias("_stream"), pl.all()) if len(found) > 1 else rows
+        for name, rows in found.items()
+        if rows.height
+    ]
+    return pl.concat(some, how="diagonal_relaxed") if some else pl.DataFrame()
+
+
+def _texts(rows: pl.DataFrame) -> dict[str, Any]:
+    shown = [["" if each is None else str(each) for each in row] for row in rows.reverse().rows()]
+    return {"columns": rows.columns, "rows": shown}

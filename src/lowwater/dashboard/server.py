@@ -1,15 +1,20 @@
-"""Serves the page of a watcher, or of saved metrics: read-only, to this machine unless told."""
+"""The server of a page, of a run or of saved metrics: it only reads, and by default it answers this
+machine alone."""
 
 from __future__ import annotations
 
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 import uvicorn
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
@@ -21,8 +26,9 @@ from starlette.staticfiles import StaticFiles
 
 from lowwater.dashboard.history import History
 from lowwater.dashboard.options import Dashboard
-from lowwater.dashboard.prometheus import exposition
+from lowwater.dashboard.state import distinct
 from lowwater.errors import OptionError
+from lowwater.metrics.streams import CHANNEL_LAG
 
 ASSETS = Path(__file__).parent / "assets"
 FIRST_PORT, PORTS = 4848, 50
@@ -164,3 +170,79 @@ class _Guarded:
             await send(message)
 
         await self._app(scope, receive, guarded)
+
+
+# ---- Prometheus --------------------------------------------------------------------------------
+
+MOST_CHANNELS = 100
+"""The number of channels of a stream, those furthest behind, whose lag is a series."""
+
+Labels = dict[str, str]
+
+
+def exposition(state: dict[str, Any]) -> bytes:
+    """Return all metrics of a state in Prometheus's text format."""
+    registry = CollectorRegistry()
+    registry.register(_State(state))
+    return generate_latest(registry)
+
+
+class _State(Collector):
+    """The metrics of one state, as Prometheus collects them."""
+
+    def __init__(self, state: dict[str, Any]):
+        self._queries = state["queries"]
+        self._declared = state["declared"]
+
+    def collect(self) -> Iterator[Metric]:
+        """Return a family for each metric that is there; prose has none."""
+        found: dict[str, list[tuple[Labels, float | str]]] = {}
+        for labels, id_, value in self._values():
+            found.setdefault(id_, []).append((labels, value))
+        for name, values in found.items():
+            if self._declared[name]["unit"] != "text":
+                yield self._family(name, self._declared[name], values)
+        if lags := list(self._channel_lags()):
+            about = {"unit": CHANNEL_LAG.unit, "total": False, "help": CHANNEL_LAG.help}
+            yield self._family(CHANNEL_LAG.name, about, lags)
+
+    def _values(self) -> Iterator[tuple[Labels, str, float | str]]:
+        for query in self._queries:
+            own = {"query": query["id"]}
+            places: list[tuple[Labels, Any, Sequence[str]]] = [(own, query, ())]
+            places += [(own | {"stream": each["name"]}, each, ()) for each in query["streams"]]
+            for node in query["nodes"]:
+                places.append((own | {"operator": node["id"]}, node, distinct(node["inputs"])))
+            for labels, place, inputs in places:
+                for id_, value in place["metrics"].items():
+                    name, _, ports = id_.rstrip("]").partition("[")
+                    yield labels | _inputs(ports, inputs), name, value
+
+    def _channel_lags(self) -> Iterator[tuple[Labels, float]]:
+        for query in self._queries:
+            for stream in query["streams"]:
+                for each in stream["channels"][:MOST_CHANNELS]:
+                    if each["lag"] is not None:
+                        place = {"stream": stream["name"], "channel": each["name"]}
+                        yield {"query": query["id"]} | place, each["lag"]
+
+    def _family(
+        self, name: str, about: dict[str, Any], values: Sequence[tuple[Labels, float | str]]
+    ) -> Metric:
+        labels = list(values[0][0])
+        text = about["unit"] == "state"
+        full = f"lowwater_{name}{'_info' if text else ''}"
+        kind = CounterMetricFamily if about["total"] else GaugeMetricFamily
+        family = kind(full, about["help"], labels=[*labels, *(["value"] if text else [])])
+        for own, value in values:
+            shown = [own[label] for label in labels]
+            family.add_metric(
+                [*shown, str(value)] if text else shown, 1.0 if text else float(value)
+            )
+        return family
+
+
+def _inputs(ports: str, names: Sequence[str]) -> Labels:
+    """Return the labels of a metric of one input, or of two."""
+    found = (names[int(port)] for port in ports.split(",") if port)
+    return dict(zip(("input", "other"), found, strict=False))

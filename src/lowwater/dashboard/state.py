@@ -1,65 +1,66 @@
-"""The metrics of runs at one moment as one plain value: what the page, and programs, are told."""
+"""The state of runs: their metrics at one moment as one plain value, for the page and programs.
+
+Every number has the name of its :class:`~lowwater.operators.metric.Metric`; ``declared`` has the
+unit and words of those that are there. So a metric that is new is shown with no change here.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from lowwater.dashboard.holding import Holder, holder, name_of, words
-from lowwater.dashboard.watched import Looked
+from lowwater.dashboard.findings import Holder, findings, holder, name_of
+from lowwater.dashboard.observation import Observation
 from lowwater.errors import message_of
-from lowwater.joins.oblivious.estimates import (
-    ACCURACY,
-    GIVEN_UP,
-    HELD,
-    LATE_ROWS,
-    ON_DISK,
-    PREDICTED,
-    SCRAMBLING,
-)
-from lowwater.metrics import CHANNELS, OperatorMetrics, StreamMetrics
+from lowwater.joins.oblivious.estimates import HELD, ON_DISK, PREDICTED, SCRAMBLING
+from lowwater.metrics import CATALOGUE, CHANNELS, OperatorMetrics, StreamMetrics, finite, plain
 from lowwater.metrics.histogram import Histogram
 from lowwater.metrics.lag import Mark
-from lowwater.metrics.spelling import moment
-from lowwater.metrics.telling import UpdateProgress
-from lowwater.operators.metric import REASON, STRATEGY, SWITCHES
+from lowwater.metrics.streams import LAG
+from lowwater.metrics.values import ACTIVE, JoinMetrics, StrategyMetrics, UpdateMetrics
+from lowwater.metrics.words import moment
+from lowwater.operators.metric import Metric, Readings
 from lowwater.plan.physical.operator import Operator, SourceOperator
+from lowwater.stream.duration import SECOND
 
 KEYS = 200
-"""Of how many keys of an update stream, the stalest, the page tells."""
+"""The number of keys of an update stream, the stalest, in a state."""
 RESULT = "result"
 
 Plain = dict[str, Any]
 
 
-def query_state(looked: Looked, show_rows: bool = False) -> Plain:
-    """One query; values of rows are in it only if ``show_rows``."""
-    watched, metrics = looked.watched, looked.metrics
-    streams = [_stream(looked, each) for each in metrics.streams]
-    error = watched.run.exception
-    found = holder(looked) if watched.run.active else None
-    return {
-        "id": watched.id,
-        "title": watched.title,
-        "active": watched.run.active,
+def query_state(seen: Observation, show_rows: bool = False) -> Plain:
+    """Return the state of one query; values of rows are in it only if ``show_rows``."""
+    query, metrics = seen.query, seen.metrics
+    error = query.run.exception
+    held_by = holder(seen) if query.run.active else None
+    operators = metrics.operators
+    state = {
+        "id": query.id,
+        "title": query.title,
+        "active": query.run.active,
         "error": None if error is None else message_of(error, show_rows),
-        "words": [{"level": each.level, "text": each.text} for each in words(looked, show_rows)],
+        "words": plain(findings(seen, show_rows)),
         "rows_in": sum(each.rows for each in metrics.streams),
         "rows_out": metrics.rows_out,
         "rows_waiting": metrics.rows_waiting,
         "late_rows": metrics.late_rows,
-        "refused_rows": sum(each.refused_rows for each in metrics.streams),
+        "refused_rows": metrics.refused_rows,
         "state_rows": metrics.state_rows,
         "state_bytes": metrics.state_bytes,
         "latency": _latency(metrics.latency),
-        "nodes": [*(_node(looked, each, found) for each in watched.plan.operators), _end(looked)],
-        "streams": streams,
-        "late": _late(looked),
-        "joins": [_join(looked, each) for each in metrics.operators if ACCURACY in each.readings],
-        "strategies": [_strategy(each) for each in metrics.operators if SWITCHES in each.readings],
-        "updates": [told for each in metrics.operators if (told := _updates(each))],
-        "idle": [{"operator": o.title, "share": _number(o.idle_share)} for o in metrics.operators],
+        "metrics": (metrics.all_readings | {ACTIVE: query.run.active}).plain(),
+        "nodes": [
+            *(_node(seen, each, held_by) for each in query.plan.operators),
+            _result(seen),
+        ],
+        "streams": [_stream(seen, each) for each in metrics.streams],
+        "late": _late(seen),
+        "joins": [_join(seen, each) for each in operators if JoinMetrics.of(each)],
+        "strategies": [_strategy(s) for o in operators if (s := StrategyMetrics.of(o))],
+        "updates": [_updates(o, u) for o in operators if (u := UpdateMetrics.of(o))],
+        "idle": [{"operator": each.title, "share": each.idle_share} for each in operators],
         "batches": [
             {
                 "id": each.number,
@@ -71,149 +72,146 @@ def query_state(looked: Looked, show_rows: bool = False) -> Plain:
             for each in metrics.batches
         ],
     }
+    finished: Plain = finite(state)
+    return finished
+
+
+def declarations(queries: Sequence[Plain]) -> dict[str, Plain]:
+    """Return the unit, words, help and kind of all metrics in the states of queries, by name."""
+    names = dict.fromkeys(id_.partition("[")[0] for query in queries for id_ in _ids(query))
+    known = (CATALOGUE[name] for name in names)
+    return {
+        each.name: {
+            "unit": each.unit,
+            "words": each.words,
+            "help": each.help,
+            "total": each.total,
+        }
+        for each in known
+    }
+
+
+def _ids(query: Plain) -> Iterator[str]:
+    for part in (query, *query["nodes"], *query["streams"]):
+        yield from part["metrics"]
 
 
 def _mark(mark: Mark) -> str | None:
     return None if mark is None else moment(mark)
 
 
-def _number(value: float | None) -> float | None:
-    """A number that JSON has."""
-    return None if value is None or not math.isfinite(value) else round(value, 6)
-
-
 def _latency(found: Histogram) -> Plain | None:
     if not found.count:
         return None
     shares = {"p50": found.quantile(0.5), "p99": found.quantile(0.99), "longest": found.longest}
-    return {name: length / 1e9 for name, length in (shares | {"mean": found.mean}).items()}
+    return {name: length / SECOND for name, length in (shares | {"mean": found.mean}).items()}
 
 
 # ---- the graph ---------------------------------------------------------------------------------
 
 
-def _node(looked: Looked, operator: Operator, found: Holder | None) -> Plain:
-    watched = looked.watched
-    name = watched.node(operator.index)
-    held = looked.least(operator)
+def _node(seen: Observation, operator: Operator, held_by: Holder | None) -> Plain:
+    name = seen.query.node(operator.index)
+    held = seen.least(operator)
     source = isinstance(operator, SourceOperator)
     node = {
         "id": name,
         "kind": "stream" if source else "operator",
         "name": name if source else operator.name,
         "detail": operator.detail,
-        "inputs": [watched.node(each) for each in operator.inputs],
+        "inputs": [seen.query.node(each) for each in operator.inputs],
         "mark": None if held is None else _mark(held[1]),
-        "holds": found is not None and name in found.path,
-        "waits": found is not None and found.waiting is operator,
+        # What an operator holds is no finer than its consumers can use: no measure of its lag.
+        "lag": seen.lag_of(name) if source else None,
+        "holds": held_by is not None and name in held_by.path,
+        "waits": held_by is not None and held_by.waiting is operator,
     }
     if source:
-        return node | {"lag": looked.lag_of(name)} | _source(looked.streams[name])
-    elapsed = max(looked.clock - watched.started, 1e-3)
-    # What an operator holds is no finer than its consumers can use: no measure of how far it is.
-    return node | {"lag": None} | _operator(looked.operators[operator.title], elapsed)
+        stream = seen.streams[name]
+        passed = stream.rows - stream.refused_rows
+        return node | _passed(stream.rows, passed) | {"marks": _marks(stream.marks)}
+    found = seen.operators[operator.title]
+    elapsed = max(seen.clock - seen.query.started, 1e-3)
+    busy = {} if found.busy_seconds is None else {"busy": min(1.0, found.busy_seconds / elapsed)}
+    rows = {"rows_in": found.rows_in, "rows_out": found.rows_out}
+    return (
+        node
+        | rows
+        | busy
+        | {
+            "metrics": found.all_readings.plain(),
+            "marks": _marks(found.marks),
+        }
+    )
 
 
-def _source(stream: StreamMetrics) -> Plain:
+def _result(seen: Observation) -> Plain:
+    """Return the node that all operators lead to."""
+    rows_in = seen.metrics.rows_out + seen.metrics.rows_waiting
     return {
-        "rows_in": stream.rows,
-        "rows_out": stream.rows - stream.refused_rows,
-        "promises_in": 0,
-        "promises_out": 0,
-        "state_rows": 0,
-        "state_bytes": 0,
-        "queue": 0,
-        "busy": 0.0,
-        "idle": 0.0,
-        "marks": {name: _mark(mark) for name, mark in stream.marks.items()},
-        "about": {},
-    }
-
-
-def _operator(told: OperatorMetrics, elapsed: float = 1.0) -> Plain:
-    return {
-        "rows_in": told.rows_in,
-        "rows_out": told.rows_out,
-        "promises_in": told.promises_in,
-        "promises_out": told.promises_out,
-        "state_rows": told.state_rows,
-        "state_bytes": told.state_bytes,
-        "queue": told.queue,
-        "busy": _number(min(1.0, told.busy_seconds / elapsed)),
-        "idle": _number(told.idle_share),
-        "marks": {name: _mark(mark) for name, mark in told.marks.items()},
-        "about": {name: _told(value) for name, value in told.about.items()},
-    }
-
-
-def _told(value: str | int | float) -> str | float | None:
-    return value if isinstance(value, str) else _number(value)
-
-
-def _end(looked: Looked) -> Plain:
-    """The result, as a node that others lead to."""
-    nothing = _operator(OperatorMetrics(RESULT, "", 0, 0, 0, 0, {}, 0, 0, 0, 0, 0, 0, 0.0, 0.0))
-    return nothing | {
         "id": RESULT,
         "kind": "result",
-        "name": looked.watched.target,
+        "name": seen.query.target,
         "detail": "",
-        "inputs": [looked.watched.node(looked.watched.plan.result.index)],
+        "inputs": [seen.query.node(seen.query.plan.result.index)],
         "mark": None,
         "lag": None,
         "holds": False,
         "waits": False,
-        "rows_in": looked.metrics.rows_out + looked.metrics.rows_waiting,
-        "rows_out": looked.metrics.rows_out,
-    }
+        "marks": {},
+    } | _passed(rows_in, seen.metrics.rows_out)
+
+
+def _passed(rows_in: int, rows_out: int) -> Plain:
+    """Return the rows that went into and out of a node that is no operator."""
+    metrics = {"operator_rows_in": rows_in, "operator_rows_out": rows_out}
+    return {"rows_in": rows_in, "rows_out": rows_out, "metrics": metrics}
+
+
+def _marks(marks: Mapping[str, Mark]) -> dict[str, str | None]:
+    return {name: _mark(mark) for name, mark in marks.items()}
 
 
 # ---- streams -----------------------------------------------------------------------------------
 
 
-def _stream(looked: Looked, stream: StreamMetrics) -> Plain:
+def _stream(seen: Observation, stream: StreamMetrics) -> Plain:
     late: dict[str, tuple[int, float]] = {}
     for line in stream.late:
         if line.reason == "late":
             rows, longest = late.get(name_of(line.channel), (0, 0.0))
             most = max(longest, line.longest_seconds)
             late[name_of(line.channel)] = rows + line.rows, most
-    time = looked.watched.specs[stream.name].time
-    whole = [c for c in stream.completeness if c.attribute == time and c.channel is None]
+    time = seen.query.specs[stream.name].time
+    complete = stream.completeness_of(time)
+    lag = seen.lag_of(stream.name)
+    readings: Readings = stream.all_readings(time) | {LAG: lag}
     return {
         "name": stream.name,
-        "rows": stream.rows,
         "ended": stream.ended,
-        "mark": _mark(looked.shown_mark(stream.name)),
-        "lag": looked.lag_of(stream.name),
-        "late_rows": sum(rows for rows, _ in late.values()),
-        "refused_rows": stream.refused_rows,
-        "longest_late": _number(max((longest for _, longest in late.values()), default=0.0)),
+        "mark": _mark(seen.shown_mark(stream.name)),
+        "lag": lag,
+        "longest_late": stream.longest_late_seconds,
         "slowest": None if not stream.channels else name_of(stream.channels[0].channel),
-        "timestamps": stream.enabling_timestamps,
-        "heartbeats": stream.heartbeats,
-        "strays": stream.stray_rows,
-        "waiting_rows": stream.waiting_rows,
-        "waiting_bytes": stream.waiting_bytes,
-        "backward_marks": stream.backward_marks,
-        "completeness": {
-            "target": whole[0].target,
-            "expected": _number(whole[0].expected),
-            "achieved": _number(whole[0].achieved),
-            "slack": whole[0].slack_seconds,
-            "shortfall": whole[0].shortfall,
-        }
-        if whole
-        else None,
+        "metrics": readings.plain(),
+        "completeness": None
+        if complete is None
+        else {
+            "target": complete.target,
+            "expected": complete.expected,
+            "achieved": complete.achieved,
+            "slack": complete.slack_seconds,
+            "shortfall": complete.shortfall,
+        },
         "channel_count": stream.channel_count,
         "channels": [
             {
                 "name": name_of(each.channel),
                 "mark": _mark(each.mark),
-                "lag": looked.lag(looked.at(stream.name, each.mark)),
+                "lag": seen.lag(seen.at(stream.name, each.mark)),
                 "late_rows": late.get(name_of(each.channel), (0, 0.0))[0],
-                "longest_late": _number(late.get(name_of(each.channel), (0, 0.0))[1]),
-                "silent": _number(each.silent_seconds),
+                "longest_late": late.get(name_of(each.channel), (0, 0.0))[1],
+                "silent": each.silent_seconds,
                 "stale": each.stale,
             }
             for each in stream.channels
@@ -221,86 +219,82 @@ def _stream(looked: Looked, stream: StreamMetrics) -> Plain:
     }
 
 
-def _late(looked: Looked) -> list[Plain]:
-    lines = [line for stream in looked.metrics.streams for line in stream.late]
+def _late(seen: Observation) -> list[Plain]:
+    lines = [line for stream in seen.metrics.streams for line in stream.late]
     return [
         {
             "stream": line.stream,
             "channel": None if line.channel is None else name_of(line.channel),
             "reason": line.reason,
             "rows": line.rows,
-            "longest": _number(line.longest_seconds),
-            "mean": _number(line.mean_seconds),
+            "longest": line.longest_seconds,
+            "mean": line.mean_seconds,
         }
         for line in sorted(lines, key=lambda line: -line.rows)[:CHANNELS]
     ]
 
 
-# ---- what some operators tell ------------------------------------------------------------------
+# ---- operators of some kinds -------------------------------------------------------------------
 
 
-def _strategy(told: OperatorMetrics) -> Plain:
-    found = told.readings
+def _strategy(found: StrategyMetrics) -> Plain:
     return {
-        "operator": told.title,
-        "strategy": found[STRATEGY],
-        "because": found[REASON],
-        "switches": found[SWITCHES],
+        "operator": found.title,
+        "strategy": found.strategy,
+        "because": found.because,
+        "switches": found.switches,
     }
 
 
-def _join(looked: Looked, told: OperatorMetrics) -> Plain:
-    plan = looked.watched.plan
-    operator = next(each for each in plan.operators if each.title == told.title)
-    names = _distinct([looked.watched.node(each) for each in operator.inputs])
-    found = told.readings
+def _join(seen: Observation, metrics: OperatorMetrics) -> Plain:
+    plan = seen.query.plan
+    operator = next(each for each in plan.operators if each.title == metrics.title)
+    names = distinct([seen.query.node(each) for each in operator.inputs])
+    join, found = JoinMetrics.of(metrics), metrics.readings
+    assert join is not None
+    by_input: dict[str, Metric[Any]] = {
+        "predicted": PREDICTED,
+        "held": HELD,
+        "on_disk": ON_DISK,
+        "scrambling": SCRAMBLING,
+    }
     return {
-        "operator": told.title,
-        "strategy": found.get(STRATEGY),
-        "because": found.get(REASON),
-        "accuracy": _number(found[ACCURACY]),
-        "late_rows": found[LATE_ROWS],
-        "given_up": found[GIVEN_UP],
+        "operator": join.title,
+        "accuracy": join.accuracy,
+        "late_rows": join.late_rows,
+        "given_up": join.given_up_rows,
         "inputs": [
-            {
-                "name": name,
-                "predicted": _number(found.get(PREDICTED.of(port))),
-                "held": _number(found.get(HELD.of(port))),
-                "on_disk": _number(found.get(ON_DISK.of(port))),
-                "scrambling": _number(found.get(SCRAMBLING.of(port))),
-            }
+            {"name": name} | {key: found.get(each.of(port)) for key, each in by_input.items()}
             for port, name in enumerate(names)
         ],
     }
 
 
-def _distinct(names: Sequence[str]) -> list[str]:
-    """Names of inputs; one that is read twice gets a number."""
+def distinct(names: Sequence[str]) -> list[str]:
+    """Return the names of inputs; one that is read twice gets a number."""
     return [
         name if names.count(name) == 1 else f"{name} ({names[: at + 1].count(name)})"
         for at, name in enumerate(names)
     ]
 
 
-def _updates(told: OperatorMetrics) -> Plain | None:
-    progress = UpdateProgress.of(told)
-    if progress is None or told.staleness is None:
-        return None
-    stale = told.staleness
+def _updates(metrics: OperatorMetrics, found: UpdateMetrics) -> Plain:
+    stale = metrics.staleness
+    assert stale is not None
     return {
-        "operator": told.title,
+        "operator": found.title,
         "keys": stale.keys,
-        "staleness": _number(stale.application),
-        "queue": _number(stale.queue),
-        "weighted": _number(stale.weighted),
-        "waiting": progress.waiting,
-        "given_up": progress.given_up,
-        "windows": progress.of_windows,
+        "staleness": stale.application,
+        "queue": stale.queue,
+        "weighted": stale.weighted,
+        "waiting": found.waiting,
+        "given_up": found.given_up,
+        "windows": found.of_windows,
         "by_key": [
             {
                 "key": name_of(key),
-                "average": _number(each.application),
-                "now": _number(each.now),
+                "average": each.application,
+                "now": each.now,
                 "updates": each.updates,
                 "shown": each.delivered,
             }

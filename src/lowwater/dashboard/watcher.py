@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from lowwater.dashboard.history import History, point_of
-from lowwater.dashboard.saving import Saved
-from lowwater.dashboard.state import query_state
-from lowwater.dashboard.watched import Looked, Watched
+from lowwater.dashboard.history import VERSION, History, Saved, point_of
+from lowwater.dashboard.observation import Observation, WatchedQuery
+from lowwater.dashboard.state import declarations, query_state
 from lowwater.errors import message_of
 
 EVERY = 1.0
@@ -19,8 +18,7 @@ EVERY = 1.0
 STATES_EVERY = 5.0
 """Seconds between two states that are saved."""
 POLL = 0.1
-VERSION = 1
-"""Of the form of a state."""
+"""Seconds between two looks at whether the run has ended."""
 
 
 class Watcher:
@@ -30,7 +28,7 @@ class Watcher:
         self,
         title: str,
         engine: str,
-        watched: Sequence[Watched],
+        watched: Sequence[WatchedQuery],
         show_rows: bool = False,
         save: Path | None = None,
     ):
@@ -78,7 +76,7 @@ class Watcher:
         with self._looking:
             active, now = self._active, time.time()
             queries = [
-                query_state(Looked(each, each.run.metrics(), now), self._show_rows)
+                query_state(Observation(each, each.run.metrics(), now), self._show_rows)
                 for each in self.watched
             ]
             self._state = self._seen(now, active, queries)
@@ -98,6 +96,7 @@ class Watcher:
             "started": self._begun,
             "at": now,
             "elapsed": round(now - self._begun, 3),
+            "declared": declarations(queries),
             "queries": queries,
         }
 

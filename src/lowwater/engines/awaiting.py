@@ -13,7 +13,8 @@ from typing import Any
 
 import polars as pl
 
-from lowwater.operators.kernel import Kernel, Request
+from lowwater.engines.members import Member
+from lowwater.operators.kernel import Request
 from lowwater.operators.waiting import Waits
 from lowwater.progress.spec import channel_name
 from lowwater.stream.element import Element, End
@@ -32,62 +33,50 @@ class GroupRequest:
     mark: int | None
 
 
-@dataclass(frozen=True)
-class Node:
-    """An operator and what feeds it."""
-
-    kernel: Kernel
-    inputs: tuple[int, ...]
-    name: str = ""
-    """What it is saved by."""
-
-
 class Awaiting:
     """Follows what is awaited of groups."""
 
     def __init__(
         self,
-        nodes: Mapping[int, Node],
+        members: Mapping[int, Member],
         groups: Mapping[int, tuple[str, ...]],
         on_demand: frozenset[int],
     ):
-        self._nodes, self._groups = nodes, groups
+        self._members, self._groups = members, groups
         self._waits: dict[int, list[Waits]] = {}
         self._covered: set[int] = set()
         self._touched: set[int] = set()
         self._placed: dict[Hashable, dict[tuple[int, str], Hashable]] = {}
-        for index, node in nodes.items():
-            releases = node.kernel.releases()
+        for index, member in members.items():
+            inputs = member.part.inputs
+            releases = member.call(member.kernel.releases)
             traced = [
                 release
                 for release in releases
                 for port, names in [release.promised]
-                if (sources := self._sources(node.inputs[port], names)) is not None
+                if (sources := self._sources(inputs[port], names)) is not None
                 and not on_demand.isdisjoint(sources)
             ]
             if traced:
                 self._waits[index] = [Waits(release) for release in traced]
-            if traced and len(traced) == len(releases) and len(node.inputs) == 1:
+                member.awaiting = self
+            if traced and len(traced) == len(releases) and len(inputs) == 1:
                 self._covered.add(index)
 
     def _sources(self, index: int, names: tuple[str, ...]) -> list[int] | None:
         """The sources whose groups these columns name; None if some source has no such groups."""
-        node = self._nodes.get(index)
-        if node is None:
+        member = self._members.get(index)
+        if member is None:
             groups = self._groups.get(index)
             return [index] if groups and set(groups) <= set(names) else None
         found: list[int] = []
-        for port, source in enumerate(node.inputs):
-            before = node.kernel.input_keys(port, names)
+        for port, source in enumerate(member.part.inputs):
+            before = member.call(member.kernel.input_keys, port, names)
             below = None if before is None else self._sources(source, before)
             if below is None:
                 return None
             found += below
         return found
-
-    def follows(self, index: int) -> bool:
-        """Whether what an operator holds of groups is followed."""
-        return index in self._waits
 
     def covers(self, index: int) -> bool:
         """Whether all that an operator awaits is requested of single groups."""
@@ -123,8 +112,8 @@ class Awaiting:
         origin, wanted = (index, number, key), dict[tuple[int, str], tuple[Hashable, int]]()
         port, names = waits.release.promised
         if mark is not None:
-            ask = Request(port, waits.release.attribute, mark)
-            for source, attribute, further, group in self._traced(index, ask, names, key):
+            request = Request(port, waits.release.attribute, mark)
+            for source, attribute, further, group in self._traced(index, request, names, key):
                 held = wanted.get((source, attribute), (group, further))
                 wanted[source, attribute] = (group, max(further, held[1]))
         for place, group in self._placed.pop(origin, {}).items():
@@ -136,19 +125,19 @@ class Awaiting:
             yield GroupRequest(source, attribute, origin, group, further)
 
     def _traced(
-        self, index: int, ask: Request, names: tuple[str, ...], key: Key
+        self, index: int, request: Request, names: tuple[str, ...], key: Key
     ) -> Iterator[tuple[int, str, int, Hashable]]:
         """From what an operator awaits of a group to the sources it depends on."""
-        source = self._nodes[index].inputs[ask.port]
-        node = self._nodes.get(source)
-        if node is None:
-            for attribute, mark in ask.bounds:
+        source = self._members[index].part.inputs[request.port]
+        member = self._members.get(source)
+        if member is None:
+            for attribute, mark in request.bounds:
                 yield source, attribute, mark, self._group(source, names, key)
             return
-        for wish in node.kernel.backtrack(ask):
-            before = node.kernel.input_keys(wish.port, names)
+        for each in member.call(member.kernel.backtrack, request):
+            before = member.call(member.kernel.input_keys, each.port, names)
             assert before is not None
-            yield from self._traced(source, wish, before, key)
+            yield from self._traced(source, each, before, key)
 
     def _group(self, source: int, names: Sequence[str], key: Key) -> Hashable:
         """The name of a source's group in which rows with some keys are."""
@@ -157,13 +146,15 @@ class Awaiting:
     def snapshot(self) -> dict[str, list[dict[str, Any]]]:
         """Everything needed to go on elsewhere."""
         return {
-            self._nodes[index].name: [each.snapshot() for each in waits]
+            self._members[index].part.slot: [each.snapshot() for each in waits]
             for index, waits in self._waits.items()
         }
 
     def restore(self, saved: Mapping[str, Sequence[dict[str, Any]]]) -> None:
         """Go on from a snapshot."""
         for index, waits in self._waits.items():
-            for each, before in zip(waits, saved.get(self._nodes[index].name, ()), strict=False):
+            for each, before in zip(
+                waits, saved.get(self._members[index].part.slot, ()), strict=False
+            ):
                 each.restore(before)
             self._touched.add(index)

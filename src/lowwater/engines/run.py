@@ -14,7 +14,7 @@ from lowwater.engines.embedded.clock import Charge, Clock, PerComparison, PerRow
 from lowwater.errors import OptionError, StreamWarning
 from lowwater.metrics import RunMetrics
 from lowwater.plan.physical.operator import PhysicalPlan
-from lowwater.sinks import Handing
+from lowwater.sinks import SinkCall
 from lowwater.stream.duration import Duration, nanoseconds
 
 ENGINES = ("embedded", "spark")
@@ -22,9 +22,9 @@ STOP_SECONDS = 10.0
 """How long a run that is stopped is waited for. A sink that blocks cannot be interrupted."""
 
 
-def warn_of_sink(handing: Handing, seconds: float, more: str = "") -> None:
+def warn_of_sink(call: SinkCall, seconds: float, more: str = "") -> None:
     """Say which sink keeps a run from ending, if one has not returned for so long."""
-    said = handing.blocked(seconds)
+    said = call.blocked(seconds)
     if said is not None:
         warnings.warn(
             f"{said}: the run ends when it returns. It is not known which of these rows it has"

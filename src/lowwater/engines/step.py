@@ -1,11 +1,13 @@
-"""One step of any engine: hand an element to a kernel; what goes wrong names the operator."""
+"""Calls of kernels: an error in one names the operator and the user's line, on every engine.
+
+Invariant: the engines call methods of kernels through this module only.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import polars as pl
 
@@ -16,25 +18,38 @@ from lowwater.stream.element import Element, End, GroupPunctuation
 if TYPE_CHECKING:  # workers take steps and do no planning
     from lowwater.plan.physical.operator import Operator
 
+Given = ParamSpec("Given")
+Returned = TypeVar("Returned")
+
 
 @dataclass(frozen=True)
 class Where:
-    """An operator, as a person is told where something happened."""
+    """An operator as errors name it."""
 
     title: str
+    """Name and number, as in ``window#2``."""
     detail: str
     origin: str
-    """The user's own line."""
+    """The file and line at which the user wrote the operator."""
 
     @classmethod
     def of(cls, operator: Operator) -> Where:
-        """Where an operator of a plan is."""
+        """Return where an operator of a plan is."""
         return cls(operator.title, operator.detail, operator.node.origin)
+
+    @property
+    def note(self) -> str:
+        """The line that is added to an error which has a message of its own."""
+        return f"in {self.title} ({self.origin})"
+
+    def failure(self, error: Exception) -> OperatorError:
+        """Return the error that names this operator and has another one as its cause."""
+        return OperatorError(f"{self.title} {self.detail} ({self.origin})", error)
 
 
 def step(kernel: Kernel, port: int, element: Element, where: Where) -> Sequence[Element]:
-    """What comes of one element."""
-    with _Named(where):
+    """Hand a kernel one element of an input and return what leaves."""
+    try:
         if isinstance(element, pl.DataFrame):
             return kernel.on_chunk(port, element)
         if isinstance(element, End):
@@ -42,31 +57,24 @@ def step(kernel: Kernel, port: int, element: Element, where: Where) -> Sequence[
         if isinstance(element, GroupPunctuation):
             return kernel.on_group_punctuation(port, element)
         return kernel.on_punctuation(port, element)
+    except LowwaterError as error:
+        error.add_note(where.note)
+        raise
+    except Exception as error:
+        raise where.failure(error) from error
 
 
-def proceed(kernel: Kernel, where: Where) -> Sequence[Element]:
-    """What comes of a portion of the work that is left."""
-    with _Named(where):
-        return kernel.work_on()
-
-
-class _Named:
-    """What goes wrong inside names the operator."""
-
-    __slots__ = ("_where",)
-
-    def __init__(self, where: Where):
-        self._where = where
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
-    ) -> None:
-        where = self._where
-        if isinstance(error, LowwaterError):
-            error.add_note(f"in {where.title} ({where.origin})")
-        elif isinstance(error, Exception):
-            named = f"{where.title} {where.detail} ({where.origin})"
-            raise OperatorError(named, error) from error
+def call(
+    where: Where,
+    method: Callable[Given, Returned],
+    *arguments: Given.args,
+    **named: Given.kwargs,
+) -> Returned:
+    """Call a method of a kernel, given as the bound method with its arguments."""
+    try:
+        return method(*arguments, **named)
+    except LowwaterError as error:
+        error.add_note(where.note)
+        raise
+    except Exception as error:
+        raise where.failure(error) from error

@@ -1,19 +1,18 @@
 """Metrics as values: what a run did, readable at any moment and after it."""
 
-from lowwater.metrics.catalogue import CATALOGUE, restored
+from lowwater.metrics.codec import CATALOGUE, finite, plain, restored
 from lowwater.metrics.histogram import Histogram
-from lowwater.metrics.values import (
+from lowwater.metrics.streams import (
     CHANNELS,
-    BatchMetrics,
     ChannelMetrics,
     CompletenessMetrics,
-    OperatorMetrics,
-    RunMetrics,
+    HoldingChannel,
     StreamMetrics,
     channel_metrics,
     completeness_metrics,
     holding_channel,
 )
+from lowwater.metrics.values import BatchMetrics, OperatorMetrics, RunMetrics
 
 __all__ = [
     "CATALOGUE",
@@ -22,11 +21,14 @@ __all__ = [
     "ChannelMetrics",
     "CompletenessMetrics",
     "Histogram",
+    "HoldingChannel",
     "OperatorMetrics",
     "RunMetrics",
     "StreamMetrics",
     "channel_metrics",
     "completeness_metrics",
+    "finite",
     "holding_channel",
+    "plain",
     "restored",
 ]

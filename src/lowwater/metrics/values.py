@@ -1,19 +1,40 @@
-"""Metrics as values: what a run did, readable at any moment and after it."""
+"""The metrics of a run as values, readable at any moment of the run and after it.
+
+A field that is one number carries its declaration, a
+:class:`~lowwater.operators.metric.Metric`. None stands for what the engine does not measure, and no
+view shows it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Container, Hashable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Annotated
 
 from lowwater.errors import OptionError, unknown_name
+from lowwater.joins.oblivious.estimates import ACCURACY, LATE_ROWS
+from lowwater.joins.oblivious.estimates import GIVEN_UP as ROWS_GIVEN_UP
 from lowwater.metrics.histogram import Histogram
-from lowwater.operators.metric import Readings
-from lowwater.progress.completeness import WORDS, Completeness
-from lowwater.progress.late import LateRows
-from lowwater.stream.duration import SECOND, Duration, spell
-from lowwater.stream.element import BEGINNING, END_OF_TIME
-from lowwater.stream.time_domain import TimeDomain
+from lowwater.metrics.lag import Mark
+from lowwater.metrics.streams import StreamMetrics
+from lowwater.operators.metric import (
+    REASON,
+    STRATEGY,
+    SWITCHES,
+    Mean,
+    Metric,
+    Readings,
+    Sum,
+    peak,
+    readings_of,
+    seconds,
+    share,
+    size,
+    total,
+)
+from lowwater.stream.duration import SECOND
+from lowwater.updates.queue_kernel import GIVEN_UP, KEYS, SHOWN, WAITING
 from lowwater.updates.staleness import Staleness
 
 
@@ -23,22 +44,70 @@ class OperatorMetrics:
 
     title: str
     detail: str
-    rows_in: int
-    rows_out: int
-    promises_in: int
-    promises_out: int
-    marks: Mapping[str, datetime | int | None]
+    rows_in: Annotated[int, total("operator_rows_in", "rows in", "Rows that an operator took in.")]
+    rows_out: Annotated[int, total("operator_rows_out", "rows out", "Rows that left an operator.")]
+    promises_in: Annotated[
+        int,
+        total("operator_promises_in", "promises in", "Promises that an operator took in.", "count"),
+    ]
+    promises_out: Annotated[
+        int,
+        total("operator_promises_out", "promises out", "Promises that left an operator.", "count"),
+    ]
+    marks: Mapping[str, Mark]
     """The promises held, by attribute (and input); None before the first and after the end."""
-    state_rows: int
-    state_rows_peak: int
-    state_bytes: int
-    state_bytes_peak: int
-    queue: int
-    queue_peak: int
-    busy_seconds: float
-    idle_share: float
-    """Share of the run's time in which it held something back and had no input; on Spark, of runs
-    with a stream that may be silent, the time between batches."""
+    state_rows: Annotated[
+        int, size("operator_state_rows", "rows in state", "Rows that an operator keeps.")
+    ]
+    state_rows_peak: Annotated[
+        int,
+        peak(
+            "operator_state_rows_peak",
+            "rows in state at most",
+            "The most rows that an operator kept at one moment; on Spark, at the end of a batch.",
+        ),
+    ]
+    state_bytes: Annotated[
+        int,
+        size("operator_state_bytes", "bytes of state", "Bytes that an operator keeps.", "bytes"),
+    ]
+    state_bytes_peak: Annotated[
+        int,
+        peak(
+            "operator_state_bytes_peak",
+            "bytes of state at most",
+            "The most bytes that an operator kept at one moment; on Spark, at the end of a batch.",
+            "bytes",
+        ),
+    ]
+    queue: Annotated[
+        int | None,
+        size("operator_queue", "queue", "Rows and promises that wait for an operator.", "count"),
+    ] = None
+    """None on Spark, as is its peak: a batch ends with empty queues."""
+    queue_peak: Annotated[
+        int | None,
+        peak(
+            "operator_queue_peak",
+            "queue at most",
+            "The most rows and promises that waited at one input of an operator.",
+            "count",
+        ),
+    ] = None
+    busy_seconds: Annotated[
+        float | None,
+        seconds("operator_busy_seconds", "busy", "Time that an operator has worked."),
+    ] = None
+    """None on Spark."""
+    idle_share: Annotated[
+        float,
+        share(
+            "operator_idle",
+            "idle, waiting",
+            "The share of the run's time in which an operator held rows back and had no input.",
+        ),
+    ] = 0.0
+    """On Spark, of runs with a stream that may be silent, the time between batches."""
     readings: Readings = field(default_factory=Readings)
     """What the kernel measures of its own work, by metric."""
     staleness: Staleness | None = None
@@ -49,92 +118,20 @@ class OperatorMetrics:
         """The readings by the words for them: ``about["held rows[0]"]``."""
         return self.readings.about
 
-
-@dataclass(frozen=True)
-class CompletenessMetrics:
-    """How complete a stream whose promise is learned is, or one channel of it."""
-
-    attribute: str
-    channel: Hashable
-    """None for the whole stream."""
-    rows: int
-    late_rows: int
-    target: float
-    """The share of rows that shall be on time."""
-    expected: float
-    """The share of the rows now coming that should be, by what recent rows were like."""
-    recent: float
-    """The share of recent rows that were."""
-    slack_seconds: float | None
-    """The slack in force, the longest of all channels; None before the first mark."""
-    shortfall: str | None = None
-    """Why fewer rows are on time than shall be, by more than 0.3 points; None if that is not so.
-    Of a stream, the reason of the channel of which it has been so longest."""
-    short_since: datetime | int | None = None
-    """The newest time when that began."""
-
     @property
-    def achieved(self) -> float:
-        """The share of all rows so far that were on time."""
-        return 1 - self.late_rows / self.rows if self.rows else 1.0
-
-
-@dataclass(frozen=True)
-class ChannelMetrics:
-    """One channel, or group, of a stream."""
-
-    channel: Hashable
-    mark: datetime | int | None
-    """Its own promise; None before the first."""
-    silent_seconds: float | None
-    """How long it has sent nothing, by the engine's clock; None where that is not known."""
-    stale: bool = False
-    """Whether it is set aside (``stale_after=``), so that it does not hold the stream back."""
-
-
-CHANNELS = 500
-"""Of how many channels of a stream metrics tell, at most."""
-
-
-@dataclass(frozen=True)
-class StreamMetrics:
-    """One source."""
-
-    name: str
-    rows: int
-    refused_rows: int
-    late: tuple[LateRows, ...]
-    marks: Mapping[str, datetime | int | None]
-    slowest_channel: Hashable
-    enabling_timestamps: int
-    heartbeats: int
-    stray_rows: int
-    backward_marks: int
-    completeness: tuple[CompletenessMetrics, ...] = ()
-    """Where the promise is learned: the stream's first, then each channel's; else nothing."""
-    channels: tuple[ChannelMetrics, ...] = ()
-    """The channels that are furthest behind, the furthest first; nothing if there is but one."""
-    channel_count: int = 0
-    ahead: datetime | int | None = None
-    """The mark of the channel that is furthest ahead."""
-    ended: bool = False
-    waiting_rows: int = 0
-    """Rows that came and were not read yet: pushed, or lines of a socket."""
-    waiting_bytes: int = 0
-    stale_channels: int = 0
-    """How many channels are set aside."""
-    holding: str = ""
-    """Which channel holds the stream back, by how much, and what to write; nothing if none does."""
+    def all_readings(self) -> Readings:
+        """Everything that is measured of the operator, by metric."""
+        return readings_of(self) | self.readings | _staleness_readings(self.staleness)
 
 
 @dataclass(frozen=True)
 class BatchMetrics:
-    """A batch on Spark, as Spark tells of it."""
+    """A batch on Spark, as Spark reports it."""
 
     number: int
     started: datetime
-    seconds: float
-    rows: int
+    seconds: Annotated[float, seconds("batch_seconds", "batch", "What the last batch took.")]
+    rows: Annotated[int, size("batch_rows", "rows of a batch", "Rows read in the last batch.")]
     """Rows read from all streams."""
     parts: Mapping[str, float]
     """What took how many seconds, by Spark's names."""
@@ -144,29 +141,84 @@ class BatchMetrics:
 class RunMetrics:
     """A whole run."""
 
-    rows_out: int
+    rows_out: Annotated[
+        int, total("rows_out", "rows out", "Rows answered, those in files that readers can see.")
+    ]
     """Rows that the sink has handed over: of a folder, those in files that readers can see."""
-    elapsed_seconds: float
+    elapsed_seconds: Annotated[
+        float, seconds("elapsed_seconds", "elapsed", "Clock time since the run began.")
+    ]
     operators: tuple[OperatorMetrics, ...]
     streams: tuple[StreamMetrics, ...]
-    state_rows: int
-    state_rows_peak: int
-    state_bytes: int
-    state_bytes_peak: int
-    memory_peak: int
-    """The most bytes that state and rows waiting in queues took together."""
-    queue_peak: int
-    """The most elements (rows and promises) that waited in all queues and buffers together."""
-    latency: Histogram = field(repr=False)
+    state_rows: Annotated[int, size("state_rows", "rows in state", "Rows kept in state.")]
+    state_rows_peak: Annotated[
+        int,
+        peak(
+            "state_rows_peak",
+            "rows in state at most",
+            "The most rows kept at one moment; on Spark, at the end of a batch.",
+        ),
+    ]
+    state_bytes: Annotated[int, size("state_bytes", "bytes of state", "Bytes of state.", "bytes")]
+    state_bytes_peak: Annotated[
+        int,
+        peak(
+            "state_bytes_peak",
+            "bytes of state at most",
+            "The most bytes of state at one moment; on Spark, at the end of a batch.",
+            "bytes",
+        ),
+    ]
+    memory_peak: Annotated[
+        int | None,
+        peak(
+            "memory_peak_bytes",
+            "memory at most",
+            "The most bytes that state and rows in queues took together.",
+            "bytes",
+        ),
+    ] = None
+    """The most bytes that state and rows waiting in queues took together; None on Spark."""
+    queue_peak: Annotated[
+        int | None,
+        peak(
+            "queue_peak",
+            "queues at most",
+            "The most rows and promises that waited in all queues and buffers together.",
+            "count",
+        ),
+    ] = None
+    """The most elements (rows and promises) that waited in all queues and buffers together; None on
+    Spark."""
+    latency: Histogram = field(repr=False, default_factory=Histogram)
+    """In nanoseconds; on Spark nothing is counted."""
     batches: tuple[BatchMetrics, ...] = ()
     """On Spark the last batches, the oldest first."""
-    rows_waiting: int = 0
+    rows_waiting: Annotated[
+        int,
+        size("rows_waiting", "rows waiting", "Rows that wait in the sink for their file."),
+    ] = 0
     """Rows that wait in the sink for their file to be written; not in ``rows_out``."""
 
     @property
     def late_rows(self) -> int:
         """Rows refused for being late, over all streams."""
-        return sum(line.rows for s in self.streams for line in s.late if line.reason == "late")
+        return sum(each.late_rows for each in self.streams)
+
+    @property
+    def refused_rows(self) -> int:
+        """Rows not let in for any reason, over all streams."""
+        return sum(each.refused_rows for each in self.streams)
+
+    @property
+    def all_readings(self) -> Readings:
+        """Everything that is measured of the run as a whole, by metric."""
+        found = readings_of(self) | {REFUSED_ROWS: self.refused_rows}
+        if self.latency.count:
+            found |= {
+                metric: self.latency.quantile(share) / SECOND for share, metric in LATENCY.items()
+            }
+        return found | (readings_of(self.batches[-1]) if self.batches else {})
 
     def operator(self, name: str) -> OperatorMetrics:
         """The first operator whose title begins with ``name``."""
@@ -183,67 +235,126 @@ class RunMetrics:
         raise OptionError(unknown_name("stream", name, (each.name for each in self.streams)))
 
 
-def channel_metrics(
-    behind: Iterable[tuple[Hashable, int, int | None]],
-    domain: TimeDomain,
-    now: int | None,
-    stale: Container[Hashable] = (),
-) -> tuple[ChannelMetrics, ...]:
-    """Channels as told by a tracker; ``now`` is the clock they were last heard by."""
-    return tuple(
-        ChannelMetrics(
-            channel,
-            domain.show(mark),
-            None if seen is None or now is None else max(0, now - seen) / SECOND,
-            channel in stale,
+REFUSED_ROWS = total("refused_rows", "refused rows", "Rows not let in, for any reason.")
+ACTIVE = size("query_active", "active", "1 while the query runs, then 0.", "count")
+LATENCY: Mapping[float, Metric[float]] = {
+    0.5: seconds("latency_p50_seconds", "median latency", "Latency of half of the rows, at most."),
+    0.99: seconds("latency_p99_seconds", "latency, p99", "Latency of 99 % of the rows, at most."),
+    1.0: seconds("latency_longest_seconds", "longest latency", "Latency of any row, at most."),
+}
+"""The quantiles of latency that are reported, by the share of rows that do not exceed them."""
+
+
+@dataclass(frozen=True)
+class JoinMetrics:
+    """What a join without a window found, and what it gave up."""
+
+    title: str
+    accuracy: float
+    """The share of the results that was found, estimated."""
+    late_rows: int
+    given_up_rows: int
+
+    @classmethod
+    def of(cls, operator: OperatorMetrics) -> JoinMetrics | None:
+        """Return those of an operator; None if it is no such join."""
+        found = operator.readings
+        if ACCURACY not in found:
+            return None
+        return cls(operator.title, found[ACCURACY], found[LATE_ROWS], found[ROWS_GIVEN_UP])
+
+
+@dataclass(frozen=True)
+class UpdateMetrics:
+    """How stale what an update stream shows is, and what waits."""
+
+    title: str
+    keys: int
+    staleness_seconds: float
+    """How long what is shown of a key has been out of date, on average over keys and time."""
+    stalest_key: tuple[object, ...]
+    stalest_seconds: float
+    """The same of the key of which it is most."""
+    waiting: int
+    given_up: int
+    """Rows, or windows, that newer ones replaced."""
+    of_windows: bool
+
+    @classmethod
+    def of(cls, operator: OperatorMetrics) -> UpdateMetrics | None:
+        """Return those of an operator; None if it is no such queue, or nothing waited in it."""
+        stale = operator.staleness
+        if stale is None or not stale.keys:
+            return None
+        key, worst = next(iter(stale.by_key.items()), ((), None))
+        return cls(
+            operator.title,
+            stale.keys,
+            stale.application,
+            key,
+            0.0 if worst is None else worst.application,
+            operator.readings[WAITING],
+            operator.readings[GIVEN_UP],
+            SHOWN in operator.readings,
         )
-        for channel, mark, seen in behind
-    )
 
 
-def completeness_metrics(
-    found: Iterable[tuple[str, Hashable, Completeness]], domains: Mapping[str, TimeDomain]
-) -> tuple[CompletenessMetrics, ...]:
-    """What a stream says of its completeness; ``domains`` are those of its attributes."""
-    return tuple(
-        CompletenessMetrics(
-            attribute,
-            channel,
-            each.rows,
-            each.late,
-            each.target,
-            each.expected,
-            each.recent,
-            None if each.slack is None else each.slack / domains[attribute].ticks_per_second,
-            None if each.reason is None else WORDS[each.reason],
-            None if each.since is None else domains[attribute].show(each.since),
-        )
-        for attribute, channel, each in found
-    )
+@dataclass(frozen=True)
+class StrategyMetrics:
+    """The strategy of an operator that may change it."""
+
+    title: str
+    strategy: str
+    because: str
+    switches: int
+    """How often it changed."""
+
+    @classmethod
+    def of(cls, operator: OperatorMetrics) -> StrategyMetrics | None:
+        """Return that of an operator; None if it cannot change."""
+        found = operator.readings
+        if SWITCHES not in found:
+            return None
+        return cls(operator.title, found[STRATEGY], found[REASON], found[SWITCHES])
 
 
-def holding_channel(
-    behind: Iterable[tuple[Hashable, int, int | None]],
-    ahead: int,
-    stale: Container[Hashable],
-    domain: TimeDomain,
-    after: Duration | None,
-) -> str:
-    """Which channel holds a stream back, by how much, and what to write; nothing if none does."""
-    holding = next(((name, mark) for name, mark, _ in behind if name not in stale), None)
-    if holding is None or not BEGINNING < ahead < END_OF_TIME or holding[1] >= ahead:
-        return ""
-    name, mark = holding
-    if mark == BEGINNING:
-        text = f"channel {name!r} holds the stream back: it has promised nothing yet"
-    else:
-        length = spell((ahead - mark) * SECOND // domain.ticks_per_second)
-        text = (
-            f"channel {name!r} holds the stream back: it is {length} behind the one furthest ahead"
-        )
-    if after is not None:
-        return f"{text}; channels are set aside by stale_after={after!r}"
-    return (
-        f"{text}; stale_after='1 hour' (STALE AFTER 1 HOUR in a pipeline) sets aside a channel that"
-        " is further behind than that"
+STALENESS = Metric(
+    "updates_staleness_seconds",
+    float,
+    "seconds",
+    Mean(KEYS, exact=True),
+    "staleness",
+    "How long what is shown of a key was out of date, on average over keys and time.",
+)
+QUEUE_STALENESS = Metric(
+    "updates_queue_staleness_seconds",
+    float,
+    "seconds",
+    Mean(KEYS, exact=True),
+    "staleness of the queue",
+    "Staleness up to the moment at which an update leaves the queue.",
+)
+WEIGHT = Metric(
+    "updates_weight", float, "count", Sum(), "weight", "The weights of all keys together."
+)
+WEIGHTED_STALENESS = Metric(
+    "updates_weighted_staleness_seconds",
+    float,
+    "seconds",
+    Mean(WEIGHT, exact=True),
+    "weighted staleness",
+    "Staleness in which each key counts as much as its weight.",
+)
+
+
+def _staleness_readings(found: Staleness | None) -> Readings:
+    if found is None or not found.keys:
+        return Readings()
+    return Readings(
+        {
+            STALENESS: found.application,
+            QUEUE_STALENESS: found.queue,
+            WEIGHTED_STALENESS: found.weighted,
+            WEIGHT: found.weight,
+        }
     )

@@ -1,1 +1,1 @@
-"""Kernels of one input, and the unions: pure, order-agnostic, driven by an engine."""
+"""Kernels of one input, and the unions: pure, for rows in any order, driven by an engine."""

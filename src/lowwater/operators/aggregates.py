@@ -1,9 +1,11 @@
-"""Aggregates in three steps: lift a row, merge partials, finish an answer.
+"""Aggregates in three steps: lift rows, merge partials, finish answers.
 
-Every aggregate is a few *partial columns*. ``lift`` makes them from rows (each row is a partial of
-itself), ``merge`` folds many partials of a group into one, ``finish`` turns a partial into the
-value. Merging is associative and commutative, so rows may come in any order, in any chunks, and
-through any number of levels. Nulls are treated as SQL treats them.
+An aggregate has a few *partial columns*. ``lift`` computes them from rows (each row is a partial of
+its own), ``merge`` folds the partials of a group into one, ``finish`` turns a partial into the
+value. Nulls are treated as SQL treats them.
+
+Invariant: merging is associative and commutative, so rows may come in any order, in any chunks, and
+through any number of levels.
 """
 
 from __future__ import annotations
@@ -21,36 +23,34 @@ from lowwater.operators import sketches, whole_sums
 from lowwater.operators.checked import Failure, checked
 
 MANY = 200_000
-"""From this many rows on, polars' streaming engine groups faster than the in-memory one."""
-
-
+"""Number of rows from which polars' streaming engine groups faster than the in-memory one."""
 FEW = 20_000
-"""Answers of fewer rows than this are sorted by key."""
+"""Number of rows below which answers are sorted by all keys."""
 
 
 @dataclass(frozen=True)
 class Aggregate:
-    """One aggregate: its name in the output and how it is lifted, merged and finished."""
+    """An aggregate: its name in the output, and the expressions of its three steps."""
 
     name: str
     lift: tuple[pl.Expr, ...]
     merge: tuple[pl.Expr, ...]
     finish: pl.Expr
     own: UserAggregate | None = None
-    """The user's aggregate that it was built of, if it was."""
+    """The user's aggregate that it was built from; None for a built-in one."""
     small: Callable[[pl.DataFrame], bool] | None = None
-    """Whether partials are so small that merging them the short way gives the same."""
+    """True of partials that :attr:`short` merges to the same result; None if there is none."""
     short: tuple[pl.Expr, ...] = ()
-    """The short way."""
+    """A faster way to merge."""
 
     def merging(self, partials: pl.DataFrame) -> tuple[pl.Expr, ...]:
-        """How to merge these partials."""
+        """Return the expressions that merge these partials."""
         return self.short if self.small is not None and self.small(partials) else self.merge
 
 
 @dataclass(frozen=True)
 class Call:
-    """An aggregate as asked for: ``function(argument)``, the argument already an expression."""
+    """A call of a built-in aggregate: ``function(argument)`` under the name ``name``."""
 
     name: str
     function: str
@@ -58,22 +58,23 @@ class Call:
     distinct: bool = False
     floating: bool = False
     time: pl.Expr | None = None
-    """The ticks that first and last go by."""
+    """The ticks by which first, last and collect order values."""
     share: float | None = None
-    """Which quantile, from 0 to 1."""
+    """The quantile, from 0 to 1."""
     dtype: pl.DataType | None = None
     """The argument's type."""
 
 
 @dataclass(frozen=True)
 class UserAggregate:
-    """A user's own aggregate: ``init() -> state``, ``add(state, chunk) -> state``,
-    ``merge(state, state) -> state`` and ``finish(state) -> value``.
+    """A user's own aggregate, as four functions.
 
-    ``add`` gets the rows of one group as a polars frame with ``columns``. States are kept pickled.
+    They are ``init() -> state``, ``add(state, chunk) -> state``, ``merge(state, state) -> state``
+    and ``finish(state) -> value``. ``add`` gets rows of one group as a polars frame with
+    ``columns``. ``returns`` is the type of the value. States are stored pickled.
 
-    On Spark a checkpoint whose states were made by other code is refused. ``version`` overrides
-    that: two runs that give the same version go on whatever the code, and other versions do not.
+    On Spark a checkpoint whose states were made by other code is refused. With ``version``, two
+    runs continue from each other if and only if their versions are equal, whatever the code.
     """
 
     init: Callable[[], Any]
@@ -89,9 +90,9 @@ class UserAggregate:
             raise OptionError(f"version= is a number or a text, not {self.version!r}")
 
     def build(self, name: str, schema: Mapping[str, pl.DataType]) -> Aggregate:
-        """The three steps of this aggregate under an output name, over rows of this schema.
+        """Return the three steps of this aggregate over rows of a schema; ``name`` is its output.
 
-        Its partial is either a state or a row not yet added to one; merging adds the rows of a
+        A partial is either a state or a row not yet added to one; merging adds the rows of a
         group in one call.
         """
         part = f"{name}__part"
@@ -120,7 +121,7 @@ class UserAggregate:
 
 
 def build(call: Call) -> Aggregate:
-    """The three steps of a built-in aggregate."""
+    """Return the three steps of a built-in aggregate."""
     if call.function == "count" and call.distinct:
         return _count_distinct(call)
     makers: dict[str, Callable[[Call], Aggregate]] = {
@@ -199,7 +200,7 @@ def _avg(call: Call) -> Aggregate:
 
 
 def _whole_total(call: Call) -> Aggregate:
-    """A sum or average of whole numbers, exact however large it becomes."""
+    """Return a sum or average of integers that is exact however large it becomes."""
     total, wraps, seen = f"{call.name}__sum", f"{call.name}__wraps", f"{call.name}__n"
     value, some = _argument(call).cast(pl.Int64), pl.col(seen) > 0
     if call.function == "avg":
@@ -216,9 +217,9 @@ def _whole_total(call: Call) -> Aggregate:
             pl.lit(0, dtype=pl.Int32).alias(wraps),
             value.is_not_null().cast(pl.Int64).alias(seen),
         ),
-        (*whole_sums.merged(total, wraps), pl.col(seen).sum()),
+        (*whole_sums.merged_sum(total, wraps), pl.col(seen).sum()),
         finish.alias(call.name),
-        small=whole_sums.Small(total, wraps),
+        small=whole_sums.SmallSums(total, wraps),
         short=(pl.col(total).sum(), pl.lit(0, dtype=pl.Int32).alias(wraps), pl.col(seen).sum()),
     )
 
@@ -235,7 +236,7 @@ def _extreme(call: Call) -> Aggregate:
 
 
 def _stddev(call: Call) -> Aggregate:
-    """Sample standard deviation, from count, mean and squared deviations merged pairwise."""
+    """Return the sample standard deviation, from count, mean and squared deviations."""
     n, mean, squares = f"{call.name}__n", f"{call.name}__mean", f"{call.name}__m2"
     value = _argument(call).cast(pl.Float64)
     count, middle = pl.col(n), pl.col(mean)
@@ -263,7 +264,7 @@ def _stddev(call: Call) -> Aggregate:
 
 
 def _edge(call: Call) -> Aggregate:
-    """First or last non-null value by time; of equal times the least (first) or greatest (last)."""
+    """Return the first or last value by time; of equal times, the least or greatest value."""
     if call.time is None:
         raise QueryError(f"{call.function} needs a stream with a time attribute")
     part, at = f"{call.name}__{call.function}", f"{call.name}__at"
@@ -281,7 +282,7 @@ def _edge(call: Call) -> Aggregate:
 
 
 def _collect(call: Call) -> Aggregate:
-    """All values that are not null, in order of time and then of value."""
+    """Return all values that are not null, in order of time and then of value."""
     if call.time is None:
         raise QueryError("collect needs a stream with a time attribute")
     part, at, value = f"{call.name}__list", "at", "value"
@@ -312,7 +313,7 @@ def _in_steps(call: Call, steps: sketches.Steps) -> Aggregate:
 def lift(
     rows: pl.DataFrame, keys: Sequence[pl.Expr], aggregates: Sequence[Aggregate]
 ) -> pl.DataFrame:
-    """Rows as partials of themselves, next to their keys."""
+    """Return rows as partials of their own, next to their keys."""
     parts = [part for each in aggregates for part in each.lift]
     names = [part.meta.output_name() for part in parts]
     return rows.with_columns(parts).select(*keys, *names)  # literals get a value a row
@@ -321,7 +322,7 @@ def lift(
 def merge(
     partials: pl.DataFrame, keys: Sequence[str], aggregates: Sequence[Aggregate]
 ) -> pl.DataFrame:
-    """One partial per distinct key."""
+    """Return one partial for each distinct key."""
     parts = [part for each in aggregates for part in each.merging(partials)]
     if not keys:
         return partials.select(parts)
@@ -331,9 +332,9 @@ def merge(
 
 
 def in_key_order(partials: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Partials sorted by key where that is cheap, so that small answers repeat row for row.
+    """Return partials sorted by key where that is cheap, so that small answers repeat row for row.
 
-    Many rows are sorted by the first key only, and only if there are several of it.
+    Many rows are sorted by the first key only, and only if it has several values.
     """
     if partials.height < FEW and not any(partials.schema[key].is_nested() for key in keys):
         return partials.sort(keys)
@@ -344,5 +345,5 @@ def in_key_order(partials: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
 def finish(
     partials: pl.DataFrame, keys: Sequence[pl.Expr], aggregates: Sequence[Aggregate]
 ) -> pl.DataFrame:
-    """Answers from partials."""
+    """Return answers from partials."""
     return partials.select(*keys, *(each.finish for each in aggregates))

@@ -1,11 +1,11 @@
-"""A user's function over chunks, whose rows are held to what was promised of them.
+"""A user's function over chunks, whose result is judged by the promises made.
 
-The function should leave progressing columns as they are. A row that it moves below a promise is
-late, like a row that comes below one: set aside, dropped or fatal, as its stream says.
+The function should leave progressing columns as they are. A row that it moves below a promise is a
+late row, and goes where the ``late`` option of its stream sends it.
 
-Where the order of rows is known and the function gives one row for each, a row that is moved back
-is judged by the rows before it, whatever chunk they were in. Otherwise by what was promised before
-its chunk.
+If the order of rows is known and the function returns one row for each, a row that it moves back is
+judged by the rows before it, whatever chunk they were in. Otherwise it is judged by the promises
+before its chunk.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 from lowwater.errors import BadInput
-from lowwater.operators.kernel import Kernel, Request
+from lowwater.operators.kernel import ALONE, Host, Kernel, Request
 from lowwater.progress.channel import Ticks
 from lowwater.progress.late import LateAccount, LateRows, SideOutput
 from lowwater.progress.spec import StreamSpec
@@ -35,21 +35,25 @@ from lowwater.stream.element import (
 
 
 @dataclass(frozen=True)
-class Held:
-    """What the rows of a function are held to."""
+class ResultPromises:
+    """The promises that the rows returned by a function must keep."""
 
     spec: StreamSpec
-    """The rows as a stream: its name and what is done with late rows are the source's."""
+    """The declaration of these rows as a stream; name and ``late`` option are the source's."""
     attributes: frozenset[str]
-    """The columns whose promises somebody goes by."""
+    """The columns on which a later operator uses promises."""
     slack: Mapping[str, int] = field(default_factory=dict)
-    """By how many ticks rows of the source may be behind, where that is all it promises."""
+    """Ticks by which rows of the source may be behind the newest, for contracts that state that."""
     shown: tuple[str, ...] = ()
-    """The columns that go to the side output."""
+    """The columns that the side output gets."""
 
 
 class Apply(Kernel):
-    """Runs a Python function over chunks; progressing columns must come back untouched."""
+    """Runs a Python function over chunks.
+
+    ``schema`` is the columns it must return, ``kept`` those that it must not change; ``held`` is
+    what its rows are judged by, None if by nothing.
+    """
 
     rule: ClassVar[str] = "promises pass through on the attributes the function keeps"
 
@@ -59,9 +63,10 @@ class Apply(Kernel):
         function: Callable[[Chunk], Chunk],
         schema: Mapping[str, pl.DataType],
         kept: frozenset[str],
-        held: Held | None = None,
+        held: ResultPromises | None = None,
+        host: Host = ALONE,
     ):
-        super().__init__(store)
+        super().__init__(store, host=host)
         self._function = function
         self._schema = dict(schema)
         self._kept = kept
@@ -74,7 +79,7 @@ class Apply(Kernel):
             self._side_output = SideOutput(held.spec, self._account)
 
     def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
-        """Run the function and check what it gives back."""
+        """Run the function, and check what it returns."""
         result = self._function(chunk)
         if not isinstance(result, pl.DataFrame):
             raise BadInput(f"apply: the function gave {type(result).__name__}, not a polars frame")
@@ -87,49 +92,51 @@ class Apply(Kernel):
             result = self._on_time(self._held, chunk, result)
         return [result] if result.height else []
 
-    def _on_time(self, held: Held, chunk: Chunk, result: Chunk) -> Chunk:
-        """The rows that keep every promise; the others are refused."""
+    def _on_time(self, held: ResultPromises, chunk: Chunk, result: Chunk) -> Chunk:
+        """Return the rows that keep every promise; the others go to the side output."""
         keep = np.ones(result.height, dtype=bool)
         for attribute in sorted(held.attributes):
             times = self._ticks(held, result, attribute)
-            met = self._met(held, attribute, chunk, times)
-            broken = keep & (times < met)
-            if broken.any():
-                self._side_output.add_late(result, attribute, times, met, broken)
-                keep &= ~broken
-        for attributes, marks in self._joint.items():
+            marks = self._marks_before(held, attribute, chunk, times)
+            late = keep & (times < marks)
+            if late.any():
+                self._side_output.add_late(result, attribute, times, marks, late)
+                keep &= ~late
+        for attributes, bounds in self._joint.items():
             first = self._ticks(held, result, attributes[0])
             late = keep.copy()
-            for attribute, mark in zip(attributes, marks, strict=True):
+            for attribute, mark in zip(attributes, bounds, strict=True):
                 late &= self._ticks(held, result, attribute) < mark
             if late.any():
-                met = np.full(len(first), marks[0], dtype=np.int64)
-                self._side_output.add_late(result, attributes[0], first, met, late)
+                marks = np.full(len(first), bounds[0], dtype=np.int64)
+                self._side_output.add_late(result, attributes[0], first, marks, late)
                 keep &= ~late
         return result if keep.all() else result.filter(pl.Series(keep))
 
-    def _ticks(self, held: Held, rows: Chunk, attribute: str) -> Ticks:
+    def _ticks(self, held: ResultPromises, rows: Chunk, attribute: str) -> Ticks:
         ticks = held.spec.domains[attribute].ticks_of(rows[attribute])
         found: Ticks = ticks.fill_null(END_OF_TIME).to_numpy()
         return found
 
-    def _met(self, held: Held, attribute: str, chunk: Chunk, times: Ticks) -> Ticks:
-        """The mark that each row meets."""
-        met = np.full(len(times), self._marks.get(attribute, BEGINNING), dtype=np.int64)
-        if attribute not in held.slack or self.in_batches or not chunk.height:
-            return met
+    def _marks_before(
+        self, held: ResultPromises, attribute: str, chunk: Chunk, times: Ticks
+    ) -> Ticks:
+        """Return the mark before each row."""
+        marks = np.full(len(times), self._marks.get(attribute, BEGINNING), dtype=np.int64)
+        if attribute not in held.slack or self.host.in_batches or not chunk.height:
+            return marks
         given = self._ticks(held, chunk, attribute)
         newest = np.maximum.accumulate(
             np.concatenate(([self._newest.get(attribute, BEGINNING)], given))
         )
         self._newest[attribute] = int(newest[-1])
         if len(given) != len(times) or np.array_equal(np.sort(given), np.sort(times)):
-            return met
+            return marks
         before = np.where(times < given, newest[:-1] - held.slack[attribute], BEGINNING)
-        return np.maximum(met, before)
+        return np.maximum(marks, before)
 
     def take_late_rows(self) -> tuple[str, Chunk | None, list[LateRows]] | None:
-        """The rows refused since the last call, and the account of them."""
+        """Return the late rows since the last call, and their counts; None if there are none."""
         if self._held is None or not self._account.rows:
             return None
         rows, lines = self._side_output.take_rows(), self._account.lines()
@@ -141,7 +148,7 @@ class Apply(Kernel):
         return self._held.spec.name, rows, lines
 
     def on_punctuation(self, port: int, promise: Punctuation) -> Sequence[Element]:
-        """Keep promises on attributes that the function leaves alone."""
+        """Pass promises on attributes that the function does not change."""
         if not set(promise.attributes) <= self._kept:
             return []
         if self._held is not None and set(promise.attributes) <= self._held.attributes:
@@ -153,15 +160,15 @@ class Apply(Kernel):
         return [promise]
 
     def on_group_punctuation(self, port: int, promise: GroupPunctuation) -> Sequence[Element]:
-        """Pass on which keys are gone: an update key stays what it is."""
+        """Pass the deletion of keys on: the function does not change an update key."""
         return [promise] if promise.attribute == GONE else []
 
     def needs_any(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Request]:
-        """The same of the input."""
+        """Request the same of the input."""
         return [Request.any_of(0, bounds)]
 
     def snapshot(self) -> dict[str, Any]:
-        """The promises, and the newest times."""
+        """Return the promises, and the newest times."""
         return super().snapshot() | {
             "marks": dict(self._marks),
             "joint": dict(self._joint),
@@ -169,7 +176,7 @@ class Apply(Kernel):
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from a snapshot."""
+        """Set the state to that of a snapshot."""
         super().restore(saved)
         self._marks, self._joint = dict(saved["marks"]), dict(saved["joint"])
         self._newest = dict(saved["newest"])

@@ -1,8 +1,8 @@
-"""Expressions that stop a run where a value cannot be given, instead of giving a wrong one.
+"""Expressions that stop a run where there is no right value, instead of returning a wrong one.
 
-A *failure* is a condition over the same rows and what to say where it holds. Conditions are
-expressions, so a branch of a CASE that is not taken can be left out of them. They are looked at
-once, beside the finished value.
+A *failure* is a condition over the same rows, and the message for rows where it is true. Conditions
+are expressions, so that rows for which a branch of a CASE is not taken can be left out of them.
+They are evaluated once, next to the finished value.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ class ComputationError(ArithmeticError):
 
 @dataclass(frozen=True)
 class Failure:
-    """Where ``when`` is true, there is no value; ``message`` says why."""
+    """A condition under which there is no value, and the reason as a message."""
 
     when: pl.Expr
     message: str
 
     def only_if(self, condition: pl.Expr) -> Failure:
-        """The same, in the rows for which a condition is true."""
+        """Return the same failure, limited to rows for which a condition is true."""
         return Failure(condition & self.when, self.message)
 
 
 @dataclass(frozen=True)
 class _Check:
-    """Gives the first of some columns, unless one of the others is true somewhere."""
+    """Returns the first of some columns; raises if one of the others is true anywhere."""
 
     messages: tuple[str, ...]
 
@@ -44,7 +44,7 @@ class _Check:
 
 
 def checked(value: pl.Expr, dtype: pl.DataType, failures: Sequence[Failure]) -> pl.Expr:
-    """A value of a type, which raises :class:`ComputationError` where a failure holds."""
+    """Return the expression of a value, which raises :class:`ComputationError` on a failure."""
     if not failures:
         return value
     check = _Check(tuple(each.message for each in failures))

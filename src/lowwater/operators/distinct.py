@@ -1,12 +1,12 @@
-"""Duplicate elimination (OOP §5.4): a row passes the first time its key is seen.
+"""Duplicate elimination (OOP §5.4): the first row of each key passes.
 
-The key includes a progressing attribute, so a promise says when a key can never come again; only
-then is it forgotten. Promises pass through as received. A promise on other progressing attributes
-of the key, or on several together (OOP §7), forgets too, but only once it has come a slice further:
-it has to look through what is held.
+The key includes a progressing attribute, so a promise shows which keys cannot come again; only
+these are dropped. Promises pass through as received. A promise on other progressing attributes of
+the key, or a joint one (OOP §7), drops keys too, but only when it has moved by a slice, because all
+keys have to be looked at.
 
-Invariant: a key is remembered from its first row until the mark, or that of its group, passes its
-time at the latest, and as long as any row with it can come.
+Invariant: a key is held from its first row on, as long as another row with it can come, and at most
+until the mark, or that of its group, passes its time.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any, ClassVar
 
 import polars as pl
 
+from lowwater.operators.group_rows import take_promised_rows
 from lowwater.operators.kernel import Kernel, Request
-from lowwater.operators.passing import drop_passed
 from lowwater.state.slicing import Slicing, reslice
 from lowwater.state.store import ChunkStore, add, read, split, take
 from lowwater.stream.element import BEGINNING, Chunk, Element, GroupPunctuation, Punctuation
@@ -27,7 +27,11 @@ SEEN = "seen"
 
 
 class Distinct(Kernel):
-    """Passes one row per distinct key."""
+    """Passes one row for each distinct key.
+
+    ``key`` are the columns; ``time`` is the progressing one that slices follow, ``slice_ticks``
+    wide at first; ``progressing`` are all progressing columns of the key.
+    """
 
     rule: ClassVar[str] = "promises pass through; keys below the mark are forgotten"
 
@@ -49,7 +53,7 @@ class Distinct(Kernel):
         self._mark = BEGINNING
 
     def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
-        """Pass the rows whose key is new."""
+        """Return the rows whose key is new."""
         fresh: list[Element] = []
         once = chunk.unique(subset=self._key, keep="first", maintain_order=True)
         times = self._domain.array_of(once[self._time])
@@ -68,21 +72,21 @@ class Distinct(Kernel):
         return fresh
 
     def on_punctuation(self, port: int, promise: Punctuation) -> Sequence[Element]:
-        """Forget the keys the promise covers."""
+        """Drop the keys that the promise covers, and pass it on."""
         if promise.attributes == (self._time,):
-            self._forget(promise.values[0])
+            self._drop(promise.values[0])
         elif set(promise.attributes) <= set(self._domains):
             self._sweep(promise)
         return [promise]
 
     def on_group_punctuation(self, port: int, promise: GroupPunctuation) -> Sequence[Element]:
-        """Forget the keys of groups that have passed them; the promise itself survives."""
+        """Drop the keys of groups below their marks, and pass the promise on."""
         if promise.attribute == self._time and set(promise.keys) <= set(self._key):
             width = self._slicing.width
-            drop_passed(self.store, SEEN, promise, self._ticks, width, self._mark)
+            take_promised_rows(self.store, SEEN, promise, self._ticks, width, self._mark)
         return [promise]
 
-    def _forget(self, mark: int) -> None:
+    def _drop(self, mark: int) -> None:
         if mark <= self._mark:
             return
         self._mark = mark
@@ -95,7 +99,7 @@ class Distinct(Kernel):
                 self.store.put(SEEN, whole, kept)
 
     def _sweep(self, promise: Punctuation) -> None:
-        """Forget the keys that a promise covers, if it is a slice further than the last time."""
+        """Drop the keys that a promise covers, if it has moved by a slice since the last time."""
         width = self._slicing.width
         whole = tuple(mark // width for mark in promise.values)
         if whole == self._swept.get(promise.attributes):
@@ -115,24 +119,24 @@ class Distinct(Kernel):
                     self.store.put(SEEN, slice_, kept)
 
     def close_port(self, port: int) -> Sequence[Element]:
-        """Forget everything."""
+        """Drop everything."""
         take(self.store, SEEN)
         return []
 
     def needs(self, attribute: str, mark: int) -> Sequence[Request]:
-        """The same of the input."""
+        """Request the same of the input."""
         return [Request(0, attribute, mark)]
 
     def needs_any(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Request]:
-        """The same of the input."""
+        """Request the same of the input."""
         return [Request.any_of(0, bounds)]
 
     def marks(self) -> dict[str, int]:
-        """The input's mark."""
+        """Return the mark of the input."""
         return {self._time: self._mark}
 
     def snapshot(self) -> dict[str, Any]:
-        """The mark, how far was looked, and the width of a slice."""
+        """Return the mark, the slices of the last sweep, and the width of a slice."""
         return super().snapshot() | {
             "mark": self._mark,
             "swept": dict(self._swept),
@@ -140,7 +144,7 @@ class Distinct(Kernel):
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from a snapshot."""
+        """Set the state to that of a snapshot."""
         super().restore(saved)
         self._mark, self._swept = saved["mark"], dict(saved["swept"])
         self._slicing.restore(saved["slicing"])

@@ -1,12 +1,12 @@
-"""How the answers of a closed window leave (OOP §6): at once, slowly, or lazily.
+"""Policies for the answers of closed windows (OOP §6): at once, slowly, or lazily.
 
-A window that closes with many groups is a burst of work. The answers may leave later instead,
-spread over the rows that follow, as long as none is later than a stated number of windows. Without
-order nothing else has to wait for them: rows of newer windows are taken in as before, and only the
-promise about the window is held back until its last answer is out.
+A window that closes with many groups is a burst of work. Instead, its answers may be spread over
+the rows that follow, as long as none is later than a stated number of windows. Without order
+nothing else waits for them: rows of newer windows are taken in as before, and only the promise on
+the window is held back until its last answer has left.
 
-Answers leave by *slot*, the hash of their group. Which slots have left is all that has to be known
-about a window, whatever was done with its partials in between.
+Answers leave by *slot*, the hash of their group. The slots that have left are all that is kept
+about a closed window, whatever happens to its partials.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from lowwater.stream.element import Chunk
 from lowwater.stream.window import WindowSpec
 
 SLOTS = 65_536
-"""Into so many slots groups are spread. A slot leaves as a whole."""
+"""Number of slots that groups are spread over. A slot leaves as a whole."""
 PIECES = 64
-"""Answers wait until so small a share of a window's slots may leave, unless its time is up."""
+"""Answers leave in pieces of at least one ``PIECES``-th of a window's slots, until its deadline."""
 SEED = 20
-"""Makes slots independent of how rows are spread over buckets."""
+"""Seed of the hash, so that slots do not depend on how rows are spread over buckets."""
 
 Slots = NDArray[np.bool_]
 
@@ -40,13 +40,13 @@ class Immediate:
     within_windows: int = 0
 
     def describe(self) -> str:
-        """This policy in words."""
+        """Return the policy as a phrase for people."""
         return "at once"
 
 
 @dataclass(frozen=True, slots=True)
 class Slow:
-    """An answer leaves with every ``every`` rows; the last ``within_windows`` windows later."""
+    """An answer leaves with every ``every`` rows; the last one ``within_windows`` windows later."""
 
     every: int
     within_windows: int
@@ -56,7 +56,7 @@ class Slow:
         _check_whole("slow: within_windows=", self.within_windows)
 
     def describe(self) -> str:
-        """This policy in words."""
+        """Return the policy as a phrase for people."""
         return f"slowly, one every {self.every} rows, within {_windows(self.within_windows)}"
 
 
@@ -70,7 +70,7 @@ class Lazy:
         _check_whole("lazy: within_windows=", self.within_windows)
 
     def describe(self) -> str:
-        """This policy in words."""
+        """Return the policy as a phrase for people."""
         return f"lazily, within {_windows(self.within_windows)}"
 
 
@@ -78,12 +78,20 @@ Flush = Immediate | Slow | Lazy
 
 
 def slow(every: int = 160, within_windows: int = 2) -> Slow:
-    """Answers of a closed window leave one with every ``every`` rows, within so many windows."""
+    """Let the answers of a closed window leave slowly: one with every ``every`` rows.
+
+    ``every`` is a number of rows above zero, 160 unless given. ``within_windows`` is the number of
+    windows after which the last answer has left, 2 unless given.
+    """
     return Slow(every, within_windows)
 
 
 def lazy(within_windows: int = 2) -> Lazy:
-    """Answers of a closed window leave as newer ones need their place, within so many windows."""
+    """Let the answers of a closed window leave lazily: when newer rows need their slots.
+
+    ``within_windows`` is the number of windows after which the last answer has left, 2 unless
+    given.
+    """
     return Lazy(within_windows)
 
 
@@ -97,12 +105,12 @@ def _windows(count: int) -> str:
 
 
 def slots_of(partials: Chunk, groups: Sequence[str]) -> NDArray[np.uint64]:
-    """The slot of each partial, by its group."""
+    """Return the slot of each partial, by its group."""
     return partials.select(pl.struct(groups).hash(SEED) % SLOTS).to_series().to_numpy()
 
 
-class Leaving:
-    """Closed windows whose answers have not all left, and which of them may leave now.
+class PendingAnswers:
+    """The closed windows whose answers have not all left, by slot.
 
     Invariant: a slot of a window leaves once; all of them have left when the mark is
     ``within_windows`` slides past the window's end.
@@ -110,43 +118,43 @@ class Leaving:
 
     def __init__(self, window: WindowSpec, flush: Slow | Lazy):
         self._window, self._flush = window, flush
-        self._left: dict[int, Slots] = {}  # by start of window: the slots that have left
-        self._taken: dict[int, Slots] = {}  # and those that newer rows have taken since it closed
-        self._rows = 0  # rows that have come since an answer left for them
+        self._left: dict[int, Slots] = {}  # slots that have left, by start of window
+        self._taken: dict[int, Slots] = {}  # slots that newer rows need
+        self._rows = 0  # rows since the last answer that left for rows
 
     @property
     def windows(self) -> list[int]:
-        """The starts of the windows that are waiting, oldest first."""
+        """The starts of these windows, the oldest first."""
         return sorted(self._left)
 
     @property
-    def wants_slots(self) -> bool:
-        """Whether to tell which slots new rows fall into."""
+    def needs_slots(self) -> bool:
+        """True if :meth:`add_rows` needs the slots of the rows."""
         return bool(self._left) and isinstance(self._flush, Lazy)
 
     def close(self, starts: Sequence[int]) -> None:
-        """Windows have closed."""
+        """Add windows that have closed."""
         for start in starts:
             self._left[start] = np.zeros(SLOTS, dtype=bool)
             self._taken[start] = np.zeros(SLOTS, dtype=bool)
 
-    def came(self, rows: int, slots: NDArray[np.uint64] | None = None) -> None:
-        """Rows of newer windows have come, into these slots."""
+    def add_rows(self, rows: int, slots: NDArray[np.uint64] | None = None) -> None:
+        """Count rows of newer windows, and the slots they fall into."""
         if self._left:
             self._rows += rows
         for taken in self._taken.values() if slots is not None else ():
             taken[slots] = True
 
     def deadline(self, start: int) -> int:
-        """The mark at which the last answer of a window has to leave."""
+        """Return the mark at which the last answer of a window must have left."""
         window = self._window
         return start + window.range + self._flush.within_windows * window.slide
 
-    def due(self, start: int, mark: int, answers: int, by_rows: bool) -> Slots | None:
-        """The slots of a window that leave now, noted as gone; None if none do.
+    def take_due(self, start: int, mark: int, answers: int, by_rows: bool) -> Slots | None:
+        """Return the slots of a window that leave now, and count them as left; None if none.
 
-        ``answers`` is about how many the window has. Without ``by_rows`` only the mark decides, so
-        that copies which hold the same mark let the same slots go.
+        ``answers`` is the number of answers of the window, roughly. Without ``by_rows`` only the
+        mark decides, so that copies with the same mark return the same slots.
         """
         left = self._left[start]
         if mark >= self.deadline(start):
@@ -163,7 +171,7 @@ class Leaving:
         return now
 
     def _next(self, left: Slots, start: int, mark: int, answers: int) -> Slots:
-        """The slots in turn: as many as rows have paid for, or as the time that has passed asks."""
+        """Return the next slots in turn: as many as the rows, or the time passed, allow."""
         assert isinstance(self._flush, Slow)
         gone = int(left.sum())  # they leave in order
         end = start + self._window.range
@@ -178,8 +186,8 @@ class Leaving:
             self._rows = 0
         return now
 
-    def finished(self) -> list[int]:
-        """The windows that are all out, which are forgotten."""
+    def drop_finished(self) -> list[int]:
+        """Drop the windows whose answers have all left, and return their starts."""
         done = [start for start, left in self._left.items() if left.all()]
         for start in done:
             del self._left[start], self._taken[start]
@@ -188,7 +196,7 @@ class Leaving:
         return done
 
     def snapshot(self) -> dict[str, Any]:
-        """What has left and what has come."""
+        """Return the slots that have left, and those that newer rows need."""
         return {
             "left": {start: _packed(slots) for start, slots in self._left.items()},
             "taken": {start: _packed(slots) for start, slots in self._taken.items()},
@@ -196,7 +204,7 @@ class Leaving:
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from a snapshot."""
+        """Set the state to that of a snapshot."""
         self._left = {start: _unpacked(body) for start, body in saved["left"].items()}
         self._taken = {start: _unpacked(body) for start, body in saved["taken"].items()}
         self._rows = saved["rows"]

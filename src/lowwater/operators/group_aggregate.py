@@ -1,11 +1,11 @@
-"""Aggregate grouped by progressing attributes themselves (OOP §5.2, §7).
+"""Aggregates grouped by progressing attributes (OOP §5.2, §7).
 
-A group is complete when no future row can fall into it: when a linear promise has passed one of
-its progressing values, or a joint promise has passed all of them together. The second is what lets
-``GROUP BY S0.ts, S1.ts`` over a band join answer as soon as both inputs have passed the pair,
-instead of a whole band later. Over joins of joins it is the times of all inputs.
+A group is complete when no row to come can fall into it: when a linear promise is above one of its
+progressing values, or a joint promise is above all of them. By joint promises ``GROUP BY S0.ts,
+S1.ts`` over a band join answers as soon as both inputs have passed the pair, instead of a whole
+band later. Over joins of joins the promise is on the times of all inputs.
 
-A promise made for some values of other key columns covers the groups that have these values.
+A promise on single groups, named by other key columns, covers the groups with these values.
 
 Invariant: a group is answered once, by the first promise that covers it; then it is dropped.
 """
@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 import polars as pl
 
 from lowwater.operators.aggregates import Aggregate, finish, in_key_order, merge
-from lowwater.operators.kernel import Reducer, Request
+from lowwater.operators.kernel import ALONE, Host, Reducer, Request
 from lowwater.operators.partials import Partials
 from lowwater.operators.waiting import Release
 from lowwater.state.slicing import Slicing
@@ -37,7 +37,12 @@ from lowwater.stream.time_domain import TimeDomain
 
 
 class GroupAggregate(Reducer):
-    """Aggregates rows per distinct key, where some key columns are progressing attributes."""
+    """Aggregates rows by a key of which some columns are progressing attributes.
+
+    ``groups`` are all key columns, ``progressing`` those that progress. Slices of the state follow
+    the first of these, ``slice_ticks`` wide at first. ``by`` has, for each attribute with promises
+    on single groups, the columns that name a group.
+    """
 
     rule: ClassVar[str] = "groups a promise covers are answered, then the promise passes on"
 
@@ -49,33 +54,34 @@ class GroupAggregate(Reducer):
         aggregates: Sequence[Aggregate],
         slice_ticks: int,
         by: Mapping[str, Sequence[str]] | None = None,
+        host: Host = ALONE,
     ):
-        super().__init__(store)
+        super().__init__(store, host=host)
         self._groups, self._aggregates = list(groups), list(aggregates)
         self._domains = dict(progressing)
-        self._by = dict(by or {})  # attributes promised of single groups, and what names these
+        self._by = dict(by or {})
         self._first = next(iter(self._domains))
         self._slicing = Slicing(slice_ticks)
         self._partials = Partials(store, pl.col(self._first), self._groups, self._aggregates)
-        self._least: dict[int, dict[str, int]] = {}  # per slice, the least of each attribute
-        self._heard: dict[tuple[str, ...], tuple[int, ...]] = {}
+        self._least: dict[int, dict[str, int]] = {}  # least value of each attribute, by slice
+        self._received: dict[tuple[str, ...], tuple[int, ...]] = {}  # bounds, by attributes
 
     def _ticks(self, attribute: str) -> pl.Expr:
         return self._domains[attribute].to_ticks(pl.col(attribute))
 
     def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
-        """Reduce rows into their groups."""
+        """Reduce rows by group, and keep the partials."""
         slice_ = self._slice_for(chunk)
         self._partials.put(chunk, slice_)
         self._note_all(chunk, slice_)
         return []
 
     def reduced(self, chunk: Chunk) -> Chunk:
-        """Rows as partials by group."""
+        """Return rows as partials by group."""
         return self._partials.reduced(chunk)
 
     def on_partials(self, partials: Chunk) -> None:
-        """Take partials of groups in."""
+        """Keep partials of groups."""
         if partials.height:
             slice_ = self._slice_for(partials)
             self._partials.put_partials(partials, slice_)
@@ -106,12 +112,12 @@ class GroupAggregate(Reducer):
         self._least[slice_] = {name: min(held[name], least[name]) for name in least}
 
     def on_punctuation(self, port: int, promise: Punctuation) -> Sequence[Element]:
-        """Answer the groups the promise covers and pass it on."""
+        """Return the answers of groups that the promise covers, then the promise."""
         if not set(promise.attributes) <= set(self._domains):
             return []
-        if not promise.goes_beyond(self._heard.get(promise.attributes)):
+        if not promise.goes_beyond(self._received.get(promise.attributes)):
             return []
-        self._heard[promise.attributes] = promise.values
+        self._received[promise.attributes] = promise.values
         return [*self._answer(promise), promise]
 
     def _answer(self, promise: Punctuation) -> list[Element]:
@@ -133,7 +139,7 @@ class GroupAggregate(Reducer):
         return [self._finish(pl.concat(rows))] if rows else []
 
     def on_group_punctuation(self, port: int, promise: GroupPunctuation) -> Sequence[Element]:
-        """Answer the groups the promise covers and pass it on."""
+        """Return the answers of groups that the promise covers, then the promise."""
         attribute, keys = promise.attribute, list(promise.keys)
         if attribute not in self._domains or not set(keys) <= set(self._groups):
             return []
@@ -174,24 +180,24 @@ class GroupAggregate(Reducer):
 
     def _finish(self, partials: Chunk) -> Chunk:
         merged = merge(partials, self._groups, self._aggregates)
-        return merged if self.in_part else self._shown(merged)
+        return merged if self.host.in_part else self._finished(merged)
 
     def finished(self, parts: Chunk) -> Chunk:
-        """Answers of groups from the partial answers of all copies."""
-        return self._shown(merge(parts, self._groups, self._aggregates))
+        """Return the answers of groups from the partial answers of all copies."""
+        return self._finished(merge(parts, self._groups, self._aggregates))
 
-    def _shown(self, merged: Chunk) -> Chunk:
+    def _finished(self, merged: Chunk) -> Chunk:
         merged = in_key_order(merged, self._groups)
         return finish(merged, [pl.col(name) for name in self._groups], self._aggregates)
 
     def close_port(self, port: int) -> Sequence[Element]:
-        """Answer everything that is left."""
+        """Return the answers of everything that is left."""
         self._least.clear()
         held = [self._partials.take(slice_) for slice_ in self._partials.slices()]
         return [self._finish(chunk) for chunk in held if chunk is not None]
 
     def requests(self) -> Sequence[Request]:
-        """The earliest group wants a promise just past its values, of all of them together."""
+        """Request a joint promise just above the values of the earliest group."""
         if not self._least:
             return []
         slice_ = min(self._least, key=lambda each: self._least[each][self._first])
@@ -205,37 +211,37 @@ class GroupAggregate(Reducer):
         return [Request.any_of(0, bounds)]
 
     def releases(self) -> Sequence[Release]:
-        """A group is released by a mark just past any of its values."""
+        """Return the marks that release groups: just above any of their values."""
         return [
             Release(0, self._ticks(attribute), tuple(keys), attribute, 1, 1)
             for attribute, keys in self._by.items()
         ]
 
     def needs_any(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Request]:
-        """The same of the input."""
+        """Request the same of the input."""
         return [Request.any_of(0, bounds)]
 
     def marks(self) -> dict[str, int]:
-        """The linear marks held."""
-        return {names[0]: values[0] for names, values in self._heard.items() if len(names) == 1}
+        """Return the linear marks received."""
+        return {names[0]: values[0] for names, values in self._received.items() if len(names) == 1}
 
     def settle(self) -> None:
-        """Fold partials."""
+        """Merge partials, before an engine saves the state."""
         self._partials.settle()
 
     def snapshot(self) -> dict[str, Any]:
-        """The promises held and the least values per slice."""
+        """Return the promises received, and the least values of each slice."""
         return super().snapshot() | {
-            "heard": dict(self._heard),
+            "heard": dict(self._received),
             "least": dict(self._least),
             "slicing": self._slicing.snapshot(),
             "partials": self._partials.snapshot(),
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from a snapshot."""
+        """Set the state to that of a snapshot."""
         super().restore(saved)
-        self._heard = dict(saved["heard"])
+        self._received = dict(saved["heard"])
         self._least = dict(saved["least"])
         self._slicing.restore(saved["slicing"])
         self._partials.restore(saved["partials"])

@@ -1,8 +1,8 @@
-"""Whether a user's aggregate is the one that state was made with.
+"""The identity of a user's aggregate: a hash of its code, to compare with that of saved state.
 
-The code of its functions is written out in one way and hashed: instructions, constants, default
-values, values of enclosing functions, and whatever of the user's own modules they refer to. Lines,
-files, docstrings and names of local variables are left out.
+The code of its functions is written as text in one way and hashed: instructions, constants, default
+values, values of enclosing functions, and everything of the user's own modules that they refer to.
+Line numbers, file names, docstrings and names of local variables are left out.
 
 Invariant: the same code gives the same hash in every process of the same Python version.
 """
@@ -34,19 +34,19 @@ _LIBRARIES = tuple(
 
 @dataclass(frozen=True)
 class Identity:
-    """What a user's aggregate is, as plain values that are kept with its state."""
+    """The identity of a user's aggregate, as plain values that are saved with its state."""
 
     name: str
     version: str | None
-    """The version the user gave."""
+    """The version that the user gave; None if none."""
     code: Mapping[str, str]
     """The hash of each of its functions."""
     python: str
-    """The version of Python that compiled them: others compile differently."""
+    """The version of Python that compiled them; another one compiles differently."""
 
     @classmethod
     def of(cls, name: str, aggregate: UserAggregate) -> Identity:
-        """That of an aggregate under its name in the answer."""
+        """Return the identity of an aggregate; ``name`` is its name in the answer."""
         given = aggregate.version
         code = {part: code_hash(getattr(aggregate, part)) for part in PARTS}
         code["columns"] = code_hash(aggregate.columns)
@@ -54,7 +54,7 @@ class Identity:
         return cls(name, None if given is None else str(given), code, python)
 
     def change_from(self, before: Identity) -> str | None:
-        """What has changed since state was made with ``before``; None if it can be gone on with."""
+        """Return what has changed since ``before`` as a phrase; None if its state can be used."""
         if self.version is not None and before.version is not None:
             if self.version == before.version:
                 return None
@@ -69,7 +69,7 @@ class Identity:
 
     @staticmethod
     def advice(where: str, name: str, change: str) -> str:
-        """What to tell of a change."""
+        """Return the error message for a change."""
         return (
             f"the aggregate {name!r} of {where} is not the one the checkpoint's state was made"
             f" with: {change}. States of two aggregates cannot be mixed. Bring the function back to"
@@ -80,20 +80,20 @@ class Identity:
 
 
 def code_hash(value: object) -> str:
-    """A hash of what a function does, or of a value."""
+    """Return a hash of the code of a function, or of a value."""
     text = "\n".join(_Writer().lines(value))
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
 class _Writer:
-    """Writes values out, each object once."""
+    """Writes values as text, each object once."""
 
     def __init__(self) -> None:
         self._seen: dict[int, int] = {}
-        self._kept: list[object] = []  # so that no other object gets the id of one that was seen
+        self._kept: list[object] = []  # keeps objects alive, so that no id is used twice
 
     def lines(self, value: Any) -> Iterator[str]:
-        """The value, in lines that are the same in every process."""
+        """Yield the value as lines that are the same in every process."""
         if isinstance(value, PLAIN):
             yield f"{type(value).__name__} {value!r}"
             return
@@ -174,7 +174,7 @@ class _Writer:
                 yield from self._global(name, function.__globals__[name])
 
     def _global(self, name: str, value: Any) -> Iterator[str]:
-        """A function, class or constant of a module; what can change while it runs is left out."""
+        """Yield a function, class or constant of a module; values that can change are left out."""
         if isinstance(value, (*PLAIN, tuple, frozenset, FunctionType, type, ModuleType)):
             yield f"global {name}"
             yield from self.lines(value)
@@ -207,11 +207,11 @@ class _Writer:
                 yield from self.lines((value.fget, value.fset))
 
     def _instance(self, value: Any) -> Iterator[str]:
-        """Another object, as it would be pickled."""
+        """Yield any other object as it would be pickled."""
         yield "object"
         try:
             made = value.__reduce_ex__(4)
-        except Exception:  # it cannot be taken apart; its class is all there is
+        except Exception:  # it cannot be pickled; its class stands for it
             yield from self.lines(type(value))
             return
         if isinstance(made, str):
@@ -225,7 +225,7 @@ class _Writer:
 
 
 def _global_names(code: CodeType) -> Iterator[str]:
-    """The names that code, and code within it, looks up; attributes' names among them."""
+    """Yield the names that code, and code within it, looks up; also those of attributes."""
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -233,7 +233,7 @@ def _global_names(code: CodeType) -> Iterator[str]:
 
 
 def _of_library(module: str | None) -> bool:
-    """Whether a module came with Python or was installed: its version stands for its code."""
+    """True if a module came with Python or was installed; its name stands for its code."""
     if module is None or module == "__main__":
         return False
     if module.partition(".")[0] in sys.stdlib_module_names:

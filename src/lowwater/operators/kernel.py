@@ -12,7 +12,7 @@ emits never go back; after the end of all inputs its store is empty.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -47,6 +47,36 @@ class Request:
         return ((self.attribute, self.mark), *self.others)
 
 
+def _no_clock() -> int:
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """How an engine runs a kernel; given when the kernel is built, and the same until its end."""
+
+    now: Callable[[], int] = _no_clock
+    """The engine's clock, in nanoseconds."""
+    copies: int = 1
+    """The number of copies of the kernel that share the work, each with some of the rows."""
+    in_part: bool = False
+    """True if an aggregate's answers leave as partials, to be finished together with those of the
+    other copies."""
+    in_batches: bool = False
+    """True if rows come in batches that have no order in themselves. At the end of each,
+    :meth:`Kernel.work_on` is called while :attr:`Kernel.has_work`."""
+    in_portions: bool = False
+    """True if work that can be cut is left for :meth:`Kernel.work_on`."""
+    hurried: bool = True
+    """True if work takes time, so that rows may have to wait in kernels that queue."""
+    singly: bool = False
+    """True if a portion of a kernel that queues is one update, whatever it costs."""
+
+
+ALONE = Host()
+"""One copy, at no clock, in no batches."""
+
+
 class Kernel:
     """Base of all kernels. One input and plain forwarding unless a subclass says otherwise."""
 
@@ -55,27 +85,16 @@ class Kernel:
 
     comparisons = 0
     """Pairs of rows compared so far: what a join's work is measured by."""
-    in_portions = False
-    """Whether the engine lets work that can be cut wait for :meth:`work_on`."""
-    copies = 1
-    """How many copies of this kernel share the work, each with some of the rows."""
-    in_batches = False
-    """Whether rows come in batches that have no order in themselves, at the end of which
-    :meth:`work_on` is called while :attr:`has_work`."""
     queues: ClassVar[bool] = False
     """True if rows wait here until there is time for them: :meth:`work_on` lets one portion out
     whenever nothing new is there to be read, and :meth:`end_portion` follows when its results have
     left."""
-    unhurried = False
-    """Of one that queues: whether work takes no time at all, so that nothing has to wait."""
-    shift = 0
-    """Of one that queues: what arrival times in rows are moved by to be the clock's."""
-    singly = False
-    """Of one that queues: whether a portion is one update, whatever it costs."""
+    defers: ClassVar[bool] = False
+    """True if part of the work can be left for :meth:`work_on`, to be done once all that came
+    is known."""
 
-    def __init__(self, store: ChunkStore, ports: int = 1):
-        self.store = store
-        self.ports = ports
+    def __init__(self, store: ChunkStore, ports: int = 1, host: Host = ALONE):
+        self.store, self.ports, self.host = store, ports, host
         self._open = set(range(ports))
 
     def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
@@ -111,6 +130,12 @@ class Kernel:
 
     def record_time(self, nanoseconds: int) -> None:
         """Take the time of the last step, in nanoseconds of the engine's clock."""
+
+    def shift_arrivals(self, nanoseconds: int) -> None:
+        """Set what is added to arrival times in rows to get times of the clock.
+
+        It is called at most once, before the first element, on kernels that queue.
+        """
 
     @property
     def waiting_since(self) -> int | None:
@@ -207,9 +232,6 @@ class Reducer(Kernel, ABC):
 
     ``reduced`` and ``finished`` touch no state: they may run in a process that has none of it.
     """
-
-    in_part = False
-    """Whether answers leave as partials, to be given to :meth:`finished` together."""
 
     @abstractmethod
     def reduced(self, chunk: Chunk) -> Chunk:

@@ -1,14 +1,14 @@
 """The low level of two-level aggregation (OOP §6): a table of fixed size in front of the windows.
 
-Each pane and group has one slot, by hash. A partial that finds its slot taken by another pane or
-group pushes that one up to the window aggregate, which puts partials together; so the table never
-grows, and most rows go no further than here. When a pane is complete its partials are *old* and
-have to leave: at once, one with every so many rows (slow), or as newer ones need their slots
-(lazy), but none later than a stated number of windows. What leaves may do so in any order: the
-promise to the level above waits until the last old partial is up.
+Each pane and group has one slot, by hash. A partial whose slot is taken by another pane or group
+pushes that one up to the window aggregate, which merges partials. So the table never grows, and
+most rows go no further. When a pane is complete its partials are *old* and must leave: at once, one
+with every so many rows (slow), or when newer ones need their slots (lazy), but none later than a
+stated number of windows. Partials leave in any order: the promise to the level above waits until
+the last old partial has left.
 
-In order (the baseline), a newer partial may not leave before an older one. One collision between
-two new partials then forces all old ones out at once.
+In order (the baseline), no partial may leave before an older one. One collision between two new
+partials then forces all old ones out at once.
 
 Invariant: a slot holds at most one partial; a row is in exactly one partial, here or above; no
 partial below a promised mark leaves any more.
@@ -43,15 +43,20 @@ from lowwater.stream.window import WindowSpec
 
 ENTRIES, SLOT = "entries", "__slot"
 SEED = 21
-"""Makes slots independent of how rows are spread over buckets."""
+"""Seed of the hash, so that slots do not depend on how rows are spread over buckets."""
 WASTE = 2
-"""Entries are put together anew when so many times as many were ever added as are in the table."""
+"""Entries are compacted when this many times as many were added as are in the table."""
 
 Positions = NDArray[np.int64]
 
 
 class LowTable(Kernel):
-    """Pre-aggregates rows by pane and group in a table of fixed size."""
+    """Pre-aggregates rows by pane and group in a table of ``size`` slots.
+
+    ``flush`` is the policy by which old partials leave; with ``in_order`` they leave in the order
+    of panes. ``by`` are the columns that name a group with promises of its own; empty if there are
+    none.
+    """
 
     rule: ClassVar[str] = "the mark, but not past a pane of which a partial is still in the table"
 
@@ -70,15 +75,15 @@ class LowTable(Kernel):
     ):
         super().__init__(store)
         self._time, self._window, self._size = time, window, size
-        self._by = tuple(by)  # what names the groups that are promised each by itself
+        self._by = tuple(by)
         self._ticks = domain.to_ticks(pl.col(time))
         self._groups, self._aggregates = list(groups), list(aggregates)
         pane = (self._ticks // window.pane * window.pane).alias(PANE)
         self._keys = [PANE, *self._groups]
         self._columns = [pane, *map(pl.col, self._groups)]
         self._flush, self._in_order = flush, in_order
-        self._mark = self._told = BEGINNING
-        self._rows = 0  # rows since an old partial left for them
+        self._mark = self._promised = BEGINNING
+        self._rows = 0  # rows since the last old partial that left for rows
         self._next = 0  # the slot at which slow flushing goes on
         self._clear()
 
@@ -86,13 +91,13 @@ class LowTable(Kernel):
         self._at: Positions = np.full(self._size, -1, dtype=np.int64)  # slot to entry
         self._pane: Positions = np.full(self._size, END_OF_TIME, dtype=np.int64)  # of the entry
         self._added = 0
-        self._old = 0  # how many of the entries are old
+        self._old = 0  # number of old entries
         self._live = 0
 
     # ---- rows ------------------------------------------------------------------------------
 
     def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
-        """Put rows into their slots; what was there and is another group's moves up."""
+        """Put rows into their slots, and return the partials that they push out."""
         if self._window.slide > self._window.range:
             chunk = chunk.filter(self._ticks % self._window.slide < self._window.range)
         if not chunk.height:
@@ -112,14 +117,14 @@ class LowTable(Kernel):
         forced = self._forced(up)
         self._put(both.filter(stays))
         self._rows += chunk.height if self._old else 0
-        return [*self._up([up, forced, self._slowly()]), *self._tell()]
+        return [*self._up([up, forced, self._slowly()]), *self._promise()]
 
     def _slots(self) -> pl.Expr:
         number = pl.struct(self._groups).hash(SEED) % self._size
         return number.cast(pl.Int64).alias(SLOT)
 
     def _forced(self, up: Chunk) -> Chunk | None:
-        """In order, all old partials leave before a newer one may."""
+        """Remove and return all old partials, if they must leave before those in ``up``."""
         if not (self._in_order and self._old and up.height):
             return None
         if int(up[PANE].max()) < self._limit(self._mark):  # type: ignore[arg-type]
@@ -153,7 +158,7 @@ class LowTable(Kernel):
         self._pane[slots] = END_OF_TIME
 
     def _leave(self, slots: Positions) -> Chunk | None:
-        """The entries in some slots, which are empty afterwards."""
+        """Remove and return the entries of some slots."""
         there = self._at[slots]
         found = self._entries(there[there >= 0])
         self._empty(slots)
@@ -169,11 +174,11 @@ class LowTable(Kernel):
     # ---- old partials ----------------------------------------------------------------------
 
     def _limit(self, mark: int) -> int:
-        """Panes before this one are complete."""
+        """Return the start of the first pane that is not complete."""
         return mark // self._window.pane * self._window.pane if mark > BEGINNING else BEGINNING
 
     def _slowly(self) -> Chunk | None:
-        """The next old partials that rows have paid for."""
+        """Remove and return the old partials that leave for the rows that came."""
         if not self._old or not isinstance(self._flush, Slow):
             return None
         paid, self._rows = divmod(self._rows, self._flush.every)
@@ -188,17 +193,17 @@ class LowTable(Kernel):
         return self._leave(chosen)
 
     def on_punctuation(self, port: int, promise: Punctuation) -> Sequence[Element]:
-        """Partials of complete panes become old; those whose time is up leave."""
+        """Return the old partials whose deadline has come, and the promise that follows."""
         if promise.attributes != (self._time,) or promise.values[0] <= self._mark:
             return []
         self._mark = promise.values[0]
         self._old = int((self._pane < self._limit(self._mark)).sum())
         late = self._limit(self._mark - self._flush.within_windows * self._window.slide)
         over = np.flatnonzero(self._pane < late) if self._old else np.empty(0, np.int64)
-        return [*self._up([self._leave(over)]), *self._tell()]
+        return [*self._up([self._leave(over)]), *self._promise()]
 
     def on_group_punctuation(self, port: int, promise: GroupPunctuation) -> Sequence[Element]:
-        """The partials of groups that have passed their panes leave."""
+        """Return the partials of complete panes of the groups, and the promise that follows."""
         keys = list(promise.keys)
         if promise.attribute != self._time or not set(keys) <= set(self._groups):
             return []
@@ -209,33 +214,33 @@ class LowTable(Kernel):
             marked = held.join(promise.marks, on=keys, how="left", nulls_equal=True)
             passed = marked[PANE] + self._window.pane <= marked[MARK].fill_null(BEGINNING)
             gone = self._leave(held.filter(passed)[SLOT].to_numpy()) if passed.any() else None
-        pane, before = self._window.pane, max(self._told, self._limit(promise.before))
+        pane, before = self._window.pane, max(self._promised, self._limit(promise.before))
         marks = promise.marks.with_columns(pl.col(MARK) // pane * pane)
         marks = marks.filter(pl.col(MARK) > before)
-        told = [GroupPunctuation(PANE, marks, before)] if marks.height else []
-        return [*self._up([gone]), *told]
+        promises = [GroupPunctuation(PANE, marks, before)] if marks.height else []
+        return [*self._up([gone]), *promises]
 
-    def _tell(self) -> list[Element]:
+    def _promise(self) -> list[Element]:
         if self._mark == BEGINNING:
             return []
         least = int(self._pane.min()) if self._old else END_OF_TIME
         mark = min(self._limit(self._mark), least)
-        if mark <= self._told:
+        if mark <= self._promised:
             return []
-        self._told = mark
+        self._promised = mark
         return [Punctuation.linear(PANE, mark)]
 
     def close_port(self, port: int) -> Sequence[Element]:
-        """Everything moves up."""
+        """Return all partials that are left."""
         left = self._leave(np.flatnonzero(self._at >= 0))
         take(self.store, ENTRIES)
         self._clear()
         return self._up([left])
 
-    # ---- asking and saving -----------------------------------------------------------------
+    # ---- requests and saving ---------------------------------------------------------------
 
     def requests(self) -> Sequence[Request]:
-        """The oldest partial wants to be old, or to be late enough to leave."""
+        """Request the mark at which the oldest partial leaves, or else becomes old."""
         least = int(self._pane.min())
         if least == END_OF_TIME:
             return []
@@ -246,7 +251,7 @@ class LowTable(Kernel):
         return [Request(0, self._time, window.starts_covering(least)[0] + window.range)]
 
     def releases(self) -> Sequence[Release]:
-        """A row is released by the end of any window it is in, whether it is still here or not."""
+        """Return the marks that release rows, here or above: the ends of their windows."""
         window, step = self._window, self._window.slide
         if not self._by:
             return []
@@ -254,17 +259,17 @@ class LowTable(Kernel):
         return [Release(0, self._ticks, self._by, self._time, *ends)]
 
     def needs(self, attribute: str, mark: int) -> Sequence[Request]:
-        """A promise on panes needs the mark as much further as partials may wait."""
+        """Request a mark as much further as partials may wait."""
         if attribute != PANE:
             return []
         return [Request(0, self._time, mark + self._flush.within_windows * self._window.slide)]
 
     def marks(self) -> dict[str, int]:
-        """The input's mark."""
+        """Return the mark of the input."""
         return {self._time: self._mark}
 
     def settle(self) -> None:
-        """Forget entries that are in no slot any more."""
+        """Drop entries that are in no slot any more."""
         if self._live == self._added:
             return
         slots = np.flatnonzero(self._at >= 0)
@@ -276,22 +281,22 @@ class LowTable(Kernel):
             self.store.put(ENTRIES, 0, live)
 
     def snapshot(self) -> dict[str, Any]:
-        """The marks, and which entries are in the table."""
+        """Return the marks, and which entries are in the table."""
         alive = np.zeros(self._added, dtype=bool)
         alive[self._at[self._at >= 0]] = True
         return super().snapshot() | {
             "mark": self._mark,
-            "told": self._told,
+            "told": self._promised,
             "rows": self._rows,
             "next": self._next,
             "alive": (self._added, np.packbits(alive).tobytes()),
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from a snapshot."""
+        """Set the state to that of a snapshot."""
         super().restore(saved)
         self._clear()
-        self._mark, self._told = saved["mark"], saved["told"]
+        self._mark, self._promised = saved["mark"], saved["told"]
         self._rows, self._next = saved["rows"], saved["next"]
         self._added, bits = saved["alive"]
         alive = np.unpackbits(np.frombuffer(bits, np.uint8), count=self._added).astype(bool)

@@ -12,7 +12,8 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, Literal, Self, TypeVar
+from functools import cache
+from typing import Any, Generic, Literal, Self, TypeVar, get_type_hints
 
 V = TypeVar("V", int, float, str)
 Value = int | float | str
@@ -26,8 +27,8 @@ class Rule(ABC):
     """How the values of several copies of an operator, one in each bucket, combine to one."""
 
     exact = True
-    """True if the combined value is what one copy with all the rows would report; False if it only
-    estimates that."""
+    """True if the combined value is what one copy with all the rows would report, however the rows
+    are spread over the copies; False if it may differ."""
 
     @abstractmethod
     def combine(self, metric: Metric[Any], parts: Sequence[Readings]) -> Value:
@@ -35,7 +36,7 @@ class Rule(ABC):
 
 
 def _typed(metric: Metric[Any], value: Any) -> Value:
-    typed: Value = metric.type(value)
+    typed: Value = metric.kind(value)
     return typed
 
 
@@ -117,7 +118,7 @@ class Metric(Generic[V]):
     name: str
     """The identifier, the same in all versions: in saved metrics, in JSON, and after ``lowwater_``
     in Prometheus."""
-    type: type[V] = field(compare=False)
+    kind: type[V] = field(compare=False)
     unit: Unit = field(compare=False)
     rule: Rule = field(compare=False, repr=False)
     words: str = field(compare=False)
@@ -157,7 +158,7 @@ class Readings(Mapping[Metric[Any], Any]):
 
     def __init__(self, values: Mapping[Metric[Any], Value | None] | None = None):
         given = {} if values is None else values
-        self._values = {each: each.type(v) for each, v in given.items() if v is not None}
+        self._values = {each: each.kind(v) for each, v in given.items() if v is not None}
 
     def __getitem__(self, metric: Metric[V]) -> V:
         value: V = self._values[metric]
@@ -192,6 +193,45 @@ def combined(parts: Sequence[Readings]) -> Readings:
     return Readings(
         {each: each.rule.combine(each, [p for p in parts if each in p]) for each in metrics}
     )
+
+
+def total(name: str, words: str, help_: str, unit: Unit = "rows") -> Metric[int]:
+    """Return the metric of what has happened since the run began."""
+    return Metric(name, int, unit, Sum(), words, help_, total=True)
+
+
+def size(name: str, words: str, help_: str, unit: Unit = "rows") -> Metric[int]:
+    """Return the metric of what is there now."""
+    return Metric(name, int, unit, Sum(), words, help_)
+
+
+def peak(name: str, words: str, help_: str, unit: Unit = "rows") -> Metric[int]:
+    """Return the metric of the most that was there at one moment, in any one bucket."""
+    return Metric(name, int, unit, Max(exact=False), words, help_)
+
+
+def seconds(name: str, words: str, help_: str) -> Metric[float]:
+    """Return the metric of a length of time, of which the longest counts."""
+    return Metric(name, float, "seconds", Max(), words, help_)
+
+
+def share(name: str, words: str, help_: str) -> Metric[float]:
+    """Return the metric of a share of a whole, of which the largest counts."""
+    return Metric(name, float, "share", Max(), words, help_)
+
+
+@cache
+def declared(kind: type) -> Mapping[str, Metric[Any]]:
+    """Return the metrics that the fields of a class carry, by field."""
+    hints = get_type_hints(kind, include_extras=True)
+    extras = ((name, getattr(hint, "__metadata__", ())) for name, hint in hints.items())
+    return {name: each for name, found in extras for each in found if isinstance(each, Metric)}
+
+
+def readings_of(value: object) -> Readings:
+    """Return the numbers of a value by the metrics that its fields carry, but for None."""
+    kind: Any = type(value)
+    return Readings({each: getattr(value, name) for name, each in declared(kind).items()})
 
 
 STRATEGY = Metric("strategy", str, "state", Texts(), "strategy", "The strategy in force.")

@@ -1,14 +1,14 @@
 """Partial aggregates by time slice, kept small by merging when they have doubled.
 
-New partials are set beside the merged ones and folded in once there are as many of them as there
-are merged ones, when a chunk comes that is at most half of them: the last chunks of a slice are
-merged when it is answered, and need not be before. So a row takes part in a bounded number of
+Fresh partials are kept apart from the merged ones. They are merged once there are as many of them
+as there are merged ones, and a chunk comes that is at most half of them; the last chunks of a slice
+are merged when it is read, and need not be before. So a row takes part in a bounded number of
 merges on average, however the stream is cut, and a slice holds at most about twice its distinct
-groups and three chunks. A chunk is reduced before it is set beside, as long as that makes it
-smaller. What is about to be written somewhere is folded before, if it has doubled.
+groups and three chunks. A chunk is reduced on arrival, as long as that makes it smaller. Before the
+state is saved, slices that have doubled are merged.
 
 Rows can also be kept as they are (*buffered*) and reduced when their slice is read. One slice may
-hold both, so the choice can change at any row and no answer depends on it.
+hold both, so the choice can change at any row, and no answer depends on it.
 """
 
 from __future__ import annotations
@@ -24,15 +24,19 @@ from lowwater.stream.element import Chunk
 
 MERGED, FRESH, ROWS = "merged", "fresh", "rows"
 FEWEST = 8_192
-"""Fresh partials are not folded in before there are this many."""
+"""Number of fresh partials below which they are not merged."""
 WORTH = 0.5
-"""Chunks are reduced on arrival while that leaves at most this share of their rows."""
+"""Greatest share of its rows that a reduction may leave for the next chunk to be reduced too."""
 TRY_AGAIN = 16
-"""After a reduction that was not worth it, this many chunks go by before the next try."""
+"""Number of chunks that are not reduced after a reduction that left more."""
 
 
 class Partials:
-    """Partial aggregates by slice; ``place`` is a key that also tells which slice a row is in."""
+    """Partial aggregates by slice, place and key.
+
+    ``place`` is the expression that slices follow, such as the pane of a row; ``keys`` are the
+    other key columns; ``prefix`` begins the names of the chunks in the store.
+    """
 
     def __init__(
         self,
@@ -50,31 +54,31 @@ class Partials:
         self._columns = [place, *(pl.col(name) for name in others)]
         read_ = _columns_read([*self._columns, *(part for a in aggregates for part in a.lift)])
         self._needed = [pl.col(name) for name in read_ if name != place_name]
-        self._skip = 0  # chunks to let by unreduced; a matter of cost, never of answers
+        self._skip = 0  # chunks to leave unreduced; it changes the cost only
 
     def buffer(self, rows: Chunk, slice_: pl.Expr) -> int:
-        """Add rows as they are, and give their size in bytes."""
+        """Add rows as they are, and return their size in bytes."""
         needed = rows.select(self._columns[0], *self._needed)
         for number, part in split(needed, slice_):
             add(self._store, self._raw, number, part)
         return int(needed.estimated_size())
 
     def size_as_rows(self, rows: Chunk) -> int:
-        """How many bytes rows would take as they are."""
+        """Return the bytes that rows would take as they are."""
         return int(rows.select(self._needed).estimated_size())
 
     def put(self, rows: Chunk, slice_: pl.Expr) -> None:
-        """Add rows; ``slice_`` computes the slice from the place."""
+        """Add rows; ``slice_`` is the expression of the slice, from the place."""
         for number, partials in split(lift(rows, self._columns, self._aggregates), slice_):
             self._put(number, self._reduced(partials))
 
     def reduced(self, rows: Chunk) -> Chunk:
-        """Rows as partials, one per place and key; nothing is put."""
+        """Return rows as partials, one for each place and key; nothing is put."""
         lifted = lift(rows, self._columns, self._aggregates)
         return self._merge(lifted) if lifted.height else lifted
 
     def put_partials(self, partials: Chunk, slice_: pl.Expr) -> None:
-        """Add what :meth:`reduced` gave, here or elsewhere."""
+        """Add partials that :meth:`reduced` returned, here or elsewhere."""
         for number, part in split(partials, slice_):
             self._put(number, part)
 
@@ -95,7 +99,7 @@ class Partials:
         add(self._store, self._fresh, slice_, partials)
 
     def settle(self) -> None:
-        """Fold the slices that have doubled."""
+        """Merge the slices that have doubled, before an engine saves the state."""
         for slice_ in list(self._store.slices(self._fresh)):
             if self._doubled(slice_):
                 self._fold(slice_)
@@ -110,7 +114,7 @@ class Partials:
         self._store.put(self._merged, slice_, self._merge(held))
 
     def _merge(self, partials: Chunk) -> Chunk:
-        """One partial per place and key; grouping leaves the place out where there is only one."""
+        """Return one partial for each place and key; a single place is not grouped by."""
         name, *others = self._keys
         place = partials[name]
         if place.min() != place.max():
@@ -119,20 +123,20 @@ class Partials:
         return merged.insert_column(0, place.head(1).new_from_index(0, merged.height))
 
     def replace(self, slice_: int, partials: Chunk) -> None:
-        """Put partials in the place of what a slice holds."""
+        """Replace everything in a slice by partials."""
         self.take(slice_)
         if partials.height:
             self._store.put(self._merged, slice_, partials)
 
     def regroup(self, slice_: pl.Expr) -> None:
-        """Cut everything that is held into other slices."""
+        """Move everything to other slices."""
         reslice(self._store, self._raw, slice_)
         held = [chunk for each in self.slices() if (chunk := self._take(each)) is not None]
         for number, partials in split(pl.concat(held), slice_) if held else ():
             self._put(number, partials)
 
     def get(self, slice_: int) -> Chunk | None:
-        """All partials of a slice, several per key perhaps."""
+        """Return all partials of a slice, perhaps several of a key; None if it is empty."""
         held = [
             self._store.get(key)
             for name in (self._merged, self._fresh)
@@ -141,13 +145,13 @@ class Partials:
         return self._with_rows(held, read(self._store, self._raw, slice_, slice_ + 1))
 
     def take(self, slice_: int) -> Chunk | None:
-        """All partials of a slice, which is empty afterwards."""
+        """Remove and return all partials of a slice; None if it is empty."""
         held = self._take(slice_)
         rows = take(self._store, self._raw, slice_, slice_ + 1)
         return self._with_rows([held] if held is not None else [], rows)
 
     def _take(self, slice_: int) -> Chunk | None:
-        """The partials of a slice; rows that are kept as they are stay."""
+        """Remove and return the partials of a slice; rows kept as they are stay."""
         held = [take(self._store, name, slice_, slice_ + 1) for name in (self._merged, self._fresh)]
         some = [chunk for chunk in held if chunk is not None]
         return pl.concat(some) if some else None
@@ -158,7 +162,7 @@ class Partials:
         return pl.concat(held) if held else None
 
     def rows_in(self, low: int, high: int) -> int:
-        """How many partials and rows some slices hold, known without reading them."""
+        """Return the number of partials and rows in some slices, without reading them."""
         return sum(
             self._store.rows_in(name, slice_)
             for name in (self._merged, self._fresh, self._raw)
@@ -166,26 +170,26 @@ class Partials:
         )
 
     def drop(self, slice_: int) -> None:
-        """Forget a slice."""
+        """Drop a slice."""
         for name in (self._merged, self._fresh, self._raw):
             for key in self._store.scan(name, slice_, slice_ + 1):
                 self._store.remove(key)
 
     def snapshot(self) -> int:
-        """What was learned about the rows."""
+        """Return the number of chunks to leave unreduced."""
         return self._skip
 
     def restore(self, saved: int) -> None:
-        """Go on with what was learned."""
+        """Set the number of chunks to leave unreduced."""
         self._skip = saved
 
     def slices(self, low: int | None = None, high: int | None = None) -> list[int]:
-        """The slices that hold something, in order."""
+        """Return the slices that are not empty, in order."""
         names = (self._merged, self._fresh, self._raw)
         found = {slice_ for name in names for slice_ in self._store.slices(name, low, high)}
         return sorted(found)
 
 
 def _columns_read(expressions: Sequence[pl.Expr]) -> list[str]:
-    """The columns expressions read, each once."""
+    """Return the columns that expressions read, each once."""
     return list(dict.fromkeys(n for each in expressions for n in each.meta.root_names()))

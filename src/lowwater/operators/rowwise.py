@@ -1,10 +1,10 @@
-"""Select, project/map and apply: one row in, at most one row out, promises translated.
+"""Select and project: one row in, at most one row out, and promises translated.
 
-Progress rule: a filter keeps every promise, since dropping rows breaks none. A projection keeps
-the promises on attributes it passes on, under their new names, and makes promises for columns it
-computes monotonically from progressing ones (OOP §5.3: ``max`` or ``min`` of two timestamps). Of a
-joint promise every bound is told of what is computed from its attribute: shifted, rounded, or the
-greatest of it and others.
+Progress rule: a filter passes every promise, because dropping rows breaks none. A projection passes
+the promises on attributes that it copies, under their new names, and makes promises on columns that
+it computes monotonically from progressing ones (OOP §5.3: ``max`` or ``min`` of two timestamps). It
+translates each bound of a joint promise to the columns computed from its attribute: shifted,
+rounded, or the greatest of it and others.
 """
 
 from __future__ import annotations
@@ -41,26 +41,27 @@ class Select(Kernel):
         self._predicate = predicate
 
     def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
-        """Pass on the rows that satisfy the predicate."""
+        """Return the rows that satisfy the predicate."""
         kept = chunk.filter(self._predicate)
         return [kept] if kept.height else []
 
     def on_group_punctuation(self, port: int, promise: GroupPunctuation) -> Sequence[Element]:
-        """A promise per group survives a filter."""
+        """Pass the promise on."""
         return [promise]
 
     def needs_any(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Request]:
-        """The same of the input."""
+        """Request the same of the input."""
         return [Request.any_of(0, bounds)]
 
 
 @dataclass(frozen=True, slots=True)
 class Derivation:
-    """How a projected column progresses: from which inputs, shifted by how many ticks.
+    """The derivation of a projected column's marks from those of input columns.
 
-    ``all``: every source bounds it (a copy; greatest). ``least``: the least source does
-    (least, coalesce). With a ``bucket`` the value is rounded down to a multiple of so many ticks,
-    and is the number of the bucket rather than its start if ``numbered``.
+    ``sources`` are input columns, each with the ticks that are added to it. With ``how`` "all" the
+    column is at least every source (a copy; greatest), with "least" at least the least one (least,
+    coalesce). The value is rounded down to a multiple of ``bucket`` ticks; if ``numbered`` it is
+    the number of the bucket, not its start.
     """
 
     sources: tuple[tuple[str, int], ...]
@@ -70,27 +71,31 @@ class Derivation:
 
     @property
     def only(self) -> str | None:
-        """The one input the column follows; None if there are several."""
+        """The single source; None if there are several."""
         return self.sources[0][0] if len(self.sources) == 1 else None
 
     def is_greatest(self, columns: Sequence[str]) -> bool:
-        """Whether the column is the greatest of exactly these, unchanged."""
+        """True if the column is the greatest of exactly these columns, unchanged."""
         plain = self.how == "all" and self.bucket == 1 and not self.numbered
         return plain and set(self.sources) == {(name, 0) for name in columns}
 
     def rounded(self, mark: int) -> int:
-        """What a mark of the value before rounding says about the value."""
+        """Return the mark of the value that follows from one before rounding."""
         if mark in (BEGINNING, END_OF_TIME):
             return mark
         return mark // self.bucket * (1 if self.numbered else self.bucket)
 
     def unrounded(self, mark: int) -> int:
-        """The least mark before rounding that lets the value promise ``mark``."""
+        """Return the least mark before rounding from which ``mark`` follows."""
         return mark * self.bucket if self.numbered else -(-mark // self.bucket) * self.bucket
 
 
 class Project(Kernel):
-    """Computes columns from columns."""
+    """Computes columns from columns.
+
+    ``derived`` has the derivation of each output column that progresses; ``copied`` the new name
+    of each input column that is copied.
+    """
 
     rule: ClassVar[str] = "promises are renamed; monotone columns get promises of their own"
 
@@ -107,41 +112,41 @@ class Project(Kernel):
         self._constant = not any(each.meta.root_names() for each in self._expressions)
         self._derived = dict(derived)
         self._held: dict[str, int] = {}
-        self._told: dict[str, int] = {}
+        self._emitted: dict[str, int] = {}
         self._joint: dict[tuple[str, ...], tuple[int, ...]] = {}
-        self._above: dict[str, list[tuple[str, int]]] = {}  # what is at least an attribute
+        self._above: dict[str, list[tuple[str, int]]] = {}  # columns that are at least an attribute
         for name, derivation in self._derived.items():
             if derivation.how == "all" or len(derivation.sources) == 1:
                 for source, shift in derivation.sources:
                     self._above.setdefault(source, []).append((name, shift))
 
     def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
-        """Compute the columns."""
-        if self._constant:  # nothing but constants: one a row, not one in all
+        """Return the computed columns."""
+        if self._constant:  # constants only: they need a value for each row
             names = [each.meta.output_name() for each in self._expressions]
             return [chunk.with_columns(self._expressions).select(names)]
         return [chunk.select(self._expressions)]
 
     def on_punctuation(self, port: int, promise: Punctuation) -> Sequence[Element]:
-        """Tell what the promise means for the output columns."""
+        """Return the promises on output columns that follow."""
         if not promise.is_linear:
-            return self._told_jointly(promise)
+            return self._translate_joint(promise)
         ((attribute, mark),) = promise.bounds
         self._held[attribute] = max(mark, self._held.get(attribute, BEGINNING))
-        told: list[Element] = []
+        promises: list[Element] = []
         for name, derivation in self._derived.items():
             if any(source == attribute for source, _ in derivation.sources):
-                told += self._tell(name, self._bound(derivation))
-        return told
+                promises += self._emit(name, self._bound(derivation))
+        return promises
 
     def on_group_punctuation(self, port: int, promise: GroupPunctuation) -> Sequence[Element]:
-        """A promise per group survives if its key columns are passed on as they are."""
+        """Return the promises on output columns that follow, if the key columns are copied."""
         if not set(promise.keys) <= set(self._copied):
             return []
         marks = promise.marks.rename({key: self._copied[key] for key in promise.keys})
         if promise.attribute == GONE:
             return [GroupPunctuation(GONE, marks)]
-        told: list[Element] = []
+        promises: list[Element] = []
         for name, derivation in self._derived.items():
             if derivation.only == promise.attribute:
                 ((_, shift),) = derivation.sources
@@ -150,27 +155,27 @@ class Project(Kernel):
                 before = promise.before
                 if before > BEGINNING:
                     before = derivation.rounded(before + shift)
-                told.append(GroupPunctuation(name, marks.with_columns(moved), before))
-        return told
+                promises.append(GroupPunctuation(name, marks.with_columns(moved), before))
+        return promises
 
     def _bound(self, derivation: Derivation) -> int:
         marks = [moved(self._held.get(name, BEGINNING), by) for name, by in derivation.sources]
         return derivation.rounded(max(marks) if derivation.how == "all" else min(marks))
 
-    def _tell(self, name: str, mark: int) -> list[Element]:
-        if mark <= self._told.get(name, BEGINNING):
+    def _emit(self, name: str, mark: int) -> list[Element]:
+        if mark <= self._emitted.get(name, BEGINNING):
             return []
-        self._told[name] = mark
+        self._emitted[name] = mark
         return [Punctuation.linear(name, mark)]
 
-    def _told_jointly(self, promise: Punctuation) -> list[Element]:
-        """What ``a >= x or b >= y`` says of the columns computed from a and b.
+    def _translate_joint(self, promise: Punctuation) -> list[Element]:
+        """Return what follows from ``a >= x or b >= y`` for columns computed from a and b.
 
-        Of ``greatest(a, b)`` it says that it is at least the lesser of x and y.
+        For ``greatest(a, b)`` it follows that it is at least the lesser of x and y.
         """
         if any(attribute not in self._above for attribute in promise.attributes):
             return []
-        told: list[Element] = []
+        promises: list[Element] = []
         for images in product(*(self._above[attribute] for attribute in promise.attributes)):
             bounds: dict[str, int] = {}
             for (name, shift), mark in zip(images, promise.values, strict=True):
@@ -178,12 +183,12 @@ class Project(Kernel):
                 bounds[name] = min(bound, bounds.get(name, END_OF_TIME))
             if len(bounds) == 1:
                 ((name, bound),) = bounds.items()
-                told += self._tell(name, bound)
+                promises += self._emit(name, bound)
             else:
-                told += self._tell_jointly(Punctuation.jointly(bounds))
-        return told
+                promises += self._emit_joint(Punctuation.jointly(bounds))
+        return promises
 
-    def _tell_jointly(self, promise: Punctuation) -> list[Element]:
+    def _emit_joint(self, promise: Punctuation) -> list[Element]:
         if not promise.goes_beyond(self._joint.get(promise.attributes)):
             return []
         self._joint[promise.attributes] = promise.values
@@ -195,7 +200,7 @@ class Project(Kernel):
         return tuple(before[name] for name in names) if set(names) <= set(before) else None
 
     def needs(self, attribute: str, mark: int) -> Sequence[Request]:
-        """Ask for the sources of a derived column."""
+        """Request marks of the sources of a derived column."""
         derivation = self._derived.get(attribute)
         if derivation is None:
             return []
@@ -211,7 +216,7 @@ class Project(Kernel):
         ]
 
     def needs_any(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Request]:
-        """Ask for the sources together."""
+        """Request a joint promise of the sources."""
         wanted: dict[str, int] = {}
         for attribute, mark in bounds:
             if derivation := self._derived.get(attribute):
@@ -221,15 +226,15 @@ class Project(Kernel):
         return [Request.any_of(0, list(wanted.items()))] if wanted else []
 
     def snapshot(self) -> dict[str, Any]:
-        """The marks held and told."""
+        """Return the marks received and emitted."""
         return super().snapshot() | {
             "held": dict(self._held),
-            "told": dict(self._told),
+            "told": dict(self._emitted),
             "joint": dict(self._joint),
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from a snapshot."""
+        """Set the state to that of a snapshot."""
         super().restore(saved)
-        self._held, self._told = dict(saved["held"]), dict(saved["told"])
+        self._held, self._emitted = dict(saved["held"]), dict(saved["told"])
         self._joint = dict(saved["joint"])

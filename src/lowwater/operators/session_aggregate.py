@@ -1,14 +1,12 @@
-"""Session aggregate: a window that lasts as long as rows of its group keep coming.
+"""Session aggregate: a session lasts as long as rows of its group keep coming.
 
 Two rows of a group are in one session if a chain of rows leads from one to the other in which no
 two neighbours are ``gap`` or more apart. A session reaches from its first row to ``gap`` after its
-last one. It needs no order: partial sessions that turn out to touch are merged when a promise
-comes.
+last one. No order is needed: partial sessions that touch are merged when a promise comes.
 
 Progress: a promise of ``m`` completes the sessions whose last row is ``gap`` or more before ``m``.
-Their ends are promised up to ``m``; their starts up to the earliest session that is still open.
-
-A promise of a group completes sessions of this group alone, and is told of it alone.
+Then the ends of sessions are promised up to ``m``, and their starts up to the earliest session that
+is still open. A promise on a group completes sessions of this group, and leads to promises on it.
 
 Invariant: merged sessions of one group are at least a gap apart; a session is answered once.
 """
@@ -22,8 +20,8 @@ import numpy as np
 import polars as pl
 
 from lowwater.operators.aggregates import Aggregate, finish, in_key_order, lift
+from lowwater.operators.group_rows import take_group_rows
 from lowwater.operators.kernel import Kernel, Request
-from lowwater.operators.passing import take_passed
 from lowwater.operators.waiting import Release
 from lowwater.operators.window_aggregate import END
 from lowwater.operators.window_state import START
@@ -46,11 +44,15 @@ FIRST, LAST, NUMBER = "__first", "__last", "__session"
 
 
 class SessionAggregate(Kernel):
-    """Aggregates rows per session and group."""
+    """Aggregates rows by session and group.
+
+    ``gap`` is in ticks. ``by`` are the columns that name a group with promises of its own; empty if
+    there are none.
+    """
 
     rule: ClassVar[str] = (
-        "sessions whose last row is a gap before the mark are answered; ends are told up to the"
-        " mark, starts up to the earliest open session"
+        "sessions whose last row is a gap before the mark are answered; ends are promised up to"
+        " the mark, starts up to the earliest open session"
     )
 
     def __init__(
@@ -65,17 +67,17 @@ class SessionAggregate(Kernel):
     ):
         super().__init__(store)
         self._time, self._domain, self._gap = time, domain, gap
-        self._by = tuple(by)  # what names the groups that are promised each by itself
+        self._by = tuple(by)
         self._groups, self._aggregates = list(groups), list(aggregates)
         self._slicing = Slicing(gap)
         self._mark = BEGINNING
-        self._told: dict[str, int] = {}
-        self._starts = GroupTable({START: BEGINNING}, store)  # what was told of single groups
+        self._emitted: dict[str, int] = {}  # marks in the last promises
+        self._starts = GroupTable({START: BEGINNING}, store)  # marks in the last promises on groups
 
     # ---- rows ------------------------------------------------------------------------------
 
     def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
-        """Keep rows as the sessions they make among themselves."""
+        """Keep rows as partial sessions."""
         ticks = self._domain.to_ticks(pl.col(self._time))
         columns = [ticks.alias(FIRST), ticks.alias(LAST), *map(pl.col, self._groups)]
         partials = self._joined(lift(chunk, columns, self._aggregates))
@@ -91,7 +93,7 @@ class SessionAggregate(Kernel):
             add(self.store, name, slice_, part)
 
     def _joined(self, partials: Chunk) -> Chunk:
-        """Partial sessions of a group that are less than a gap apart, put together."""
+        """Return partial sessions, those of a group merged that are less than a gap apart."""
         partials = partials.sort(FIRST)
         reached = pl.col(LAST).cum_max().shift(1)
         begins = (pl.col(FIRST) - reached >= self._gap).fill_null(True)
@@ -106,23 +108,23 @@ class SessionAggregate(Kernel):
     # ---- answers ---------------------------------------------------------------------------
 
     def on_punctuation(self, port: int, promise: Punctuation) -> Sequence[Element]:
-        """Answer the sessions the promise completes."""
+        """Return the answers of sessions that are complete, and the promises that follow."""
         if promise.attributes != (self._time,) or promise.values[0] <= self._mark:
             return []
         self._mark = promise.values[0]
         self._merge()
         answers = self._answer(self._mark - self._gap)
-        return [*answers, *self._tell()]
+        return [*answers, *self._promise()]
 
     def close_port(self, port: int) -> Sequence[Element]:
-        """Answer everything that is left."""
+        """Return the answers of everything that is left."""
         self._mark = END_OF_TIME
         self._merge()
         self._starts.clear()
         return self._answer(END_OF_TIME)
 
     def settle(self) -> None:
-        """Merge new partial sessions with those they touch; write what was told of groups."""
+        """Merge new partial sessions, and write the marks of groups to the store."""
         self._merge()
         self._starts.settle()
 
@@ -136,7 +138,7 @@ class SessionAggregate(Kernel):
         self._keep(MERGED, self._joined(fresh if near is None else pl.concat([near, fresh])))
 
     def _near(self, fresh: Chunk, first: int) -> Chunk | None:
-        """Sessions of the groups in hand from a slice on; the slices of others stay as they are."""
+        """Remove and return the sessions of the groups in ``fresh``, from a slice on."""
         held = read(self.store, MERGED, first, None)
         if held is None:
             return None
@@ -152,7 +154,7 @@ class SessionAggregate(Kernel):
         return near
 
     def on_group_punctuation(self, port: int, promise: GroupPunctuation) -> Sequence[Element]:
-        """Answer the sessions of the groups that have passed them."""
+        """Return the answers of sessions that are complete, and the promises that follow."""
         usable = promise.attribute == self._time and set(promise.keys) <= set(self._groups)
         if not usable:
             return []
@@ -161,13 +163,16 @@ class SessionAggregate(Kernel):
         low = max(promise.before, self._mark)
         low = low if low == BEGINNING else low - self._gap
         width = self._slicing.width
-        done = take_passed(self.store, MERGED, passed, pl.col(LAST), width, low)
-        answers = [] if done is None else [self._shown(done)]
+        done = take_group_rows(self.store, MERGED, passed, pl.col(LAST), width, low)
+        answers = [] if done is None else [self._finished(done)]
         ends = GroupPunctuation(END, promise.marks, promise.before)
-        return [*answers, *self._tell_starts(promise.marks), ends]
+        return [*answers, *self._promise_starts(promise.marks), ends]
 
-    def _tell_starts(self, marks: Chunk) -> list[Element]:
-        """The starts of the earliest open sessions of some groups, or their marks."""
+    def _promise_starts(self, marks: Chunk) -> list[Element]:
+        """Return the promise on starts of sessions of some groups.
+
+        It is up to their earliest open session, or their marks if they have none.
+        """
         keys = [name for name in marks.columns if name != MARK]
         low = int(marks[MARK].min()) - self._gap  # type: ignore[arg-type]
         held = read(self.store, MERGED, low // self._slicing.width, None)
@@ -176,17 +181,17 @@ class SessionAggregate(Kernel):
             marks = marks.join(least, on=keys, how="left", maintain_order="left")
             marks = marks.with_columns(pl.min_horizontal(MARK, FIRST).alias(MARK)).drop(FIRST)
         places = self._starts.admit(marks.select(keys))
-        before = np.maximum(self._starts.get(START, places), self._told.get(START, BEGINNING))
+        before = np.maximum(self._starts.get(START, places), self._emitted.get(START, BEGINNING))
         starts = marks[MARK].to_numpy()
         moved = starts > before
         if not moved.any():
             return []
         self._starts.put(START, places[moved], starts[moved])
-        told = marks.filter(pl.Series(moved))
-        return [GroupPunctuation(START, told, int(before[moved].min()))]
+        promises = marks.filter(pl.Series(moved))
+        return [GroupPunctuation(START, promises, int(before[moved].min()))]
 
     def _answer(self, last: int) -> list[Element]:
-        """Answers of the sessions whose last row is at or before a tick."""
+        """Remove the sessions whose last row is at or before a tick, and return their answers."""
         whole = (last + 1) // self._slicing.width
         done = [take(self.store, MERGED, None, whole)]
         edge = take(self.store, MERGED, whole, whole + 1)
@@ -196,28 +201,28 @@ class SessionAggregate(Kernel):
             if stay.height:
                 self.store.put(MERGED, whole, stay)
         rows = [chunk for chunk in done if chunk is not None and chunk.height]
-        return [self._shown(pl.concat(rows))] if rows else []
+        return [self._finished(pl.concat(rows))] if rows else []
 
-    def _shown(self, sessions: Chunk) -> Chunk:
+    def _finished(self, sessions: Chunk) -> Chunk:
         sessions = in_key_order(sessions, [FIRST, *self._groups])
         begin = self._domain.from_ticks(pl.col(FIRST)).alias(START)
         end = self._domain.from_ticks(pl.col(LAST) + self._gap).alias(END)
         return finish(sessions, [begin, end, *map(pl.col, self._groups)], self._aggregates)
 
-    def _tell(self) -> list[Element]:
-        told: list[Element] = []
+    def _promise(self) -> list[Element]:
+        promises: list[Element] = []
         open_ = read(self.store, MERGED)
         least = int(open_[FIRST].min()) if open_ is not None else self._mark  # type: ignore[arg-type]
         for name, mark in ((START, min(least, self._mark)), (END, self._mark)):
-            if mark > self._told.get(name, BEGINNING):
-                self._told[name] = mark
-                told.append(Punctuation.linear(name, mark))
-        return told
+            if mark > self._emitted.get(name, BEGINNING):
+                self._emitted[name] = mark
+                promises.append(Punctuation.linear(name, mark))
+        return promises
 
-    # ---- asking and saving -----------------------------------------------------------------
+    # ---- requests and saving ---------------------------------------------------------------
 
     def requests(self) -> Sequence[Request]:
-        """The session that ended earliest wants the mark a gap further."""
+        """Request the mark that completes the session with the earliest last row."""
         for name in (MERGED, FRESH):
             slices = self.store.slices(name)
             if slices:
@@ -228,32 +233,32 @@ class SessionAggregate(Kernel):
         return []
 
     def releases(self) -> Sequence[Release]:
-        """A session is released by the mark a gap after its last row."""
+        """Return the marks that release sessions: a gap after their last rows."""
         if not self._by:
             return []
         ticks = self._domain.to_ticks(pl.col(self._time))
         return [Release(0, ticks, self._by, self._time, self._gap, self._gap, chained=True)]
 
     def needs(self, attribute: str, mark: int) -> Sequence[Request]:
-        """A promise on either edge needs the input's mark there."""
+        """Request the mark of the input that a promise on either edge needs."""
         return [Request(0, self._time, mark)] if attribute in (START, END) else []
 
     def marks(self) -> dict[str, int]:
-        """The input's mark."""
+        """Return the mark of the input."""
         return {self._time: self._mark}
 
     def snapshot(self) -> dict[str, Any]:
-        """The mark, what was told, and the width of a slice."""
+        """Return the mark, the last promises, and the width of a slice."""
         return super().snapshot() | {
             "mark": self._mark,
-            "told": dict(self._told),
+            "told": dict(self._emitted),
             "starts": self._starts.snapshot(),
             "slicing": self._slicing.snapshot(),
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from a snapshot."""
+        """Set the state to that of a snapshot."""
         super().restore(saved)
-        self._mark, self._told = saved["mark"], dict(saved["told"])
+        self._mark, self._emitted = saved["mark"], dict(saved["told"])
         self._starts.restore(saved["starts"])
         self._slicing.restore(saved["slicing"])

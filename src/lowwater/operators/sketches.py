@@ -1,9 +1,9 @@
-"""Approximate aggregates: sketches of a bounded size instead of all values.
+"""Approximate aggregates, by sketches of a bounded size.
 
-A partial is either a sketch, as bytes, or a value that is in none yet; merging puts the values of a
-group into a sketch in one call. Distinct values are counted by a theta sketch: exactly up to a few
-thousand, beyond that by the least hashes, which are the same in whatever order values came.
-Quantiles are taken from a t-digest, most exact at both ends.
+A partial is either a sketch, as bytes, or a value that is in no sketch yet; merging puts the values
+of a group into a sketch in one call. Distinct values are counted by a theta sketch: exactly up to a
+few thousand, beyond that by the least hashes, which do not depend on the order of the values.
+Quantiles are taken from a t-digest, which is most exact at both ends.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from typing import Any
 import polars as pl
 
 Steps = tuple[pl.Expr, pl.Expr, pl.Expr]
-"""How rows are lifted, partials merged and answers finished."""
+"""The three expressions of an aggregate: lift rows, merge partials, finish answers."""
 LG_HASHES = 12
-"""A theta sketch keeps two to this power of hashes: a standard error of 1.6 %."""
+"""Number of hashes of a theta sketch, as a power of two: a standard error of 1.6 %."""
 CENTROIDS = 500
-"""The compression of a t-digest: about half a percent off in rank in the middle, in 9 KB."""
+"""Compression of a t-digest: the rank is half a percent off in the middle, in 9 KB."""
 
 
 def approx_count_distinct(name: str, value: pl.Expr, dtype: pl.DataType) -> Steps:
-    """About how many distinct values there are."""
+    """Return the steps that count distinct values, approximately."""
     if not (dtype.is_integer() or dtype.is_float() or dtype == pl.String):
         value, dtype = value.cast(pl.String), pl.String()
     return _sketched(f"{name}__theta", value, dtype, _distinct, _estimate, pl.Int64())
 
 
 def approx_quantile(name: str, value: pl.Expr, share: float) -> Steps:
-    """About the value below which this share of all values lies."""
+    """Return the steps that find a quantile, approximately; ``share`` is from 0 to 1."""
 
     def finish(state: bytes) -> float | None:
         digest = _sketches().tdigest_double.deserialize(state)
@@ -88,7 +88,7 @@ def _digest(values: pl.Series, states: list[bytes]) -> bytes:
 
 
 def _sketches() -> Any:
-    """The library, loaded by those who use it."""
+    """Return the library of sketches, which is loaded only when it is needed."""
     import datasketches  # noqa: PLC0415
 
     return datasketches

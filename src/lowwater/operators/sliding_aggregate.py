@@ -27,23 +27,23 @@ from lowwater.errors import QueryError
 from lowwater.operators.aggregates import Call, in_key_order
 from lowwater.operators.checked import Failure, checked
 from lowwater.operators.kernel import Kernel, Request
-from lowwater.operators.sliding_changes import ALL, Instants
-from lowwater.operators.sliding_extremes import Extreme, Extremes
-from lowwater.operators.sliding_parts import (
+from lowwater.operators.sliding_sums import (
+    ALL,
     ROWS,
     TIME,
-    Distinct,
     ExactSum,
-    Part,
-    Place,
-    Tallies,
+    Instants,
+    RunningSums,
+    SlidingPart,
+    SlidingStore,
 )
+from lowwater.operators.sliding_values import DistinctValues, Extreme, ExtremeValues
 from lowwater.operators.whole_sums import above, outside
 from lowwater.operators.window_aggregate import END
 from lowwater.operators.window_state import START
-from lowwater.state.by_key import ByKey
-from lowwater.state.by_time import ByTime
+from lowwater.state.keyed_rows import KeyedRows
 from lowwater.state.store import ChunkStore
+from lowwater.state.time_buffer import TimeBuffer
 from lowwater.stream.element import BEGINNING, END_OF_TIME, Chunk, Element, Punctuation
 from lowwater.stream.time_domain import TimeDomain
 
@@ -158,12 +158,12 @@ class SlidingAggregate(Kernel):
         columns = _Columns(calls)
         self._arguments = [each.alias(name) for name, each in columns.arguments.items()]
         self._finish, self._names = columns.finish, [call.name for call in calls]
-        self._parts = _parts(Place(store, self._keys, range_), columns)
+        self._parts = _parts(SlidingStore(store, self._keys, range_), columns)
         self._columns: dict[str, pl.DataType] = {}
         for part in self._parts:
             self._columns |= part.columns
-        self._held = ByTime(store, HELD, TIME, slice_ticks)
-        self._base = ByKey(store, BASE, self._keys)
+        self._held = TimeBuffer(store, HELD, TIME, slice_ticks)
+        self._base = KeyedRows(store, BASE, self._keys)
         self._mark = BEGINNING
 
     # ---- rows ------------------------------------------------------------------------------
@@ -235,7 +235,7 @@ class SlidingAggregate(Kernel):
         return [
             name
             for part in self._parts
-            if isinstance(part, Tallies | Distinct)
+            if isinstance(part, RunningSums | DistinctValues)
             for name in part.columns
         ]
 
@@ -246,7 +246,7 @@ class SlidingAggregate(Kernel):
             last += part.kept()
         rows = instants.groups.with_columns(last)
         counted = set(self._counted)
-        other = [n for part in self._parts if isinstance(part, Extremes) for n in part.columns]
+        other = [n for part in self._parts if isinstance(part, ExtremeValues) for n in part.columns]
         some = [pl.col(name) != 0 for name in counted] + [pl.col(n).is_not_null() for n in other]
         rows = rows.filter(pl.any_horizontal(some))
         self._base.replace(instants.groups, rows.select(*self._keys, *self._columns))
@@ -275,10 +275,9 @@ class SlidingAggregate(Kernel):
 
     def requests(self) -> Sequence[Request]:
         """The next row that comes or leaves wants the mark past it."""
-        waiting = [self._held.least]
-        waiting += [None if p.least is None else p.least + self._range for p in self._parts]
-        known = [each for each in waiting if each is not None]
-        return [Request(0, self._time, min(known) + 1)] if known else []
+        leaving = [part.least + self._range for part in self._parts if part.least < END_OF_TIME]
+        due = min([self._held.least, *leaving])
+        return [Request(0, self._time, due + 1)] if due < END_OF_TIME else []
 
     def needs(self, attribute: str, mark: int) -> Sequence[Request]:
         """Ends are promised up to the input's mark, starts a range less."""
@@ -309,12 +308,12 @@ class SlidingAggregate(Kernel):
             part.restore(each)
 
 
-def _parts(place: Place, columns: _Columns) -> list[Part]:
-    parts: list[Part] = []
+def _parts(store: SlidingStore, columns: _Columns) -> list[SlidingPart]:
+    parts: list[SlidingPart] = []
     if columns.tallies:
-        parts.append(Tallies(place, columns.sums, columns.tallies))
-    parts += [ExactSum(place, column, name) for column, name in columns.exact.items()]
-    parts += [Distinct(place, column, name) for column, name in columns.distinct.items()]
+        parts.append(RunningSums(store, columns.sums, columns.tallies))
+    parts += [ExactSum(store, column, name) for column, name in columns.exact.items()]
+    parts += [DistinctValues(store, column, name) for column, name in columns.distinct.items()]
     if columns.extremes:
-        parts.append(Extremes(place, list(columns.extremes.values())))
+        parts.append(ExtremeValues(store, list(columns.extremes.values())))
     return parts

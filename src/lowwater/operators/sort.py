@@ -17,8 +17,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from lowwater.operators.kernel import Kernel, Request
-from lowwater.operators.time_buffer import TimeBuffer
 from lowwater.state.store import ChunkStore
+from lowwater.state.time_buffer import TimeBuffer
 from lowwater.stream.element import BEGINNING, Chunk, Element, Punctuation, moved
 from lowwater.stream.low_water_mark import LowWaterMark
 from lowwater.stream.time_domain import TimeDomain
@@ -46,7 +46,7 @@ class Merge(Kernel):
         self._told: dict[str, int] = {}
         self._time, self._domain = time, domain
         self._registers = LowWaterMark(range(ports))
-        self._buffer = TimeBuffer(store, HELD, time, domain, slice_ticks)
+        self._buffer = TimeBuffer(store, HELD, time, slice_ticks, domain)
 
     def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
         """Hold rows until the registers pass them."""

@@ -1,9 +1,9 @@
-"""Latent timestamps (ETS §5): rows get a time when an operator needs one, not before.
+"""Latent timestamps (ETS §5): rows get a time only where an operator needs one.
 
-The time is the clock's where rows are stamped. So the clock is all there is to promise: after every
-chunk, at timers and heartbeats, and on demand, whatever the sources do.
+That time is the clock time at which they are stamped. So the promise is the clock time: it is made
+after every chunk, at timers and heartbeats, and on request, whatever the sources do.
 
-Invariant: no row is stamped below what was promised, also if the clock went back.
+Invariant: no row is stamped below a promise, also if the clock goes back.
 """
 
 from __future__ import annotations
@@ -19,74 +19,82 @@ from lowwater.state.store import ChunkStore
 from lowwater.stream.element import BEGINNING, Chunk, Element, Punctuation
 
 TICK = 1_000
-"""Nanoseconds of the clock in a tick of the time."""
+"""Nanoseconds of the clock in a tick of the stamped time."""
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """When latent time is promised beside what follows from rows."""
+class StampPromises:
+    """The occasions on which latent time is promised."""
 
     step: int = 1
-    """Only multiples of so many ticks are promised after rows."""
+    """After rows, only multiples of this number of ticks are promised."""
     held: bool = False
-    """Whether what follows from rows waits for a timer."""
+    """True if the promises that follow from rows wait for a timer."""
     on_demand: bool = False
-    """Whether the clock is promised when an operator waits."""
+    """True if the clock time is promised on request."""
     beats: bool = False
-    """Whether it is promised at heartbeats."""
+    """True if the clock time is promised at heartbeats."""
 
 
 class Stamp(Kernel):
-    """Stamps rows with the engine's time, which the engine gives as a function."""
+    """Stamps rows with the engine's time.
+
+    ``column`` is the name of the time column; ``now`` is a function of the engine that returns the
+    clock time in nanoseconds.
+    """
 
     rule: ClassVar[str] = "the time given to the last rows"
 
     def __init__(
-        self, store: ChunkStore, column: str, now: Callable[[], int], how: Told | None = None
+        self,
+        store: ChunkStore,
+        column: str,
+        now: Callable[[], int],
+        how: StampPromises | None = None,
     ):
         super().__init__(store)
-        self._column, self._now, self.how = column, now, how or Told()
-        self._last = self._told = BEGINNING
+        self._column, self._now, self.how = column, now, how or StampPromises()
+        self._last = self._promised = BEGINNING
 
     def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
-        """Stamp rows; a clock never goes back, so the stamp is a promise too."""
+        """Stamp rows, and promise their time: later rows get no earlier one."""
         promises = self.moved(self._now())
         stamp = pl.lit(self._last, dtype=pl.Int64).cast(pl.Datetime("us")).alias(self._column)
         return [chunk.with_columns(stamp), *promises]
 
     def moved(self, now: int) -> list[Element]:
-        """Take note that rows were stamped, here or in another bucket; what is promised then."""
+        """Record that rows were stamped, here or in another bucket; return the promise due."""
         self._last = max(self._last, now // TICK)
-        return [] if self.how.held else self.tell()
+        return [] if self.how.held else self.promise_last()
 
-    def tell(self) -> list[Element]:
-        """Promise the time of the last rows, if that is new."""
-        return self._tell(self._last // self.how.step * self.how.step)
+    def promise_last(self) -> list[Element]:
+        """Return the promise of the last rows' time, if that is new."""
+        return self._emit(self._last // self.how.step * self.how.step)
 
     def enable(self, now: int) -> list[Element]:
-        """Promise the clock: no row will be stamped earlier than this."""
+        """Return the promise of the clock time: no later row is stamped earlier."""
         self._last = max(self._last, now // TICK)
-        return self._tell(self._last)
+        return self._emit(self._last)
 
-    def _tell(self, mark: int) -> list[Element]:
-        if mark <= self._told or self._last == BEGINNING or not self._open:
+    def _emit(self, mark: int) -> list[Element]:
+        if mark <= self._promised or self._last == BEGINNING or not self._open:
             return []
-        self._told = mark
+        self._promised = mark
         return [Punctuation.linear(self._column, mark)]
 
     def on_punctuation(self, port: int, promise: Punctuation) -> Sequence[Element]:
-        """Latent streams make no promises."""
+        """Drop the promise: streams with latent times make none."""
         return []
 
     def needs(self, attribute: str, mark: int) -> Sequence[Request]:
-        """No source can be asked for a latent timestamp; the engine asks its clock."""
+        """Return no requests: latent time comes from the engine's clock, not from a source."""
         return []
 
     def snapshot(self) -> dict[str, Any]:
-        """The last stamp and promise."""
-        return super().snapshot() | {"last": self._last, "told": self._told}
+        """Return the last stamp and promise."""
+        return super().snapshot() | {"last": self._last, "told": self._promised}
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from a snapshot."""
+        """Set the state to that of a snapshot."""
         super().restore(saved)
-        self._last, self._told = saved["last"], saved["told"]
+        self._last, self._promised = saved["last"], saved["told"]

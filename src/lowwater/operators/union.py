@@ -1,9 +1,9 @@
-"""Bag union (OOP A.2.1): rows pass at once; promises hold once every input has made them.
+"""Bag union (OOP A.2.1): rows pass at once; a promise passes once every input has made it.
 
-Invariant: the output mark on an attribute is the minimum of the inputs' last marks on it. For a
-joint promise the bounds are taken input by input, each the minimum over the inputs: a row that
-keeps its own input's promise keeps the weaker one too. For a group, an input's mark is the greater
-of what it promised for the group and for all of its rows.
+Invariant: the output mark on an attribute is the minimum of the inputs' marks on it. Each bound of
+a joint promise is the minimum over the inputs: a row that keeps its own input's promise keeps the
+weaker one too. The mark of a group in an input is the greater of its own and that of the whole
+input.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from lowwater.stream.low_water_mark import LowWaterMark
 
 TOLD = "told"
 Kind = tuple[str, tuple[str, ...]]
-"""The attribute and the keys of promises per group."""
+"""The attribute and the key columns of promises on single groups."""
 
 
 class Union(Kernel):
-    """Passes the rows of all inputs on as they come."""
+    """Passes the rows of all inputs on as they come; ``ports`` is the number of inputs."""
 
     rule: ClassVar[str] = "the least mark over the inputs"
 
@@ -43,7 +43,7 @@ class Union(Kernel):
         self._groups: dict[Kind, GroupTable] = {}
 
     def on_punctuation(self, port: int, promise: Punctuation) -> Sequence[Element]:
-        """Tell the least mark if it moved."""
+        """Return the promise of the least mark, if it moved."""
         marks = self._marks.get(promise.attributes)
         if marks is None:
             marks = [LowWaterMark(range(self.ports)) for _ in promise.bounds]
@@ -54,11 +54,11 @@ class Union(Kernel):
         moved = [
             mark.advance(port, value) for mark, value in zip(marks, promise.values, strict=True)
         ]
-        told = self._told(promise.attributes) if any(moved) else []
-        return [*told, *self._told_all_groups(promise.attributes)]
+        promises = self._promise(promise.attributes) if any(moved) else []
+        return [*promises, *self._promise_all_groups(promise.attributes)]
 
     def on_group_punctuation(self, port: int, promise: GroupPunctuation) -> Sequence[Element]:
-        """Tell the marks of the groups whose least mark moved."""
+        """Return the promise of the groups whose least mark moved."""
         kind = (promise.attribute, promise.keys)
         table = self._groups.get(kind)
         if table is None:
@@ -67,14 +67,14 @@ class Union(Kernel):
         held, marks = table.get(str(port), places), promise.marks[MARK].to_numpy()
         moved = marks > held
         table.put(str(port), places[moved], marks[moved])
-        return self._told_groups(kind, places[moved])
+        return self._promise_groups(kind, places[moved])
 
     def _table(self, number: int) -> GroupTable:
         columns = dict.fromkeys([*map(str, range(self.ports)), TOLD], BEGINNING)
         return GroupTable(columns, self.store, f"groups{number}")
 
-    def _told_groups(self, kind: Kind, places: Numbers) -> list[Element]:
-        """Tell marks of groups that have moved beyond what was told of them and of all rows."""
+    def _promise_groups(self, kind: Kind, places: Numbers) -> list[Element]:
+        """Return the promise of groups whose mark is above their last and that of all rows."""
         table, whole = self._groups[kind], self._marks.get(kind[:1])
         least = np.full(len(places), END_OF_TIME, np.int64)
         for port in self._open:
@@ -88,44 +88,44 @@ class Union(Kernel):
         marks = table.keys(places[moved]).with_columns(pl.Series(MARK, least[moved]))
         return [GroupPunctuation(kind[0], marks, int(before[moved].min()))]
 
-    def _told_all_groups(self, attributes: tuple[str, ...]) -> list[Element]:
-        told: list[Element] = []
+    def _promise_all_groups(self, attributes: tuple[str, ...]) -> list[Element]:
+        promises: list[Element] = []
         for kind, table in self._groups.items():
             if kind[:1] == attributes:
                 table.load()
-                told += self._told_groups(kind, np.arange(len(table)))
-        return told
+                promises += self._promise_groups(kind, np.arange(len(table)))
+        return promises
 
-    def _told(self, attributes: tuple[str, ...]) -> list[Element]:
+    def _promise(self, attributes: tuple[str, ...]) -> list[Element]:
         values = tuple(mark.value for mark in self._marks[attributes])
         return [Punctuation(tuple(zip(attributes, values, strict=True)))]
 
     def close_port(self, port: int) -> Sequence[Element]:
-        """An input that ended holds nobody back."""
-        told: list[Element] = []
+        """Return the promises that an input held back until it ended."""
+        promises: list[Element] = []
         for attributes, marks in self._marks.items():
             advanced = [mark.close(port) for mark in marks]
             if any(advanced) and self._open:
-                told += self._told(attributes)
+                promises += self._promise(attributes)
         for attribute in dict.fromkeys(attribute for attribute, _ in self._groups):
-            told += self._told_all_groups((attribute,))
+            promises += self._promise_all_groups((attribute,))
         if not self._open:
             for table in self._groups.values():
                 table.clear()
-        return told
+        return promises
 
     def needs(self, attribute: str, mark: int) -> Sequence[Request]:
-        """Every input that is behind must move."""
+        """Request the mark of every input that is below it."""
         marks = self._marks.get((attribute,))
         behind = [port for port in sorted(self._open) if marks is None or marks[0].of(port) < mark]
         return [Request(port, attribute, mark) for port in behind]
 
     def needs_any(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Request]:
-        """Every input must move."""
+        """Request the bounds of every open input."""
         return [Request.any_of(port, bounds) for port in sorted(self._open)]
 
     def marks(self) -> dict[str, int]:
-        """The last mark of each input."""
+        """Return the mark of each input."""
         return {
             f"{attributes[0]}[{port}]": mark
             for attributes, marks in self._marks.items()
@@ -134,12 +134,12 @@ class Union(Kernel):
         }
 
     def settle(self) -> None:
-        """Write the marks of groups that moved."""
+        """Write the marks of groups that moved to the store."""
         for table in self._groups.values():
             table.settle()
 
     def snapshot(self) -> dict[str, Any]:
-        """The last marks."""
+        """Return the marks of all inputs."""
         tables = {
             attributes: [(mark.marks(), mark.value) for mark in marks]
             for attributes, marks in self._marks.items()
@@ -148,7 +148,7 @@ class Union(Kernel):
         return super().snapshot() | {"marks": tables, "groups": groups}
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from a snapshot."""
+        """Set the state to that of a snapshot."""
         super().restore(saved)
         self._marks = {
             attributes: [_restored(*state) for state in states]

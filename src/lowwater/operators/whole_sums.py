@@ -1,7 +1,8 @@
-"""Sums of 64-bit numbers that are known exactly, though they are kept in 64 bits.
+"""Exact sums of 64-bit integers, in columns of 64 bits.
 
-A sum is kept as its low 64 bits and as how often it *wrapped*: it is ``low + wraps * 2**64``. Where
-no sum of the numbers at hand can leave 64 bits, as their least and greatest tell, sums are plain.
+A sum has two columns: its low 64 bits, and the number of times it *wrapped*. It is
+``low + wraps * 2**64``. If the least and the greatest of some numbers show that no sum of them can
+leave 64 bits, a plain sum is taken.
 """
 
 from __future__ import annotations
@@ -15,14 +16,17 @@ _MOST = (1 << 63) - 1
 
 
 @dataclass(frozen=True)
-class Small:
-    """Whether no sum of some partials can leave 64 bits."""
+class SmallSums:
+    """A test of partials: true if no sum of them can leave 64 bits.
+
+    ``low`` and ``wraps`` are the names of the two columns of the sum.
+    """
 
     low: str
     wraps: str
 
     def __call__(self, partials: pl.DataFrame) -> bool:
-        """Look at the least and the greatest of them."""
+        """Test partials by the least and the greatest of them."""
         if not partials.height:
             return True
         lows, wraps = partials[self.low], partials[self.wraps]
@@ -32,7 +36,7 @@ class Small:
 
 
 def is_small(numbers: pl.Series) -> bool:
-    """Whether no sum of some of these numbers can leave 64 bits."""
+    """True if no sum of any of these numbers can leave 64 bits."""
     least, most = numbers.min(), numbers.max()
     if least is None or most is None:
         return True
@@ -41,8 +45,8 @@ def is_small(numbers: pl.Series) -> bool:
     return max(-least, most) * len(numbers) <= _MOST
 
 
-def merged(low: str, wraps: str) -> tuple[pl.Expr, pl.Expr]:
-    """The sum of many sums: fewer than 2**31 of them."""
+def merged_sum(low: str, wraps: str) -> tuple[pl.Expr, pl.Expr]:
+    """Return the two columns of the sum of fewer than 2**31 sums."""
     value = pl.col(low)
     upper = (value // _HALF).sum() + (value % _HALF).sum() // _HALF
     times = (upper - value.sum() // _HALF) // _HALF
@@ -51,19 +55,19 @@ def merged(low: str, wraps: str) -> tuple[pl.Expr, pl.Expr]:
 
 
 def as_double(low: str, wraps: str) -> pl.Expr:
-    """A sum, however large it is."""
+    """Return a sum of any size as a DOUBLE."""
     return pl.col(low).cast(pl.Float64) + pl.col(wraps).cast(pl.Float64) * float(_WHOLE)
 
 
-# ---- sums that numbers leave again ---------------------------------------------------------------
+# ---- sums that numbers are taken from ------------------------------------------------------------
 
 
 def above(value: pl.Expr) -> pl.Expr:
-    """The upper half of a number: without its low 32 bits, divided by 2**32."""
+    """Return the upper half of a number: it divided by 2**32, rounded down."""
     return value // _HALF
 
 
 def outside(low: pl.Expr, high: pl.Expr) -> pl.Expr:
-    """Whether a sum does not fit, by its low bits and the sum of the upper halves."""
+    """Return where a sum leaves 64 bits, by its low bits and the sum of the upper halves."""
     carried = low // _HALF - high
     return (carried < 0) | (carried >= _HALF)

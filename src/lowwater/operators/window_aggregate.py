@@ -1,12 +1,12 @@
 """Window aggregate (WID, OOP §5.2 and A.2.2), by time or by row number.
 
-A row is reduced once and waits until a promise says that no row for its windows can come any more;
-then they are answered, at once or gradually (OOP §6). A row-count window is the same thing on
-sequence numbers, which the source gave the rows before any operator could reorder or drop them.
+A row is reduced once, and held until a promise shows that its windows are complete. Then they are
+answered, at once or gradually (OOP §6). A row-count window is a window on row numbers, which the
+source gives to rows before any operator can reorder or drop them.
 
-Invariant: a window is closed when the mark reaches its end, each of its answers leaves exactly
-once, and its edges are promised when the last one has left; what no unanswered window needs is
-dropped; windows with no row are never answered.
+Invariant: a window is closed when the mark reaches its end; each of its answers leaves exactly
+once; its edges are promised when the last one has left. What no unanswered window needs is dropped.
+A window with no row has no answer.
 """
 
 from __future__ import annotations
@@ -18,11 +18,10 @@ from typing import Any, ClassVar
 import polars as pl
 
 from lowwater.operators.aggregates import Aggregate, finish, in_key_order, merge
-from lowwater.operators.flush import Flush, Immediate, Leaving, slots_of
-from lowwater.operators.keeping import Form
-from lowwater.operators.kernel import Reducer, Request
+from lowwater.operators.flush import Flush, Immediate, PendingAnswers, slots_of
+from lowwater.operators.kernel import ALONE, Host, Reducer, Request
 from lowwater.operators.waiting import Release
-from lowwater.operators.window_state import PANE, START, WindowState
+from lowwater.operators.window_state import PANE, START, Form, WindowState
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import (
     BEGINNING,
@@ -41,10 +40,15 @@ IMMEDIATE = Immediate()
 
 
 class WindowAggregate(Reducer):
-    """Aggregates rows per window and group."""
+    """Aggregates rows by window and group.
+
+    ``time`` is the column of windows. ``flush`` is the policy for answers, ``keep`` the form of the
+    state (None to choose it). ``by`` are the columns that name a group with promises of its own;
+    empty if there are none.
+    """
 
     rule: ClassVar[str] = (
-        "windows ending at or before the mark are answered, then told on both ends"
+        "windows ending at or before the mark are answered, then both their edges are promised"
     )
 
     def __init__(
@@ -58,53 +62,54 @@ class WindowAggregate(Reducer):
         flush: Flush = IMMEDIATE,
         keep: Form | None = None,
         by: Sequence[str] = (),
+        host: Host = ALONE,
     ):
-        super().__init__(store)
+        super().__init__(store, host=host)
         self._time, self._domain, self._window = time, domain, window
-        self._by = tuple(by)  # what names the groups that are promised each by itself
+        self._by = tuple(by)
         self._groups, self._aggregates = list(groups), list(aggregates)
         self._ticks = ticks = domain.to_ticks(pl.col(time))
         self._state = WindowState(store, ticks, window, self._groups, self._aggregates, keep)
         self._flush = flush
         gradual = self._groups and not isinstance(flush, Immediate)
-        self._leaving = Leaving(window, flush) if gradual else None  # type: ignore[arg-type]
+        self._pending = PendingAnswers(window, flush) if gradual else None  # type: ignore[arg-type]
         self._open_from = window.first_open(BEGINNING)  # windows before this are closed
         self._mark = BEGINNING
-        self._told = self._open_from
+        self._promised = self._open_from  # windows before this have answered
 
     # ---- rows ------------------------------------------------------------------------------
 
     def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
-        """Take rows in; answers of closed windows may leave for them."""
+        """Keep rows, and return the answers of closed windows that leave for them."""
         self._state.put(chunk)
-        self._came(chunk)
-        return self._gradually() if self._leaving is not None else []
+        self._count(chunk)
+        return self._gradually() if self._pending is not None else []
 
     def reduced(self, chunk: Chunk) -> Chunk:
-        """Rows as partials by pane and group."""
+        """Return rows as partials by pane and group."""
         return self._state.reduced(chunk)
 
     def on_partials(self, partials: Chunk) -> None:
-        """Take partials of panes in."""
+        """Keep partials of panes."""
         self._state.put_partials(partials)
-        self._came(partials)
+        self._count(partials)
 
-    def _came(self, chunk: Chunk) -> None:
-        if self._leaving is not None and self._leaving.windows:
-            slots = slots_of(chunk, self._groups) if self._leaving.wants_slots else None
-            self._leaving.came(chunk.height, slots)
+    def _count(self, chunk: Chunk) -> None:
+        if self._pending is not None and self._pending.windows:
+            slots = slots_of(chunk, self._groups) if self._pending.needs_slots else None
+            self._pending.add_rows(chunk.height, slots)
 
     # ---- answers ---------------------------------------------------------------------------
 
     def on_punctuation(self, port: int, promise: Punctuation) -> Sequence[Element]:
-        """Answer the windows the promise completes."""
+        """Return the answers of windows that are complete, and the promises that follow."""
         if promise.attributes != (self._time,) or promise.values[0] <= self._mark:
             return []
         self._mark = promise.values[0]
         first_open = self._window.first_open(self._mark)
-        if self._leaving is not None:
+        if self._pending is not None:
             if first_open > self._open_from:
-                self._leaving.close(self._state.starts(self._open_from, first_open))
+                self._pending.close(self._state.starts(self._open_from, first_open))
                 self._open_from = first_open
             return self._gradually()
         if first_open <= self._open_from:
@@ -112,12 +117,12 @@ class WindowAggregate(Reducer):
         answers = self._answer(self._open_from, first_open)
         self._open_from = first_open
         self._state.release(first_open)
-        return [*answers, *self._tell(first_open)]
+        return [*answers, *self._promise(first_open)]
 
     def close_port(self, port: int) -> Sequence[Element]:
-        """Answer everything that is left."""
+        """Return the answers of everything that is left."""
         self._mark = END_OF_TIME
-        answers = self._gradually() if self._leaving is not None else []
+        answers = self._gradually() if self._pending is not None else []
         last = self._window.first_open(END_OF_TIME)
         answers = [*answers, *self._answer(self._open_from, last)]
         self._open_from = last
@@ -125,34 +130,34 @@ class WindowAggregate(Reducer):
         return answers
 
     def _answer(self, first: int, until: int) -> list[Element]:
-        """Answers of all windows that start between two ticks."""
+        """Return the answers of windows that start from ``first`` to before ``until``."""
         partials = self._state.between(first, until)
         return self._answered(partials) if partials is not None else []
 
     def _answered(self, partials: Chunk) -> list[Element]:
-        """Answers of windows from partials that carry the start of theirs."""
+        """Return the answers of windows from partials by window start."""
         merged = merge(partials, [START, *self._groups], self._aggregates)
-        if self._state.keeping.measures:
+        if self._state.choice.measures:
             size = int(merged.estimated_size())
-            self._state.keeping.answered(partials.height, merged.height, size)
-        return [merged if self.in_part else self._shown(merged)]
+            self._state.choice.add_answers(partials.height, merged.height, size)
+        return [merged if self.host.in_part else self._finished(merged)]
 
     def finished(self, parts: Chunk) -> Chunk:
-        """Answers of windows from the partial answers of all copies."""
-        return self._shown(merge(parts, [START, *self._groups], self._aggregates))
+        """Return the answers of windows from the partial answers of all copies."""
+        return self._finished(merge(parts, [START, *self._groups], self._aggregates))
 
-    def _shown(self, merged: Chunk) -> Chunk:
+    def _finished(self, merged: Chunk) -> Chunk:
         merged = in_key_order(merged, [START, *self._groups])
         begin = self._domain.from_ticks(pl.col(START)).alias(START)
         end = self._domain.from_ticks(pl.col(START) + self._window.range).alias(END)
         keys = [begin, end, *(pl.col(name) for name in self._groups)]
         return finish(merged, keys, self._aggregates)
 
-    def _tell(self, first: int) -> list[Element]:
-        """All windows that start before ``first`` are out."""
-        if first <= self._told:
+    def _promise(self, first: int) -> list[Element]:
+        """Return the promises on edges; all windows that start before ``first`` have answered."""
+        if first <= self._promised:
             return []
-        self._told = first
+        self._promised = first
         return [
             Punctuation.linear(START, first),
             Punctuation.linear(END, first + self._window.range),
@@ -161,21 +166,21 @@ class WindowAggregate(Reducer):
     # ---- answers that leave gradually ------------------------------------------------------
 
     def _gradually(self) -> list[Element]:
-        """The answers of closed windows that are due now."""
-        leaving = self._leaving
-        assert leaving is not None
+        """Return the answers of closed windows that leave now, and the promises that follow."""
+        pending = self._pending
+        assert pending is not None
         out: list[Element] = []
-        for start in leaving.windows:
-            out += self._piece(leaving, start)
-        leaving.finished()
-        first = min([*leaving.windows, self._open_from])
-        if first > self._told:
+        for start in pending.windows:
+            out += self._piece(pending, start)
+        pending.drop_finished()
+        first = min([*pending.windows, self._open_from])
+        if first > self._promised:
             self._state.release(first)
-        return [*out, *self._tell(first)]
+        return [*out, *self._promise(first)]
 
-    def _piece(self, leaving: Leaving, start: int) -> list[Element]:
+    def _piece(self, pending: PendingAnswers, start: int) -> list[Element]:
         held = self._state.held(start)
-        due = leaving.due(start, self._mark, held, not self.in_part)
+        due = pending.take_due(start, self._mark, held, not self.host.in_part)
         if due is None:
             return []
         partials = self._state.between(start, start + self._window.slide)
@@ -188,18 +193,18 @@ class WindowAggregate(Reducer):
     # ---- progress per group ----------------------------------------------------------------
 
     def on_group_punctuation(self, port: int, promise: GroupPunctuation) -> Sequence[Element]:
-        """Answer windows of the groups that have passed them, and of nobody else."""
+        """Return the answers of windows of the groups, and the promises on them that follow."""
         keys = list(promise.keys)
         if promise.attribute != self._time or not set(keys) <= set(self._groups):
             return []
-        before = self._window.first_open(promise.before)  # earlier windows of theirs are out
+        before = self._window.first_open(promise.before)  # their earlier windows have answered
         first = max(self._open_from, before)
         partials = self._state.take_passed(promise.marks, keys, first)
         answers = self._answered(partials) if partials is not None else []
-        return [*answers, *self._tell_groups(promise.marks, max(self._told, before))]
+        return [*answers, *self._promise_groups(promise.marks, max(self._promised, before))]
 
-    def _tell_groups(self, marks: Chunk, before: int) -> list[Element]:
-        """The edges of a group's windows are promised up to its first open one."""
+    def _promise_groups(self, marks: Chunk, before: int) -> list[Element]:
+        """Return the promises on the edges of groups' windows, up to their first open ones."""
         range_, slide = self._window.range, self._window.slide
         first = ((pl.col(MARK) - range_) // slide + 1) * slide
         starts = marks.with_columns(first.alias(MARK)).filter(pl.col(MARK) > before)
@@ -211,17 +216,17 @@ class WindowAggregate(Reducer):
             GroupPunctuation(END, ends, before + range_),
         ]
 
-    # ---- asking and saving -----------------------------------------------------------------
+    # ---- requests and saving ---------------------------------------------------------------
 
     def requests(self) -> Sequence[Request]:
-        """Answers that are due, or else the earliest open window, want the mark at their end."""
-        if self._leaving is not None and self._leaving.windows:
-            return [Request(0, self._time, self._leaving.deadline(self._leaving.windows[0]))]
+        """Request the deadline of pending answers, or else the end of the earliest open window."""
+        if self._pending is not None and self._pending.windows:
+            return [Request(0, self._time, self._pending.deadline(self._pending.windows[0]))]
         start = self._state.earliest(self._open_from)
         return [] if start is None else [Request(0, self._time, start + self._window.range)]
 
     def releases(self) -> Sequence[Release]:
-        """A row is released by the end of any window it is in."""
+        """Return the marks that release rows: the ends of the windows they are in."""
         window, step = self._window, self._window.slide
         if not self._by:
             return []
@@ -229,51 +234,51 @@ class WindowAggregate(Reducer):
         return [Release(0, self._ticks, self._by, self._time, *ends)]
 
     def needs(self, attribute: str, mark: int) -> Sequence[Request]:
-        """A promise on a window's edge needs the mark past all earlier windows."""
+        """Request the mark at which all windows before an edge have answered."""
         if attribute not in (START, END):
             return []
         slide, range_ = self._window.slide, self._window.range
         first = mark if attribute == START else mark - range_
         first = -(-first // slide) * slide  # windows start on the grid
-        later = self._flush.within_windows * slide if self._leaving is not None else 0
+        later = self._flush.within_windows * slide if self._pending is not None else 0
         return [Request(0, self._time, first - slide + range_ + later)]
 
     def marks(self) -> dict[str, int]:
-        """The input's mark."""
+        """Return the mark of the input."""
         return {self._time: self._mark}
 
     def settle(self) -> None:
-        """Fold partials."""
+        """Merge partials, before an engine saves the state."""
         self._state.settle()
 
     def snapshot(self) -> dict[str, Any]:
-        """The mark, the first open window, what was told and what is leaving."""
+        """Return the mark, the first open window, the last promise and the pending answers."""
         return super().snapshot() | {
             "mark": self._mark,
             "open_from": self._open_from,
-            "told": self._told,
+            "told": self._promised,
             "state": self._state.snapshot(),
-            "leaving": self._leaving.snapshot() if self._leaving is not None else None,
+            "leaving": self._pending.snapshot() if self._pending is not None else None,
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from a snapshot."""
+        """Set the state to that of a snapshot."""
         super().restore(saved)
         self._mark, self._open_from = saved["mark"], saved["open_from"]
-        self._told = saved["told"]
+        self._promised = saved["told"]
         self._state.restore(saved["state"])
-        if self._leaving is not None:
-            self._leaving.restore(saved["leaving"])
+        if self._pending is not None:
+            self._pending.restore(saved["leaving"])
 
 
 class HighAggregate(WindowAggregate):
-    """The high level of two-level aggregation: what comes in are partials by pane."""
+    """The high level of two-level aggregation: its input is partials by pane."""
 
     def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
-        """Take partials in."""
+        """Keep partials."""
         self.on_partials(chunk)
         return []
 
     def releases(self) -> Sequence[Release]:
-        """A partial is released by the end of any window its pane is in."""
+        """Return the marks that release partials: the ends of the windows their panes are in."""
         return [replace(each, ticks=pl.col(PANE)) for each in super().releases()]

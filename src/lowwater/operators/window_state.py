@@ -1,21 +1,25 @@
-"""What is held of rows until their windows are answered: partials by pane or window, or the rows.
+"""The state of open windows, in the smallest of three forms (OOP §5.5).
 
-The forms may be mixed: each row is in exactly one of them, and what is asked for is put together
-from all. A state slice holds one pane (or window), or several neighbouring ones where rows are
-sparse.
+``panes``: one partial for each pane and group; the panes of a window are merged when it closes.
+``windows``: one partial for each window and group. ``rows``: the rows themselves, reduced when a
+window closes. Which form is the smallest depends on the data: on the rows of a window and group, on
+the size of a partial, on the number of panes of a window that a group is in. It is measured when
+windows close. A change of form is for new rows; what is held stays as it is. A slice of the state
+holds one pane (or window), or several neighbouring ones where rows are sparse.
 
-Invariant: partials given for a window are those of all rows in it that were put and not taken.
+Invariant: each row is in exactly one form. The partials returned for a window are those of all its
+rows that were put and not taken, whatever their form.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Literal, get_args
 
 import polars as pl
 
+from lowwater.errors import OptionError
 from lowwater.operators.aggregates import Aggregate
-from lowwater.operators.keeping import Form, Keeping
 from lowwater.operators.partials import Partials
 from lowwater.state.slicing import Slicing
 from lowwater.state.store import ChunkStore
@@ -24,10 +28,19 @@ from lowwater.stream.window import WindowSpec
 
 START = "window_start"
 PANE = "__pane"
+Form = Literal["panes", "windows", "rows"]
+FORMS: tuple[Form, ...] = get_args(Form)
+BETTER = 1.5
+"""Factor by which another form must be smaller before it is chosen."""
+SEEN_ROWS, SEEN_ANSWERS = 4_096, 256
+"""Numbers of rows and of answers that are measured before the form is chosen again."""
 
 
 class WindowState:
-    """The partials of open windows, by group."""
+    """The rows of open windows, or their partials by group.
+
+    ``ticks`` is the expression of a row's time; ``keep`` is the form, None to choose it.
+    """
 
     def __init__(
         self,
@@ -43,13 +56,13 @@ class WindowState:
         self._panes = Partials(store, pane, groups, aggregates)
         self._windows = Partials(store, pl.col(START), groups, aggregates, "window-")
         self._slicing = Slicing(window.pane)
-        self.keeping = Keeping(window, keep)
-        self._by_window = False  # whatever is chosen: groups progress one by one
+        self.choice = FormChoice(window, keep)
+        self._by_window = False  # true from the first promise on single groups
 
-    # ---- in --------------------------------------------------------------------------------
+    # ---- putting ---------------------------------------------------------------------------
 
     def put(self, rows: Chunk) -> None:
-        """Take rows in."""
+        """Put rows in, in the form of now."""
         rows = self._in_windows(rows)
         if not rows.height:
             return
@@ -62,22 +75,22 @@ class WindowState:
         self._observe(rows.height, low, high)
         if form == "rows":
             size = self._panes.buffer(rows, self._slice(PANE))
-            self.keeping.came(rows.height, size)
+            self.choice.add_rows(rows.height, size)
         else:
             self._measure(rows)
             self._panes.put(rows, self._slice(PANE))
 
     @property
     def form(self) -> Form:
-        """The form in which rows are kept now."""
-        return "windows" if self._by_window else self.keeping.form
+        """The form in which new rows are kept."""
+        return "windows" if self._by_window else self.choice.form
 
     def _measure(self, rows: Chunk) -> None:
-        if self.keeping.measures:
-            self.keeping.came(rows.height, self._panes.size_as_rows(rows))
+        if self.choice.measures:
+            self.choice.add_rows(rows.height, self._panes.size_as_rows(rows))
 
     def put_partials(self, partials: Chunk) -> None:
-        """Take partials by pane in."""
+        """Put partials by pane in."""
         if not partials.height:
             return
         panes = partials[PANE]
@@ -88,11 +101,11 @@ class WindowState:
             self._panes.put_partials(partials, self._slice(PANE))
 
     def reduced(self, rows: Chunk) -> Chunk:
-        """Rows as partials by pane; nothing is put."""
+        """Return rows as partials by pane; nothing is put."""
         return self._panes.reduced(self._in_windows(rows))
 
     def _in_windows(self, rows: Chunk) -> Chunk:
-        """Rows between two windows are in none."""
+        """Return the rows that are in a window: there may be gaps between windows."""
         window = self._window
         if window.slide <= window.range:
             return rows
@@ -107,7 +120,10 @@ class WindowState:
         return pl.col(place) // self._slicing.width
 
     def _spread(self, partials: Chunk, first: int | None = None, until: int | None = None) -> Chunk:
-        """Each partial by pane once for every window that its pane is in, between two starts."""
+        """Return each partial once for every window that its pane is in, by window start.
+
+        Only windows that start from ``first`` to before ``until`` are returned.
+        """
         window = self._window
         if window.tumbling:
             return partials.rename({PANE: START})
@@ -121,10 +137,10 @@ class WindowState:
         spread = partials.with_columns(pl.int_ranges(low, high + 1, window.slide).alias(START))
         return spread.explode(START).drop_nulls(START).select(START, *partials.columns[1:])
 
-    # ---- out -------------------------------------------------------------------------------
+    # ---- reading ---------------------------------------------------------------------------
 
     def between(self, first: int, until: int) -> Chunk | None:
-        """Partials by window start of all windows that start from ``first`` to before ``until``."""
+        """Return the partials of windows that start from ``first`` to before ``until``."""
         window, width = self._window, self._slicing.width
         limit = until - window.slide + window.range  # the end of the last of them
         found: list[Chunk] = []
@@ -144,13 +160,13 @@ class WindowState:
             yield slice_, partials
 
     def held(self, start: int) -> int:
-        """About how many partials a window has."""
+        """Return the number of partials of a window, roughly."""
         width, window = self._slicing.width, self._window
         panes = self._panes.rows_in(start // width, -(-(start + window.range) // width))
         return panes + self._windows.rows_in(start // width, start // width + 1)
 
     def release(self, until: int) -> None:
-        """Forget what only windows that start before ``until`` need."""
+        """Drop what only windows that start before ``until`` need."""
         width = self._slicing.width
         for held, place in ((self._panes, PANE), (self._windows, START)):
             for slice_ in held.slices(high=-(-until // width)):
@@ -162,7 +178,7 @@ class WindowState:
                     held.replace(slice_, partials.filter(pl.col(place) >= until))
 
     def starts(self, first: int, until: int) -> list[int]:
-        """The windows between two starts that have rows, in order."""
+        """Return the starts of windows with rows from ``first`` to before ``until``, in order."""
         found: set[int] = set()
         width, window = self._slicing.width, self._window
         for held, place in ((self._panes, PANE), (self._windows, START)):
@@ -174,7 +190,7 @@ class WindowState:
         return sorted(start for start in found if first <= start < until)
 
     def earliest(self, first: int) -> int | None:
-        """The earliest window with rows that starts at or after ``first``."""
+        """Return the start of the earliest window with rows at or after ``first``; None if none."""
         best = END_OF_TIME
         for held, place in ((self._panes, PANE), (self._windows, START)):
             for slice_ in held.slices(low=first // self._slicing.width):
@@ -194,9 +210,10 @@ class WindowState:
     # ---- group by group --------------------------------------------------------------------
 
     def take_passed(self, marks: Chunk, keys: Sequence[str], first: int) -> Chunk | None:
-        """Take the partials of windows whose end their group's mark has reached.
+        """Remove and return the partials of windows whose end their group's mark has reached.
 
-        From then on partials are kept by window, so that a group's window can be taken alone.
+        ``marks`` has the mark of each group, named by ``keys``; ``first`` is the first open window.
+        From then on partials are kept by window, so that a window of one group can be removed.
         """
         if not self._by_window and not self._window.tumbling:
             self._by_window = True
@@ -223,31 +240,111 @@ class WindowState:
     # ---- saving ----------------------------------------------------------------------------
 
     def settle(self) -> None:
-        """Fold partials."""
+        """Merge partials, before an engine saves the state."""
         self._panes.settle()
         self._windows.settle()
 
     def snapshot(self) -> dict[str, Any]:
-        """The form and the width of a slice."""
+        """Return the form and the width of a slice."""
         return {
             "slicing": self._slicing.snapshot(),
             "panes": self._panes.snapshot(),
             "windows": self._windows.snapshot(),
-            "keeping": self.keeping.snapshot(),
+            "keeping": self.choice.snapshot(),
             "by_window": self._by_window,
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from a snapshot."""
+        """Set the state to that of a snapshot."""
         self._slicing.restore(saved["slicing"])
         self._panes.restore(saved["panes"])
         self._windows.restore(saved["windows"])
-        self.keeping.restore(saved["keeping"])
+        self.choice.restore(saved["keeping"])
         self._by_window = saved["by_window"]
 
 
 def _inside(partials: Chunk, place: str, begin: int, width: int, low: int, high: int) -> Chunk:
-    """The partials of a slice from one place to before another."""
+    """Return the partials of a slice whose ``place`` is from ``low`` to before ``high``."""
     if begin >= low and begin + width <= high:
         return partials
     return partials.filter(pl.col(place).is_between(low, high, closed="left"))
+
+
+# ---- the choice of a form -----------------------------------------------------------------------
+
+
+def check_form(given: object) -> Form | None:
+    """Return a user's ``keep=``, checked: a form, or None to have it chosen."""
+    if given is None or given in FORMS:
+        return given
+    raise OptionError(f"keep= is 'panes', 'windows' or 'rows', or None to choose, not {given!r}")
+
+
+def first_form(window: WindowSpec) -> Form:
+    """Return the form to begin with, by the window alone.
+
+    A window of many more panes than windows a row is in would have more pane partials to put
+    together than it has partials of its own.
+    """
+    return "windows" if window.panes > 4 * window.overlap else "panes"
+
+
+class FormChoice:
+    """The form in which rows are kept; chosen by measurement unless ``given``."""
+
+    def __init__(self, window: WindowSpec, given: Form | None):
+        self._window, self._given = window, given
+        self.form: Form = given or first_form(window)
+        self._forget()
+
+    def _forget(self) -> None:
+        self._rows = self._row_bytes = 0
+        self._answers = self._answer_bytes = self._parts = 0
+
+    @property
+    def measures(self) -> bool:
+        """True if the form is chosen by measurement."""
+        return self._given is None
+
+    def add_rows(self, rows: int, size: int) -> None:
+        """Count rows, and the bytes they take as rows."""
+        self._rows += rows
+        self._row_bytes += size
+
+    def add_answers(self, parts: int, answers: int, size: int) -> None:
+        """Count partials merged, the answers they gave, and the bytes of these."""
+        self._parts += parts
+        self._answers += answers
+        self._answer_bytes += size
+        if self._rows >= SEEN_ROWS and self._answers >= SEEN_ANSWERS:
+            self._choose()
+            self._forget()
+
+    def _choose(self) -> None:
+        """Choose the smallest form for a window and group, if it is smaller by ``BETTER``."""
+        overlap = self._window.overlap
+        rows = self._rows * overlap / self._answers
+        partial = self._answer_bytes / self._answers
+        panes = min(rows, float(self._window.panes))
+        if self.form == "panes":  # it was measured
+            panes = min(panes, self._parts / self._answers)
+        sizes: dict[Form, float] = {
+            "panes": panes * partial / overlap,
+            "windows": partial,
+            "rows": rows * (self._row_bytes / self._rows) / overlap,
+        }
+        if self._window.tumbling:
+            del sizes["windows"]  # a pane is a window
+        best = min(sizes, key=lambda form: sizes[form])
+        if sizes[best] * BETTER < sizes.get(self.form, partial):
+            self.form = best
+
+    def snapshot(self) -> Any:
+        """Return the form and what was measured."""
+        measured = (self._rows, self._row_bytes, self._parts, self._answers, self._answer_bytes)
+        return self.form, measured
+
+    def restore(self, saved: Any) -> None:
+        """Set the state to that of a snapshot."""
+        self.form, measured = saved
+        self._rows, self._row_bytes, self._parts, self._answers, self._answer_bytes = measured

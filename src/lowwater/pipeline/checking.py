@@ -56,13 +56,13 @@ def _of_files(files: Files) -> Iterator[LowwaterError | str]:
     if not here:
         nothing = f"there are no files at {place}"
         yield f"{nothing} yet; a run waits for them" if files.live else QueryError(nothing)
-    noticed = files.noticed()
+    missing = files.missing_columns()
     for path in here[:MOST_FILES]:
         try:
-            files.begin(path, noticed)
+            files.begin(path, missing)
         except LowwaterError as error:
             yield error
-    yield from noticed.missing() if files.format == "json" else ()
+    yield from missing.messages() if files.format == "json" else ()
 
 
 def _of_folder(folder: Folder, engine: str) -> Iterator[LowwaterError | str]:

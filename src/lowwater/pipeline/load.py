@@ -16,7 +16,7 @@ from lowwater.plan.nodes import Node, SourceNode
 from lowwater.plan.physical.compile import compile_plan
 from lowwater.plan.physical.operator import PhysicalPlan
 from lowwater.plan.sql.script import Declared, read_script
-from lowwater.plan.sql.values import Values
+from lowwater.plan.sql.values import Values, parameter_term
 from lowwater.sources.replay import Replay
 
 
@@ -136,9 +136,8 @@ class _Asked(Mapping[str, object]):
     def explained(self, error: ExpressionError) -> ExpressionError:
         """The same error; about a parameter that was not given, with what to do."""
         for name in self._names - self._values.keys():
-            if error.message.startswith(f"unknown parameter ':{name}'"):
-                said = f"{error.message} Give it with --param {name}=VALUE."
-                return ExpressionError(said, error.text, error.line, error.column, error.length)
+            if error.about == parameter_term(name):
+                return error.reworded(f"{error.message} Give it with --param {name}=VALUE.")
         return error
 
     def refuse_unused(self) -> None:

@@ -1,16 +1,15 @@
-"""How far a pipeline has come, as values: what displays and programs show."""
+"""The progress of a pipeline: the metrics of its queries, with where their rows go."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime
 from typing import Any
 
-from lowwater.metrics import CompletenessMetrics, RunMetrics, StreamMetrics
+from lowwater.metrics import CompletenessMetrics, RunMetrics, StreamMetrics, plain
 from lowwater.metrics.lag import Mark, lag, reference, seconds
-from lowwater.metrics.telling import JoinProgress, UpdateProgress, choice
+from lowwater.metrics.values import JoinMetrics, StrategyMetrics, UpdateMetrics
 from lowwater.pipeline.load import PlannedQuery
 from lowwater.progress.spec import StreamSpec
 
@@ -19,25 +18,27 @@ from lowwater.progress.spec import StreamSpec
 class StreamProgress:
     """A stream of a query."""
 
-    name: str
-    rows: int
-    mark: Mark
-    lag_seconds: float | None
-    """How far the mark is behind the clock, or behind the newest stream."""
-    late_rows: int
-    refused_rows: int
-    """Rows not let in for any reason, being late among them."""
-    latest_seconds: float
-    """The most that a row was late by."""
+    metrics: StreamMetrics
+    spec: StreamSpec
     late_to: str | None
-    completeness: CompletenessMetrics | None = None
-    """Of a stream whose promise is learned."""
-    at: float | None = None
-    """The mark in seconds."""
-    holding: str = ""
-    """Which channel holds it back, and what to write."""
-    stale_channels: int = 0
-    """How many channels are set aside."""
+    """Where its late rows go; None if they are not kept."""
+    lag_seconds: float | None = None
+    """How far the mark is behind the clock, or behind the newest stream."""
+
+    @property
+    def mark(self) -> Mark:
+        """The mark of its time column."""
+        return self.metrics.marks.get(self.spec.time)
+
+    @property
+    def at(self) -> float | None:
+        """The mark in seconds."""
+        return seconds(self.mark, self.spec.domains[self.spec.time])
+
+    @property
+    def completeness(self) -> CompletenessMetrics | None:
+        """How complete it is, if its slack is learned."""
+        return self.metrics.completeness_of(self.spec.time)
 
 
 @dataclass(frozen=True)
@@ -46,21 +47,44 @@ class QueryProgress:
 
     number: int
     line: int
+    """The line of the pipeline file it begins in."""
     target: str
     active: bool
-    rows_in: int
-    rows_out: int
-    state_rows: int
-    state_bytes: int
+    metrics: RunMetrics
     streams: tuple[StreamProgress, ...]
-    choices: tuple[str, ...] = ()
-    """Which strategies operators chose, and why."""
-    joins: tuple[JoinProgress, ...] = ()
-    """What joins without a window found."""
-    updates: tuple[UpdateProgress, ...] = ()
-    """How fresh what update streams show is."""
-    rows_waiting: int = 0
-    """Rows that wait in the sink for their file to be written; not in ``rows_out``."""
+
+    @property
+    def rows_in(self) -> int:
+        """Rows read, over all streams."""
+        return sum(each.metrics.rows for each in self.streams)
+
+    @property
+    def rows_out(self) -> int:
+        """Rows answered."""
+        return self.metrics.rows_out
+
+    @property
+    def rows_waiting(self) -> int:
+        """Rows that wait in the sink for their file to be written; not in ``rows_out``."""
+        return self.metrics.rows_waiting
+
+    @property
+    def joins(self) -> tuple[JoinMetrics, ...]:
+        """Its joins without a window."""
+        found = map(JoinMetrics.of, self.metrics.operators)
+        return tuple(each for each in found if each is not None)
+
+    @property
+    def updates(self) -> tuple[UpdateMetrics, ...]:
+        """Its update streams."""
+        found = map(UpdateMetrics.of, self.metrics.operators)
+        return tuple(each for each in found if each is not None)
+
+    @property
+    def strategies(self) -> tuple[StrategyMetrics, ...]:
+        """The strategies of operators that may change theirs."""
+        found = map(StrategyMetrics.of, self.metrics.operators)
+        return tuple(each for each in found if each is not None)
 
 
 @dataclass(frozen=True)
@@ -88,21 +112,22 @@ class PipelineProgress:
     @property
     def refused_rows(self) -> int:
         """Rows not let in, over all queries."""
-        return sum(stream.refused_rows for each in self.queries for stream in each.streams)
+        return sum(each.metrics.refused_rows for each in self.queries)
 
     def as_json(self) -> dict[str, Any]:
-        """The same for programs."""
+        """Return the same for programs."""
         return {
             "elapsed_seconds": round(self.elapsed_seconds, 3),
             "rows_in": self.rows_in,
             "rows_out": self.rows_out,
             "rows_waiting": self.rows_waiting,
-            "late_rows": sum(s.late_rows for each in self.queries for s in each.streams),
+            "late_rows": sum(each.metrics.late_rows for each in self.queries),
             "queries": [_query_json(each) for each in self.queries],
         }
 
 
 def _query_json(query: QueryProgress) -> dict[str, Any]:
+    metrics = query.metrics
     return {
         "query": query.number,
         "target": query.target,
@@ -110,23 +135,31 @@ def _query_json(query: QueryProgress) -> dict[str, Any]:
         "rows_in": query.rows_in,
         "rows_out": query.rows_out,
         "rows_waiting": query.rows_waiting,
-        "state_rows": query.state_rows,
-        "state_bytes": query.state_bytes,
-        "streams": [
-            {
-                "name": each.name,
-                "rows": each.rows,
-                "mark": each.mark.isoformat() if isinstance(each.mark, datetime) else each.mark,
-                "lag_seconds": each.lag_seconds,
-                "late_rows": each.late_rows,
-                "refused_rows": each.refused_rows,
-                "late_to": each.late_to,
-                **_completeness_json(each.completeness),
-            }
-            for each in query.streams
-        ],
+        "state_rows": metrics.state_rows,
+        "state_bytes": metrics.state_bytes,
+        "streams": [_stream_json(each) for each in query.streams],
         **({"joins": [asdict(each) for each in query.joins]} if query.joins else {}),
         **({"updates": [asdict(each) for each in query.updates]} if query.updates else {}),
+        "metrics": metrics.all_readings.plain(),
+        "operators": [
+            {"operator": each.title, "metrics": each.all_readings.plain()}
+            for each in metrics.operators
+        ],
+    }
+
+
+def _stream_json(stream: StreamProgress) -> dict[str, Any]:
+    metrics = stream.metrics
+    return {
+        "name": metrics.name,
+        "rows": metrics.rows,
+        "mark": plain(stream.mark),
+        "lag_seconds": stream.lag_seconds,
+        "late_rows": metrics.late_rows,
+        "refused_rows": metrics.refused_rows,
+        "late_to": stream.late_to,
+        **_completeness_json(stream.completeness),
+        "metrics": metrics.all_readings(stream.spec.time).plain(),
     }
 
 
@@ -142,49 +175,17 @@ def _completeness_json(found: CompletenessMetrics | None) -> dict[str, Any]:
 def query_progress(
     query: PlannedQuery, target: str, metrics: RunMetrics, active: bool, kept: Mapping[str, str]
 ) -> QueryProgress:
-    """How far one query has come; ``kept`` says where late rows of streams go."""
+    """Return the progress of one query; ``kept`` says where late rows of streams go."""
     specs = {each.spec.name: each.spec for each in query.plan.sources}
     streams = tuple(
-        _stream(each, specs[each.name], kept.get(each.name)) for each in metrics.streams
+        StreamProgress(each, specs[each.name], kept.get(each.name)) for each in metrics.streams
     )
-    return QueryProgress(
-        query.number,
-        query.line,
-        target,
-        active,
-        sum(each.rows for each in streams),
-        metrics.rows_out,
-        metrics.state_rows,
-        metrics.state_bytes,
-        streams,
-        tuple(found for each in metrics.operators if (found := choice(each))),
-        tuple(join for each in metrics.operators if (join := JoinProgress.of(each))),
-        tuple(queue for each in metrics.operators if (queue := UpdateProgress.of(each))),
-        metrics.rows_waiting,
-    )
+    return QueryProgress(query.number, query.line, target, active, metrics, streams)
 
 
-def _stream(metrics: StreamMetrics, spec: StreamSpec, late_to: str | None) -> StreamProgress:
-    mark = metrics.marks.get(spec.time)
-    late = [line for line in metrics.late if line.reason == "late"]
-    return StreamProgress(
-        metrics.name,
-        metrics.rows,
-        mark,
-        None,
-        sum(line.rows for line in late),
-        metrics.refused_rows,
-        max((line.longest_seconds for line in late), default=0.0),
-        late_to,
-        next((each for each in metrics.completeness if each.attribute == spec.time), None),
-        seconds(mark, spec.domains[spec.time]),
-        metrics.holding,
-        metrics.stale_channels,
-    )
-
-
-def lags(queries: Sequence[QueryProgress], live: bool) -> tuple[QueryProgress, ...]:
-    """The same with lags: behind the clock if streams go by it, else behind the newest stream."""
+def with_lags(queries: Sequence[QueryProgress], live: bool) -> tuple[QueryProgress, ...]:
+    """Return the queries with the lags of their streams: behind the clock if ``live`` streams go by
+    it, else behind the newest stream."""
     marks = [stream.at for query in queries for stream in query.streams]
     ahead = reference(marks, time.time() if live else None)
     return tuple(

@@ -10,15 +10,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from lowwater.dashboard.history import METRICS
+from lowwater.dashboard.observation import WatchedQuery
 from lowwater.dashboard.options import LAST, Dashboard
 from lowwater.dashboard.page import Page
-from lowwater.dashboard.saving import METRICS
-from lowwater.dashboard.watched import Watched
 from lowwater.dashboard.watcher import Watcher
 from lowwater.engines.run import Run, RunOptions, prepare
 from lowwater.errors import OptionError, SinkError
 from lowwater.pipeline.load import Pipeline, PlannedQuery
-from lowwater.pipeline.progress import PipelineProgress, QueryProgress, lags, query_progress
+from lowwater.pipeline.progress import PipelineProgress, QueryProgress, query_progress, with_lags
 from lowwater.pipeline.targets import PLAIN, Target, Writing, late_folders, targets
 from lowwater.sinks import Folder, Sink, make_sink
 
@@ -102,7 +102,7 @@ class Running:
             return None
         many = len(self._started) > 1
         watched = [
-            Watched(
+            WatchedQuery(
                 str(each.query.number),
                 f"query {each.query.number}, line {each.query.line}" if many else "query",
                 str(each.target),
@@ -210,7 +210,7 @@ class Running:
             )
         return PipelineProgress(
             time.monotonic() - self._begun,
-            lags(queries, self._live),
+            with_lags(queries, self._live),
         )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from lowwater import api
 from lowwater.engines.run import external_columns
-from lowwater.errors import OptionError, QueryError, unknown_name
+from lowwater.errors import OptionError, QueryError, Term, unknown_name
 from lowwater.pipeline.generating import generated
 from lowwater.pipeline.location import Location, host_and_port, read_location
 from lowwater.plan.builders import updates as update_builders
@@ -25,22 +25,27 @@ from lowwater.progress.contract import (
     Within,
     WithinRows,
 )
-from lowwater.sources.external import External
 from lowwater.sources.files import FORMATS, Files
 from lowwater.sources.lines import Lines
 from lowwater.sources.replay import Replay
 from lowwater.sources.source import Source
+from lowwater.sources.spark import SparkFormat
 from lowwater.stream.duration import spell
 
 KNOWN = (*FORMATS, "generate", "socket")
 """The formats that every engine reads."""
 
 
+def clause(name: str) -> Term:
+    """Return a clause as errors about it name it."""
+    return Term(name, name)
+
+
 def make_stream(declared: Declared, engine: str, session: Callable[[], Any]) -> api.Stream:
     """The stream that a pipeline file declares; ``session`` makes a Spark session if need be."""
     source = _source(declared, read_location(declared.location), engine, session)
     if len(declared.channel) > 1:
-        raise QueryError("PER CHANNEL names one column; PER GROUP may name several")
+        raise QueryError(clause("PER CHANNEL"), " names one column; PER GROUP may name several")
     found = api.stream(
         source,
         name=declared.name,
@@ -56,7 +61,8 @@ def make_stream(declared: Declared, engine: str, session: Callable[[], Any]) -> 
     )
     if declared.updates is None:
         return found
-    return api.Stream(update_builders.updated(found.node, declared.updates, found.node.origin))
+    by, node = declared.updates, found.node
+    return api.Stream(update_builders.updated(node, by, declared.deletes, node.origin))
 
 
 def _contract(declared: Declared) -> Contract:
@@ -64,20 +70,23 @@ def _contract(declared: Declared) -> Contract:
     if declared.unpromised is not None:
         if within is not None or column is not None or declared.learned is not None:
             raise QueryError(
-                "UNPROMISED says that nothing is promised: leave it out, or the WITHIN, LEARNED or"
-                " PUNCTUATED BY beside it"
+                clause("UNPROMISED"),
+                " says that nothing is promised: leave it out, or the WITHIN, LEARNED or"
+                " PUNCTUATED BY beside it",
             )
         return declared.unpromised
     if declared.learned is not None:
         if within is not None or column is not None:
             raise QueryError(
-                "LEARNED stands in the place of a promise: leave it out, or the WITHIN or"
-                " PUNCTUATED BY beside it"
+                clause("LEARNED"),
+                " stands in the place of a promise: leave it out, or the WITHIN or PUNCTUATED BY"
+                " beside it",
             )
         return Learned(declared.learned)
     if column is not None:
         if within is not None:
-            raise QueryError("a stream is PUNCTUATED BY a column or WITHIN a length, not both")
+            said = "a stream is PUNCTUATED BY a column or WITHIN a length, not both"
+            raise QueryError(said, about=clause("WITHIN"))
         return Punctuated(column)
     if within is None:
         return Ordered()
@@ -88,14 +97,15 @@ def _idle(declared: Declared) -> Idle | None:
     skew = _length(declared.skew, "WITHIN") if declared.skew is not None else 0
     if declared.heartbeat is not None:
         if declared.on_demand:
-            raise QueryError("a stream is IDLE ON DEMAND or has a HEARTBEAT, not both")
+            said = "a stream is IDLE ON DEMAND or has a HEARTBEAT, not both"
+            raise QueryError(said, about=clause("IDLE ON DEMAND"))
         return Heartbeat(_length(declared.heartbeat, "HEARTBEAT EVERY"), skew)
     return OnDemand(skew) if declared.on_demand else None
 
 
-def _length(span: Span, clause: str) -> str:
+def _length(span: Span, name: str) -> str:
     if span.rows is not None:
-        raise QueryError(f"{clause} takes a length of time here, not a number of rows")
+        raise QueryError(clause(name), " takes a length of time here, not a number of rows")
     return spell(round(span.nanoseconds))
 
 
@@ -145,15 +155,15 @@ def _lines(declared: Declared, path: str) -> Lines:
     return Lines(*host_and_port(path), declared.columns)
 
 
-def _external(declared: Declared, location: Location, session: Callable[[], Any]) -> External:
+def _external(declared: Declared, location: Location, session: Callable[[], Any]) -> SparkFormat:
     columns = declared.columns
     if columns is None:
         columns = external_columns(session(), location.format, location.path, declared.options)
-    return External(location.format, location.path, declared.options, columns, declared.follow)
+    return SparkFormat(location.format, location.path, declared.options, columns, declared.follow)
 
 
 def _refuse(declared: Declared, kind: str, *, follow: bool, options: bool) -> None:
     if follow and declared.follow:
-        raise OptionError(f"FOLLOW is for folders of files; {kind}: has none")
+        raise OptionError(clause("FOLLOW"), f" is for folders of files; {kind}: has none")
     if options and declared.options:
         raise OptionError(f"{kind}: takes no OPTIONS")

@@ -1,24 +1,23 @@
-"""SQL text to polars expressions.
+"""Expressions: trees that were parsed from SQL text, and what they are once they are checked.
 
-Text is parsed and checked here, column by column, so that an error points at its place;
-:mod:`lowwater.plan.language` says what each part of it means.
+A :class:`Formula` is parsed and nothing more. :func:`compile_expression` checks one against columns
+and gives an :class:`Expression`; :mod:`lowwater.plan.language` defines what each part of it means.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import polars as pl
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import ParseError, TokenError
 
-from lowwater.errors import ExpressionError, OptionError, QueryError, unknown_name
+from lowwater.errors import ExpressionError, OptionError, QueryError, Term, unknown_name
+from lowwater.operators.checked import Failure
 from lowwater.operators.rowwise import Derivation
 from lowwater.plan.language.compiler import Compiler, finished
-from lowwater.plan.language.functions import AGGREGATES, Expressions
-from lowwater.plan.spark_sql import translate
+from lowwater.plan.language.functions import AGGREGATES
 from lowwater.plan.text_places import wrong
 from lowwater.stream.duration import nanoseconds
 from lowwater.stream.time_domain import TimeDomain
@@ -27,63 +26,188 @@ Schema = Mapping[str, pl.DataType]
 
 
 @dataclass(frozen=True)
-class Expression:
-    """A checked expression: its text, what polars runs, and the type it gives."""
+class Formula:
+    """An expression that is parsed, and not yet checked against columns."""
 
+    tree: exp.Expr
     text: str
-    polars: pl.Expr
-    dtype: pl.DataType
-    sql: bool = True
-    """Whether the text is SQL that says the same."""
-    can_fail: bool = False
-    """Whether some values end the run."""
+    """The text that the tree was parsed from; errors underline places in it."""
+    shown: str
+    """The expression as plans show it."""
+    near: exp.Expr | None = None
+    """A tree of the same text whose place stands for parts that have no place."""
 
-    def spark(self, schema: Schema) -> str | None:
-        """The same as Spark SQL over columns of these types; None where Spark might differ.
+    @classmethod
+    def of(cls, tree: exp.Expr, text: str, near: exp.Expr | None = None) -> Formula:
+        """Return a formula of a query text, shown as SQL with all names quoted."""
+        return cls(tree, text, tree.sql(identify=True), near)
 
-        Each column must have the Spark type that ``spark_values.spark_type`` names for it.
-        """
-        if not self.sql or self.can_fail:
-            return None
-        if self.polars.meta.is_column():
-            tree: exp.Expr = exp.column(self.polars.meta.output_name(), quoted=True)
-        else:
-            tree = parsed(self.text)
-        _check_columns(tree, self.text, schema)
-        return translate(tree, schema, self.dtype)
+    def part(self, tree: exp.Expr) -> Formula:
+        """Return a part of this formula as a formula of its own."""
+        return Formula(tree, self.text, self.shown, self.tree)
+
+    def wrong(self, message: str, tree: exp.Expr | None = None) -> ExpressionError:
+        """Return an error about this formula, or about one tree of it."""
+        return wrong(message, self.text, tree, self.tree, self.near)
+
+    @contextmanager
+    def located(self) -> Iterator[None]:
+        """Give errors raised inside the place of this formula, unless they have one."""
+        try:
+            yield
+        except ExpressionError:
+            raise
+        except QueryError as error:
+            raise self.wrong(str(error)).reworded(*error.parts) from None
 
 
 @dataclass(frozen=True)
-class AggregateText:
-    """An aggregate call taken apart."""
+class Expression:
+    """A checked expression: its tree, what Polars runs, and the type it gives."""
+
+    text: str
+    """The expression as plans show it."""
+    polars: pl.Expr
+    dtype: pl.DataType
+    tree: exp.Expr | None = None
+    """The tree, over columns by their names; None if no SQL means the same."""
+    failures: tuple[Failure, ...] = ()
+    """The values for which it ends the run."""
+
+    @classmethod
+    def of_column(cls, name: str, dtype: pl.DataType, shown: str | None = None) -> Expression:
+        """Return the expression that is one column."""
+        return cls(shown or name, pl.col(name), dtype, column_tree(name))
+
+    @property
+    def column(self) -> str | None:
+        """The column that the expression consists of; None if it is more than a column."""
+        return self.tree.name if isinstance(self.tree, exp.Column) else None
+
+    def derivation(self, progressing: Mapping[str, TimeDomain]) -> Derivation | None:
+        """Return how the expression progresses; None if it is not monotone in progressing columns.
+
+        Monotone are a progressing column, one plus or minus a constant, and ``greatest``,
+        ``least`` or ``coalesce`` of such.
+        """
+        return None if self.tree is None else _derive(self.tree, progressing)
+
+
+def column_tree(name: str) -> exp.Column:
+    """Return the tree that is a column of this name."""
+    return exp.column(exp.to_identifier(name, quoted=True))
+
+
+def compile_expression(formula: Formula, schema: Schema) -> Expression:
+    """Return a formula checked against the columns it may use; refuse it at its place."""
+    tree = _over_columns(formula, schema)
+    _refuse_other_rows(tree, formula)
+    if isinstance(tree, exp.Column):
+        return Expression(
+            formula.shown, pl.col(tree.name), dict(pl.Schema(schema))[tree.name], tree
+        )
+    try:
+        value = Compiler(schema, formula.text, formula.tree, formula.near).value(tree)
+    except RecursionError:
+        raise formula.wrong("this expression is nested too deeply") from None
+    return Expression(formula.shown, finished(value).expr, value.dtype, tree, value.failures)
+
+
+def compile_predicate(formula: Formula, schema: Schema) -> Expression:
+    """Return a checked formula; refuse one that is not true or false."""
+    compiled = compile_expression(formula, schema)
+    if compiled.dtype != pl.Boolean:
+        raise formula.wrong(f"a condition must be true or false; this is {compiled.dtype}")
+    return compiled
+
+
+# ---- columns -----------------------------------------------------------------------------------
+
+
+def _over_columns(formula: Formula, schema: Schema) -> exp.Expr:
+    """The tree with each ``source.column`` as one name; unknown names are refused."""
+    tree, unknown, qualified = formula.tree, [], False
+    for column in tree.find_all(exp.Column):
+        qualified |= bool(column.table)
+        if _name(column) not in schema:
+            unknown.append((column.this.meta.get("start", 0), _name(column), column))
+    if unknown:
+        _, name, column = min(unknown, key=lambda each: each[0])
+        visible = [each for each in schema if not each.startswith("__")]
+        raise formula.wrong(unknown_name("column", name, visible), column.this)
+    return tree.transform(_in_one_name) if qualified else tree
+
+
+def _name(column: exp.Column) -> str:
+    return f"{column.table}.{column.name}" if column.table else column.name
+
+
+def _in_one_name(tree: exp.Expr) -> exp.Expr:
+    if not isinstance(tree, exp.Column) or not tree.table:
+        return tree
+    whole = column_tree(_name(tree))
+    whole.this.meta.update(tree.this.meta)
+    return whole
+
+
+# ---- one row at a time -------------------------------------------------------------------------
+
+_LOOKS_AT_OTHER_ROWS = (exp.Window, exp.RowNumber, exp.Rank, exp.DenseRank, exp.Lag, exp.Lead)
+_READS_A_CLOCK = tuple(
+    getattr(exp, name)
+    for name in dir(exp)
+    if name.startswith(("Current", "Local", "Rand", "Uuid", "Utc", "Sys"))
+    and isinstance(getattr(exp, name), type)
+    and issubclass(getattr(exp, name), exp.Func)
+)
+_CHANGES = frozenset(
+    (
+        *("now", "today", "localtimestamp", "localtime", "random", "uuid", "gen_random_uuid"),
+        *("getdate", "sysdate", "clock_timestamp", "transaction_timestamp", "get_current_time"),
+        *("get_current_timestamp", "current_localtimestamp", "current_localtime"),
+        *("uuidv4", "uuidv7"),
+    )
+)
+
+
+def _refuse_other_rows(tree: exp.Expr, formula: Formula) -> None:
+    """Refuse what reads anything but one row."""
+    found: exp.Expr | None
+    if found := tree.find(*_LOOKS_AT_OTHER_ROWS):
+        raise formula.wrong(
+            f"{found.sql()} looks at other rows; an expression sees one row at a time", found
+        )
+    clock = tree.find(*_READS_A_CLOCK)
+    named = (each for each in tree.find_all(exp.Anonymous) if each.name.lower() in _CHANGES)
+    if found := clock or next(named, None):
+        raise formula.wrong(
+            f"{found.sql()} reads a clock or rolls dice, so a run could not be repeated;"
+            ' lw.stream(..., stamp="internal") stamps rows as they come in',
+            found,
+        )
+    if found := tree.find(exp.AggFunc):
+        raise formula.wrong(
+            f"{found.sql()} is an aggregate; aggregates go into agg(...), after window(...)"
+            " or group_by(...)",
+            found,
+        )
+
+
+# ---- aggregates --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class AggregateCall:
+    """A call of one aggregate, taken apart."""
 
     function: str
-    argument: str | None
-    distinct: bool
+    argument: Formula | None
+    """What is aggregated, null where the condition is not true; None for ``count(*)``."""
+    condition: Formula | None = None
+    """The condition of FILTER; None if there is none."""
+    distinct: bool = False
     share: float | None = None
-    """Which quantile."""
-
-
-def compile_expression(text: str, schema: Schema) -> Expression:
-    """Check an expression against the columns it may use and make it runnable."""
-    tree = parsed(text)
-    _check_columns(tree, text, schema)
-    _refuse_other_rows(tree, text)
-    if isinstance(tree, exp.Column):
-        return Expression(text, pl.col(tree.name), dict(pl.Schema(schema))[tree.name])
-    try:
-        value = Compiler(schema, text).value(tree)
-    except RecursionError:
-        raise ExpressionError("this expression is nested too deeply", text) from None
-    return Expression(text, finished(value).expr, value.dtype, can_fail=bool(value.failures))
-
-
-def compile_predicate(text: str, schema: Schema) -> Expression:
-    """An expression that must be true or false."""
-    compiled = compile_expression(text, schema)
-    if compiled.dtype != pl.Boolean:
-        raise ExpressionError(f"a condition must be true or false; this is {compiled.dtype}", text)
-    return compiled
+    """The quantile, from 0 to 1; None for other functions."""
 
 
 _AGGREGATES: Mapping[type[exp.Expr], str] = {
@@ -105,49 +229,57 @@ _NAMED = {"collect": "collect", "approx_percentile": "approx_quantile"}
 
 
 def aggregate_name(tree: exp.Expr) -> str | None:
-    """Which aggregate a tree is a call of."""
+    """Return the name of the aggregate that a tree is a call of; None if it is no such call."""
     if isinstance(tree, exp.Anonymous):
         return _NAMED.get(tree.name.lower())
     return _AGGREGATES.get(type(tree))
 
 
 def is_aggregate(tree: exp.Expr) -> bool:
-    """Whether a tree is a call of an aggregate, known or not."""
+    """Return True if a tree is a call of an aggregate, known or not."""
     return aggregate_name(tree) is not None or isinstance(tree, exp.AggFunc | exp.Filter)
 
 
-def take_apart(text: str) -> AggregateText:
-    """The function and argument of an aggregate such as ``count(DISTINCT a + b)``."""
-    tree = parsed(text)
-    condition = None
+def read_aggregate(formula: Formula) -> AggregateCall:
+    """Return the function and argument of an aggregate such as ``count(DISTINCT a + b)``."""
+    tree, condition = formula.tree, None
     if isinstance(tree, exp.Filter):
         tree, condition = tree.this, tree.expression.this
     function = aggregate_name(tree)
     if function is None:
         known = ", ".join(sorted(AGGREGATES))
-        raise ExpressionError(
+        raise formula.wrong(
             f"an aggregate is one call of {known}, for example sum(a + b); compute around it with"
-            " select(...) afterwards",
-            text,
-            length=len(text),
+            " select(...) afterwards"
         )
-    inner, option = _arguments(tree, function, text)
-    if isinstance(inner, exp.Star):
-        if function != "count":
-            raise ExpressionError(f"{function} needs an argument", text, length=len(text))
+    for inner in tree.walk():
+        if inner is not tree and is_aggregate(inner):
+            first = Term("in an agg(...) before this one", "in a query in FROM")
+            said = "an aggregate inside an aggregate: compute the inner one "
+            raise formula.wrong(said, inner).reworded(said, first)
+    argument, share = _arguments(tree, function, formula)
+    distinct = isinstance(argument, exp.Distinct)
+    if isinstance(argument, exp.Distinct):
+        if len(argument.expressions) != 1:
+            raise formula.wrong("count(DISTINCT ...) takes one argument")
+        argument = argument.expressions[0]
+    if isinstance(argument, exp.Star) and function == "count":
         argument = exp.Literal.number(1) if condition is not None else None
-        return AggregateText(function, _only_if(condition, argument), False)
-    if isinstance(inner, exp.Distinct):
-        if len(inner.expressions) != 1:
-            raise ExpressionError("count(DISTINCT ...) takes one argument", text, length=len(text))
-        return AggregateText(function, _only_if(condition, inner.expressions[0]), True, option)
-    if inner is None:
-        raise ExpressionError(f"{function} needs an argument", text, length=len(text))
-    return AggregateText(function, _only_if(condition, inner), False, option)
+    elif argument is None or isinstance(argument, exp.Star):
+        raise formula.wrong(f"{function} needs an argument")
+    if argument is not None and condition is not None:  # all aggregates leave nulls out
+        when = exp.If(this=condition.copy(), true=argument.copy())
+        argument = exp.Case(ifs=[when])
+    taken, filtered = (
+        None if each is None else formula.part(each) for each in (argument, condition)
+    )
+    return AggregateCall(function, taken, filtered, distinct, share)
 
 
-def _arguments(tree: exp.Expr, function: str, text: str) -> tuple[exp.Expr | None, float | None]:
-    """What is aggregated, and which quantile where one is asked for."""
+def _arguments(
+    tree: exp.Expr, function: str, formula: Formula
+) -> tuple[exp.Expr | None, float | None]:
+    """What is aggregated, and the quantile of a function that takes one."""
     arguments = tree.expressions if isinstance(tree, exp.Anonymous) else [tree.this]
     if function == "approx_quantile":
         share = tree.args.get("quantile") or (arguments[1] if len(arguments) > 1 else None)
@@ -156,39 +288,15 @@ def _arguments(tree: exp.Expr, function: str, text: str) -> tuple[exp.Expr | Non
         except ValueError:
             wanted = -1.0
         if not 0 <= wanted <= 1:
-            raise ExpressionError(
-                "approx_quantile takes a value and a share from 0 to 1, such as 0.5",
-                text,
-                length=len(text),
-            )
+            said = "approx_quantile takes a value and a share from 0 to 1, such as 0.5"
+            raise formula.wrong(said)
         return arguments[0], wanted
     if len(arguments) > 1 or (tree.args.get("expressions") and not isinstance(tree, exp.Anonymous)):
-        raise ExpressionError(f"{function} takes one argument", text, length=len(text))
+        raise formula.wrong(f"{function} takes one argument")
     return (arguments[0] if arguments else None), None
 
 
-def _only_if(condition: exp.Expr | None, argument: exp.Expr | None) -> str | None:
-    """An argument that is null unless a condition holds: all aggregates pass nulls over."""
-    if argument is None:
-        return None
-    if condition is not None:
-        argument = exp.Case(ifs=[exp.If(this=condition, true=argument)])
-    return argument.sql(identify=True)
-
-
-def plain_column(text: str) -> str | None:
-    """The column an expression consists of, if it is nothing but a column."""
-    tree = parsed(text)
-    return tree.name if isinstance(tree, exp.Column) and not tree.table else None
-
-
-def derivation(text: str, progressing: Mapping[str, TimeDomain]) -> Derivation | None:
-    """How an expression progresses, if it is monotone in progressing attributes.
-
-    Known forms: an attribute, an attribute plus or minus a constant, and ``greatest``, ``least``
-    or ``coalesce`` of such.
-    """
-    return _derive(parsed(text), progressing)
+# ---- progress ----------------------------------------------------------------------------------
 
 
 def _derive(tree: exp.Expr, progressing: Mapping[str, TimeDomain]) -> Derivation | None:
@@ -200,11 +308,11 @@ def _derive(tree: exp.Expr, progressing: Mapping[str, TimeDomain]) -> Derivation
             return None
         sources = tuple(part.sources[0] for part in parts if part)
         return Derivation(sources, "all" if isinstance(tree, exp.Greatest) else "least")
-    single = _attribute_and_shift(tree, progressing)
+    single = _column_and_shift(tree, progressing)
     return Derivation((single,)) if single else None
 
 
-def _attribute_and_shift(
+def _column_and_shift(
     tree: exp.Expr, progressing: Mapping[str, TimeDomain]
 ) -> tuple[str, int] | None:
     if isinstance(tree, exp.Column):
@@ -221,6 +329,7 @@ def _attribute_and_shift(
 
 
 def _constant(tree: exp.Expr, domain: TimeDomain) -> int | None:
+    """A constant in ticks; None if it is not a whole number of them."""
     if isinstance(tree, exp.Literal) and not tree.is_string and domain.dtype == pl.Int64:
         return int(tree.this) if tree.this.isdigit() else None
     if isinstance(tree, exp.Interval) and isinstance(tree.this, exp.Literal) and tree.unit:
@@ -230,95 +339,3 @@ def _constant(tree: exp.Expr, domain: TimeDomain) -> int | None:
         except OptionError:  # a month has no fixed length: the column does not progress
             return None
     return None
-
-
-def parsed(text: str) -> exp.Expr:
-    """The tree of a text that is one expression."""
-    if not isinstance(text, str) or not text.strip():
-        raise QueryError(f"an expression is a piece of SQL text, not {text!r}")
-    try:
-        tree: exp.Expr = sqlglot.parse_one(text, dialect=Expressions)
-    except ParseError as error:
-        first = error.errors[0]
-        raise ExpressionError(
-            f"cannot read this SQL: {first['description']}",
-            text,
-            line=first["line"] or 1,
-            column=max(1, (first["col"] or 1) - len(first["highlight"] or "") + 1),
-            length=len(first["highlight"] or " "),
-        ) from None
-    except TokenError as error:
-        raise ExpressionError(f"cannot read this SQL: {_first_line(error)}", text) from None
-    if tree.find(exp.Query):
-        raise ExpressionError("an expression cannot hold a query", text)
-    return tree
-
-
-def _check_columns(tree: exp.Expr, text: str, schema: Schema) -> None:
-    unknown = []
-    for column in tree.find_all(exp.Column):
-        name = column.name if not column.table else f"{column.table}.{column.name}"
-        if name not in schema:
-            unknown.append((column.this.meta.get("start", 0), name, column))
-        elif column.table:
-            column.set("table", None)
-            column.this.set("this", name)
-    if unknown:
-        start, name, column = min(unknown, key=lambda each: each[0])
-        line = column.this.meta.get("line", 1)
-        begin = text.rfind("\n", 0, start) + 1
-        visible = [each for each in schema if not each.startswith("__")]
-        message = unknown_name("column", name, visible)
-        raise ExpressionError(message, text, line, start - begin + 1, len(column.name))
-
-
-_LOOKS_AT_OTHER_ROWS = (exp.Window, exp.RowNumber, exp.Rank, exp.DenseRank, exp.Lag, exp.Lead)
-_READS_A_CLOCK = tuple(
-    getattr(exp, name)
-    for name in dir(exp)
-    if name.startswith(("Current", "Local", "Rand", "Uuid", "Utc", "Sys"))
-    and isinstance(getattr(exp, name), type)
-    and issubclass(getattr(exp, name), exp.Func)
-)
-_CHANGES = frozenset(
-    (
-        *("now", "today", "localtimestamp", "localtime", "random", "uuid", "gen_random_uuid"),
-        *("getdate", "sysdate", "clock_timestamp", "transaction_timestamp", "get_current_time"),
-        *(
-            "get_current_timestamp",
-            "current_localtimestamp",
-            "current_localtime",
-            "uuidv4",
-            "uuidv7",
-        ),
-    )
-)
-
-
-def _refuse_other_rows(tree: exp.Expr, text: str) -> None:
-    """An expression sees one row and nothing else."""
-    found: exp.Expr | None
-    if found := tree.find(*_LOOKS_AT_OTHER_ROWS):
-        raise wrong(
-            f"{found.sql()} looks at other rows; an expression sees one row at a time", text, found
-        )
-    clock = tree.find(*_READS_A_CLOCK)
-    named = (each for each in tree.find_all(exp.Anonymous) if each.name.lower() in _CHANGES)
-    if found := clock or next(named, None):
-        raise wrong(
-            f"{found.sql()} reads a clock or rolls dice, so a run could not be repeated;"
-            ' lw.stream(..., stamp="internal") stamps rows as they come in',
-            text,
-            found,
-        )
-    if found := tree.find(exp.AggFunc):
-        raise wrong(
-            f"{found.sql()} is an aggregate; aggregates go into agg(...), after window(...)"
-            " or group_by(...)",
-            text,
-            found,
-        )
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -19,8 +19,8 @@ from lowwater.joins.reach import Reach
 from lowwater.joins.shape import Carried, How
 from lowwater.operators.aggregates import Aggregate, Call
 from lowwater.operators.flush import Flush
-from lowwater.operators.keeping import Form
 from lowwater.operators.rowwise import Derivation
+from lowwater.operators.window_state import Form
 from lowwater.plan.expressions import Expression
 from lowwater.progress.spec import StreamSpec
 from lowwater.sources.source import Source
@@ -256,6 +256,8 @@ class WindowAggregateNode(Node):
     flush: Flush
     keep: Form | None
     table: int | None
+    calls: tuple[Call | None, ...] = field(kw_only=True, default=())
+    """The call of each aggregate; None for one of the user's own."""
     by: Updates | None = field(kw_only=True, default=None)
     """By what windows replace each other, if they do."""
     arrival: str | None = field(kw_only=True, default=None)
@@ -317,6 +319,8 @@ class GroupAggregateNode(Node):
     progressing_keys: Mapping[str, TimeDomain]
     aggregates: tuple[Aggregate, ...]
     texts: tuple[str, ...]
+    calls: tuple[Call | None, ...] = field(kw_only=True, default=())
+    """The call of each aggregate; None for one of the user's own."""
 
 
 @dataclass(frozen=True, eq=False)

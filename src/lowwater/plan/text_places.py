@@ -2,30 +2,75 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
 from sqlglot import exp
 
-from lowwater.errors import ExpressionError
+from lowwater.errors import ExpressionError, LowwaterError, QueryError, Term
 
 
 def place(tree: exp.Expr) -> tuple[int, int] | None:
-    """Where a tree stands in the text: its first and last character, as far as is known."""
+    """Return the first and the last character of a tree in its text; None if not known."""
     spots = [(node.meta["start"], node.meta["end"]) for node in tree.walk() if "start" in node.meta]
     return (min(s for s, _ in spots), max(e for _, e in spots)) if spots else None
 
 
-def pointed(message: str, text: str, start: int, length: int) -> ExpressionError:
-    """An error that points at a stretch of the text, within its first line."""
+def pointed(
+    message: str, text: str, start: int, length: int, about: Term | None = None
+) -> ExpressionError:
+    """Return an error that underlines ``length`` characters from ``start``, within one line."""
     line = text.count("\n", 0, start) + 1
     begin = text.rfind("\n", 0, start) + 1
     rest = text.find("\n", start)
     longest = (len(text) if rest < 0 else rest) - start
-    return ExpressionError(message, text, line, start - begin + 1, max(1, min(length, longest)))
+    length = max(1, min(length, longest))
+    return ExpressionError(message, text, line, start - begin + 1, length, about=about)
 
 
-def wrong(message: str, text: str, *trees: exp.Expr | None) -> ExpressionError:
-    """An error about a text, pointing at the first of these trees whose place is known."""
+def wrong(
+    message: str, text: str, *trees: exp.Expr | None, about: Term | None = None
+) -> ExpressionError:
+    """Return an error that underlines the first of these trees whose place in the text is known.
+
+    If no place is known, it points at the first character that is not blank.
+    """
     for tree in trees:
         spot = place(tree) if tree is not None else None
         if spot is not None:
-            return pointed(message, text, spot[0], spot[1] - spot[0] + 1)
-    return pointed(message, text, len(text) - len(text.lstrip()), 1)
+            return pointed(message, text, spot[0], spot[1] - spot[0] + 1, about)
+    return pointed(message, text, len(text) - len(text.lstrip()), 1, about)
+
+
+@contextmanager
+def at(
+    text: str, *trees: exp.Expr | None, clauses: Mapping[str, exp.Expr] | None = None
+) -> Iterator[None]:
+    """Give errors raised inside a place in the text, and the words of clauses.
+
+    The place is that of the clause the error is about, if it is among ``clauses``, else that of
+    the first of the trees. Errors that have a place in this text already keep it.
+    """
+    try:
+        yield
+    except ExpressionError as error:
+        if error.text != text:
+            raise _moved(error, text, *trees, clauses=clauses) from None
+        if error.in_clauses == error.message:
+            raise
+        raise error.reworded(error.in_clauses) from None
+    except QueryError as error:
+        raise _moved(error, text, *trees, clauses=clauses) from None
+    except LowwaterError as error:
+        raise wrong(str(error), text, *trees) from None
+
+
+def _moved(
+    error: QueryError,
+    text: str,
+    *trees: exp.Expr | None,
+    clauses: Mapping[str, exp.Expr] | None,
+) -> ExpressionError:
+    about = error.about
+    first = clauses.get(about.clause) if clauses and about is not None else None
+    return wrong(error.in_clauses, text, first, *trees, about=about)

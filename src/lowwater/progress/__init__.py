@@ -1,1 +1,1 @@
-"""How progress is known: source contracts, the promises made from them, and who asks for them."""
+"""Progress: the contracts of sources, the marks that follow from them, and their punctuation."""

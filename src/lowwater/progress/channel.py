@@ -30,7 +30,7 @@ Ticks = NDArray[np.int64]
 
 @dataclass(slots=True)
 class Verdict:
-    """What a channel found out about a run of its rows."""
+    """The marks and leaps that a channel found along a run of its rows."""
 
     before: Ticks
     """The channel's mark when each row arrived; a row below it is late."""
@@ -74,12 +74,12 @@ class Channel(ABC):
 
     @property
     def completeness(self) -> Completeness | None:
-        """How complete a channel with a learned mark is; None for every other channel."""
+        """The completeness of a channel with a learned mark; None for every other channel."""
         return None
 
     @property
     def shortfall(self) -> Shortfall | None:
-        """The present episode below the completeness that was asked for; None if there is none."""
+        """The present episode below the target completeness; None if there is none."""
         return None
 
     @property

@@ -1,9 +1,9 @@
-"""How complete a channel with a learned mark is, and the episodes in which it falls short.
+"""The completeness of channels with a learned mark, and the episodes in which they fall short.
 
-The contract asks for a share of all rows so far. A channel falls short when that share is more than
-``NEAR`` below the one asked for, or when the share of recent rows is, and chance does not explain
-it. This is judged where the slack is chosen, at numbers of rows, so how a stream is cut changes
-nothing. An episode ends when both shares are nearer than half of that.
+The target of a contract is a share of all rows so far. A channel falls short when that share is
+more than ``NEAR`` below the target, or when the share of recent rows is, and chance does not
+explain it. This is judged where the slack is chosen, at numbers of rows, so how a stream is cut
+changes nothing. An episode ends when both shares are nearer than half of that.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ WORDS = {
 """The reasons for which a channel falls short, as phrases for people."""
 
 NEAR = 0.003
-"""Distance below the share asked for that is still near enough."""
+"""Distance below the target that is still near enough."""
 ROWS = 100
 """Number of rows before which a share is not judged."""
 DEVIATIONS, SOME = 3.0, 10.0
@@ -38,7 +38,7 @@ WHILE = 15.0
 
 @dataclass(frozen=True, slots=True)
 class Shortfall:
-    """An episode in which a channel is less complete than its contract asks."""
+    """An episode in which a channel is less complete than its target."""
 
     reason: str
     """``few``, ``unseen`` or ``grown``."""
@@ -53,12 +53,12 @@ class Shortfall:
 
 @dataclass(frozen=True, slots=True)
 class Completeness:
-    """How complete a channel, or a whole stream, is; all shares are of its rows."""
+    """The completeness of a channel, or of a whole stream; all shares are of its rows."""
 
     rows: int
     late: int
     target: float
-    """The share that the contract asks for."""
+    """The share that the contract states."""
     expected: float
     """The share expected of the rows now coming, by the recent ones."""
     recent: float

@@ -24,9 +24,9 @@ from lowwater.stream.time_domain import TimeDomain
 
 
 class Contract(ABC):
-    """What holds for the times of a stream, and how a channel that keeps it is followed.
+    """The base of all contracts: facts about the times of a stream, without any state.
 
-    Invariant: a contract never changes; :meth:`channel` builds the object that has the state.
+    :meth:`channel` builds the object that follows a channel and has its state.
     """
 
     __slots__ = ()
@@ -205,7 +205,7 @@ class Unpromised(Contract):
     rate: float | None = None
     """Rows a second."""
     delay: Duration | None = None
-    """How much later rows come than those of the stream that is furthest ahead."""
+    """Time by which rows come later than those of the stream that is furthest ahead."""
 
     def __post_init__(self) -> None:
         for name, least in (("disorder", 0), ("multiplicity", 1)):
@@ -271,7 +271,7 @@ def within_rows(rows: int) -> WithinRows:
 
 
 def learned(completeness: float = 0.999) -> Learned:
-    """Ask for a slack that is learned from the rows.
+    """Let the slack be learned from the rows.
 
     ``completeness`` is the share of rows that must be on time, above 0 and below 1. The default
     lets one row in a thousand be late.
@@ -403,7 +403,7 @@ JumpAction = Literal["warn", "quarantine", "fail"]
 
 @dataclass(frozen=True, slots=True)
 class Jump:
-    """What happens to a row dated more than ``over`` ahead of its channel.
+    """The treatment of a row dated more than ``over`` ahead of its channel.
 
     Whatever the action, one such row moves no mark: the mark follows only when the next row of
     the channel confirms the jump.

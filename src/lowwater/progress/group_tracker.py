@@ -130,18 +130,11 @@ class GroupTracker:
     # ---- rows ------------------------------------------------------------------------------
 
     def observe(self, times: Ticks, marks: Ticks, runs: ChannelRows, now: int) -> Judgement:
-        """Judge the rows of a chunk in arrival order, and move the marks.
-
-        ``times`` are by position in the chunk; ``marks`` is not used; ``now`` is the clock time in
-        nanoseconds.
-        """
+        """Judge the rows of a chunk in arrival order, and move the marks; ``marks`` is not used."""
         return self._judge(times, runs, now, None)
 
     def absorb(self, times: Ticks, marks: Ticks, runs: ChannelRows, now: int) -> Judgement:
-        """Move the marks by the digest of a batch without order.
-
-        The times of each group are ascending. New groups join at the mark before the batch.
-        """
+        """Move the marks by the digest of a batch; new groups join at the mark before it."""
         joining = self.joining
         places = self._table.find(runs.keys)
         before = np.where(places < 0, joining, self._table.get(HELD, places))
@@ -279,13 +272,7 @@ class GroupTracker:
         at_least: int | Sequence[int] = BEGINNING,
         every: bool = False,
     ) -> tuple[Chunk, int] | None:
-        """Return the new marks of groups that ``demand`` can use; None if there are none.
-
-        The result has a row for each group, and the least mark these groups had before. Only groups
-        that moved are looked at, or all of them if ``every``. ``whole`` is the mark already emitted
-        for the whole stream. ``at_least`` is a mark that is useful whatever the demand: of all
-        groups, or of each that moved.
-        """
+        """Return the new marks of groups that ``demand`` can use; see the same of ``Tracker``."""
         if every:
             self._table.load()
         places = np.arange(len(self._table)) if every else self._moved

@@ -29,7 +29,7 @@ Origin = Hashable
 
 @dataclass(frozen=True, slots=True)
 class EnablingRule:
-    """How the silence of a channel becomes a timestamp. Clock times are nanoseconds."""
+    """The rule by which silence becomes a timestamp. Clock times are nanoseconds."""
 
     rate: int
     """Ticks a second."""

@@ -40,7 +40,7 @@ class ChannelRows:
     rows: NDArray[np.int64]
     """Positions in the chunk, channel after channel."""
     starts: NDArray[np.int64]
-    """Where in ``rows`` each channel begins."""
+    """Position in ``rows`` at which each channel begins."""
 
     @classmethod
     def of(cls, chunk: Chunk, keys: Sequence[str], usable: Mask) -> ChannelRows:
@@ -91,7 +91,7 @@ class Deficit:
 
 @dataclass(slots=True)
 class Judgement:
-    """What the marks of one attribute say about the rows of a chunk."""
+    """The verdict on the rows of a chunk by the marks of one attribute."""
 
     before: Ticks
     """The mark that the channel of each row had before it, in ticks."""

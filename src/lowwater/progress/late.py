@@ -40,9 +40,9 @@ class LateRows:
     reason: str
     rows: int
     longest_seconds: float
-    """How late the latest of them was, in seconds; 0 if they were not late."""
+    """Lateness of the latest of them, in seconds; 0 if they were not late."""
     mean_seconds: float
-    """How late they were on average, in seconds."""
+    """Their mean lateness, in seconds."""
 
 
 class LateAccount:

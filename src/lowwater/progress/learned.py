@@ -5,8 +5,8 @@ chosen anew at fixed *numbers of rows of the channel*, never at the ends of chun
 is cut cannot change a verdict. A late row is learned from like any other.
 
 How cautious a channel is follows from its late rows so far and from how few rows it has sent
-(:mod:`~lowwater.progress.slack`), so that over the run the share of rows on time comes to the one
-asked for. Of two slacks the longer one is taken: the one at which waiting costs more than the late
+(:mod:`~lowwater.progress.slack`), so that over the run the share of rows on time comes to the
+target. Of two slacks the longer one is taken: the one at which waiting costs more than the late
 rows it would spare, and the one that leaves as large a share of recent rows late as the debt
 allows. The first does not wait for rows that no waiting helps with. The second reaches the share
 where the late rows are so much later than most that no price pays for them. Rows that are late by a
@@ -101,7 +101,7 @@ class LearnedChannel(Channel):
 
     @property
     def completeness(self) -> Completeness:
-        """How complete the channel is."""
+        """The completeness of the channel."""
         expected = 1.0 if self._slack is None else self._lateness.share_within(self._slack)
         short = self._watch.now
         return Completeness(
@@ -117,7 +117,7 @@ class LearnedChannel(Channel):
 
     @property
     def shortfall(self) -> Shortfall | None:
-        """The present episode below the completeness that was asked for; None if there is none."""
+        """The present episode below the target completeness; None if there is none."""
         return self._watch.now
 
     @property

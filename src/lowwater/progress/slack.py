@@ -1,4 +1,4 @@
-"""How cautious a learned slack must be: by the late rows so far, and while few rows have come.
+"""The caution of a learned slack: by the late rows so far, and while few rows have come.
 
 The *debt* of a channel is its late rows less those it was allowed. It determines the pressure on
 the price of a late row (see :mod:`~lowwater.progress.lateness`), and the share of recent rows that
@@ -25,9 +25,9 @@ from math import exp
 from typing import Any
 
 MEMORY = 30.0
-"""Rows remembered: the number among which ``MEMORY`` late ones are allowed."""
+"""Length of the long memory: the number of rows among which ``MEMORY`` late ones are allowed."""
 LATELY = 5.0
-"""Rows by which sudden disorder is noticed, counted likewise."""
+"""Length of the short memory, which shows sudden disorder, in the same measure."""
 FORBEARANCE = 20.0
 """Late rows above the allowed number that raise the pressure by a factor of ``e``; if more than
 that are allowed between two choices of the slack, as many as these. A recent share of late rows
@@ -56,7 +56,7 @@ STRETCH = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Caution:
-    """How cautious the next slack must be."""
+    """The caution that the next slack needs."""
 
     pressure: float
     """Factor on the price of a late row."""
@@ -83,7 +83,7 @@ class Debt:
 
     @property
     def recent(self) -> float:
-        """Share of late rows among those remembered."""
+        """Share of late rows over the long memory."""
         return self._recent
 
     def add(self, rows: int, late: int, before: int) -> None:
@@ -101,7 +101,7 @@ class Debt:
         return share * fading + late / rows * (1 - fading)
 
     def caution(self) -> Caution:
-        """Return how cautious the next slack must be."""
+        """Return the caution that the next slack needs."""
         owed = self._owed / self._unit
         excess = self._recent / self._missing - 1
         lately = self._lately / self._missing

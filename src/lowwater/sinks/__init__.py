@@ -1,37 +1,37 @@
-"""Where results go: memory, a function, or a folder of Parquet, CSV or JSON files."""
+"""Sinks, the destinations of results: memory, a function, or a folder of files."""
 
-from lowwater.sinks.claim import Claim, FolderTaken
 from lowwater.sinks.folder import FORMATS, MODES, SPARKS_LOG, Folder, FolderSink, Mode
-from lowwater.sinks.handing import Handing
+from lowwater.sinks.folder_lock import FolderLock, FolderLocked
 from lowwater.sinks.sink import (
     FunctionSink,
     LastRows,
     MemorySink,
     Sink,
     SinkByStream,
+    SinkCall,
     complete,
+    count_delivered,
     make_sink,
     on_failure,
-    standing,
 )
 
 __all__ = [
     "FORMATS",
     "MODES",
     "SPARKS_LOG",
-    "Claim",
     "Folder",
+    "FolderLock",
+    "FolderLocked",
     "FolderSink",
-    "FolderTaken",
     "FunctionSink",
-    "Handing",
     "LastRows",
     "MemorySink",
     "Mode",
     "Sink",
     "SinkByStream",
+    "SinkCall",
     "complete",
+    "count_delivered",
     "make_sink",
     "on_failure",
-    "standing",
 ]

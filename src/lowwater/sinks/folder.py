@@ -1,7 +1,7 @@
-"""A folder of Parquet, CSV or JSON files: what may be said about it, and the sink that fills it.
+"""A folder of Parquet, CSV or JSON files: its options, and the sink that writes it.
 
-Invariant: a file has its name only when it is whole, and no file that has a name is written over.
-So what :attr:`FolderSink.rows_written` counts is there for readers, however the process ends.
+Invariant: a file gets its name only when it is complete, and no file with a name is overwritten. So
+the rows counted by :attr:`FolderSink.rows_written` are there for readers, however the process ends.
 """
 
 from __future__ import annotations
@@ -19,33 +19,35 @@ from typing import Literal, get_args
 import polars as pl
 
 from lowwater.errors import OptionError, SinkError
-from lowwater.sinks.claim import Claim, FolderTaken
+from lowwater.sinks.folder_lock import FolderLock, FolderLocked
 from lowwater.stream.duration import SECOND, Duration, nanoseconds
 from lowwater.stream.element import Chunk
 from lowwater.stream.size import Size, byte_count
 
 FORMATS = {"parquet": "Parquet", "csv": "CSV", "json": "JSON"}
-"""Formats of files, and what people call them."""
+"""Formats of files, and their names for people."""
 Mode = Literal["fail", "append", "replace"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 SPARKS_LOG = "_spark_metadata"
-"""The list of files that Spark keeps in a folder it writes to."""
+"""Name of the list of files that Spark keeps in a folder it writes to."""
 UNFINISHED = ".unfinished"
-"""Ends the name of a file that is being written."""
+"""End of the name of a file that is being written."""
 
 
 @dataclass(frozen=True)
 class Folder:
     """A folder of files for results, or for late rows, and how they are written.
 
-    ``format`` is "parquet", "csv" or "json" (one object a line). ``mode`` says what to do with a
-    folder that already holds results: "fail" refuses it, "append" adds files to it, "replace"
-    removes the files that runs have written there. A folder that another run is writing to is
-    refused in every mode.
+    ``path`` is the folder; it is made if it is not there. ``format`` is "parquet" (the default),
+    "csv" or "json" (one object a line). ``mode`` determines what happens if the folder already
+    holds results: "fail" (the default) refuses it, "append" adds files to it, "replace" removes the
+    files that runs have written there. A folder that another run is writing to is refused in every
+    mode.
 
-    The embedded engine gathers rows and writes a file when the first of them has waited
-    ``flush_every`` of real time, or when they are ``flush_rows`` rows or ``flush_size`` of memory,
-    whichever comes first. On Spark each batch writes its files.
+    The embedded engine gathers rows and writes a file when the first of them has waited for
+    ``flush_every`` (a length of real time, 2 seconds unless given), or when they are ``flush_rows``
+    rows (1,000,000) or ``flush_size`` of memory (128 MB), whichever comes first. On Spark each
+    batch writes its files.
     """
 
     path: Path
@@ -70,15 +72,15 @@ class Folder:
 
     @property
     def every(self) -> float:
-        """``flush_every`` in seconds."""
+        """The value of ``flush_every`` in seconds."""
         return nanoseconds(self.flush_every, "flush_every=") / SECOND
 
-    def claim(self) -> Claim:
-        """Make the folder if it is not there, and keep other runs out of it."""
+    def lock(self) -> FolderLock:
+        """Make the folder if it is not there, and lock it against other runs."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            return Claim(self.path)
-        except FolderTaken:
+            return FolderLock(self.path)
+        except FolderLocked:
             raise SinkError(
                 f"another run is writing to {self.path}; wait for its end or stop it, or give this"
                 " run a folder of its own"
@@ -87,7 +89,7 @@ class Folder:
             raise SinkError(f"cannot write results to {self.path}: {error}") from None
 
     def make_ready(self) -> None:
-        """Do what ``mode`` says about files that are there; only while the claim is held."""
+        """Refuse or remove the files that are there, by ``mode``; call it only under the lock."""
         if self.mode == "replace":
             self.remove_results()
         if self.mode == "append" and (self.path / SPARKS_LOG).exists():
@@ -101,14 +103,14 @@ class Folder:
             left.unlink(missing_ok=True)
 
     def remove_results(self) -> None:
-        """Remove what runs have written; only while the claim is held."""
+        """Remove the files that runs have written; call it only under the lock."""
         for kind in FORMATS:
             for file in self.path.glob(f"part-*.{kind}"):
                 file.unlink(missing_ok=True)
         shutil.rmtree(self.path / SPARKS_LOG, ignore_errors=True)
 
     def refuse_if_used(self) -> None:
-        """Refuse a folder in which results could not be told from what is there."""
+        """Raise if the folder already holds files of the format."""
         if any(self.path.glob(f"*.{self.format}")) or (self.path / SPARKS_LOG).exists():
             raise SinkError(
                 f"{self.path} already holds {FORMATS[self.format]} files; give an empty folder, or"
@@ -118,7 +120,11 @@ class Folder:
 
 
 class FolderSink:
-    """Writes results as files into a folder."""
+    """Writes results as files into a folder, which it locks.
+
+    ``schema`` is the columns to write if there are no rows; None to write no file then.
+    ``rows_per_file`` takes the place of the folder's ``flush_rows``. Times are real time.
+    """
 
     def __init__(
         self,
@@ -130,31 +136,33 @@ class FolderSink:
         self._most_rows = rows_per_file or folder.flush_rows
         self._most_bytes = byte_count(folder.flush_size, "flush_size=")
         self._every = folder.every
-        self._schema = schema if folder.format != "json" else None  # JSON names no columns
+        self._schema = (
+            schema if folder.format != "json" else None
+        )  # an empty JSON file has no columns
         self._held: list[Chunk] = []
         self._bytes = 0
         self._since: float | None = None
         self.rows_waiting = 0
-        """Rows that were taken and are in no file yet."""
+        """Number of rows that are in no file yet."""
         self.rows_written = 0
-        """Rows in files that readers can see."""
+        """Number of rows in files that readers can see."""
         self._error: SinkError | None = None
         self._closed = False
         self._changed = threading.Condition()
         self._flusher: threading.Thread | None = None
         self._on_failure: Callable[[], None] = lambda: None
-        self._claim = folder.claim()
+        self._lock = folder.lock()
         try:
             folder.make_ready()
             self._number = self._next_number()
         except BaseException as error:
-            self._claim.release()
+            self._lock.release()
             if isinstance(error, OSError):
                 raise SinkError(f"cannot write results to {folder.path}: {error}") from None
             raise
 
     def _next_number(self) -> int:
-        """One more than the highest number of a file that is there."""
+        """Return one more than the highest number of a file that is there."""
         numbers = [
             int(named[1])
             for file in self._folder.path.glob("part-*")
@@ -163,7 +171,7 @@ class FolderSink:
         return max(numbers, default=-1) + 1
 
     def on_failure(self, act: Callable[[], None]) -> None:
-        """Say what to do when a file cannot be written while nobody hands rows over."""
+        """Set the function to call if a file cannot be written between two calls of ``write``."""
         self._on_failure = act
 
     @property
@@ -172,7 +180,7 @@ class FolderSink:
         return self._folder.path
 
     def write(self, chunk: Chunk) -> None:
-        """Gather rows and write a file when there are enough."""
+        """Gather rows, and write a file when there are enough."""
         with self._changed:
             self._refuse_after_failure()
             self._held.append(chunk)
@@ -186,21 +194,21 @@ class FolderSink:
                 self._flush_later()
 
     def flush(self) -> None:
-        """Write what is held; may be called from any thread."""
+        """Write the gathered rows now; may be called from any thread."""
         with self._changed:
             self._refuse_after_failure()
             if self._held:
                 self._write()
 
     def complete(self) -> None:
-        """Show the columns if there were no rows, so that the folder can be read."""
+        """Have a file with no rows written if there were none, so that the folder can be read."""
         with self._changed:
             empty = not self._held and not self.rows_written
             if self._schema and empty and not any(self._folder.path.glob("part-*")):
                 self._held = [pl.DataFrame(schema=self._schema)]
 
     def close(self) -> None:
-        """Write what is left, and let others have the folder."""
+        """Write the gathered rows, and end the lock of the folder."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -209,7 +217,7 @@ class FolderSink:
                     self._write()
                     self._error = None
             finally:
-                self._claim.release()
+                self._lock.release()
 
     def _refuse_after_failure(self) -> None:
         if self._error is not None:
@@ -269,7 +277,7 @@ class FolderSink:
         self.rows_waiting = 0
 
     def _give_name(self, unfinished: Path) -> None:
-        """Rename a whole file to the next name that is free; never over another file."""
+        """Rename a complete file to the next free name; never overwrite another file."""
         while True:
             target = self._folder.path / f"part-{self._number:05d}.{self._folder.format}"
             self._number += 1
@@ -277,7 +285,7 @@ class FolderSink:
                 os.link(unfinished, target)
             except FileExistsError:
                 continue
-            except OSError:  # a file system without links; the claim keeps others out
+            except OSError:  # a file system without links; the lock keeps others out
                 if target.exists():
                     continue
                 unfinished.rename(target)

@@ -1,9 +1,10 @@
-"""Where results go: memory, a function, or a folder of Parquet, CSV or JSON files."""
+"""Sinks: memory, a function, and one for each stream; and what engines do with any sink."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Protocol
 
@@ -16,13 +17,13 @@ from lowwater.stream.element import Chunk
 
 
 class Sink(Protocol):
-    """Takes results as they come."""
+    """The destination of results. Calls come from one thread at a time."""
 
     def write(self, chunk: Chunk) -> None:
-        """Take some rows."""
+        """Write some rows."""
 
     def close(self) -> None:
-        """Take note that nothing more will come."""
+        """Finish; no rows are written after this."""
 
 
 class MemorySink:
@@ -33,39 +34,39 @@ class MemorySink:
         self._chunks: list[Chunk] = []
 
     def write(self, chunk: Chunk) -> None:
-        """Keep rows."""
+        """Keep the rows."""
         self._chunks.append(chunk)
 
     def close(self) -> None:
         """Nothing to do."""
 
     def table(self) -> pa.Table:
-        """All rows so far."""
+        """Return all rows so far."""
         if not self._chunks:
             return pl.DataFrame(schema=self._schema).to_arrow()
         return pl.concat(self._chunks).to_arrow()
 
 
 class LastRows:
-    """Keeps the last rows that passed, for looking at; none if the limit is zero."""
+    """Keeps the last ``limit`` rows that were added, to show them; none if the limit is zero."""
 
     def __init__(self, limit: int):
         self._limit = limit
         self._rows = pl.DataFrame()
 
     def add(self, chunk: Chunk) -> None:
-        """Take note of rows."""
+        """Add rows; the oldest are dropped beyond the limit."""
         if self._limit and chunk.height:
             tail = chunk.tail(self._limit)
             self._rows = pl.concat([self._rows, tail], how="diagonal_relaxed").tail(self._limit)
 
     def table(self) -> Chunk:
-        """The last rows, the newest last."""
+        """Return the last rows, the newest last."""
         return self._rows
 
 
 class FunctionSink:
-    """Hands each chunk of results to a function, as a pyarrow table."""
+    """Calls a function with each chunk of results, as a pyarrow table."""
 
     def __init__(self, function: Callable[[pa.Table], object]):
         self.function = function
@@ -79,50 +80,53 @@ class FunctionSink:
 
 
 class SinkByStream:
-    """Late rows to the sink of their stream; rows of streams that have none are let go."""
+    """Writes late rows to the sink of their stream; rows of a stream without one are dropped."""
 
     def __init__(self, sinks: Mapping[str, Sink]):
         self._sinks = sinks
 
     def write(self, chunk: Chunk) -> None:
-        """Hand rows on; all are of one stream."""
+        """Write rows to the sink of their stream; all must be of one stream."""
         sink = self._sinks.get(chunk["_stream"][0])
         if sink is not None:
             sink.write(chunk)
 
     def on_failure(self, act: Callable[[], None]) -> None:
-        """Say what to do when one of them fails on its own."""
+        """Set the function to call if one of the sinks fails between two calls of ``write``."""
         for sink in self._sinks.values():
             on_failure(sink, act)
 
     def close(self) -> None:
-        """Close them all, also if one cannot be closed."""
+        """Close all sinks, also if one of them cannot be closed."""
         with ExitStack() as closing:
             for sink in dict.fromkeys(self._sinks.values()):
                 closing.callback(sink.close)
 
 
-def standing(sink: object, delivered: int) -> tuple[int, int]:
-    """Of ``delivered`` rows those that readers can see, and those that wait in the sink."""
+def count_delivered(sink: object, delivered: int) -> tuple[int, int]:
+    """Return how many of ``delivered`` rows readers can see, and how many wait in the sink."""
     if isinstance(sink, FolderSink):
         return sink.rows_written, sink.rows_waiting
     return delivered, 0
 
 
 def on_failure(sink: object, act: Callable[[], None]) -> None:
-    """Say what to do when a sink fails on its own, while nobody hands rows over."""
+    """Set the function to call if a sink fails between two calls of ``write``, where it can."""
     if isinstance(sink, FolderSink | SinkByStream):
         sink.on_failure(act)
 
 
 def complete(sink: object) -> None:
-    """Tell a sink that its run did not fail."""
+    """Complete the output of a sink after a run that did not fail."""
     if isinstance(sink, FolderSink):
         sink.complete()
 
 
 def make_sink(target: object, schema: Mapping[str, pl.DataType]) -> Sink:
-    """A sink from what a user gives: nothing, a function, a folder, a sink, or one by stream."""
+    """Return the sink for a user's ``sink=``: None, a function, a folder, a sink, or a mapping.
+
+    ``schema`` is the columns of the results. A mapping has a target for each stream.
+    """
     if target is None:
         return MemorySink(schema)
     if isinstance(target, str | Path):
@@ -142,7 +146,7 @@ def make_sink(target: object, schema: Mapping[str, pl.DataType]) -> Sink:
 
 
 def _by_stream(targets: Mapping[str, object]) -> SinkByStream:
-    """A sink for each stream; streams that go to one folder share its sink."""
+    """Return a sink for each stream; streams that go to one folder share its sink."""
     shared: dict[Path, Sink] = {}
     found: dict[str, Sink] = {}
     for stream, each in targets.items():
@@ -155,3 +159,39 @@ def _by_stream(targets: Mapping[str, object]) -> SinkByStream:
         else:
             found[stream] = make_sink(each, {})
     return SinkByStream(found)
+
+
+class SinkCall:
+    """The call of a sink that is under way, so that a run that waits for it can name the sink."""
+
+    def __init__(self) -> None:
+        self._now: tuple[object, int, float] | None = None
+
+    @contextmanager
+    def during(self, sink: object, rows: int) -> Iterator[None]:
+        """Record that ``sink`` is writing ``rows`` rows; 0 rows stand for closing it."""
+        self._now = sink, rows, time.monotonic()
+        try:
+            yield
+        finally:
+            self._now = None
+
+    def blocked(self, seconds: float) -> str | None:
+        """Return a phrase for people if the call has taken ``seconds`` or more; else None."""
+        now = self._now
+        if now is None or time.monotonic() - now[2] < seconds:
+            return None
+        sink, rows, since = now
+        work = f"took {rows:,} rows" if rows else "began to close"
+        return (
+            f"the sink {_name(sink)} {work} {time.monotonic() - since:.1f} s ago and has not"
+            " returned"
+        )
+
+
+def _name(sink: object) -> str:
+    if isinstance(sink, FunctionSink):
+        sink = sink.function
+    if isinstance(sink, FolderSink):
+        return str(sink.path)
+    return str(getattr(sink, "__qualname__", type(sink).__qualname__))

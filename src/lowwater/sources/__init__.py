@@ -1,1 +1,1 @@
-"""Where rows come from: logs, generators, files, sockets, live pushes."""
+"""Sources of rows: logs, generators, files, sockets, and rows that the program pushes."""

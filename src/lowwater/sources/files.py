@@ -1,10 +1,9 @@
-"""Files as a source: Parquet, CSV or JSON lines, one file, a folder or a pattern, growing or not.
+"""Files as a source: Parquet, CSV or JSON lines; one file, a folder or a pattern.
 
-Files are read one after the other, those that are there by name (2 before 10), those that come
-later as they come. Names that begin with a dot or an underscore are passed over. Where files are
-followed, a file of text may still be written: what follows its last end of line is no line yet, and
-what is added to it is read. A Parquet file counts as there once it has its name, so it is moved in
-when it is finished.
+Files are read one after the other: those that are there by name (2 before 10), then those that are
+added, as they come. Names that begin with a dot or an underscore are skipped. A followed text file
+may still be written: text after its last end of line is not read yet, and what is added to it is. A
+Parquet file must be complete once it has its name, so write it elsewhere and move it in.
 """
 
 from __future__ import annotations
@@ -23,32 +22,44 @@ from pathlib import Path
 import polars as pl
 
 from lowwater.errors import BadInput, OptionError, QueryError, StreamWarning, unknown_name
-from lowwater.sources.exact import alike, altered, read_as
-from lowwater.sources.faults import PACKED, SHOWN, no_text
-from lowwater.sources.noticing import Noticed
+from lowwater.sources.records import COMPRESSED, SHOWN, MissingColumns, no_text
 from lowwater.sources.source import AT_ONCE
-from lowwater.sources.text import ZONED, Schema, moments, plain, type_name
-from lowwater.sources.textfile import TextFile
+from lowwater.sources.text_file import TextFile
+from lowwater.sources.values import (
+    ZONED,
+    Schema,
+    common_type,
+    first_altered,
+    moments,
+    read_as,
+    same_kind,
+    type_name,
+)
 from lowwater.stream.element import Chunk
 
 FORMATS = ("parquet", "csv", "json")
 POLL_SECONDS = 0.2
-"""How often a growing folder is looked at."""
+"""Seconds between two looks at a followed folder."""
 UNFINISHED_SECONDS = 10.0
-"""How long the last line of a growing file may have no end before somebody is told."""
+"""Seconds that the last line of a growing file may have no end before a warning."""
 ROWS_AT_ONCE = 65_536
-"""Rows of a file that are held in memory together."""
+"""Number of rows of a file that are held in memory together."""
 BEGIN_BYTES = 1 << 16
-"""Bytes of a text file that are read to see whether it can be read."""
-LOOKED_AT = 10_000
-"""Rows of a text file by which the types of columns are found that nobody declared."""
+"""Number of bytes of a text file that are read to check it."""
+TYPED_BY = 10_000
+"""Number of rows of a text file by which the types of undeclared columns are found."""
 
 
 class Files:
-    """Files of one format with the same columns."""
+    """Files of one format with the same columns, as a source.
+
+    ``path`` is a file, a folder or a pattern; ``schema`` the columns, None for those of the first
+    file; ``follow`` is true if files that are added are read too; ``options`` are those of the
+    format: for CSV ``header`` ("true" or "false") and ``sep``.
+    """
 
     arrival = None
-    """Files do not say when their rows arrived."""
+    """None: files have no arrival times."""
 
     def __init__(
         self,
@@ -69,20 +80,20 @@ class Files:
 
     @property
     def schema(self) -> Mapping[str, pl.DataType]:
-        """The columns of the files."""
+        """The columns of the files, and their types."""
         return self._schema
 
     @property
     def where(self) -> str:
-        """What is read, in words."""
+        """The place as a phrase for people."""
         return f"{self.format} files at {self.path}{', and those that come' if self.live else ''}"
 
     def channels(self, columns: Sequence[str]) -> tuple[Hashable, ...]:
-        """Who speaks is known only when everything has been read."""
+        """Return no channels: they are known only when everything has been read."""
         return ()
 
     def listed(self) -> list[Path]:
-        """The files that are there now, by name."""
+        """Return the files that are there now, by name."""
         path = Path(self.path)
         if path.is_file():
             return [path]
@@ -92,14 +103,14 @@ class Files:
         return sorted(here, key=_by_name)
 
     def check(self) -> None:
-        """Refuse a place where there is nothing to read and nothing is waited for."""
+        """Raise if there are no files and none can come; make the folder if some can."""
         if not self.live and not self.listed():
             raise QueryError(f"there are no files at {self.path}")
         if self.live and not _is_pattern(self.path):
             Path(self.path).mkdir(parents=True, exist_ok=True)
 
     def _found_types(self) -> dict[str, pl.DataType]:
-        """The columns of the first file."""
+        """Return the columns of the first file."""
         here = self.listed()
         if not here:
             what = "is empty" if Path(self.path).exists() else "is not there"
@@ -107,35 +118,35 @@ class Files:
         if not self.header:
             raise QueryError("a CSV file without a header needs its columns declared")
         found = columns_of(self.format, here[0], self.separator)
-        return {name: plain(dtype) for name, dtype in found.items()}
+        return {name: common_type(dtype) for name, dtype in found.items()}
 
-    def text(self, path: Path, noticed: Noticed | None = None) -> TextFile:
-        """A file of text, before its first row."""
-        return TextFile(path, self.format, self._schema, self.header, self.separator, noticed)
+    def text(self, path: Path, missing: MissingColumns | None = None) -> TextFile:
+        """Return a text file at its first row."""
+        return TextFile(path, self.format, self._schema, self.header, self.separator, missing)
 
-    def read(self, path: Path, noticed: Noticed | None = None) -> Iterator[Chunk]:
-        """The rows of a complete file, some at a time, with the declared types."""
-        if self.packed:
-            return self._told(path, _parquet(path, self._schema))
-        return self._told(path, self._whole(path, noticed))
+    def read(self, path: Path, missing: MissingColumns | None = None) -> Iterator[Chunk]:
+        """Yield the rows of a complete file, some at a time, with the declared types."""
+        if self.is_binary:
+            return self._slices(path, _parquet(path, self._schema))
+        return self._slices(path, self.text(path, missing).read(complete=True))
 
-    def begin(self, path: Path, noticed: Noticed) -> None:
-        """Read the first rows of a file, to see whether they can be read."""
-        if self.packed:
-            next(self._told(path, _parquet(path, self._schema)), None)
+    def begin(self, path: Path, missing: MissingColumns) -> None:
+        """Read the first rows of a file; raise if they cannot be read."""
+        if self.is_binary:
+            next(self._slices(path, _parquet(path, self._schema)), None)
         else:
-            text = self.text(path, noticed)
-            for _ in self._told(path, text.read(not self.live, BEGIN_BYTES)):
+            text = self.text(path, missing)
+            for _ in self._slices(path, text.read(not self.live, BEGIN_BYTES)):
                 if text.read_to >= BEGIN_BYTES:
                     break
 
-    def noticed(self) -> Noticed:
-        """Columns that are there, before the first file."""
-        return Noticed(self.where, self._schema)
+    def missing_columns(self) -> MissingColumns:
+        """Return what collects, over all files, the columns that no JSON object has."""
+        return MissingColumns(self.where, self._schema)
 
     def read_once(self, path: Path) -> Iterator[Chunk]:
-        """The rows of a file by an engine that never comes back to it: it has to be complete."""
-        if self.live and not self.packed and (line := unfinished(path)):
+        """Yield the rows of a file that is read only once; raise if it is not complete."""
+        if self.live and not self.is_binary and (line := unfinished(path)):
             raise BadInput(
                 f"cannot read {path}: its last line, {line!r}, has no end of line, so the file may"
                 " still be written. On Spark a file of a followed folder is read once: write it"
@@ -144,18 +155,15 @@ class Files:
         return self.read(path)
 
     @property
-    def packed(self) -> bool:
-        """Whether files are written at once, and not line by line."""
+    def is_binary(self) -> bool:
+        """True if files are complete once they have their name, not written line by line."""
         return self.format == "parquet"
 
-    def _whole(self, path: Path, noticed: Noticed | None) -> Iterator[Chunk]:
-        yield from self.text(path, noticed).read(complete=True)
+    def read_written(self, text: TextFile) -> Iterator[Chunk]:
+        """Yield the rows that are there of a file that may still be written."""
+        return self._slices(text.path, text.read(complete=False))
 
-    def written(self, text: TextFile) -> Iterator[Chunk]:
-        """The rows of what is there of a file that may still be written."""
-        return self._told(text.path, text.read(complete=False))
-
-    def _told(self, path: Path, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+    def _slices(self, path: Path, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
         try:
             for chunk in chunks:
                 yield from chunk.iter_slices(ROWS_AT_ONCE)
@@ -163,38 +171,38 @@ class Files:
             raise BadInput(_cannot_read(path, error)) from None
 
     def open(self) -> FilesReader:
-        """Start from the first file."""
+        """Return a reader at the first file."""
         self.check()
         return FilesReader(self)
 
 
 @dataclass
-class _Growing:
-    """A file of text that may still be written: what was read of it, and how large it was."""
+class _GrowingFile:
+    """A text file that may still be written: its inode, and its size at the last look."""
 
     text: TextFile
     identity: int
     size: int = 0
     since: float = 0.0
-    """When it last grew, by the monotonic clock; 0 once somebody was told of its last line."""
+    """When it last grew, by the monotonic clock in seconds; 0 after a warning of its last line."""
 
 
 class FilesReader:
-    """One run over files."""
+    """Reads files once; a thread looks for files and lines that are added."""
 
     def __init__(self, files: Files):
         self._files = files
-        self._noticed = files.noticed()
+        self._missing = files.missing_columns()
         self._waiting = deque(files.listed())
         self._seen = set(self._waiting)
-        self._growing: dict[Path, _Growing] = {}
+        self._growing: dict[Path, _GrowingFile] = {}
         self._reading: Iterator[Chunk] | None = None
         self._rest: Chunk | None = None
         self._lock = threading.Lock()
         self._over = threading.Event()
 
     def begin(self, now: int, first: int) -> None:
-        """Files are there when they are there."""
+        """Do nothing: files have no arrival times."""
 
     def release(self) -> None:
         """Stop looking for new files."""
@@ -202,14 +210,14 @@ class FilesReader:
 
     @property
     def ended(self) -> bool:
-        """Whether all files were read and no more are waited for."""
+        """True if all files were read and none can come."""
         return not self._files.live and not self._more
 
     def arrivals(self) -> None:
-        """Rows arrive when they are read."""
+        """Return None: rows arrive when they are read."""
 
     def due(self, rows: int = 1) -> int | None:
-        """At once, if there is anything to read."""
+        """Return ``AT_ONCE`` if there is anything to read, else None."""
         return AT_ONCE if self._more else None
 
     @property
@@ -218,11 +226,11 @@ class FilesReader:
             return bool(self._rest is not None or self._reading or self._waiting)
 
     def read(self, now: int, limit: int) -> Chunk | None:
-        """The next rows of a file."""
+        """Return the next rows of a file; None if there are none."""
         rows = self._rest if self._rest is not None else self._next()
         if rows is None:
             if not self._files.live:
-                self._noticed.tell()
+                self._missing.warn()
             return None
         self._rest = rows.slice(limit) if rows.height > limit else None
         return rows.head(limit)
@@ -241,31 +249,31 @@ class FilesReader:
             self._reading = None
 
     def _rows(self, path: Path) -> Iterator[Chunk]:
-        """The rows of a file, or those that were added to it."""
-        if not self._files.live or self._files.packed:
-            return self._files.read(path, self._noticed)
+        """Yield the rows of a file, or those that were added to it."""
+        if not self._files.live or self._files.is_binary:
+            return self._files.read(path, self._missing)
         growing = self._growing.get(path)
         if growing is None:
             try:
                 with path.open("rb") as file:
-                    if file.read(4).startswith(PACKED):
-                        return self._files.read(path, self._noticed)
+                    if file.read(4).startswith(COMPRESSED):
+                        return self._files.read(path, self._missing)
                 about = path.stat()
             except OSError as error:
                 raise BadInput(_cannot_read(path, error)) from None
-            growing = _Growing(
-                self._files.text(path, self._noticed), about.st_ino, about.st_size, time.monotonic()
+            growing = _GrowingFile(
+                self._files.text(path, self._missing), about.st_ino, about.st_size, time.monotonic()
             )
             with self._lock:
                 self._growing[path] = growing
-        return self._files.written(growing.text)
+        return self._files.read_written(growing.text)
 
-    def told(self) -> list[tuple[str, object]]:
-        """Files make no promises beside their rows."""
+    def take_promises(self) -> list[tuple[str, object]]:
+        """Return none: files have rows only."""
         return []
 
     def notify(self, wake: Callable[[], None]) -> None:
-        """Call ``wake`` when new files are there, or more of those that were."""
+        """Have ``wake`` called when files are added, or lines to those that are there."""
         if self._files.live:
             threading.Thread(target=self._look, args=(wake,), daemon=True).start()
 
@@ -276,7 +284,7 @@ class FilesReader:
             with self._lock:
                 growing = list(self._growing.items())
                 there = set(self._waiting)
-            grown = [path for path, each in growing if path not in there and _grown(path, each)]
+            grown = [path for path, each in growing if path not in there and _has_grown(path, each)]
             if new or grown:
                 with self._lock:
                     self._seen.update(new)
@@ -284,11 +292,11 @@ class FilesReader:
                 wake()
 
 
-def _grown(path: Path, growing: _Growing) -> bool:
-    """Whether a file has more to read; a last line that stays unfinished is warned of once."""
+def _has_grown(path: Path, growing: _GrowingFile) -> bool:
+    """True if a file has more to read; warn once of a last line that stays without an end."""
     try:
         about = path.stat()
-    except OSError:  # gone: what was read of it was
+    except OSError:  # the file is gone; its rows so far were read
         return False
     if about.st_ino != growing.identity or about.st_size == growing.text.read_to:
         return False
@@ -307,9 +315,9 @@ def _grown(path: Path, growing: _Growing) -> bool:
 
 
 def unfinished(path: Path) -> str:
-    """The last line of a text if it has no end of line; empty if it has one."""
+    """Return the last line of a text if it has no end of line; empty if it has one."""
     with path.open("rb") as file:
-        if file.read(4).startswith(PACKED):
+        if file.read(4).startswith(COMPRESSED):
             return ""
         file.seek(-min(path.stat().st_size, SHOWN), os.SEEK_END)
         end = file.read(SHOWN)
@@ -317,13 +325,13 @@ def unfinished(path: Path) -> str:
 
 
 def _parquet(path: Path, schema: Schema) -> Iterator[Chunk]:
-    """The rows of a Parquet file in the declared types, none of them altered."""
+    """Yield the rows of a Parquet file in the declared types; raise if a value would be altered."""
     rows = pl.scan_parquet(path)
     have = rows.collect_schema()
     for name, dtype in schema.items():
         if name not in have:
             raise BadInput(f"{path}: {unknown_name('column', name, have)}")
-        if not alike(have[name], dtype):
+        if not same_kind(have[name], dtype):
             raise BadInput(
                 f"{path}: column {name} is {type_name(have[name])} in the file and was declared"
                 f" {type_name(dtype)}; declare it as it is, and CAST it in the query"
@@ -331,7 +339,7 @@ def _parquet(path: Path, schema: Schema) -> Iterator[Chunk]:
     first = 1
     for chunk in rows.select(list(schema)).collect_batches(chunk_size=ROWS_AT_ONCE):
         values = read_as(chunk, schema)
-        wrong = altered(chunk, values)
+        wrong = first_altered(chunk, values)
         if wrong is not None:
             raise BadInput(f"cannot read {path}: row {first + wrong[0]}, {wrong[1]}")
         first += chunk.height
@@ -339,7 +347,7 @@ def _parquet(path: Path, schema: Schema) -> Iterator[Chunk]:
 
 
 def refuse_unwritten(format_: str, schema: Schema) -> None:
-    """Refuse columns of types that no text of this format can hold."""
+    """Raise if a column has a type that text of this format cannot hold."""
     types = {"csv": (pl.Binary, pl.List, pl.Struct), "json": (pl.Binary,)}.get(format_, ())
     for name, dtype in schema.items():
         if isinstance(dtype, types):
@@ -350,7 +358,7 @@ def refuse_unwritten(format_: str, schema: Schema) -> None:
 
 
 def columns_of(format_: str, path: Path, separator: str = ",") -> dict[str, pl.DataType]:
-    """The columns of a file, as the file has them."""
+    """Return the columns of a file, with the types they have in it."""
     try:
         if format_ == "parquet":
             return dict(pl.read_parquet_schema(path))
@@ -361,19 +369,19 @@ def columns_of(format_: str, path: Path, separator: str = ",") -> dict[str, pl.D
                 path,
                 separator=separator,
                 try_parse_dates=True,
-                n_rows=LOOKED_AT,
-                infer_schema_length=LOOKED_AT,
+                n_rows=TYPED_BY,
+                infer_schema_length=TYPED_BY,
             )
         else:
-            frame = pl.scan_ndjson(path).head(LOOKED_AT).collect()
+            frame = pl.scan_ndjson(path).head(TYPED_BY).collect()
     except (OSError, pl.exceptions.PolarsError) as error:
-        raise QueryError(_found_wrong(format_, path, separator, error)) from None
+        raise QueryError(_fault(format_, path, separator, error)) from None
     texts = [name for name, dtype in frame.schema.items() if dtype == pl.String]
     return dict(frame.with_columns(_perhaps_time(frame[name]) for name in texts).schema)
 
 
-def _found_wrong(format_: str, path: Path, separator: str, error: Exception) -> str:
-    """Which line cannot be read whatever its columns are, if there is one."""
+def _fault(format_: str, path: Path, separator: str, error: Exception) -> str:
+    """Return a message with the first line that cannot be read, if there is one."""
     if format_ != "parquet":
         try:
             deque(TextFile(path, format_, {}, True, separator).read(complete=True), maxlen=0)
@@ -390,7 +398,7 @@ def _cannot_read(path: Path, error: Exception) -> str:
 
 
 def _perhaps_time(texts: pl.Series) -> pl.Series:
-    """A text of which every value is a time is taken as one."""
+    """Return texts as times if every one of them is a time; else as they are."""
     if texts.null_count() == len(texts):
         return texts
     try:
@@ -402,7 +410,7 @@ def _perhaps_time(texts: pl.Series) -> pl.Series:
 
 
 def _csv_options(format_: str, options: Mapping[str, str]) -> tuple[bool, str]:
-    """Whether there is a header, and what separates values."""
+    """Return whether there is a header, and the separator."""
     known = ("header", "sep") if format_ == "csv" else ()
     for name in options:
         if name not in known:
@@ -420,7 +428,7 @@ def _is_pattern(path: str) -> bool:
 
 
 def _fixed(pattern: Path) -> Path:
-    """The folder that all files of a pattern are in."""
+    """Return the folder that all files of a pattern are in."""
     return next(each for each in (pattern, *pattern.parents) if not _is_pattern(str(each)))
 
 
@@ -430,7 +438,7 @@ def _hidden(path: Path, folder: Path) -> bool:
 
 
 def _by_name(path: Path) -> tuple[list[list[str | int]], Path]:
-    """Orders files by name, in which numbers count as such."""
+    """Return the key that orders files by name; numbers in names count as numbers."""
     parts = [enumerate(re.split("([0-9]+)", part)) for part in path.parts]  # each second a number
     return [[int(bit) if at % 2 else bit for at, bit in part] for part in parts], path
 
@@ -438,5 +446,5 @@ def _by_name(path: Path) -> tuple[list[list[str | int]], Path]:
 def _changed(path: Path) -> int:
     try:
         return path.stat().st_mtime_ns
-    except OSError:  # gone again: reading it will say so
+    except OSError:  # the file is gone; reading it gives the error
         return 0

@@ -1,4 +1,4 @@
-"""Generated streams: arrival processes, bursts and lulls, skew, disorder, keys; all from a seed."""
+"""Generated streams: arrivals, bursts and lulls, skew, disorder and keys, all from a seed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Phase:
-    """From ``start`` to ``end`` seconds, the rate is multiplied by ``factor`` (0 is a lull)."""
+    """A factor on the rate from ``start`` to ``end``, in seconds; a factor of 0 makes a lull."""
 
     start: float
     end: float
@@ -26,12 +26,15 @@ class Phase:
 
 @dataclass(frozen=True)
 class Workload:
-    """A stream to generate. Rates are rows a second, times are seconds.
+    """A stream to generate. The same values always give the same rows.
 
-    ``process``: "poisson" or "regular" arrivals. ``phases``: bursts and lulls. ``skew``: how long
-    after its time a row arrives. ``late_share`` of the rows arrive up to ``late_by`` later still.
-    ``scramble``: a row comes at most this many rows after a newer one. ``multiplicity``: how many
-    rows share a time. ``keys``: how many keys, drawn by a Zipf law of exponent ``zipf`` (0: even).
+    ``rate`` is rows a second, for ``seconds`` seconds. ``process`` is how arrivals follow each
+    other: "poisson" (the default) or "regular". ``phases`` are bursts and lulls. A row arrives
+    ``skew`` seconds after its time; a share ``late_share`` of the rows arrive up to ``late_by``
+    seconds later still. A row comes at most ``scramble`` rows after a newer one. ``multiplicity``
+    rows share each time. Each row has one of ``keys`` keys, drawn by a Zipf law of exponent
+    ``zipf``; 0 draws all keys evenly. ``unit`` is that of the time column: "s", "ms" or "us" (the
+    default); "s" makes integers, the others a Datetime.
     """
 
     rate: float
@@ -59,7 +62,7 @@ class Workload:
             raise OptionError("multiplicity and keys are at least 1, scramble at least 0")
 
     def table(self) -> pl.DataFrame:
-        """The arrival log: ``arrived`` (seconds), ``ts``, ``key``, ``value``, in arrival order."""
+        """Return the arrival log in order: ``arrived`` (seconds), ``ts``, ``key``, ``value``."""
         rng = np.random.default_rng(self.seed)
         times = self._times(rng)
         delays = np.full(len(times), self.skew)
@@ -84,7 +87,7 @@ class Workload:
         )
 
     def replay(self) -> Replay:
-        """The arrival log as a source."""
+        """Return the arrival log as a source."""
         return Replay(self.table(), "arrived")
 
     def _times(self, rng: np.random.Generator) -> Floats:
@@ -109,9 +112,9 @@ class Workload:
 
 
 def _scrambled(rows: int, places: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """An order in which a row comes at most ``places`` rows after one that was behind it.
+    """Return an order in which a row comes at most ``places`` rows after one that was behind it.
 
-    Rows change places within blocks of one more than that, so the bound is met exactly.
+    Rows change places within blocks of ``places + 1`` rows.
     """
     position = np.arange(rows)
     block = (position + rng.integers(0, places + 1)) // (places + 1)

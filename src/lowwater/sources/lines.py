@@ -1,7 +1,7 @@
-"""Lines of text from a socket as a source: each is a CSV row of the columns, or a JSON object.
+"""Lines of text from a socket as a source: each is a CSV record of the columns, or a JSON object.
 
-The stream ends when the other side closes the connection. A reader that falls behind lets the
-sender wait, as sockets do.
+The stream ends when the other side closes the connection. While the reader is behind, the sender
+waits.
 """
 
 from __future__ import annotations
@@ -17,22 +17,27 @@ import polars as pl
 
 from lowwater.errors import BadInput, StreamError
 from lowwater.sources.files import refuse_unwritten
-from lowwater.sources.noticing import Noticed
-from lowwater.sources.records import BadRecord, Layout, objects, records
+from lowwater.sources.records import (
+    BadRecord,
+    Layout,
+    MissingColumns,
+    read_objects,
+    read_records,
+)
 from lowwater.sources.source import AT_ONCE
-from lowwater.sources.text import type_name
+from lowwater.sources.values import type_name
 from lowwater.stream.element import Chunk
 
 MOST_WAITING = 1_000_000
-"""Lines that are read ahead."""
+"""Greatest number of lines that are read ahead."""
 CONNECT_SECONDS = 10
 
 
 class Lines:
-    """Lines from a host and port."""
+    """Lines of text from a host and port, with columns ``schema``."""
 
     arrival = None
-    """Rows arrive when they are read."""
+    """None: rows arrive when they are read."""
     live = True
 
     def __init__(self, host: str, port: int, schema: Mapping[str, pl.DataType]):
@@ -41,20 +46,20 @@ class Lines:
 
     @property
     def schema(self) -> Mapping[str, pl.DataType]:
-        """The columns of a line."""
+        """The columns of a line, and their types."""
         return self._schema
 
     @property
     def where(self) -> str:
-        """What is read, in words."""
+        """The place as a phrase for people."""
         return f"lines from {self.host}:{self.port}"
 
     def channels(self, columns: Sequence[str]) -> tuple[Hashable, ...]:
-        """Nobody knows who will speak."""
+        """Return no channels: they are not known before the rows."""
         return ()
 
     def open(self) -> LinesReader:
-        """Connect."""
+        """Connect, and return a reader of the lines."""
         try:
             connection = socket.create_connection((self.host, self.port), CONNECT_SECONDS)
         except OSError as error:
@@ -66,11 +71,11 @@ class Lines:
 
 
 class LinesReader:
-    """One connection."""
+    """Reads the lines of one connection; a thread of its own reads ahead."""
 
     def __init__(self, source: Lines, connection: socket.socket):
         self._source, self._connection = source, connection
-        self._noticed = Noticed(source.where, source.schema)
+        self._missing = MissingColumns(source.where, source.schema)
         self._lines: deque[bytes] = deque()
         self._changed = threading.Condition()
         self._bytes = 0
@@ -78,10 +83,10 @@ class LinesReader:
         self._failure: StreamError | None = None
 
     def begin(self, now: int, first: int) -> None:
-        """Lines come when they come."""
+        """Do nothing: lines have no arrival times."""
 
     def release(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         with self._changed:
             self._released = True
             self._changed.notify_all()
@@ -91,20 +96,20 @@ class LinesReader:
 
     @property
     def ended(self) -> bool:
-        """Whether the other side hung up and every line was read."""
+        """True if the other side closed the connection and every line was read."""
         with self._changed:
             return self._closed and not self._lines and self._failure is None
 
     def arrivals(self) -> None:
-        """Rows arrive when they are read."""
+        """Return None: rows arrive when they are read."""
 
     def due(self, rows: int = 1) -> int | None:
-        """At once, if there is a line."""
+        """Return ``AT_ONCE`` if there is a line, else None."""
         with self._changed:
             return AT_ONCE if self._lines or self._failure else None
 
     def read(self, now: int, limit: int) -> Chunk | None:
-        """The next lines as rows."""
+        """Return the next lines as rows; None if there are none."""
         with self._changed:
             if not self._lines and self._failure:
                 raise self._failure
@@ -112,22 +117,22 @@ class LinesReader:
             self._bytes -= sum(map(len, taken))
             self._changed.notify_all()
             over = self._closed and not self._lines
-        rows = parse_lines(taken, self._source.schema, self._noticed) if taken else None
+        rows = parse_lines(taken, self._source.schema, self._missing) if taken else None
         if over:
-            self._noticed.tell()
+            self._missing.warn()
         return rows
 
     def waiting(self) -> tuple[int, int]:
-        """How many lines were read ahead, and how many bytes they have."""
+        """Return the number of lines read ahead, and their size in bytes."""
         with self._changed:
             return len(self._lines), self._bytes
 
-    def told(self) -> list[tuple[str, object]]:
-        """Lines are rows and nothing else."""
+    def take_promises(self) -> list[tuple[str, object]]:
+        """Return none: every line is a row."""
         return []
 
     def notify(self, wake: Callable[[], None]) -> None:
-        """Read ahead, and call ``wake`` when there is something."""
+        """Start to read ahead; ``wake`` is called when there is something new."""
         threading.Thread(target=self._listen, args=(wake,), daemon=True).start()
 
     def _listen(self, wake: Callable[[], None]) -> None:
@@ -148,7 +153,7 @@ class LinesReader:
         wake()
 
     def _end_within(self, rest: bytes) -> None:
-        """What follows the last end of line may be any part of a line: say so."""
+        """Fail if there is text after the last end of line: more of that line may be missing."""
         if rest.strip() and not self._released:
             where = f"{self._source.host}:{self._source.port}"
             with self._changed:
@@ -168,30 +173,30 @@ class LinesReader:
 def parse_lines(
     lines: Sequence[bytes],
     schema: Mapping[str, pl.DataType],
-    noticed: Noticed | None = None,
+    missing: MissingColumns | None = None,
 ) -> Chunk:
-    """Lines as rows."""
-    return pl.concat(list(_parts(lines, schema, noticed)))
+    """Return lines as rows; ``missing`` collects the columns that no JSON object has."""
+    return pl.concat(list(_parts(lines, schema, missing)))
 
 
 def _parts(
-    lines: Sequence[bytes], schema: Mapping[str, pl.DataType], noticed: Noticed | None
+    lines: Sequence[bytes], schema: Mapping[str, pl.DataType], missing: MissingColumns | None
 ) -> Iterator[Chunk]:
     layout = Layout(tuple(schema))
     for is_json, some in groupby(lines, lambda line: line.startswith(b"{")):
         part = list(some)
         text = b"\n".join(part)
         try:
-            rows = objects(text, schema) if is_json else records(text, schema, layout)
+            rows = read_objects(text, schema) if is_json else read_records(text, schema, layout)
         except BadRecord as bad:
             line = part[bad.line] if bad.line is not None else text
             columns = ", ".join(f"{name} {type_name(dtype)}" for name, dtype in schema.items())
             why = bad.why if bad.line is not None else f"no row of ({columns})"
             raise BadInput(f"cannot read the line {_shown(line)}: {why}") from None
-        if noticed is not None and is_json:
-            noticed.take(text, rows)
-        elif noticed is not None:
-            noticed.take_records()
+        if missing is not None and is_json:
+            missing.take(text, rows)
+        elif missing is not None:
+            missing.take_record()
         yield rows
 
 

@@ -1,4 +1,4 @@
-"""A live source: rows are pushed in by the program itself, from any thread."""
+"""A live source whose rows the program itself pushes, from any thread."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import polars as pl
 import pyarrow as pa
 
 from lowwater.errors import BadInput, OptionError, StreamError, unknown_name
-from lowwater.sources.exact import altered, read_as
 from lowwater.sources.source import AT_ONCE
+from lowwater.sources.values import first_altered, read_as
 from lowwater.stream.element import Chunk
 
 MOST_WAITING = 1_000_000
-"""Rows that may wait to be read, unless the user says otherwise."""
+"""Number of rows that may wait to be read, unless the user gives another."""
 
 
 class Push:
-    """A live source; one query may read it.
+    """A live source and its one reader.
 
     At most ``limit`` rows wait to be read, or one push if that alone has more.
     """
@@ -50,19 +50,20 @@ class Push:
 
     @property
     def schema(self) -> Mapping[str, pl.DataType]:
-        """The columns of its rows."""
+        """The columns of its rows, and their types."""
         return self._schema
 
     @property
     def arrival(self) -> str | None:
-        """Rows arrive when they are pushed."""
+        """None: rows arrive when they are pushed."""
         return None
 
     def send(self, rows: Any) -> None:
         """Push rows: a polars frame, a pyarrow table, a list of dicts or one dict.
 
-        When as many rows wait as may, this waits until the run has read some, or fails if the
-        source was made with ``full="fail"``, or if nobody will read them.
+        Columns that a dict leaves out are null. If too many rows wait already, this blocks until
+        the run has read some. It fails instead if the source was made with ``full="fail"``, or if
+        no run will read them.
         """
         chunk = self._chunk(rows)
         with self._lock:
@@ -78,7 +79,7 @@ class Push:
         self._notify()
 
     def _refuse_to_wait(self, rows: int) -> None:
-        """Fail where waiting would have no end, or is not wanted."""
+        """Raise if blocking would have no end, or ``full`` is "fail"."""
         full = (
             f"{self._rows:,} rows wait to be read and {rows:,} more would be above the limit of"
             f" {self._limit:,}"
@@ -98,7 +99,10 @@ class Push:
             )
 
     def punctuate(self, attribute: str, value: object) -> None:
-        """Promise that every later row has ``attribute >= value``."""
+        """Promise that every later row has ``attribute >= value``.
+
+        ``value`` has the type of the column ``attribute``.
+        """
         if attribute not in self._schema:
             raise OptionError(unknown_name("column", attribute, self._schema))
         have = pl.Series([value]).dtype
@@ -118,13 +122,13 @@ class Push:
             raise StreamError("the run that read this source has ended")
 
     def release(self) -> None:
-        """Nobody reads any more."""
+        """End the reading; whoever waits in :meth:`send` gets an error."""
         with self._lock:
             self._released = True
             self._lock.notify_all()
 
     def close(self) -> None:
-        """Say that nothing more will come."""
+        """End the stream: nothing can be sent after this."""
         with self._lock:
             self._closed = True
             self._lock.notify_all()
@@ -148,7 +152,7 @@ class Push:
         nulls = [pl.lit(None).alias(name) for name in missing]
         whole = frame.with_columns(nulls)
         values = read_as(whole, self._schema)
-        wrong = altered(whole, values)
+        wrong = first_altered(whole, values)
         if wrong is not None:
             raise BadInput(f"row {wrong[0] + 1} of those sent, {wrong[1]}")
         return values
@@ -160,35 +164,35 @@ class Push:
     # ---- the reader of the one query --------------------------------------------------------
 
     def open(self) -> Push:
-        """Start reading; a live source can be read once."""
+        """Start reading; a live source can be read once only."""
         if self._opened:
             raise StreamError("a live source can feed one run only; make another one")
         self._opened = True
         return self
 
     def begin(self, now: int, first: int) -> None:
-        """Live rows come when they come."""
+        """Do nothing: live rows have no arrival times."""
 
     def channels(self, columns: Sequence[str]) -> tuple[Hashable, ...]:
-        """Nobody knows who will speak."""
+        """Return no channels: they are not known before the rows."""
         return ()
 
     @property
     def ended(self) -> bool:
-        """Whether the source was closed and everything was read."""
+        """True if the source was closed and everything was read."""
         with self._lock:
             return self._closed and not self._events
 
     def arrivals(self) -> None:
-        """Rows arrive when they are read."""
+        """Return None: rows arrive when they are read."""
 
     def due(self, rows: int = 1) -> int | None:
-        """At once, if something is there."""
+        """Return ``AT_ONCE`` if something is there, else None."""
         with self._lock:
             return AT_ONCE if self._events else None
 
     def read(self, now: int, limit: int) -> Chunk | None:
-        """The next rows pushed, unless a promise made before them has yet to be told."""
+        """Return the next rows; None if there are none, or a promise comes before them."""
         with self._lock:
             chunk = self._events[0] if self._events else None
             if not isinstance(chunk, pl.DataFrame):
@@ -206,12 +210,12 @@ class Push:
             return chunk
 
     def waiting(self) -> tuple[int, int]:
-        """How many rows were pushed and not read yet, and how many bytes they take."""
+        """Return the number of rows pushed and not read yet, and their size in bytes."""
         with self._lock:
             return self._rows, self._bytes
 
-    def told(self) -> list[tuple[str, object]]:
-        """Promises made after the rows read so far and before the next ones."""
+    def take_promises(self) -> list[tuple[str, object]]:
+        """Return the promises made after the rows read so far and before the next ones."""
         marks = []
         with self._lock:
             while self._events and isinstance(self._events[0], tuple):
@@ -221,13 +225,13 @@ class Push:
         return marks
 
     def notify(self, wake: Callable[[], None]) -> None:
-        """Call ``wake`` when something is pushed."""
+        """Have ``wake`` called whenever something is pushed."""
         self._reader = threading.get_ident()
         self._wake = wake
 
 
 def _frame(rows: Any, schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
-    """Rows as a frame with the types they have, so that what does not fit is seen."""
+    """Return rows as a frame with the types they have, so that a misfit is found."""
     if isinstance(rows, pa.Table | pa.RecordBatch):
         return pl.DataFrame(rows)
     named = rows and isinstance(rows[0], dict)
@@ -236,7 +240,7 @@ def _frame(rows: Any, schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
 
 
 def _fits(have: pl.DataType, want: pl.DataType) -> bool:
-    """Whether values of one type can be taken as another without changing them."""
+    """True if values of one type may be read as the other without being altered."""
     if have in (want, pl.Null()):
         return True
     if have.is_integer():
@@ -253,9 +257,10 @@ def push(
     limit: int = MOST_WAITING,
     full: Literal["wait", "fail"] = "wait",
 ) -> Push:
-    """A live source with these columns; feed it with ``send``, ``punctuate`` and ``close``.
+    """Return a live source; feed it with ``send``, ``punctuate`` and ``close``, from any thread.
 
-    At most ``limit`` rows wait to be read. Beyond it ``send`` waits until the run has read some
-    (``full="wait"``) or raises an error (``full="fail"``).
+    ``schema`` is the columns and their polars types. At most ``limit`` rows wait to be read
+    (1,000,000 unless given). Beyond it ``send`` blocks until the run has read some
+    (``full="wait"``, the default) or raises an error (``full="fail"``).
     """
     return Push(schema, limit, full)

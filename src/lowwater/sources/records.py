@@ -1,7 +1,11 @@
-"""Pieces of a text as rows: records of CSV, or JSON objects, one a line.
+"""Records of CSV and JSON objects, one a line, as rows.
 
 A record has as many values as there are columns, and each is a value of its column's type; an empty
-line is no record. A JSON object may leave columns out, which are null.
+line is no record. A JSON object may leave columns out, which are null. A column that none of the
+first thousand objects has (or none at all, if there are fewer) was most likely mistyped; a warning
+names it, and the columns that are there.
+
+Where text cannot be read as declared, a slow search finds the first line at fault and the reason.
 """
 
 from __future__ import annotations
@@ -9,23 +13,44 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Iterator
+import warnings
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import StringIO
+from pathlib import Path
+from typing import Any
 
 import polars as pl
 
-from lowwater.sources.faults import bad_object, first_bad, miscounted, no_value, not_utf8
-from lowwater.sources.text import Schema, as_declared, as_json, as_written, is_there, scan_csv
+from lowwater.errors import StreamWarning, unknown_name
+from lowwater.sources.values import (
+    Schema,
+    as_declared,
+    as_json,
+    as_written,
+    digits_of,
+    is_there,
+    scan_csv,
+    type_name,
+)
 from lowwater.stream.element import Chunk
 
 MAYBE_BLANK = (b"\n", b"\r", b" ", b"\t")
-"""How a line that is empty begins."""
+"""The first bytes of an empty line."""
 BLANK = re.compile(rb"(?m)^[ \t]*\r?\n")
+SHOWN = 60
+"""Characters of a value that error messages show."""
+BEGINNING_BYTES = 4_096
+"""Bytes of a file by which it is recognised as text."""
+COMPRESSED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
+"""First bytes of files of gzip and Zstandard, which Polars decompresses."""
+ENOUGH_OBJECTS = 1_000
+"""Number of objects after which a column that none of them has is reported."""
 
 
 class BadRecord(Exception):
-    """A record that cannot be read: its line, counted from 0, and why."""
+    """A record that cannot be read: its line, from 0 (None if unknown), and the reason."""
 
     def __init__(self, line: int | None, why: str):
         self.line, self.why = line, why
@@ -34,14 +59,14 @@ class BadRecord(Exception):
 
 @dataclass(frozen=True)
 class Layout:
-    """How records of CSV are laid out: the columns in their order, and what separates them."""
+    """The layout of CSV records: the columns in their order, and the separator."""
 
     names: tuple[str, ...]
     separator: str = ","
 
 
-def records(text: bytes, schema: Schema, layout: Layout) -> Chunk:
-    """Records of CSV as rows."""
+def read_records(text: bytes, schema: Schema, layout: Layout) -> Chunk:
+    """Return CSV records as rows; raise :class:`BadRecord` if one cannot be read."""
     some = _without_blank_lines(text)
     if not some.strip():
         return pl.DataFrame(schema=schema)
@@ -61,8 +86,8 @@ def records(text: bytes, schema: Schema, layout: Layout) -> Chunk:
     return values
 
 
-def objects(text: bytes, schema: Schema) -> Chunk:
-    """JSON objects as rows; what an object leaves out is null."""
+def read_objects(text: bytes, schema: Schema) -> Chunk:
+    """Return JSON objects as rows; raise :class:`BadRecord` if one cannot be read."""
     if not text.strip():
         return pl.DataFrame(schema=schema)
     try:
@@ -80,7 +105,7 @@ def objects(text: bytes, schema: Schema) -> Chunk:
 
 
 def _read(text: bytes, schema: Schema) -> Chunk | None:
-    """Objects as rows; None if a value is not of its column's type."""
+    """Return objects as rows; None if a value is not of its column's type."""
     if not text.strip():
         return pl.DataFrame(schema=schema)
     written = as_json(schema)
@@ -94,7 +119,7 @@ def _read(text: bytes, schema: Schema) -> Chunk | None:
 
 
 def _digits(text: bytes, names: list[str]) -> list[pl.Series]:
-    """Numbers as they are written, digit by digit; Polars reads them as floats."""
+    """Return numbers with the digits they are written with; Polars reads them as floats."""
     lines = (line for line in text.split(b"\n") if line.strip())
     read = [json.loads(line, parse_float=str, parse_int=str) for line in lines]
     columns = ([_spelled(each.get(name)) for each in read] for name in names)
@@ -106,7 +131,7 @@ def _spelled(value: object) -> str | None:
 
 
 def _differ(found: Chunk, values: Chunk, schema: Schema, written: Schema) -> bool:
-    """Whether something is written that is no value of its column's type."""
+    """True if something is written that is no value of its column's type."""
     for name, dtype in schema.items():
         if values[name].null_count():
             there = found.select(is_there(name, dtype, written[name])).to_series()
@@ -132,7 +157,7 @@ def _without_blank_lines(text: bytes) -> bytes:
 
 
 def _all_complete(text: bytes, layout: Layout) -> bool:
-    """Whether every record has as many values as there are columns."""
+    """True if every record has as many values as there are columns."""
     count = len(layout.names)
     if b'"' in text:
         try:
@@ -144,7 +169,7 @@ def _all_complete(text: bytes, layout: Layout) -> bool:
 
 
 def _split(text: bytes, layout: Layout) -> Iterator[tuple[int, list[str]]]:
-    """The records of a text, each with the line it begins in, counted from 0."""
+    """Yield the records of a text, each with the line it begins in, from 0."""
     reader = csv.reader(StringIO(text.decode(), newline=""), delimiter=layout.separator)
     begin = 0
     for record in reader:
@@ -153,20 +178,20 @@ def _split(text: bytes, layout: Layout) -> Iterator[tuple[int, list[str]]]:
         begin = reader.line_num
 
 
-# ---- what is wrong -----------------------------------------------------------------------------
+# ---- faults ------------------------------------------------------------------------------------
 
 
 def _bad_record(
     text: bytes, some: bytes, schema: Schema, layout: Layout, error: Exception | None
 ) -> BadRecord:
-    """The first record that cannot be read, and why."""
+    """Return the first record that cannot be read, and the reason."""
     try:
         found = _bad_value(some, schema, layout)
         for row, (line, record) in enumerate(_split(text, layout)):
             if found is not None and row == found[0]:
                 return BadRecord(line, found[1])
             if len(record) != len(layout.names):
-                return BadRecord(line, miscounted(len(record), layout.names))
+                return BadRecord(line, wrong_count(len(record), layout.names))
     except UnicodeDecodeError:
         return BadRecord(not_utf8(text), "not UTF-8")
     except csv.Error:
@@ -175,9 +200,9 @@ def _bad_record(
 
 
 def _bad_value(text: bytes, schema: Schema, layout: Layout) -> tuple[int, str] | None:
-    """The first value that its column cannot have: its row, counted from 0, and what to say.
+    """Return the row, from 0, of the first value its column cannot have, and a phrase about it.
 
-    It is there if everything is read as text, and is not if everything is read as declared.
+    Such a value is there if everything is read as text, and null if it is read as declared.
     """
     written = as_written(schema)
     names, as_text = list(schema), dict.fromkeys(layout.names, pl.String())
@@ -202,3 +227,115 @@ def _bad_value(text: bytes, schema: Schema, layout: Layout) -> tuple[int, str] |
         if at is not None and bad[at] and (first is None or at < first[0]):
             first = at, no_value(name, texts[name][at], dtype)
     return first
+
+
+def no_text(path: Path) -> str | None:
+    """Return a phrase for a file that is not text, by its first bytes; None for a text."""
+    with path.open("rb") as file:
+        begin = file.read(BEGINNING_BYTES)
+    if begin.startswith(b"PAR1"):
+        return "it is a Parquet file"
+    return "it is not a text" if b"\0" in begin and not begin.startswith(COMPRESSED) else None
+
+
+def first_bad(lines: Sequence[bytes], reads: Callable[[bytes], bool]) -> int:
+    """Return the first line, from 0, that ``reads`` cannot read; the number of lines if none."""
+
+    def fails(count: int) -> bool:
+        return not _can(reads, b"\n".join(lines[:count]))
+
+    counts = range(1, len(lines) + 1)
+    return bisect_left(counts, True, key=fails) if fails(len(lines)) else len(lines)
+
+
+def _can(reads: Callable[[bytes], bool], text: bytes) -> bool:
+    try:
+        return reads(text)
+    except (pl.exceptions.PolarsError, ValueError):
+        return False
+
+
+def bad_object(line: bytes, schema: Schema, reads: Callable[[bytes, Schema], bool]) -> str | None:
+    """Return why a line is no JSON object with these columns; None if it is one."""
+    if not _can(lambda text: reads(text, {}), line):
+        return "no JSON object"
+    for name, dtype in schema.items():
+        if not _can(lambda text, only={name: dtype}: reads(text, only), line):  # type: ignore[misc]
+            return no_value(name, json.loads(line).get(name), dtype)
+    return None
+
+
+def no_value(column: str, value: Any, dtype: pl.DataType) -> str:
+    """Return a phrase for a value that is none of its column's type, with the reason if needed."""
+    shown = repr(value) if isinstance(value, str) else json.dumps(value)
+    cut = shown if len(shown) <= SHOWN else f"{shown[:SHOWN]}…"
+    why = ""
+    if isinstance(dtype, pl.Datetime) and digits_of(str(value)) > digits_of(dtype):
+        why = f", which has {digits_of(dtype)} digits of a second"
+    return f"column {column}: {cut} is no {type_name(dtype)}{why}"
+
+
+def wrong_count(count: int, names: Sequence[str]) -> str:
+    """Return a phrase for a record with too many values, or too few."""
+    many = "many" if count > len(names) else "few"
+    columns = "column" if len(names) == 1 else "columns"
+    return f"too {many} values: {count} for {len(names)} {columns}"
+
+
+def not_utf8(text: bytes) -> int | None:
+    """Return the first line, from 0, that is no UTF-8; None if there is none."""
+    for number, line in enumerate(text.split(b"\n")):
+        try:
+            line.decode()
+        except UnicodeDecodeError:
+            return number
+    return None
+
+
+# ---- columns that never come --------------------------------------------------------------------
+
+
+class MissingColumns:
+    """The declared columns that no JSON object of a stream has had so far.
+
+    ``where`` names the stream in warnings; ``schema`` is the declared columns.
+    """
+
+    def __init__(self, where: str, schema: Mapping[str, pl.DataType]):
+        self._where, self._missed = where, list(schema)
+        self._keys: set[str] = set()
+        self._objects = 0
+
+    def take(self, text: bytes, rows: Chunk) -> None:
+        """Look for the columns in some objects, given as text and as rows."""
+        if not self._missed:
+            return
+        self._missed = [name for name in self._missed if rows[name].null_count() == rows.height]
+        if self._missed:
+            for line in text.split(b"\n", ENOUGH_OBJECTS)[:ENOUGH_OBJECTS]:
+                if line.strip():
+                    self._keys.update(json.loads(line))
+            self._missed = [name for name in self._missed if name not in self._keys]
+        self._objects += rows.height
+        if self._objects >= ENOUGH_OBJECTS:
+            self.warn()
+
+    def take_record(self) -> None:
+        """Take a CSV record, which has all columns."""
+        self._missed = []
+
+    def messages(self) -> list[str]:
+        """Return a message for each column that no object has had."""
+        if not self._objects:
+            return []
+        return [
+            f"{self._where}: {unknown_name('column', name, self._keys)} It was declared, and none"
+            f" of the {self._objects:,} objects read so far has it; where it is left out it is null"
+            for name in self._missed
+        ]
+
+    def warn(self) -> None:
+        """Warn of the columns that no object has had; only the first call does."""
+        messages, self._missed = self.messages(), []
+        for each in messages:
+            warnings.warn(each, StreamWarning, stacklevel=2)

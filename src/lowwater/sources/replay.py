@@ -1,7 +1,7 @@
-"""Replay of a finite arrival log: a table in arrival order, with arrival times if it has them.
+"""Replay of a finite arrival log: a table in arrival order, with or without arrival times.
 
-Without an arrival column all rows are there from the start; the engine then interleaves sources
-evenly. An arrival column may be a Datetime or a number of seconds; it must not decrease.
+Without an arrival column all rows are there from the start, and the engine interleaves sources
+evenly. An arrival column is a Datetime or a number of seconds, and must not decrease.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from lowwater.stream.element import Chunk
 
 
 class Replay:
-    """A finite arrival log."""
+    """A finite arrival log; ``arrival`` is the column of arrival times, None if there is none."""
 
     live = False
 
@@ -31,7 +31,7 @@ class Replay:
         self._times = _arrival_times(table, arrival) if arrival is not None else None
 
     def only(self, columns: Mapping[str, pl.DataType]) -> Replay:
-        """The same arrivals with these columns; when rows arrive need not be among them."""
+        """Return the log with these columns only; rows keep their arrival times."""
         rows = self._table.select(pl.col(name).cast(dtype) for name, dtype in columns.items())
         narrow = Replay(rows, self._arrival if self._arrival in columns else None)
         narrow._times = self._times
@@ -39,68 +39,68 @@ class Replay:
 
     @property
     def schema(self) -> Mapping[str, pl.DataType]:
-        """The columns of the log."""
+        """The columns of the log, and their types."""
         return dict(self._table.schema)
 
     @property
     def arrival(self) -> str | None:
-        """The arrival column."""
+        """The column of arrival times; None if there is none."""
         return self._arrival
 
     @property
     def table(self) -> pl.DataFrame:
-        """The log itself."""
+        """The rows of the log."""
         return self._table
 
     @property
     def times(self) -> NDArray[np.int64] | None:
-        """When each row arrives, in nanoseconds; None if the log does not say."""
+        """The arrival time of each row in nanoseconds; None if the log has none."""
         return self._times
 
     @property
     def rows(self) -> int:
-        """How many rows the log has."""
+        """The number of rows."""
         return self._table.height
 
     def open(self) -> ReplayReader:
-        """Start from the first row."""
+        """Return a reader at the first row."""
         return ReplayReader(self._table, self._times)
 
     def channels(self, columns: Sequence[str]) -> tuple[Hashable, ...]:
-        """All values of the columns: a finite log knows who will speak."""
+        """Return all channels: a finite log has all of their rows."""
         names = self._table.select(columns).drop_nulls().unique(maintain_order=True)
         return tuple(names.rows()) if len(columns) > 1 else tuple(names.to_series().to_list())
 
 
 class ReplayReader:
-    """One run over an arrival log."""
+    """Reads an arrival log once."""
 
     def __init__(self, table: pl.DataFrame, times: NDArray[np.int64] | None):
         self._table, self._times, self._at = table, times, 0
         self._read = slice(0, 0)
 
     def release(self) -> None:
-        """A log does not mind."""
+        """Do nothing: a log needs no end."""
 
     def begin(self, now: int, first: int) -> None:
-        """Play in real time: what arrived at ``first`` arrives now."""
+        """Shift all arrival times so that ``first`` becomes ``now``."""
         if self._times is not None:
             self._times = self._times + (now - first)
 
     @property
     def ended(self) -> bool:
-        """Whether all rows have been read."""
+        """True if all rows have been read."""
         return self._at >= self._table.height
 
     def due(self, rows: int = 1) -> int | None:
-        """When the next rows have arrived (at once, if the log has no arrival times)."""
+        """Return the arrival time of the last of the next rows; None at the end of the log."""
         if self.ended:
             return None
         last = min(self._at + rows, self._table.height) - 1
         return AT_ONCE if self._times is None else int(self._times[last])
 
     def read(self, now: int, limit: int) -> Chunk | None:
-        """The next rows that have arrived."""
+        """Return the next rows that have arrived; None if there are none."""
         last = min(self._at + limit, self._table.height)
         if self._times is not None:
             arrived = self._at + int(np.searchsorted(self._times[self._at : last], now, "right"))
@@ -112,22 +112,22 @@ class ReplayReader:
         return chunk
 
     def arrivals(self) -> NDArray[np.int64] | None:
-        """When the rows read last arrived, by the clock they are played by."""
+        """Return the arrival times of the rows read last; None if the log has none."""
         return None if self._times is None else self._times[self._read]
 
-    def told(self) -> list[tuple[str, object]]:
-        """A log makes no promises beside its rows."""
+    def take_promises(self) -> list[tuple[str, object]]:
+        """Return none: a log has rows only."""
         return []
 
     def notify(self, wake: Callable[[], None]) -> None:
-        """A log never changes."""
+        """Do nothing: a log never changes."""
 
 
 def replay(table: Any, arrival: str | None = None) -> Replay:
-    """A finite arrival log as a source, playable on every engine.
+    """Return a finite arrival log as a source, for both engines.
 
-    ``table`` is a polars frame or a pyarrow table, in arrival order; ``arrival`` names the column
-    of arrival times, if there is one.
+    ``table`` is a polars frame or a pyarrow table in arrival order. ``arrival`` is the column of
+    arrival times, a Datetime or a number of seconds; None (the default) if there is none.
     """
     if isinstance(table, pl.LazyFrame):
         table = table.collect()
@@ -142,7 +142,7 @@ def replay(table: Any, arrival: str | None = None) -> Replay:
 
 
 def clock_times(column: pl.Series) -> NDArray[np.int64]:
-    """A column of arrival times as the engine's clock tells time: nanoseconds."""
+    """Return a column of arrival times in nanoseconds."""
     dtype = column.dtype
     times: NDArray[np.int64]
     if isinstance(dtype, pl.Datetime):

@@ -1,4 +1,4 @@
-"""The source seam: a source is a recipe, a reader is one run of it."""
+"""The seam between sources and engines: a source describes rows, a reader reads them once."""
 
 from __future__ import annotations
 
@@ -12,70 +12,75 @@ from numpy.typing import NDArray
 from lowwater.stream.element import Chunk
 
 AT_ONCE = -(2**63)
-"""A clock time before all others: rows that are there and have no arrival times are due then.
+"""The clock time at which rows are due that are there and have no arrival times.
 
-It is no time of a clock, so a row that arrived at 0 or before 1970 cannot be taken for such a one.
+It is before all others, also before 1970, so that no row can have it as its arrival time.
 """
 
 
 class Reader(Protocol):
-    """One run over a source. Clock times are nanoseconds."""
+    """Reads the rows of a source once. Clock times are nanoseconds."""
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more will come."""
+        """True if no more rows will come."""
 
     def begin(self, now: int, first: int) -> None:
-        """On a real clock: let what was due at ``first`` be due now."""
+        """Start on a real clock: rows with arrival time ``first`` are due at ``now``."""
 
     def release(self) -> None:
-        """Take note that nobody reads any more."""
+        """End the reading."""
 
     def due(self, rows: int = 1) -> int | None:
-        """The clock time, in nanoseconds, by which so many rows (or all there are) have arrived.
+        """Return the clock time by which ``rows`` rows (or all there are) have arrived.
 
         ``AT_ONCE`` if they are there and have no arrival times; None if unknown.
         """
 
     def arrivals(self) -> NDArray[np.int64] | None:
-        """The clock times, in nanoseconds, at which the rows read last arrived; None if unknown."""
+        """Return the clock times at which the rows read last arrived; None if unknown."""
 
     def read(self, now: int, limit: int) -> Chunk | None:
-        """Up to ``limit`` rows that have arrived by ``now``, in arrival order."""
+        """Return up to ``limit`` rows that arrived by ``now``, in arrival order; None if none."""
 
-    def told(self) -> list[tuple[str, object]]:
-        """Promises the producer made beside its rows, as (attribute, value); each told once."""
+    def take_promises(self) -> list[tuple[str, object]]:
+        """Return the producer's promises beside its rows since the last call.
+
+        Each is an attribute and the least value of rows to come.
+        """
 
     def notify(self, wake: Callable[[], None]) -> None:
-        """Call ``wake`` whenever something new may be there."""
+        """Have ``wake`` called, from any thread, whenever something new may be there."""
 
 
 @runtime_checkable
-class Holding(Protocol):
-    """A reader that holds rows which came and were not read yet."""
+class BufferingReader(Protocol):
+    """A reader with a buffer of rows that came and were not read yet."""
 
     def waiting(self) -> tuple[int, int]:
-        """How many rows, and how many bytes they take."""
+        """Return the number of rows in the buffer, and their size in bytes."""
 
 
 class Source(Protocol):
-    """A recipe for rows."""
+    """A description of rows. A source has no state of its own: each run opens a reader."""
 
     @property
     def schema(self) -> Mapping[str, pl.DataType]:
-        """The columns of its rows."""
+        """The columns of its rows, and their types."""
 
     @property
     def arrival(self) -> str | None:
-        """The column that says when each row arrived, if there is one."""
+        """The column with the arrival times of rows; None if there is none."""
 
     @property
     def live(self) -> bool:
-        """Whether rows come by the wall clock, perhaps for ever."""
+        """True if rows come by the wall clock, perhaps for ever."""
 
     def open(self) -> Reader:
-        """Start reading from the beginning."""
+        """Return a reader at the first row."""
 
     def channels(self, columns: Sequence[str]) -> tuple[Hashable, ...]:
-        """The values of the columns that are known before the first row, as channels are named:
-        plain for one column, tuples for several; none if they cannot be known."""
+        """Return the channels that are known before the first row; empty if they are not.
+
+        A channel is named by the value of a single column, or a tuple of the values of several.
+        """

@@ -1,1 +1,1 @@
-"""What flows: elements, marks, time and windows. Nothing here knows operators or engines."""
+"""The values that flow: elements, marks, times and windows, below operators and engines."""

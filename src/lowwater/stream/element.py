@@ -1,9 +1,9 @@
-"""What flows along an arc: a chunk of rows, a promise about future rows, or the end.
+"""Elements, which flow from operator to operator: chunks, punctuation and the end (OOP §3.2, §7).
 
-A punctuation (OOP §3.2, §7, A.1.1) is a promise: *every row still to come satisfies at least one
-of its bounds*. One bound makes it linear (``ts >= t``), several make it joint (``S0.ts >= a or
-S1.ts >= b``), the sequence-number attribute makes it a promise on row numbers, and a group
-punctuation holds one linear promise per group key, kept in columns because groups may be many.
+A punctuation states a promise: *every row still to come satisfies at least one of its bounds*. With
+one bound it is linear (``ts >= t``), with several it is joint (``S0.ts >= a or S1.ts >= b``). Its
+attribute may be the row number. A group punctuation holds a linear promise for each of many groups,
+in columns. All bounds are ticks of the attribute's time domain.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ Chunk: TypeAlias = pl.DataFrame
 """Rows, in arrival order. A chunk may hold one row."""
 
 SEQUENCE = "__seq"
-"""The attribute that numbers the rows a source let in; row-count windows progress on it."""
+"""The attribute with the number of each row from a source; windows of rows progress on it."""
 
 MARK = "__mark"
-"""The column of a group punctuation that holds each group's promised bound, in ticks."""
+"""The column of a group punctuation with the mark of each group, in ticks."""
 
 GONE = "__gone"
-"""The attribute, of no column, of a group punctuation by which keys of an update stream are
-deleted: each has ended at its mark, and no more rows below that come."""
+"""The attribute of a group punctuation that deletes keys of an update stream. It is no column. Each
+key has ended at its mark, and no more rows of it come below that."""
 
 BEGINNING = -(2**62)
 """The mark of an input that has promised nothing."""
@@ -36,29 +36,29 @@ END_OF_TIME = 2**62
 
 
 def moved(mark: int, by: int) -> int:
-    """A mark so many ticks further; 'nothing yet' and 'ended' stay what they are."""
+    """Return a mark ``by`` ticks further; ``BEGINNING`` and ``END_OF_TIME`` stay what they are."""
     return mark if mark in (BEGINNING, END_OF_TIME) else mark + by
 
 
 @dataclass(frozen=True, slots=True)
 class Punctuation:
-    """Every future row satisfies ``attribute >= ticks`` for at least one of the bounds."""
+    """A promise: every row to come satisfies ``attribute >= ticks`` for at least one bound."""
 
     bounds: tuple[tuple[str, int], ...]
 
     @classmethod
     def linear(cls, attribute: str, ticks: int) -> Punctuation:
-        """Promise ``attribute >= ticks`` for all future rows."""
+        """Return the promise ``attribute >= ticks``."""
         return cls(((attribute, ticks),))
 
     @classmethod
     def jointly(cls, bounds: Mapping[str, int]) -> Punctuation:
-        """Promise at least one of the bounds; what speaks of the same attributes looks the same."""
+        """Return the promise of at least one of ``bounds``, ordered by attribute."""
         return cls(tuple(sorted(bounds.items())))
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """The attributes this promise speaks of, in order."""
+        """The attributes of the bounds, in order."""
         return tuple(name for name, _ in self.bounds)
 
     @property
@@ -68,17 +68,20 @@ class Punctuation:
 
     @property
     def is_linear(self) -> bool:
-        """Whether this is a promise on one attribute."""
+        """True if there is one bound."""
         return len(self.bounds) == 1
 
     def goes_beyond(self, before: tuple[int, ...] | None) -> bool:
-        """Whether this says more than an earlier promise on the same attributes, and no less."""
+        """True if no bound is below that of an earlier promise, and one is above.
+
+        ``before`` is the bounds of the earlier promise on the same attributes, or None.
+        """
         if before is None:
             return True
         return self.values != before and all(map(ge, self.values, before))
 
     def renamed(self, names: dict[str, str]) -> Punctuation | None:
-        """The same promise under new attribute names; None if an attribute is gone."""
+        """Return the same promise under new names; None if one of its attributes has none."""
         if not all(name in names for name, _ in self.bounds):
             return None
         return Punctuation(tuple((names[name], ticks) for name, ticks in self.bounds))
@@ -86,22 +89,26 @@ class Punctuation:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupPunctuation:
-    """For each row of ``marks``: future rows with these key values have ``attribute >= mark``."""
+    """A promise for single groups: no row to come of a group has ``attribute`` below its mark.
+
+    ``marks`` has a row for each group: the key columns, and the column ``MARK``.
+    """
 
     attribute: str
     marks: pl.DataFrame
     before: int = BEGINNING
-    """No mark of these groups was below this before: who acted on those has nothing below left."""
+    """A lower bound on the marks these groups had before, in ticks. A consumer that has acted on
+    those marks holds no rows of these groups below it."""
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The key columns that name a group."""
+        """The names of the key columns."""
         return tuple(name for name in self.marks.columns if name != MARK)
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """Nothing more will come."""
+    """The end of a stream: no more elements come."""
 
 
 Element: TypeAlias = Chunk | Punctuation | GroupPunctuation | End

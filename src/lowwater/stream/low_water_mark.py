@@ -1,8 +1,10 @@
-"""The low-water mark: the last promise of every input, and their minimum (OOP A.2.1).
+"""The low-water mark: the mark of every input, and their minimum (OOP A.2.1).
 
 Union, join, the channels of a source and the registers of an order-preserving merge all need the
-same thing: remember the last bound of each input and know when the least of them moves. Marks of
-one input never go back; a bound that does is ignored, because a weaker promise changes nothing.
+mark of each input, and to find out when the least of them moves.
+
+Invariant: neither the mark of an input nor the minimum ever goes back. A mark below the present one
+is ignored, because a weaker promise changes nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from lowwater.stream.element import BEGINNING, END_OF_TIME
 
 
 class LowWaterMark:
-    """The last mark of each input, and their minimum."""
+    """The mark of each input, and their minimum; all marks are ticks."""
 
     __slots__ = ("_marks", "_value")
 
@@ -23,7 +25,7 @@ class LowWaterMark:
 
     @property
     def value(self) -> int:
-        """The bound that holds for all inputs together."""
+        """The minimum: the bound that holds for all inputs together."""
         return self._value
 
     @property
@@ -32,14 +34,14 @@ class LowWaterMark:
         return min(self._marks, key=lambda each: self._marks[each])
 
     def of(self, source: Hashable) -> int:
-        """The last mark of one input."""
+        """Return the mark of one input."""
         return self._marks[source]
 
     def advance(self, source: Hashable, mark: int) -> bool:
-        """Take a new mark of one input; true if the minimum moved.
+        """Move one input to a mark; true if the minimum moved.
 
-        An input not seen before joins with this mark and may only lower what *will* be promised:
-        the minimum itself never goes back.
+        An input not seen before joins with this mark. It may hold the minimum back from then on,
+        but does not lower it.
         """
         old = self._marks.get(source)
         if old is not None and mark <= old:
@@ -54,7 +56,7 @@ class LowWaterMark:
         return True
 
     def advance_all(self, marks: Mapping[Hashable, int]) -> bool:
-        """Take new marks of many inputs at once; true if the minimum moved."""
+        """Move many inputs at once; true if the minimum moved."""
         held_back = False
         for source, mark in marks.items():
             old = self._marks.get(source, mark - 1)
@@ -70,14 +72,14 @@ class LowWaterMark:
         return True
 
     def close(self, source: Hashable) -> bool:
-        """Say that an input has ended; true if the minimum moved."""
+        """Move an input that has ended to the end of time; true if the minimum moved."""
         return self.advance(source, END_OF_TIME)
 
     def marks(self) -> dict[Hashable, int]:
-        """A copy of all marks, by input."""
+        """Return a copy of all marks, by input."""
         return dict(self._marks)
 
     def restore(self, marks: dict[Hashable, int], value: int) -> None:
-        """Put back what :meth:`marks` and :attr:`value` told."""
+        """Set the state to that of :meth:`marks` and :attr:`value` of a saved one."""
         self._marks = dict(marks)
         self._value = value

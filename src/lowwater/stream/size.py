@@ -1,4 +1,4 @@
-"""Amounts of memory as people write them: ``"64 MB"``, ``"1.5 GiB"``, or plain bytes."""
+"""Amounts of memory as people write them, read as bytes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fractions import Fraction
 from lowwater.errors import OptionError
 
 Size = str | int
-"""What the API takes as an amount of memory; a bare number is bytes."""
+"""An amount of memory as the API takes it: ``"64 MB"``, ``"1.5 GiB"``, or a number of bytes."""
 
 _UNITS = {
     "b": 1,
@@ -22,7 +22,13 @@ _EXAMPLES = "for example '64 MB' (64,000,000), '64 MiB' (67,108,864) or '1.5 GB'
 
 
 def byte_count(value: Size, what: str = "memory=") -> int:
-    """Read an amount of memory above zero; parts of a byte are left off."""
+    """Return an amount of memory above zero in bytes; a part of a byte is dropped.
+
+    ``what`` names the option in error messages.
+
+    >>> byte_count("1.5 kB")
+    1500
+    """
     if isinstance(value, int) and not isinstance(value, bool):
         found = value
     elif isinstance(value, str):
@@ -45,7 +51,11 @@ def _parse(text: str, what: str) -> int:
 
 
 def spell_bytes(count: int) -> str:
-    """Write a number of bytes the way a person would, in three digits."""
+    """Return a number of bytes as a person writes it, in three digits.
+
+    >>> spell_bytes(67_108_864)
+    '67.1 MB'
+    """
     if count < 1000:
         return f"{count} bytes"
     power, value = 0, float(count)

@@ -1,8 +1,8 @@
-"""How a progressing attribute counts time: the ticks behind a column.
+"""Time domains: the ticks in which a progressing attribute counts time.
 
 Kernels compare whole ticks. A ``Datetime`` column counts in its own unit (ns, µs, ms), an integer
-column in the unit its stream names (seconds unless told otherwise), a row number counts rows.
-Columns of ``Date`` and of floating-point seconds become ``Datetime("us")`` when they enter.
+column in the unit its stream declares (seconds by default), a row number counts rows. Columns of
+``Date`` and of floating-point seconds become ``Datetime("us")`` at the intake.
 """
 
 from __future__ import annotations
@@ -14,26 +14,29 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from lowwater.errors import OptionError, QueryError
+from lowwater.errors import OptionError, QueryError, Term
 from lowwater.stream.duration import SECOND, Duration, nanoseconds, spell
 from lowwater.stream.element import BEGINNING, END_OF_TIME
 
 UNITS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": SECOND}
-"""Units an integer time column may count in, as ticks a second."""
+"""The units of integer time columns, in ticks a second."""
 
 _YEAR_1, _YEAR_10000 = -62_135_596_800, 253_402_300_800  # seconds since 1970
 
 
 @dataclass(frozen=True, slots=True)
 class TimeDomain:
-    """The type of a progressing attribute and how many of its ticks make a second."""
+    """The type of a progressing attribute, and its ticks a second; 0 if it counts rows."""
 
     dtype: pl.DataType
     ticks_per_second: int
 
     @classmethod
     def of(cls, dtype: pl.DataType, unit: str = "s", what: str = "time column") -> TimeDomain:
-        """The domain of a column of this type; refuses types that cannot be a time."""
+        """Return the domain of a column; raise if its type cannot be a time.
+
+        ``unit`` is that of integers. ``what`` names the column in error messages.
+        """
         if isinstance(dtype, pl.Datetime):
             return cls(dtype, UNITS[dtype.time_unit])
         if dtype == pl.Date or dtype.is_float():
@@ -49,54 +52,58 @@ class TimeDomain:
 
     @property
     def counts_rows(self) -> bool:
-        """Whether ticks are row numbers rather than time."""
+        """True if ticks are row numbers."""
         return self.ticks_per_second == 0
 
     @property
     def valid(self) -> tuple[int, int]:
-        """The least tick that is a time, and the first one that is not any more."""
+        """The least tick that is a time, and the first one after it that is not."""
         if isinstance(self.dtype, pl.Datetime):
             scale = self.ticks_per_second
             return max(_YEAR_1 * scale, BEGINNING + 1), min(_YEAR_10000 * scale, END_OF_TIME)
         return BEGINNING + 1, END_OF_TIME
 
-    def ticks(self, duration: Duration, what: str = "duration") -> int:
-        """A length of time in ticks; refuses one that the domain cannot count exactly."""
+    def ticks(self, duration: Duration, what: str | Term = "duration") -> int:
+        """Return a length of time in ticks; raise if that is not a whole number.
+
+        ``what`` names the option in error messages.
+        """
         if self.counts_rows:
-            raise OptionError(f"{what}: this attribute counts rows, not time")
+            raise OptionError(what, ": this attribute counts rows, not time")
         length = nanoseconds(duration, what)
         ticks, rest = divmod(length * self.ticks_per_second, SECOND)
         if rest:
             raise OptionError(
-                f"{what} of {spell(length)} is finer than the time column, which counts in"
-                f" {spell(SECOND // self.ticks_per_second)}; use a multiple of that"
+                what,
+                f" of {spell(length)} is finer than the time column, which counts in"
+                f" {spell(SECOND // self.ticks_per_second)}; use a multiple of that",
             )
         return ticks
 
     def spell(self, ticks: int) -> str:
-        """Write a length in ticks the way a person would."""
+        """Return a length in ticks as a person writes it."""
         if self.counts_rows:
             return f"{ticks} rows"
         return spell(ticks * SECOND // self.ticks_per_second)
 
     def to_ticks(self, column: pl.Expr) -> pl.Expr:
-        """The ticks of a column of this domain."""
+        """Return the ticks of a column of this domain, as an expression."""
         return column.to_physical().cast(pl.Int64)
 
     def ticks_of(self, column: pl.Series) -> pl.Series:
-        """The ticks of a series of this domain."""
+        """Return the ticks of a series of this domain."""
         return column.to_physical().cast(pl.Int64)
 
     def array_of(self, column: pl.Series) -> NDArray[np.int64]:
-        """The ticks of a series of this domain that has no nulls, without copying them."""
+        """Return the ticks of a series of this domain without nulls; nothing is copied."""
         return column.to_numpy().view(np.int64)
 
     def from_ticks(self, ticks: pl.Expr) -> pl.Expr:
-        """A column of this domain's type from ticks."""
+        """Return the column of this domain for an expression of ticks."""
         return ticks.cast(self.dtype)
 
     def show(self, ticks: int) -> datetime | int | None:
-        """A tick value as a person reads it; None for a mark that says nothing yet."""
+        """Return a tick value as a person reads it; None if it is not a valid time."""
         low, high = self.valid
         if not low <= ticks < high:
             return None
@@ -108,6 +115,6 @@ class TimeDomain:
 
 
 ROWS = TimeDomain(pl.Int64(), 0)
-"""The domain of sequence numbers."""
+"""The domain of row numbers."""
 BUCKETS = TimeDomain(pl.Int64(), 0)
-"""The domain of the numbers of buckets of time."""
+"""The domain of numbered buckets of time."""

@@ -1,9 +1,9 @@
-"""Window arithmetic: which windows cover a tick, which panes make a window (WID; panes).
+"""Window arithmetic: the windows that cover a tick, and the panes that make a window (WID; panes).
 
-Windows start at multiples of ``slide`` and cover ``[start, start + range)``. A pane is the greatest
-stretch that lies in exactly the same windows throughout, so a row is reduced once, into its pane,
-however many windows it is in. All values are ticks; all divisions are floor divisions, so times
-before the epoch need no care.
+Windows start at multiples of ``slide`` and cover ``[start, start + range)``. A pane is the longest
+stretch whose ticks all lie in the same windows. So a row is reduced once, into its pane, however
+many windows it is in. All values are ticks. All divisions are floor divisions, so times before the
+epoch need no special case.
 """
 
 from __future__ import annotations
@@ -30,34 +30,34 @@ class WindowSpec:
 
     @property
     def pane(self) -> int:
-        """The length of a pane."""
+        """The length of a pane, in ticks."""
         return gcd(self.range, self.slide)
 
     @property
     def panes(self) -> int:
-        """How many panes make a window."""
+        """The number of panes in a window."""
         return self.range // self.pane
 
     @property
     def overlap(self) -> int:
-        """In how many windows a tick lies at most."""
+        """The greatest number of windows that a tick lies in."""
         return -(-self.range // self.slide)
 
     @property
     def tumbling(self) -> bool:
-        """Whether each tick lies in exactly one window."""
+        """True if each tick lies in exactly one window."""
         return self.range == self.slide
 
     def pane_of(self, tick: int) -> int:
-        """The start of the pane a tick lies in."""
+        """Return the start of the pane that a tick lies in."""
         return tick // self.pane * self.pane
 
     def first_open(self, mark: int) -> int:
-        """The start of the earliest window that rows at ``mark`` or later can still change."""
+        """Return the start of the earliest window that rows at ``mark`` or later can change."""
         return ((mark - self.range) // self.slide + 1) * self.slide
 
     def starts_covering(self, pane: int) -> Sequence[int]:
-        """The starts of all windows that contain the pane starting at ``pane``."""
+        """Return the starts of all windows that contain the pane starting at ``pane``."""
         first = self.first_open(pane)
         last = pane // self.slide * self.slide
         return range(first, last + 1, self.slide)

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from lowwater.errors import OptionError
+from lowwater.errors import OptionError, Term
 from lowwater.stream.duration import SECOND, Duration, nanoseconds, spell
 
 Schedule = Literal["in-place", "fifo", "linecutting", "auto", "append", "shedding"]
@@ -23,6 +23,20 @@ PLAIN: tuple[Schedule, ...] = ("append", "shedding")
 Windows = Literal["lazy", "eager"]
 WINDOWS: tuple[Windows, ...] = ("lazy", "eager")
 Key = tuple[Hashable, ...]
+
+UPDATE_KEY = Term("update_key=", "UPDATE KEY")
+SCHEDULE = Term("schedule=", "SCHEDULE")
+WEIGHTS = Term("weights=", "WEIGHTS")
+BUDGET = Term("budget=", "BUDGET")
+COMPLETE_WITHIN = Term("complete_within=", "COMPLETE WITHIN")
+UPDATE_WINDOWS = Term("windows=", "WINDOWS")
+EXPIRE = Term("expire=", "EXPIRE")
+DELETE_WHEN = Term("delete_when=", "DELETE WHEN")
+OPTIONS = (
+    *(UPDATE_KEY, SCHEDULE, WEIGHTS, BUDGET, COMPLETE_WITHIN, UPDATE_WINDOWS, EXPIRE),
+    DELETE_WHEN,
+)
+"""The options of an update stream, and the clauses for them."""
 
 
 @dataclass(frozen=True)
@@ -117,29 +131,31 @@ def updates_of(
     """The options as a user gives them, checked."""
     columns = (key,) if isinstance(key, str) else tuple(key)
     if len(set(columns)) != len(columns):
-        raise OptionError(f"update_key= names a column twice: {', '.join(columns)}")
+        raise OptionError(UPDATE_KEY, f" names a column twice: {', '.join(columns)}")
     if schedule is not None and schedule not in SCHEDULES:
         known = ", ".join(map(repr, SCHEDULES))
-        raise OptionError(f"schedule= is one of {known}, not {schedule!r}")
+        raise OptionError(SCHEDULE, f" is one of {known}, not {schedule!r}")
     if windows is not None and windows not in WINDOWS:
-        raise OptionError(f"windows= is 'lazy' or 'eager', not {windows!r}")
+        raise OptionError(UPDATE_WINDOWS, f" is 'lazy' or 'eager', not {windows!r}")
     chosen = schedule or "in-place"
+    own = SCHEDULE.given(chosen)
     if weights and chosen in PLAIN:
-        raise OptionError(f"weights= are for queues of keys, and schedule={chosen!r} is none")
+        raise OptionError(WEIGHTS, " are for queues of keys, and ", own, " is none")
     if complete_within is not None and chosen in PLAIN:
         raise OptionError(
-            f"complete_within= says when rows are given up for newer ones, and"
-            f" schedule={chosen!r} never does so"
+            COMPLETE_WITHIN,
+            " says when rows are given up for newer ones, and ",
+            own,
+            " never does so",
         )
-    for name, given in (("expire=", expire), ("delete_when=", delete_when)):
+    for name, given in ((EXPIRE, expire), (DELETE_WHEN, delete_when)):
         if given is not None and chosen in PLAIN:
-            raise OptionError(
-                f"{name} is for queues of keys, and schedule={chosen!r} is a queue of rows"
-            )
+            raise OptionError(name, " is for queues of keys, and ", own, " is a queue of rows")
     if delete_when is not None and not (isinstance(delete_when, str) and delete_when.strip()):
         raise OptionError(
-            "delete_when= is a condition on a row that says that its key is gone,"
-            f" \"status = 'closed'\" for example, not {delete_when!r}"
+            DELETE_WHEN,
+            " is a condition on a row whose key is gone,"
+            f" \"status = 'closed'\" for example, not {delete_when!r}",
         )
     counted, others = _weights(weights or {}, len(columns))
     return Updates(
@@ -147,18 +163,18 @@ def updates_of(
         chosen,
         counted,
         others,
-        None if budget is None else _positive(budget, "budget="),
-        None if complete_within is None else _positive(complete_within, "complete_within="),
+        None if budget is None else _positive(budget, BUDGET),
+        None if complete_within is None else _positive(complete_within, COMPLETE_WITHIN),
         windows or "lazy",
-        None if expire is None else _positive(expire, "expire="),
+        None if expire is None else _positive(expire, EXPIRE),
         delete_when,
     )
 
 
-def _positive(length: Duration, what: str) -> int:
+def _positive(length: Duration, what: str | Term) -> int:
     found = nanoseconds(length, what)
     if found <= 0:
-        raise OptionError(f"{what} is a length of time above zero, '1 second' for example")
+        raise OptionError(what, " is a length of time above zero, '1 second' for example")
     return found
 
 
@@ -169,23 +185,27 @@ def _weights(
     twice as often counts twice, and keys that are not named as much as the rarest that is."""
     if not isinstance(given, Mapping):
         raise OptionError(
-            "weights= maps keys to numbers, {'GOOG': 60, 'GM': 1}, or to how often each is looked"
-            f" at, {{'GOOG': '1 minute', 'GM': '1 hour'}}, not {given!r}"
+            WEIGHTS,
+            " maps keys to numbers, {'GOOG': 60, 'GM': 1}, or to how often each is looked"
+            f" at, {{'GOOG': '1 minute', 'GM': '1 hour'}}, not {given!r}",
         )
     numbers = {key: isinstance(value, int | float) for key, value in given.items()}
     if len(set(numbers.values())) > 1:
-        raise OptionError("weights= are all numbers or all lengths of time")
+        raise OptionError(WEIGHTS, " are all numbers or all lengths of time")
     found = []
     for name, value in given.items():
         key = name if isinstance(name, tuple) else (name,)
         if len(key) != columns:
-            raise OptionError(f"weights=: {name!r} names no key of {columns} column(s)")
+            raise OptionError(WEIGHTS, f": {name!r} names no key of {columns} column(s)")
         if isinstance(value, int | float) and not isinstance(value, bool):
             weight = float(value)
         else:
-            weight = SECOND / _positive(value, f"weights=: the period of {name!r}")
+            try:
+                weight = SECOND / _positive(value, f"{WEIGHTS}: the period of {name!r}")
+            except OptionError as error:
+                raise OptionError(*error.parts, about=WEIGHTS) from None
         if not 0 < weight < float("inf"):
-            raise OptionError(f"weights=: {name!r} has weight {value!r}; weights are above zero")
+            raise OptionError(WEIGHTS, f": {name!r} has weight {value!r}; weights are above zero")
         found.append((key, weight))
     rarest = min((weight for _, weight in found), default=1.0)
     return tuple(found), 1.0 if all(numbers.values()) else rarest

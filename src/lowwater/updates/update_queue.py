@@ -9,23 +9,22 @@ their times.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import polars as pl
 
-from lowwater.operators.kernel import Request
+from lowwater.operators.kernel import Host, Request
 from lowwater.operators.metric import REASON, STRATEGY, SWITCHES, Readings
 from lowwater.state.store import ChunkStore
 from lowwater.stream.duration import spell
 from lowwater.stream.element import BEGINNING, END_OF_TIME, Chunk, Element, Punctuation
 from lowwater.stream.low_water_mark import LowWaterMark
 from lowwater.stream.time_domain import TimeDomain
-from lowwater.updates.cells import Cell
-from lowwater.updates.forgetting import gone
-from lowwater.updates.manager import Arrivals, QueueManager
+from lowwater.updates.key_queue import KeyQueue, gone
+from lowwater.updates.keys import KeyCell
 from lowwater.updates.options import Updates
-from lowwater.updates.queueing import (
+from lowwater.updates.queue_kernel import (
     GIVEN_UP,
     KEYS,
     OUTDATED,
@@ -33,12 +32,12 @@ from lowwater.updates.queueing import (
     SECONDS_A_ROW,
     WAITING,
     Numbers,
-    Queueing,
+    QueueKernel,
 )
-from lowwater.updates.staleness import Account
+from lowwater.updates.row_queue import ArrivedRows, RowQueue
 
 
-class UpdateQueue(Queueing):
+class UpdateQueue(QueueKernel):
     """Holds the newest row of each key until there is time to work on it."""
 
     rule: ClassVar[str] = "the least of the inputs' marks and the times that wait"
@@ -49,30 +48,30 @@ class UpdateQueue(Queueing):
         by: Updates,
         schema: Mapping[str, pl.DataType],
         domains: Mapping[str, TimeDomain],
-        now: Callable[[], int],
+        host: Host,
         *,
         ports: int = 1,
         prefer: int | None = None,
         arrival: str | None = None,
         expire: int | None = None,
     ):
-        super().__init__(store, by, now, arrival, ports)
+        super().__init__(store, by, host, arrival, ports)
         self._domains = dict(domains)
         self._schema = pl.Schema(schema)
         self._time = next(iter(self._domains))
-        self._queue = QueueManager(
+        self._queue = RowQueue(
             by,
             dict(schema),
             len(self._domains),
             self._pace,
-            now,
+            host.now,
             strict=ports > 1,
             prefer=prefer,
             expire=expire,
         )
         self._marks = {name: LowWaterMark(range(ports)) for name in self._domains}
         self._told = dict.fromkeys(self._domains, BEGINNING)
-        self._in_work: list[Cell] = []
+        self._in_work: list[KeyCell] = []
 
     # ---- rows and promises -----------------------------------------------------------------
 
@@ -81,8 +80,8 @@ class UpdateQueue(Queueing):
         ticks = [self._ticks(name, domain, chunk) for name, domain in self._domains.items()]
         deletion = self._by.deletion
         gone = None if deletion is None else deletion.of(chunk)
-        came = Arrivals(port, chunk, ticks, self._arrivals(chunk), gone)
-        if self.unhurried:
+        came = ArrivedRows(port, chunk, ticks, self._arrivals(chunk), gone)
+        if not self.host.hurried:
             return [self._queue.passed(came)]
         self._queue.enqueue(came)
         return []
@@ -167,8 +166,8 @@ class UpdateQueue(Queueing):
     def held(self) -> tuple[int, int]:
         """Keys, and what is in pages; in batches these are in the store."""
         queue = self._queue
-        rows, size = (0, 0) if self.in_batches else (queue.waiting, queue.memory.bytes)
-        return len(queue.cells) + rows, queue.bytes + size
+        rows, size = (0, 0) if self.host.in_batches else (queue.waiting, queue.memory.bytes)
+        return len(queue.keys.cells) + rows, queue.bytes + size
 
     def marks(self) -> dict[str, int]:
         """The last mark of each input."""
@@ -178,13 +177,9 @@ class UpdateQueue(Queueing):
             for port, value in mark.marks().items()
         }
 
-    def _accounts(self) -> dict[tuple[object, ...], tuple[Account, float]]:
-        cells = list(self._queue.cells.values())  # at once: another thread may be looking
-        return {cell.key: (cell.account, cell.weight) for cell in cells}
-
     @property
-    def _begun(self) -> int | None:
-        return self._queue.begun
+    def _keys_of_queue(self) -> KeyQueue[KeyCell]:
+        return self._queue.keys
 
     def metrics(self) -> Readings:
         """Return the sizes of the queue, and which of its rows are worked on."""
@@ -192,7 +187,7 @@ class UpdateQueue(Queueing):
         found = Readings(
             {
                 SCHEDULE: self._by.schedule,
-                KEYS: len(queue.cells),
+                KEYS: len(queue.keys.cells),
                 WAITING: queue.waiting,
                 GIVEN_UP: queue.given_up,
                 OUTDATED: queue.outdated,
@@ -201,14 +196,14 @@ class UpdateQueue(Queueing):
         )
         if self._by.complete_within is not None:
             wait = spell(int(round(queue.waiting * self._pace.cost, -6)))
-            load = queue.load(self._now())
+            load = queue.load.now(self._now())
             found |= {
                 STRATEGY: "all rows" if queue.complete else "the newest row of each key",
                 REASON: f"{load:.3g} times the work comes that can be done;"
                 f" what waits takes {wait}",
                 SWITCHES: queue.switches,
             }
-        return found | self._forgotten(queue.forgetting)
+        return found | self._forgotten()
 
     # ---- state -----------------------------------------------------------------------------
 

@@ -9,9 +9,8 @@ from typing import Any
 import polars as pl
 
 import lowwater as lw
-from lowwater.dashboard.watched import Looked, Watched
+from lowwater.dashboard.observation import Observation, WatchedQuery
 from lowwater.metrics import ChannelMetrics, OperatorMetrics, RunMetrics, StreamMetrics
-from lowwater.metrics.histogram import Histogram
 from lowwater.plan.physical.compile import compile_plan
 from lowwater.progress.late import LateRows
 
@@ -40,11 +39,11 @@ def told(name: str, mark: int | None, **about: Any) -> StreamMetrics:
 
 
 def operator(title: str, **about: Any) -> OperatorMetrics:
-    nothing = OperatorMetrics(title, "", 0, 0, 0, 0, {}, 0, 0, 0, 0, 0, 0, 0.0, 0.0)
+    nothing = OperatorMetrics(title, "", 0, 0, 0, 0, {}, 0, 0, 0, 0)
     return replace(nothing, **about)
 
 
-def looked(query: lw.Stream, *streams: StreamMetrics, **options: Any) -> Looked:
+def looked(query: lw.Stream, *streams: StreamMetrics, **options: Any) -> Observation:
     """A query at work, its streams as told."""
     plan = compile_plan(query.node)
     error = options.pop("error", None)
@@ -55,8 +54,9 @@ def looked(query: lw.Stream, *streams: StreamMetrics, **options: Any) -> Looked:
         1.0,
         tuple(found.get(o.title, operator(o.title)) for o in plan.kernels),
         streams,
-        *[0] * 6,
-        Histogram(),
+        *[0] * 4,
     )
-    watched = Watched("1", "query", "console", plan, run, options.pop("live", False), CLOCK - 10)
-    return Looked(watched, metrics, CLOCK)
+    watched = WatchedQuery(
+        "1", "query", "console", plan, run, options.pop("live", False), CLOCK - 10
+    )
+    return Observation(watched, metrics, CLOCK)

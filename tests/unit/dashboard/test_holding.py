@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import lowwater as lw
-from lowwater.dashboard.holding import holder, words
+from lowwater.dashboard.findings import findings, holder
 from lowwater.operators.metric import REASON, STRATEGY, SWITCHES, Readings
 from tests.unit.dashboard.scenes import declared, looked, operator, told
 
@@ -16,7 +16,7 @@ def union(*streams: lw.Stream) -> lw.Stream:
 
 
 def said(found) -> list[str]:
-    return [each.text for each in words(found)]
+    return [each.text for each in findings(found)]
 
 
 def test_the_stream_that_is_furthest_behind_is_named_with_who_waits_for_it():
@@ -27,12 +27,12 @@ def test_the_stream_that_is_furthest_behind_is_named_with_who_waits_for_it():
     assert (held.stream, held.waiting.title) == ("slow", "union#2")
     assert held.path == {"slow", "union#2"}
     assert said(found) == ["union#2 waits for slow: its mark, 980, is 20.0 s behind fast."]
-    assert words(found)[0].level == "ok"
+    assert findings(found)[0].level == "ok"
 
 
 def test_a_stream_that_stalls_is_worth_a_warning_and_a_hint():
     query = union(declared("fast"), declared("slow"))
-    (line,) = words(looked(query, told("fast", 1_000), told("slow", 800)))
+    (line,) = findings(looked(query, told("fast", 1_000), told("slow", 800)))
     assert line.level == "warn"
     assert "3 min 20 s behind fast" in line.text
     assert "idle=lw.on_demand()" in line.text
@@ -40,7 +40,7 @@ def test_a_stream_that_stalls_is_worth_a_warning_and_a_hint():
 
 def test_a_stream_that_speaks_when_silent_gets_no_hint():
     query = union(declared("fast"), declared("slow", idle=lw.on_demand()))
-    (line,) = words(looked(query, told("fast", 1_000), told("slow", 800)))
+    (line,) = findings(looked(query, told("fast", 1_000), told("slow", 800)))
     assert "on_demand" not in line.text
 
 
@@ -66,10 +66,10 @@ def test_a_group_of_several_columns_is_named_by_all_of_them():
 def test_a_stream_without_a_promise_holds_everybody():
     query = union(declared("fast"), declared("slow"))
     found = looked(query, told("fast", 1_000), told("slow", None, rows=0))
-    (line,) = words(found)
+    (line,) = findings(found)
     assert line.level == "warn"
     assert line.text == "union#2 waits for slow, which has sent no row yet."  # idle= has no help
-    (line,) = words(looked(query, told("fast", 1_000), told("slow", None)))
+    (line,) = findings(looked(query, told("fast", 1_000), told("slow", None)))
     assert "which has made no promise yet" in line.text
 
 

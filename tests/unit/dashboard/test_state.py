@@ -12,10 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lowwater as lw
-from lowwater.dashboard.history import History, point_of
-from lowwater.dashboard.saving import HISTORY, Saved, read_saved
+from lowwater.dashboard.history import HISTORY, History, Saved, point_of, read_saved
+from lowwater.dashboard.observation import Observation, WatchedQuery
 from lowwater.dashboard.state import query_state
-from lowwater.dashboard.watched import Looked, Watched
 from lowwater.dashboard.watcher import Watcher
 from lowwater.errors import OptionError, SinkError
 from lowwater.plan.physical.compile import compile_plan
@@ -26,8 +25,8 @@ from tests.unit.running import finished
 def state_of(query: lw.Stream, **options) -> dict:
     """The state of a run that is over; it survives JSON."""
     run = finished(query, **options)
-    watched = Watched("1", "query", "kept", compile_plan(query.node), run, False)
-    state = query_state(Looked(watched, run.metrics(), CLOCK))
+    watched = WatchedQuery("1", "query", "kept", compile_plan(query.node), run, False)
+    state = query_state(Observation(watched, run.metrics(), CLOCK))
     assert json.loads(json.dumps(state, allow_nan=False)) == state
     return state
 
@@ -183,7 +182,7 @@ def test_a_watcher_looks_one_last_time_and_saves_the_end(tmp_path):
     door = lw.push({"ts": pl.Int64})
     query = lw.stream(door, name="door", time="ts").window("1 minute").agg(n="count(*)")
     run = query.run()
-    watched = Watched("1", "query", "kept", compile_plan(query.node), run, True)
+    watched = WatchedQuery("1", "query", "kept", compile_plan(query.node), run, True)
     watcher = Watcher("test", "embedded", [watched], save=tmp_path)
     assert watcher.state["outcome"] == "running"
     door.send([{"ts": 1}, {"ts": 70}])
@@ -201,7 +200,7 @@ def test_a_watcher_looks_one_last_time_and_saves_the_end(tmp_path):
 def test_a_run_that_cannot_be_looked_at_any_more_is_shown_as_it_was(tmp_path):
     query = lw.stream(pl.DataFrame({"ts": [1, 2]}), name="s", time="ts")
     run = finished(query)
-    watched = Watched("1", "query", "kept", compile_plan(query.node), run, False)
+    watched = WatchedQuery("1", "query", "kept", compile_plan(query.node), run, False)
     watcher = Watcher("test", "embedded", [watched], save=tmp_path / "m")
     watcher._thread.join()
     (tmp_path / "m" / HISTORY).unlink()
@@ -215,7 +214,7 @@ def test_a_run_whose_first_look_fails_goes_on_and_is_looked_at_again(monkeypatch
     door = lw.push({"ts": pl.Int64})
     query = lw.stream(door, name="door", time="ts")
     run = query.run()
-    watched = Watched("1", "query", "kept", compile_plan(query.node), run, True)
+    watched = WatchedQuery("1", "query", "kept", compile_plan(query.node), run, True)
     with monkeypatch.context() as broken:
         broken.setattr(run, "metrics", lambda: iter([]).__next__())
         watcher = Watcher("test", "embedded", [watched])
@@ -236,7 +235,7 @@ def test_a_run_that_is_stopped_says_so_and_one_that_had_ended_does_not():
         (lw.stream(pl.DataFrame({"ts": [1, 2]}), name="s", time="ts"), "done"),
     ):
         run = query.run()
-        watched = Watched("1", "query", "kept", compile_plan(query.node), run, True)
+        watched = WatchedQuery("1", "query", "kept", compile_plan(query.node), run, True)
         watcher = Watcher("test", "embedded", [watched])
         if outcome == "done":
             run.await_termination()
@@ -266,7 +265,7 @@ def test_values_of_rows_in_an_error_are_told_only_where_rows_may_be_shown(way, s
     run = query.run(sink=refusing_sink if way == "sink" else None)
     with pytest.raises(lw.LowwaterError, match=SECRET):
         run.await_termination()
-    watched = Watched("1", "query", "kept", compile_plan(query.node), run, False)
+    watched = WatchedQuery("1", "query", "kept", compile_plan(query.node), run, False)
     watcher = Watcher("p", "embedded", [watched], show_rows=show_rows)
     watcher.settle()
     assert (SECRET in json.dumps(watcher.state["error"])) is show_rows

@@ -19,6 +19,7 @@ from lowwater.engines.spark.worker.bucket import Bucket
 from lowwater.engines.spark.worker.store import SparkStore
 from lowwater.joins.oblivious.estimates import ACCURACY, FOUND, LOST
 from lowwater.joins.oblivious.oblivious_join import ObliviousJoin
+from lowwater.operators.kernel import Host
 from lowwater.operators.metric import Readings, combined
 from lowwater.plan.physical.compile import compile_plan
 from lowwater.stream.element import Chunk
@@ -224,9 +225,8 @@ class Batches:
         store_saved, kernel_saved = map(pickle.loads, self._saved or [pickle.dumps(None)] * 2)
         self.shelf = MemoryShelf(self.shelf.chunks)
         store = SparkStore("join", self.shelf, store_saved)
-        kernel = self._build(store, lambda: 0)
+        kernel = self._build(store, Host(in_batches=True))
         assert isinstance(kernel, ObliviousJoin)
-        kernel.in_batches = True
         if kernel_saved is not None:
             kernel.restore(kernel_saved)
         found = [each for port, chunk in rows for each in kernel.on_chunk(port, chunk)]

@@ -16,6 +16,7 @@ from lowwater.joins.oblivious.disorder import LIMIT, START, DisorderEstimate, Ru
 from lowwater.joins.oblivious.memory_model import InputTraits, MemoryNeeds, ReliefChooser, joined
 from lowwater.joins.oblivious.oblivious_join import ObliviousJoin
 from lowwater.joins.oblivious.options import Oblivious
+from lowwater.operators.kernel import Host
 from lowwater.plan.physical.compile import compile_plan
 from lowwater.stream.element import BEGINNING, Punctuation
 
@@ -208,7 +209,7 @@ class Join:
         plan = compile_plan(streams[0].join(streams[1], on="e", **options)._node)
         self.store = folder if isinstance(folder, PagedStore) else PagedStore(folder)
         self.time = 0
-        kernel = plan.result.build(self.store, lambda: self.time)
+        kernel = plan.result.build(self.store, Host(lambda: self.time))
         assert isinstance(kernel, ObliviousJoin)
         self.kernel, self.results = kernel, 0
         self.marks: list[int] = []

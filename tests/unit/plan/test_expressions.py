@@ -8,23 +8,38 @@ import polars as pl
 import pytest
 
 import lowwater as lw
+from lowwater.operators.rowwise import Derivation
 from lowwater.plan.expressions import (
+    AggregateCall,
+    Expression,
     compile_expression,
     compile_predicate,
-    derivation,
-    plain_column,
-    take_apart,
+    read_aggregate,
 )
+from lowwater.plan.sql.parser import read_expression
 from lowwater.stream.time_domain import TimeDomain
 
 SCHEMA = {"ts": pl.Int64(), "length": pl.Int64(), "name": pl.String(), "odd name": pl.Int64()}
 
 
+def compiled(text: str, schema: Any = SCHEMA) -> Expression:
+    return compile_expression(read_expression(text), schema)
+
+
+def derivation(text: str, domains: Any) -> Derivation | None:
+    schema = {name: domain.dtype for name, domain in domains.items()} | {"c": pl.Int64()}
+    return compiled(text, schema).derivation(domains)
+
+
+def take_apart(text: str) -> AggregateCall:
+    return read_aggregate(read_expression(text))
+
+
 def value(text: str, **columns: list[Any]) -> list[Any]:
     frame = pl.DataFrame(columns)
-    compiled = compile_expression(text, dict(frame.schema))
-    got = frame.select(compiled.polars.alias("x"))["x"]
-    assert got.dtype == compiled.dtype
+    expression = compiled(text, dict(frame.schema))
+    got = frame.select(expression.polars.alias("x"))["x"]
+    assert got.dtype == expression.dtype
     return got.to_list()
 
 
@@ -48,7 +63,7 @@ def test_expressions_mean_what_sql_says(text: str, expected: list[Any]) -> None:
 
 def test_an_unknown_column_is_underlined_with_line_column_and_suggestion() -> None:
     with pytest.raises(lw.ExpressionError) as caught:
-        compile_expression("length +\n  lenght * 2", SCHEMA)
+        compiled("length +\n  lenght * 2")
     error = caught.value
     assert (error.line, error.column) == (2, 3)
     assert "unknown column 'lenght'. Did you mean 'length'?" in str(error)
@@ -58,52 +73,52 @@ def test_an_unknown_column_is_underlined_with_line_column_and_suggestion() -> No
 
 def test_the_first_of_several_unknown_columns_is_named() -> None:
     with pytest.raises(lw.ExpressionError) as caught:
-        compile_expression("zig + zag", SCHEMA)
+        compiled("zig + zag")
     assert "'zig'" in str(caught.value)
     assert caught.value.column == 1
 
 
 def test_without_a_near_name_the_known_ones_are_listed() -> None:
     with pytest.raises(lw.ExpressionError, match="Known: length, name, odd name, ts"):
-        compile_expression("qqq", SCHEMA)
+        compiled("qqq")
 
 
 def test_quoted_names_may_be_odd() -> None:
-    assert compile_expression('"odd name" + 1', SCHEMA).dtype == pl.Int64
+    assert compiled('"odd name" + 1').dtype == pl.Int64
 
 
 @pytest.mark.parametrize("text", ["length +", "(length", "length ) 2", "1 2 3"])
 def test_what_cannot_be_parsed_is_an_expression_error(text: str) -> None:
     with pytest.raises(lw.ExpressionError, match="cannot read this SQL"):
-        compile_expression(text, SCHEMA)
+        compiled(text)
 
 
 def test_an_unfinished_string_is_an_expression_error() -> None:
     with pytest.raises(lw.ExpressionError):
-        compile_expression("name = 'abc", SCHEMA)
+        compiled("name = 'abc")
 
 
 @pytest.mark.parametrize("text", ["", "   ", None, 5])
 def test_no_text_is_a_query_error(text: Any) -> None:
     with pytest.raises(lw.QueryError, match="an expression is a piece of SQL text"):
-        compile_expression(text, SCHEMA)
+        compiled(text)
 
 
 def test_a_query_is_no_expression() -> None:
     with pytest.raises(lw.ExpressionError, match="cannot hold a query"):
-        compile_expression("length > (SELECT 1)", SCHEMA)
+        compiled("length > (SELECT 1)")
 
 
 def test_an_aggregate_has_no_place_in_an_expression() -> None:
     with pytest.raises(lw.ExpressionError, match=r"is an aggregate; aggregates go into agg"):
-        compile_expression("sum(length) + 1", SCHEMA)
+        compiled("sum(length) + 1")
 
 
 def test_types_that_do_not_fit_are_an_expression_error() -> None:
     with pytest.raises(
         lw.ExpressionError, match="a condition must be true or false; this is Int64"
     ):
-        compile_predicate("length + 1", SCHEMA)
+        compile_predicate(read_expression("length + 1"), SCHEMA)
 
 
 def test_aggregates_are_taken_apart() -> None:
@@ -133,9 +148,9 @@ def test_what_is_no_aggregate_is_refused(text: str, says: str) -> None:
 
 
 def test_a_plain_column_is_recognised() -> None:
-    assert plain_column("length") == "length"
-    assert plain_column('"odd name"') == "odd name"
-    assert plain_column("length + 0") is None
+    assert compiled("length").column == "length"
+    assert compiled('"odd name"').column == "odd name"
+    assert compiled("length + 0").column is None
 
 
 # ---- what progresses ---------------------------------------------------------------------------
@@ -176,3 +191,15 @@ def test_an_interval_shifts_a_datetime() -> None:
     found = derivation("t - INTERVAL '500 milliseconds'", MICRO)
     assert found is not None
     assert found.sources == (("t", -500_000),)
+
+
+def test_a_column_with_a_dot_in_its_name_is_not_the_column_after_the_dot() -> None:
+    schema = {"s.a": pl.Int64(), "a": pl.Int64()}
+    assert compiled("s.a", schema).derivation(INT) is None
+    assert compiled("s.a", schema).column == "s.a"
+
+
+def test_of_two_expressions_the_second_is_refused() -> None:
+    with pytest.raises(lw.ExpressionError, match="one expression is expected") as caught:
+        compiled("length; ts")
+    assert caught.value.column == 9

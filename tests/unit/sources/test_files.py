@@ -13,7 +13,7 @@ import pytest
 
 import lowwater as lw
 from lowwater.sources.files import Files, columns_of
-from lowwater.sources.text import type_name
+from lowwater.sources.values import type_name
 
 SCHEMA = {"k": pl.String(), "v": pl.Int64(), "ts": pl.Datetime("us")}
 DAY = "2024-01-01"
@@ -109,7 +109,7 @@ def test_what_is_wrong_in_a_json_file_is_found(line: str, where: str) -> None:
 
 
 def test_a_fault_is_found_among_many_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lowwater.sources.textfile.PIECE", 100)
+    monkeypatch.setattr("lowwater.sources.text_file.PIECE", 100)
     lines = ['{"v": 1}'] * 33 + ['{"v": "one"}'] * 9
     assert said("json", "\n".join(lines)) == "line 34, column v: 'one' is no BIGINT"
 
@@ -232,7 +232,7 @@ def test_an_empty_line_is_no_record() -> None:
 def test_a_file_is_the_same_in_pieces_of_any_size(
     monkeypatch: pytest.MonkeyPatch, piece: int
 ) -> None:
-    monkeypatch.setattr("lowwater.sources.textfile.PIECE", piece)
+    monkeypatch.setattr("lowwater.sources.text_file.PIECE", piece)
     text = '\ufeffk,v\na,1\n"b\nc",2\n,\n\n"d""e",4\r\nf,5'
     schema = {"v": pl.Int64(), "k": pl.String()}
     expected = [(1, "a"), (2, "b\nc"), (None, None), (4, 'd"e'), (5, "f")]

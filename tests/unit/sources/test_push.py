@@ -285,7 +285,7 @@ def test_a_sender_that_waits_is_told_when_the_run_ends(failing: bool) -> None:
     run = sums(source).run(sink=sink)
     sender = threading.Thread(target=send)
     sender.start()
-    blocked = run._engine.handing.blocked  # type: ignore[attr-defined]
+    blocked = run._engine.sink_call.blocked  # type: ignore[attr-defined]
     eventually(lambda: blocked(0.0) is not None and source.waiting()[0] == 2)
     metrics = run.metrics().stream("live")
     assert metrics.waiting_rows == 2
@@ -328,7 +328,7 @@ def test_stop_returns_and_says_which_sink_does_not(monkeypatch: pytest.MonkeyPat
 
     run = sums(source).run(sink=slow_sink)
     source.send([row(1), row(20)])
-    eventually(lambda: run._engine.handing.blocked(0.0) is not None)  # type: ignore[attr-defined]
+    eventually(lambda: run._engine.sink_call.blocked(0.0) is not None)  # type: ignore[attr-defined]
     source.send(row(21))
     with pytest.warns(lw.StreamWarning, match=r"slow_sink took 1 rows .* has not returned"):
         assert not run.await_termination(0.0)

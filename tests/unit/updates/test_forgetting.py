@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import lowwater as lw
-from lowwater.operators.kernel import Kernel
+from lowwater.operators.kernel import Host, Kernel
 from lowwater.state.store import MemoryStore
 from lowwater.stream.duration import SECOND
 from lowwater.stream.element import GONE, GroupPunctuation, Punctuation
@@ -140,8 +140,8 @@ def test_bytes_of_a_queue_are_those_of_its_keys_and_rows(
 ) -> None:
     schema = {**SCHEMA, "key": kind}
     by = updates_of("key") if expire is None else updates_of("key", expire=expire)
-    queue = UpdateQueue(MemoryStore(), by, schema, {"ts": TICKS}, lambda: 5 * SECOND, expire=expire)
-    queue.unhurried = unhurried
+    host = Host(lambda: 5 * SECOND, hurried=not unhurried)
+    queue = UpdateQueue(MemoryStore(), by, schema, {"ts": TICKS}, host, expire=expire)
     real = taken(queue, KEYS, key, schema)
     rows, told = queue.held
     assert rows == KEYS * (1 if unhurried else 2), "a key, and a row that waits"
@@ -152,7 +152,7 @@ def test_bytes_of_a_queue_are_those_of_its_keys_and_rows(
 def test_bytes_of_a_queue_of_windows_are_those_of_its_keys_and_rows(windows: Any) -> None:
     by = updates_of("key", windows=windows)
     queue = UpdateWindows(
-        MemoryStore(), by, SCHEMA, "ts", TICKS, WindowSpec(10, 5), lambda: 5 * SECOND
+        MemoryStore(), by, SCHEMA, "ts", TICKS, WindowSpec(10, 5), Host(lambda: 5 * SECOND)
     )
     real = taken(queue, KEYS, lambda n: n + 10**6, SCHEMA)
     rows, told = queue.held
@@ -172,7 +172,7 @@ def sum_of(queue: UpdateWindows) -> int:
     from sys import getsizeof
 
     seen: set[int] = set()
-    total, todo = 0, list(queue._queue.cells.values())
+    total, todo = 0, list(queue._queue.keys.cells.values())
     while todo:
         each = todo.pop()
         if id(each) in seen or isinstance(each, type) or each is queue._queue:
@@ -191,12 +191,11 @@ def sum_of(queue: UpdateWindows) -> int:
 # ---- when --------------------------------------------------------------------------------------
 
 
-def queue_of(by: Updates, ports: int = 1, expire: int | None = None) -> UpdateQueue:
-    found = UpdateQueue(
-        MemoryStore(), by, SCHEMA, {"ts": TICKS}, lambda: 0, ports=ports, expire=expire
-    )
-    found.singly = True
-    return found
+def queue_of(
+    by: Updates, ports: int = 1, expire: int | None = None, hurried: bool = True
+) -> UpdateQueue:
+    host = Host(hurried=hurried, singly=True)
+    return UpdateQueue(MemoryStore(), by, SCHEMA, {"ts": TICKS}, host, ports=ports, expire=expire)
 
 
 def rows(*each: tuple[int, int, int]) -> pl.DataFrame:
@@ -204,7 +203,7 @@ def rows(*each: tuple[int, int, int]) -> pl.DataFrame:
 
 
 def keys(queue: UpdateQueue) -> set[Any]:
-    return {key for (key,) in queue._queue.cells}
+    return {key for (key,) in queue._queue.keys.cells}
 
 
 def test_a_key_that_waits_is_shown_before_it_is_forgotten() -> None:
@@ -225,8 +224,7 @@ def test_a_key_that_waits_is_shown_before_it_is_forgotten() -> None:
 
 
 def test_keys_of_several_inputs_end_by_the_least_mark() -> None:
-    queue = queue_of(updates_of("key", expire=5), ports=2, expire=5)
-    queue.unhurried = True
+    queue = queue_of(updates_of("key", expire=5), ports=2, expire=5, hurried=False)
     queue.on_chunk(0, rows((0, 1, 0)))
     queue.on_punctuation(0, Punctuation.linear("ts", 100))
     assert keys(queue) == {1}
@@ -239,9 +237,7 @@ def test_keys_of_several_inputs_end_by_the_least_mark() -> None:
 def deletions(query: lw.Stream) -> UpdateQueue:
     by = query.node.updates
     assert by is not None
-    found = queue_of(by)
-    found.unhurried = True
-    return found
+    return queue_of(by, hurried=False)
 
 
 def test_a_deleted_key_ends_right_after_its_last_row_and_may_come_again() -> None:

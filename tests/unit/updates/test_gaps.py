@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lowwater.claims.updates_runs import at_random, watched
-from lowwater.updates.cells import RECENT, Cell
+from lowwater.updates.keys import RECENT, KeyCell
 
 
 @given(st.integers(0, 10_000))
@@ -18,7 +18,7 @@ def test_gaps_are_averaged_however_many_updates_come_at_once(seed: int) -> None:
     chance = Random(seed)
     times = sorted(chance.randrange(1_000) for _ in range(chance.randint(1, RECENT)))
     begun = times[0] - chance.choice([0, 7])
-    cell = Cell((), 1.0, 0)
+    cell = KeyCell((), 1.0, 0)
     at = 0
     while at < len(times):
         count = chance.randint(1, len(times) - at)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lowwater.claims.updates_runs import at_random, watched
-from lowwater.updates.line import Linecutting
+from lowwater.updates.key_lines import Linecutting
 from lowwater.updates.options import Schedule
 from tests.unit.updates.test_worth import Someone, order
 

@@ -8,10 +8,10 @@ from typing import Any
 import polars as pl
 import pytest
 
-from lowwater.state import by_key
+from lowwater.state import keyed_rows
 from lowwater.state.store import MemoryStore
 from lowwater.stream.element import End, GroupPunctuation, Punctuation
-from lowwater.updates.newest import Newest, NewestJoin, NewestShape
+from lowwater.updates.newest_join import NewestFilter, NewestJoin, NewestShape
 
 Row = tuple[Any, ...]
 KEYED = NewestShape(
@@ -118,11 +118,11 @@ def test_of_rows_with_several_times_the_greatest_says_which_is_newest() -> None:
 # ---- of all pairs, the newest ------------------------------------------------------------------
 
 
-def newest(key: tuple[str, ...] = ("k",)) -> Newest:
-    return Newest(MemoryStore(), key, ("ts", "v"))
+def newest(key: tuple[str, ...] = ("k",)) -> NewestFilter:
+    return NewestFilter(MemoryStore(), key, ("ts", "v"))
 
 
-def shown(kernel: Newest, *rows: Row) -> list[Row]:
+def shown(kernel: NewestFilter, *rows: Row) -> list[Row]:
     return [row for each in kernel.on_chunk(0, chunk(*rows)) for row in each.rows()]  # type: ignore[union-attr]
 
 
@@ -161,7 +161,7 @@ def test_promises_pass_and_what_was_shown_is_forgotten_at_the_end() -> None:
 @pytest.mark.parametrize("seed", range(8))
 def test_of_many_keys_each_meets_its_own(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Step by step beside two dictionaries, whatever the slices keys are in."""
-    monkeypatch.setattr(by_key, "ROWS_PER_SLICE", 3)
+    monkeypatch.setattr(keyed_rows, "ROWS_PER_SLICE", 3)
     chance = random.Random(seed)
     kernel = join()
     newest: list[dict[str, Row]] = [{}, {}]
@@ -188,7 +188,7 @@ def test_of_many_keys_each_meets_its_own(seed: int, monkeypatch: pytest.MonkeyPa
 
 
 JOIN = (NewestJoin, KEYED), [(0, (1, "a", 1)), (1, (3, "a", 2)), (0, (2, "a", 5)), (1, (2, "a", 9))]
-PAIRS = (Newest, ("k",), ("ts", "v")), [(0, (1, "a", 1)), (0, (3, "a", 2)), (0, (2, "a", 3))]
+PAIRS = (NewestFilter, ("k",), ("ts", "v")), [(0, (1, "a", 1)), (0, (3, "a", 2)), (0, (2, "a", 3))]
 
 
 @pytest.mark.parametrize(("parts", "steps"), [JOIN, PAIRS])

@@ -7,6 +7,7 @@ import pytest
 
 import lowwater as lw
 from lowwater.errors import OptionError, QueryError
+from lowwater.operators.kernel import Host
 from lowwater.state.store import MemoryStore
 from lowwater.stream.duration import SECOND
 from lowwater.stream.element import End, Punctuation
@@ -33,8 +34,8 @@ class Batches:
 
     def batch(self, chunk: pl.DataFrame | None, took: int = COST, end: bool = False) -> list[int]:
         """The numbers of the rows that leave in a batch, each of which takes so long."""
-        queue = UpdateQueue(self.store, self.by, SCHEMA, {"ts": TICKS}, lambda: self.now)
-        queue.in_batches = True
+        host = Host(lambda: self.now, in_batches=True)
+        queue = UpdateQueue(self.store, self.by, SCHEMA, {"ts": TICKS}, host)
         if self.saved is not None:
             queue.restore(self.saved)
         left = [] if chunk is None else list(queue.on_chunk(0, chunk))
@@ -76,17 +77,17 @@ def test_what_a_row_costs_is_learned_from_the_batches_before_alone():
     assert len(one.batch(None)) == 100 > len(two.batch(None))
 
 
-@pytest.mark.parametrize("unhurried", [False, True])
-def test_batches_by_the_clock_take_rows_as_come_when_read_and_others_as_the_log_says(unhurried):
+@pytest.mark.parametrize("hurried", [True, False])
+def test_batches_by_the_clock_take_rows_as_come_when_read_and_others_as_the_log_says(hurried):
     """The arrivals of a log that is played again are not the clock's."""
     clock = 1_700_000_000 * SECOND
     schema = {**SCHEMA, "at": pl.Datetime("us")}
     by = updates_of("key")
-    queue = UpdateQueue(MemoryStore(), by, schema, {"ts": TICKS}, lambda: clock, arrival="at")
-    queue.in_batches, queue.unhurried = True, unhurried
+    host = Host(lambda: clock, in_batches=True, hurried=hurried)
+    queue = UpdateQueue(MemoryStore(), by, schema, {"ts": TICKS}, host, arrival="at")
     log = rows((1, 1, 1), (2, 2, 2)).with_columns(at=pl.lit(7).cast(pl.Datetime("us")))
     arrived = queue._arrivals(log).tolist()
-    assert arrived == ([7_000] * 2 if unhurried else [clock] * 2)
+    assert arrived == ([clock] * 2 if hurried else [7_000] * 2)
 
 
 def test_without_a_budget_batches_are_as_long_as_keeps_answers_freshest():
@@ -122,10 +123,10 @@ def test_of_several_inputs_one_row_a_key_and_time_is_kept_and_the_preferred_one_
 
 
 def test_promises_wait_for_rows_below_them():
-    queue = UpdateQueue(MemoryStore(), updates_of("key"), SCHEMA, {"ts": TICKS}, lambda: 0)
+    host = Host(singly=True)
+    queue = UpdateQueue(MemoryStore(), updates_of("key"), SCHEMA, {"ts": TICKS}, host)
     queue.on_chunk(0, rows((5, 1, 0), (8, 2, 1)))
     assert queue.on_punctuation(0, Punctuation.linear("ts", 9)) == [Punctuation.linear("ts", 5)]
-    queue.singly = True
     _, told = queue.work_on()
     assert told == Punctuation.linear("ts", 8)
     _, told = queue.work_on()

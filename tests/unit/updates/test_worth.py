@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowwater.updates.line import ROUNDS, InPlace, Line, Worth
+from lowwater.updates.key_lines import ROUNDS, InPlace, KeyLine, Worth
 from lowwater.updates.options import Key
 
 
@@ -26,7 +26,7 @@ class Someone:
         return (self.name,)
 
 
-def order(line: Line[Someone]) -> list[int]:
+def order(line: KeyLine[Someone]) -> list[int]:
     return [line.next().name for _ in range(len(line))]
 
 

@@ -63,6 +63,17 @@ export function share(value) {
   return `${cut} %`;
 }
 
+const UNITS = {
+  bytes,
+  seconds,
+  share,
+  "rows/s": (value) => rate(value),
+};
+
+/** The value of a metric in its unit; texts as they are. */
+export const inUnit = (value, unit) =>
+  typeof value === "number" ? (UNITS[unit] ?? number)(value) : text(value);
+
 /** Rows a second. */
 export const rate = (value) => (known(value) ? `${short(value)}/s` : NONE);
 

@@ -13,8 +13,19 @@ const FACTS = {
   result: ["rows"],
 };
 
-function stateOf({ state_rows: rows, state_bytes: bytes }) {
+function stateOf({ metrics }) {
+  const { operator_state_rows: rows, operator_state_bytes: bytes } = metrics;
   return rows || bytes ? `${format.number(rows)} rows, ${format.bytes(bytes)}` : "none";
+}
+
+/** The metrics of a node as `[words, value]`, by what is declared of each. */
+function measured({ metrics, inputs }, declared) {
+  return Object.entries(metrics).map(([id, value]) => {
+    const [name, ports] = id.replace("]", "").split("[");
+    const { words, unit } = declared[name];
+    const whose = ports?.split(",").map((port) => inputs[port]).join(" → ");
+    return [whose ? `${words} of ${whose}` : words, format.inUnit(value, unit)];
+  });
 }
 
 /** What a card shows, in short. */
@@ -29,29 +40,23 @@ function inShort(node) {
   };
 }
 
-/** What is said of a node on the way that holds the result back. */
+/** The tag of a node on the path that holds the result back. */
 function held(node) {
   if (node.waits) return "waits";
   return node.holds && node.kind === "stream" ? "holds back" : "";
 }
 
-/** Everything that is known of a node. */
-function inFull(node) {
-  const told = (value) => (typeof value === "number" ? format.number(value) : format.text(value));
+/** Everything that is known of a node; what is not measured is left out. */
+function inFull(node, declared) {
   return [
     ["kind", node.kind],
     ["detail", format.text(node.detail)],
     ["mark", format.text(node.mark)],
     ...(node.kind === "stream" ? [["lag", format.seconds(node.lag)]] : []),
-    ["on the way that holds back", node.holds ? "yes" : "no"],
-    ["rows in", format.number(node.rows_in)],
-    ["rows out", format.number(node.rows_out)],
-    ["state", stateOf(node)],
-    ["queue", format.number(node.queue)],
-    ["busy", format.share(node.busy)],
-    ["idle, waiting", format.share(node.idle)],
+    ["on the path that holds back", node.holds ? "yes" : "no"],
+    ...("busy" in node ? [["share of time busy", format.share(node.busy)]] : []),
     ...Object.entries(node.marks).map(([name, mark]) => [`promise ${name}`, format.text(mark)]),
-    ...Object.entries(node.about).map(([name, value]) => [name, told(value)]),
+    ...measured(node, declared),
   ];
 }
 
@@ -107,8 +112,9 @@ export class Graph {
   #edges = [];
   #chosen = null;
   #nodes = [];
+  #declared = {};
 
-  /** `chose` is told the id of a node that was chosen. */
+  /** Calls `chose` with the id of a node that was chosen. */
   constructor(box, panel, chose) {
     this.box = box;
     this.chose = chose;
@@ -120,8 +126,9 @@ export class Graph {
     new ResizeObserver(() => this.#fit()).observe(box);
   }
 
-  update(nodes) {
+  update(nodes, declared) {
     this.#nodes = nodes;
+    this.#declared = declared;
     const shape = JSON.stringify(nodes.map((node) => [node.id, node.kind, node.inputs]));
     if (shape !== this.#shape) this.#build();
     this.#shape = shape;
@@ -171,7 +178,7 @@ export class Graph {
     this.panel.hidden = !node;
     if (!node) return;
     say(this.panel.querySelector("h3"), node.id);
-    this.panel.querySelector("dl").replaceChildren(...inFull(node).flatMap(([name, value]) =>
+    this.panel.querySelector("dl").replaceChildren(...inFull(node, this.#declared).flatMap(([name, value]) =>
       [make("dt", { text: name }), make("dd", { text: value })]));
   }
 }

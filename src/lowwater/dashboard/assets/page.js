@@ -158,7 +158,7 @@ function show(now) {
   figures(state, query, history);
   words(query);
   byId("graph-section").hidden = !query.nodes.length;
-  if (query.nodes.length) graph.update(query.nodes);
+  if (query.nodes.length) graph.update(query.nodes, state.declared);
   channels.update(query.streams);
   for (const part of parts) part(query, view);
   newestRows(query, rows);

@@ -80,6 +80,8 @@ const CHARTS = {
   ],
 };
 
+const MADE = ["timestamps", "heartbeats", "stray_rows", "backward_marks", "waiting_rows"];
+
 const TABLES = {
   late: ["By channel and reason", [
     ["stream", "text"], ["channel", "text"], ["reason", "text"], ["rows", "number"],
@@ -95,8 +97,7 @@ const TABLES = {
     ["stream", "text"], ["timestamps on demand", "number"], ["heartbeats", "number"],
     ["stray rows", "number"], ["marks that went back", "number"], ["rows not read yet", "number"],
   ], ({ streams }) => streams
-    .map((line) => [line.name, line.timestamps, line.heartbeats, line.strays, line.backward_marks,
-      line.waiting_rows ?? 0])
+    .map(({ name, metrics }) => [name, ...MADE.map((each) => metrics[`stream_${each}`])])
     .filter(([, ...counts]) => counts.some((count) => count > 0))
     .map(([name, ...counts]) => [name, ...counts.map(number)])],
   completeness: ["Share of rows in time", [

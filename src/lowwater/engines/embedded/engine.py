@@ -13,24 +13,23 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 import polars as pl
 
-from lowwater.engines.awaiting import Awaiting, Node
+from lowwater.engines.awaiting import Awaiting
 from lowwater.engines.embedded.clock import Clock, VirtualClock, stopwatch
 from lowwater.engines.embedded.feed import Feed
 from lowwater.engines.embedded.graph import Stage, Totals
 from lowwater.engines.embedded.readings import Readings
 from lowwater.engines.embedded.stamping import Stamping, stampings
+from lowwater.engines.members import backtrack
 from lowwater.errors import LowwaterError, SinkError, StreamWarning
 from lowwater.metrics import Histogram, RunMetrics
-from lowwater.operators.kernel import Kernel, Request
 from lowwater.plan.physical.operator import PhysicalPlan, SourceOperator
 from lowwater.progress.late import LateRows
-from lowwater.sinks import Handing, LastRows, Sink, complete, standing
+from lowwater.sinks import LastRows, Sink, SinkCall, complete, count_delivered
 from lowwater.sources.replay import clock_times
 from lowwater.sources.source import AT_ONCE
 from lowwater.stream.duration import SECOND
@@ -74,7 +73,7 @@ class EmbeddedEngine:
         self._totals = Totals()
         self._latency = Histogram()
         self._delivered = 0
-        self.handing = Handing()
+        self.sink_call = SinkCall()
         self._stopped = False
         self._refused: dict[str, list[Chunk]] = {}
         self._refused_rows: dict[str, int] = {}
@@ -114,23 +113,12 @@ class EmbeddedEngine:
             stage.refuse = self._refuse
         self._stampings = stampings(stages, list(self._feeds.values()))
         self._awaiting = Awaiting(
-            {
-                index: Node(stage.kernel, stage.operator.inputs)
-                for index, stage in self._stages.items()
-            },
+            self._stages,
             {index: feed.spec.groups for index, feed in self._feeds.items() if feed.spec.groups},
             frozenset(index for index, feed in self._feeds.items() if feed.on_demand),
         )
-        for stage in stages:
-            stage.awaiting = (
-                self._awaiting if self._awaiting.follows(stage.operator.index) else None
-            )
         self._queues = [stage for stage in stages if stage.kernel.queues]
-        self._leaving = [
-            stage
-            for stage in stages
-            if type(stage.kernel).work_on is not Kernel.work_on and not stage.kernel.queues
-        ]
+        self._leaving = [stage for stage in stages if stage.kernel.defers]
         last = self._plan.result.index
         (self._stages.get(last) or self._feeds[last]).deliver = self._deliver
 
@@ -162,7 +150,7 @@ class EmbeddedEngine:
                         closing.callback(self._close, sink)
 
     def _close(self, sink: Sink) -> None:
-        with self.handing.over(sink, 0):
+        with self.sink_call.during(sink, 0):
             sink.close()
 
     def _turn(self, feeds: list[Feed]) -> None:
@@ -187,7 +175,7 @@ class EmbeddedEngine:
             for feed in feeds:
                 feed.reader.begin(self._clock.now(), first)
             for stage in self._queues:
-                stage.kernel.shift = self._shift
+                stage.call(stage.kernel.shift_arrivals, self._shift)
         elif isinstance(self._clock, VirtualClock):
             self._clock.begin(first)
         else:
@@ -243,8 +231,10 @@ class EmbeddedEngine:
                 self._descend(arc.target)
         self._finish()
         now = self._clock.now()
-        stage.kernel.end_portion(
-            now - begun if not self._clock.real else stopwatch() - started, now
+        stage.call(
+            stage.kernel.end_portion,
+            now - begun if not self._clock.real else stopwatch() - started,
+            now,
         )
         return True
 
@@ -322,10 +312,9 @@ class EmbeddedEngine:
             self._clock.worked(stopwatch() - begun)
             return True
         for stage in reversed(self._stages.values()):
-            if self._awaiting.covers(stage.operator.index):
-                continue
-            for ask in stage.kernel.requests():
-                for feed, attribute, mark in self._backtrack(stage.operator.inputs, ask):
+            for request in stage.requests:
+                for index, attribute, mark in backtrack(self._stages, stage, request):
+                    feed = self._feeds.get(index) or self._stampings[index]
                     due = feed.due()
                     if not feed.on_demand or feed.ended or (due is not None and due <= now):
                         continue
@@ -357,20 +346,6 @@ class EmbeddedEngine:
                 wakes.append(when)
         return False
 
-    def _backtrack(
-        self, inputs: tuple[int, ...], ask: Request
-    ) -> Iterator[tuple[Feed | Stamping, str, int]]:
-        """From an operator's wish to the sources it depends on."""
-        index = inputs[ask.port]
-        source = self._feeds.get(index) or self._stampings.get(index)
-        if source is not None:
-            for attribute, mark in ask.bounds:
-                yield source, attribute, mark
-            return
-        stage = self._stages[index]
-        for wish in stage.kernel.backtrack(ask):
-            yield from self._backtrack(stage.operator.inputs, wish)
-
     # ---- results ---------------------------------------------------------------------------
 
     def _deliver(self, element: Element) -> None:
@@ -388,7 +363,7 @@ class EmbeddedEngine:
 
     def _write(self, sink: Sink, rows: Chunk) -> None:
         try:
-            with self.handing.over(sink, rows.height):
+            with self.sink_call.during(sink, rows.height):
                 sink.write(rows)
         except LowwaterError:
             raise
@@ -456,7 +431,9 @@ class EmbeddedEngine:
         found = self._readings.read(self._clock.wake)
         waiting = {feed.spec.name: feed.waiting() for feed in self._feeds.values()}
         streams = (
-            replace(each, waiting_rows=waiting[each.name][0], waiting_bytes=waiting[each.name][1])
+            replace(each, waiting_rows=held[0], waiting_bytes=held[1])
+            if (held := waiting[each.name]) is not None
+            else each
             for each in found.streams
         )
         return replace(found, streams=tuple(streams))  # what waits grows while a sink blocks
@@ -464,24 +441,25 @@ class EmbeddedEngine:
     @property
     def waiting_rows(self) -> int:
         """Rows that came to sources and were not read yet; any thread may ask."""
-        return sum(feed.waiting()[0] for feed in self._feeds.values())
+        held = (feed.waiting() for feed in self._feeds.values())
+        return sum(each[0] for each in held if each is not None)
 
     def _metrics(self) -> RunMetrics:
         now = self._clock.now() if self._ended_at is None else self._ended_at
         elapsed = now - self._begun
         totals = self._totals
-        rows_out, rows_waiting = standing(self._sink, self._delivered)
+        rows_out, rows_waiting = count_delivered(self._sink, self._delivered)
         return RunMetrics(
-            rows_out,
-            elapsed / SECOND,
-            tuple(stage.metrics(elapsed) for stage in self._stages.values()),
-            tuple(feed.metrics(now) for feed in self._feeds.values()),
-            totals.rows.now,
-            totals.rows.peak,
-            totals.bytes.now,
-            totals.bytes.peak,
-            totals.memory.peak,
-            totals.queued.peak,
-            copy.deepcopy(self._latency),
+            rows_out=rows_out,
+            elapsed_seconds=elapsed / SECOND,
+            operators=tuple(stage.metrics(elapsed) for stage in self._stages.values()),
+            streams=tuple(feed.metrics(now) for feed in self._feeds.values()),
+            state_rows=totals.rows.now,
+            state_rows_peak=totals.rows.peak,
+            state_bytes=totals.bytes.now,
+            state_bytes_peak=totals.bytes.peak,
+            memory_peak=totals.memory.peak,
+            queue_peak=totals.queued.peak,
+            latency=copy.deepcopy(self._latency),
             rows_waiting=rows_waiting,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date, datetime
 from math import isfinite
 from typing import TYPE_CHECKING, TypeGuard
@@ -12,7 +13,6 @@ from lowwater.engines.embedded.graph import Arc
 from lowwater.errors import OptionError
 from lowwater.metrics import (
     CHANNELS,
-    ChannelMetrics,
     StreamMetrics,
     channel_metrics,
     completeness_metrics,
@@ -22,11 +22,9 @@ from lowwater.plan.physical.operator import SourceOperator
 from lowwater.progress.contract import Heartbeat, OnDemand, Timer
 from lowwater.progress.demand import Demand
 from lowwater.progress.intake import Intake
-from lowwater.progress.marks import ChannelSummary
-from lowwater.sources.source import AT_ONCE, Holding
+from lowwater.sources.source import AT_ONCE, BufferingReader
 from lowwater.stream.duration import nanoseconds
 from lowwater.stream.element import BEGINNING, Chunk, Element, End
-from lowwater.stream.time_domain import TimeDomain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -94,7 +92,7 @@ class Feed:
             if taken.rows.height:
                 self._push([taken.rows])
             self._push(taken.promises)
-        for attribute, value in self.reader.told():
+        for attribute, value in self.reader.take_promises():
             self._push(self.intake.promise(attribute, self._ticks(attribute, value)))
         if self.reader.ended:
             self.ended = True
@@ -165,48 +163,45 @@ class Feed:
             if self.deliver is not None:
                 self.deliver(element)
 
-    def waiting(self) -> tuple[int, int]:
-        """Rows that the reader holds, and their bytes."""
-        return self.reader.waiting() if isinstance(self.reader, Holding) else (0, 0)
+    def waiting(self) -> tuple[int, int] | None:
+        """Return the rows that the reader holds and their bytes; None if it cannot hold any."""
+        return self.reader.waiting() if isinstance(self.reader, BufferingReader) else None
 
     def metrics(self, now: int) -> StreamMetrics:
-        """What this source did; ``now`` is the clock."""
-        account = self.intake.account
-        marks = {
-            name: domain.show(self.intake.mark(name)) for name, domain in self.spec.domains.items()
-        }
-        latent = self.spec.stamp == "latent"
-        domain = self.spec.domains.get(self.spec.time)
-        channels = None if latent else self.intake.channels(self.spec.time, CHANNELS)
-        return StreamMetrics(
-            self.spec.name,
-            self.rows,
-            account.rows,
-            tuple(account.lines()),
-            marks,
-            None if latent else self.intake.slowest(self.spec.time),
-            self.stamps,
-            self.beats,
-            account.strays,
-            account.backward_marks,
-            completeness_metrics(self.intake.completeness(), self.spec.domains),
-            *(_told(channels, domain, now) if channels and domain else ((), 0, None)),
-            self.ended,
-            *self.waiting(),
-            stale_channels=channels.stale_count if channels else 0,
-            holding=holding_channel(
-                channels.behind, channels.ahead, channels.stale, domain, self.spec.stale_after
-            )
-            if channels and domain and self.spec.channel and not self.ended
-            else "",
+        """Return the metrics of this source; ``now`` is the clock in nanoseconds."""
+        account, spec = self.intake.account, self.spec
+        latent = spec.stamp == "latent"
+        domain = spec.domains.get(spec.time)
+        waiting_rows, waiting_bytes = self.waiting() or (None, None)
+        found = StreamMetrics(
+            name=spec.name,
+            rows=self.rows,
+            refused_rows=account.rows,
+            late=tuple(account.lines()),
+            marks={name: each.show(self.intake.mark(name)) for name, each in spec.domains.items()},
+            slowest_channel=None if latent else self.intake.slowest(spec.time),
+            enabling_timestamps=self.stamps,
+            heartbeats=self.beats,
+            stray_rows=account.strays,
+            backward_marks=account.backward_marks,
+            completeness=completeness_metrics(self.intake.completeness(), spec.domains),
+            ended=self.ended,
+            waiting_rows=waiting_rows,
+            waiting_bytes=waiting_bytes,
         )
-
-
-def _told(
-    channels: ChannelSummary, domain: TimeDomain, now: int
-) -> tuple[tuple[ChannelMetrics, ...], int, datetime | int | None]:
-    told = channel_metrics(channels.behind, domain, now, channels.stale)
-    return told, channels.count, domain.show(channels.ahead)
+        channels = None if latent else self.intake.channels(spec.time, CHANNELS)
+        if channels is None or domain is None:
+            return found
+        known = channels.behind, channels.ahead, channels.stale
+        held = spec.channel and not self.ended
+        return replace(
+            found,
+            channels=channel_metrics(channels.behind, domain, now, channels.stale),
+            channel_count=channels.count,
+            ahead=domain.show(channels.ahead),
+            stale_channels=channels.stale_count,
+            holding=holding_channel(*known, domain, spec.stale_after) if held else None,
+        )
 
 
 def _finite(value: object) -> TypeGuard[float]:

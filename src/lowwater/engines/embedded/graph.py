@@ -8,49 +8,33 @@ from __future__ import annotations
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
 from typing import Protocol
 
 import polars as pl
 
-from lowwater.engines.awaiting import Awaiting
 from lowwater.engines.embedded.clock import Clock, stopwatch
 from lowwater.engines.embedded.pages import PagedStore
-from lowwater.engines.step import Where, proceed, step
+from lowwater.engines.members import Member, Part, domains_of
+from lowwater.engines.step import Where
 from lowwater.errors import StreamWarning
 from lowwater.metrics import OperatorMetrics
-from lowwater.operators.kernel import Kernel
+from lowwater.operators.kernel import Host
 from lowwater.plan.physical.operator import KernelOperator
 from lowwater.progress.late import LateRows
-from lowwater.stream.element import Chunk, Element, End, GroupPunctuation, Punctuation
-from lowwater.stream.time_domain import ROWS
+from lowwater.state.peak_counter import PeakCounter
+from lowwater.stream.duration import SECOND
+from lowwater.stream.element import Chunk, Element
 from lowwater.updates.staleness import Shows
-
-
-class Gauge:
-    """A number that remembers its peak."""
-
-    __slots__ = ("now", "peak")
-
-    def __init__(self) -> None:
-        self.now = 0
-        self.peak = 0
-
-    def add(self, amount: int) -> None:
-        """Move the number."""
-        self.now += amount
-        if self.now > self.peak:  # noqa: PLR1730 (max() costs more, and this runs per element)
-            self.peak = self.now
 
 
 class Totals:
     """What all stages together hold."""
 
     def __init__(self) -> None:
-        self.queued = Gauge()  # rows and promises in arcs and in the buffers of merges
-        self.rows = Gauge()
-        self.bytes = Gauge()
-        self.memory = Gauge()  # bytes of state and of rows waiting in arcs
+        self.queued = PeakCounter()  # rows and promises in arcs and in the buffers of merges
+        self.rows = PeakCounter()
+        self.bytes = PeakCounter()
+        self.memory = PeakCounter()  # bytes of state and of rows waiting in arcs
 
 
 class Arc:
@@ -60,7 +44,7 @@ class Arc:
 
     def __init__(self, target: Stage, port: int, totals: Totals):
         self.target, self.port = target, port
-        self.length = Gauge()
+        self.length = PeakCounter()
         self._elements: deque[Element] = deque()
         self._totals = totals
 
@@ -113,27 +97,31 @@ class Watch(Protocol):
         """The clock shows the time of the step, in nanoseconds; so many pairs were compared."""
 
 
-class Stage:
-    """An operator with its kernel, its input queues and its meters."""
+class Stage(Member):
+    """An operator at work, with its input queues and its meters."""
 
     def __init__(self, operator: KernelOperator, clock: Clock, totals: Totals):
-        self.operator = operator
-        self._where = Where.of(operator)
-        self.store = PagedStore()
-        self.kernel: Kernel = operator.build(self.store, clock.now)
-        self.kernel.in_portions = True
-        self.kernel.unhurried, self.kernel.singly = clock.free, not clock.real
+        self.operator, self.store = operator, PagedStore()
+        part = Part(
+            operator.index,
+            operator.name,
+            operator.title,
+            Where.of(operator),
+            operator.inputs,
+            operator.build,
+            domains=domains_of(operator.node),
+        )
+        host = Host(clock.now, in_portions=True, hurried=not clock.free, singly=not clock.real)
+        super().__init__(part, operator.build(self.store, host))
         self.inputs: list[Arc] = [Arc(self, port, totals) for port in range(len(operator.inputs))]
         self.outputs: list[Arc] = []
         self.deliver: Callable[[Element], None] | None = None
         self.refuse: Callable[[str, Chunk | None, list[LateRows]], None] | None = None
         self._clock, self._totals = clock, totals
         self._held_in_merge = operator.name in ("merge", "sort")
-        self.rows_in = self.rows_out = self.promises_in = self.promises_out = 0
-        self.rows, self.bytes = Gauge(), Gauge()
+        self.rows, self.bytes = PeakCounter(), PeakCounter()
         self.busy = 0
         self.idle = 0
-        self.awaiting: Awaiting | None = None
         self.watch: Watch | None = None
 
     @property
@@ -150,9 +138,9 @@ class Stage:
             self.watch.begins(self, None if arc is None else arc.port, element)
         begun = stopwatch()
         if arc is None or element is None:
-            results = proceed(self.kernel, self._where)
+            results = self.call(self.kernel.work_on)
         else:
-            results = self._run(arc.port, element)
+            results = self.take(arc.port, element)
         took = stopwatch() - begun
         self.busy += took
         leaving = rows_of(results) if self.kernel.queues and arc is None else 0
@@ -162,40 +150,20 @@ class Stage:
         counted = self._clock.worked(took, compared, leaving)
         if self.watch is not None:
             self.watch.charged(self, counted, compared)
-        self.kernel.record_time(counted)
+        self.call(self.kernel.record_time, counted)
         self._meter()
-        for note in self.kernel.notes():
+        for note in self.call(self.kernel.notes):
             warnings.warn(f"{self.operator.title}: {note}", StreamWarning, stacklevel=2)
-        aside = self.kernel.take_late_rows()
+        aside = self.call(self.kernel.take_late_rows)
         if aside is not None and self.refuse is not None:
             self.refuse(*aside)
         for result in results:
             self._emit(result)
 
-    def _run(self, port: int, element: Element) -> Sequence[Element]:
-        if isinstance(element, pl.DataFrame):
-            self.rows_in += element.height
-        elif not isinstance(element, End):
-            self.promises_in += 1
-        results = step(self.kernel, port, element, self._where)
-        if self.awaiting is not None:
-            self.awaiting.take(self.operator.index, port, element)
-        return results
-
-    @property
-    def holds(self) -> bool:
-        """Whether something is held back that progress would let out."""
-        if self.awaiting is not None and self.awaiting.covers(self.operator.index):
-            return self.awaiting.holds(self.operator.index)
-        return bool(self.kernel.requests())
-
     def _emit(self, element: Element) -> None:
-        if isinstance(element, pl.DataFrame):
-            if not element.height:
-                return
-            self.rows_out += element.height
-        elif isinstance(element, Punctuation | GroupPunctuation):
-            self.promises_out += 1
+        if isinstance(element, pl.DataFrame) and not element.height:
+            return
+        self.counts.count_out(element)
         for arc in self.outputs:
             arc.push(element)
         if self.deliver is not None:
@@ -220,32 +188,24 @@ class Stage:
             self._totals.bytes.add(grown)
             self._totals.memory.add(grown)
 
-    def _shown(self, name: str, mark: int) -> datetime | int | None:
-        """A mark as a person reads it; ``ts[1]`` is the mark of ``ts`` on input 1."""
-        attribute = name.partition("[")[0]
-        for node in (*self.operator.node.inputs, self.operator.node):
-            if attribute in node.progress:
-                return node.progress[attribute].domain.show(mark)
-        return ROWS.show(mark)
-
     def metrics(self, elapsed: int) -> OperatorMetrics:
         """What this stage did."""
         return OperatorMetrics(
-            self.operator.title,
-            self.operator.detail,
-            self.rows_in,
-            self.rows_out,
-            self.promises_in,
-            self.promises_out,
-            {name: self._shown(name, mark) for name, mark in self.kernel.marks().items()},
-            self.rows.now,
-            self.rows.peak,
-            self.bytes.now,
-            self.bytes.peak,
-            sum(arc.length.now for arc in self.inputs),
-            max((arc.length.peak for arc in self.inputs), default=0),
-            self.busy / 1e9,
-            self.idle / elapsed if elapsed else 0.0,
-            self.kernel.metrics(),
-            self.kernel.staleness() if isinstance(self.kernel, Shows) else None,
+            title=self.operator.title,
+            detail=self.operator.detail,
+            rows_in=self.counts.rows_in,
+            rows_out=self.counts.rows_out,
+            promises_in=self.counts.promises_in,
+            promises_out=self.counts.promises_out,
+            marks=self.part.show(self.call(self.kernel.marks)),
+            state_rows=self.rows.now,
+            state_rows_peak=self.rows.peak,
+            state_bytes=self.bytes.now,
+            state_bytes_peak=self.bytes.peak,
+            queue=sum(arc.length.now for arc in self.inputs),
+            queue_peak=max((arc.length.peak for arc in self.inputs), default=0),
+            busy_seconds=self.busy / SECOND,
+            idle_share=self.idle / elapsed if elapsed else 0.0,
+            readings=self.call(self.kernel.metrics),
+            staleness=self.call(self.kernel.staleness) if isinstance(self.kernel, Shows) else None,
         )

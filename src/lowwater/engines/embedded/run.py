@@ -80,7 +80,7 @@ class EmbeddedRun:
             return
         waiting = self._engine.waiting_rows
         more = f"{waiting:,} rows that came were not read, and " if waiting else ""
-        warn_of_sink(self._engine.handing, seconds, more)
+        warn_of_sink(self._engine.sink_call, seconds, more)
 
     def await_termination(self, timeout: float | None = None) -> bool:
         """Wait for the end; true if it has come. An error of the run is raised here."""

@@ -48,13 +48,13 @@ class Stamping:
 
     def beat(self, now: int) -> bool:
         """Promise the clock."""
-        promises = self._kernel.enable(now)
+        promises = self._stage.call(self._kernel.enable, now)
         self._stage.say(promises)
         return bool(promises)
 
     def tell(self) -> None:
         """Promise the time of the last rows."""
-        self._stage.say(self._kernel.tell())
+        self._stage.say(self._stage.call(self._kernel.promise_last))
 
 
 def stampings(stages: Sequence[Stage], feeds: Sequence[Feed]) -> dict[int, Stamping]:

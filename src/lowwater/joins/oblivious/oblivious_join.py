@@ -27,7 +27,7 @@ match yet.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -41,7 +41,7 @@ from lowwater.joins.oblivious.lost_results import ResultAccount
 from lowwater.joins.oblivious.memory_model import FITS, ReliefChooser
 from lowwater.joins.oblivious.options import SORTING_MODES, SPILLING_MODES, Oblivious
 from lowwater.joins.oblivious.stored_rows import LEAST_ROWS, PAGE_ROWS, StoredRows
-from lowwater.joins.telling import once
+from lowwater.operators.kernel import Host
 from lowwater.operators.metric import Readings
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import BEGINNING, END_OF_TIME, Chunk, Element, Punctuation
@@ -65,6 +65,7 @@ class ObliviousJoin(MultiJoin):
     kept."""
 
     rule: ClassVar[str] = "what is dropped of all inputs but one, by measure and by promise"
+    defers: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -72,11 +73,12 @@ class ObliviousJoin(MultiJoin):
         shape: MultiShape,
         slice_ticks: Sequence[int],
         options: Oblivious,
-        now: Callable[[], int],
+        host: Host,
         awaited: frozenset[str] | None = None,
     ):
         super().__init__(store, shape, slice_ticks, awaited)
-        self._memory_allowed, self._now = options.memory, now
+        self.host = host
+        self._memory_allowed, self._now = options.memory, host.now
         self._estimates = InputEstimates(options, self.ports, shape.domain.ticks_per_second)
         self._chooser = ReliefChooser(options)
         self._stored = StoredRows(store, shape, slice_ticks, self._slicing)
@@ -111,7 +113,7 @@ class ObliviousJoin(MultiJoin):
         self._estimates.take(port, ticks, max(self._late_below(port), self._joined_below))
         self._count_repeats(port, ticks)
         self._rows_since_drop += len(ticks)
-        if not self.in_batches:
+        if not self.host.in_batches:
             self._estimates.measure(self._step_time)
         results += self._choose()
         if not self._sorts:
@@ -125,7 +127,7 @@ class ObliviousJoin(MultiJoin):
             self._stored.waiting[port].put(rows)
         elif rows.height:
             results += self._joined(port, rows)
-        if self.in_batches:
+        if self.host.in_batches:
             self._batch_open = True
             return results
         return self._finish_step(results)
@@ -144,7 +146,7 @@ class ObliviousJoin(MultiJoin):
 
     def _begin_step(self) -> list[Chunk]:
         """Read the clock; return the results of a change of mode."""
-        self._estimates.losses.copies = self.copies
+        self._estimates.losses.copies = self.host.copies
         self._last_step, self._step_time = self._step_time, self._now()
         if self._first_step is None:
             self._first_step = self._last_step = self._step_time
@@ -277,7 +279,7 @@ class ObliviousJoin(MultiJoin):
 
     @property
     def _cap(self) -> int:
-        return (self._memory_allowed or END_OF_TIME) // self.copies
+        return (self._memory_allowed or END_OF_TIME) // self.host.copies
 
     def _choose(self) -> list[Chunk]:
         """From time to time, update multiplicities and choose the mode; return results this
@@ -286,11 +288,11 @@ class ObliviousJoin(MultiJoin):
         over = self._chooser.chooses and stored.memory > FITS * self._cap
         if not held or not (over or self._estimates.due(held)):
             return []
-        if not self.in_batches:  # reading state is slow on Spark, and batches show repeats
+        if not self.host.in_batches:  # reading state is slow on Spark, and batches show repeats
             self._estimates.renew(stored)
         if not self._chooser.chooses:
             return []
-        needs = self._estimates.needs(stored, self._step_time, not self.in_batches)
+        needs = self._estimates.needs(stored, self._step_time, not self.host.in_batches)
         if needs is not None:
             row_bytes = stored.memory / max(1, stored.rows)
             self._chooser.choose(needs, row_bytes, self._cap, PAGE_ROWS)
@@ -419,7 +421,7 @@ class ObliviousJoin(MultiJoin):
     def _tell(self) -> list[Element]:
         outs = dict.fromkeys(name for each in self._names for name in each.values())
         mark = self._mark_out
-        return [each for out in outs for each in once({out: mark}, self._told, self._awaited)]
+        return [each for out in outs for each in self._out.advance({out: mark})]
 
     # ---- promises --------------------------------------------------------------------------
 
@@ -471,12 +473,12 @@ class ObliviousJoin(MultiJoin):
 
     def metrics(self) -> Readings:
         """Return what was measured, what is predicted and held, and what was lost."""
-        measured = self._estimates.metrics(self._stored, self._step_time, not self.in_batches)
+        measured = self._estimates.metrics(self._stored, self._step_time, not self.host.in_batches)
         return self._chooser.metrics() | measured
 
     def notes(self) -> Sequence[str]:
         """Return a warning once if too many results are lost; copies leave that to the engine."""
-        if self._warned or self.copies > 1 or not self._estimates.losses.lost_more:
+        if self._warned or self.host.copies > 1 or not self._estimates.losses.lost_more:
             return []
         notes = self._estimates.shortfall(ended=not self._open)
         self._warned = bool(notes)

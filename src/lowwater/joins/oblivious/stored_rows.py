@@ -16,9 +16,9 @@ import polars as pl
 from lowwater.joins.multi_join import rows_of
 from lowwater.joins.multi_shape import MultiShape
 from lowwater.joins.oblivious.disorder import Ticks
-from lowwater.operators.time_buffer import TimeBuffer
 from lowwater.state.slicing import Slicing
 from lowwater.state.store import ChunkStore, add, read, take
+from lowwater.state.time_buffer import TimeBuffer
 from lowwater.stream.element import BEGINNING, END_OF_TIME, Chunk
 
 PAGE_ROWS = 256
@@ -177,7 +177,7 @@ class StoredRows:
         self._store, self._shape, self._slicing = store, shape, slicing
         self._times = [shape.names[port][shape.times[port]] for port in shape.ports]
         self.waiting = [
-            TimeBuffer(store, _waiting(port), self._times[port], shape.domain, slice_ticks[port])
+            TimeBuffer(store, _waiting(port), self._times[port], slice_ticks[port], shape.domain)
             for port in shape.ports
         ]
         self.matched = MatchedValues()

@@ -27,12 +27,13 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
-from lowwater.joins.ordered.strategy import Ordering, Strategy
+from lowwater.joins.ordered.strategy import ModeChooser, Ordering
 from lowwater.joins.ordered.ties import AT, Position, Ties, number_of
-from lowwater.operators.kernel import Kernel, Request
+from lowwater.operators.kernel import Host, Kernel, Request
 from lowwater.operators.metric import Max, Metric, Readings, Sum
-from lowwater.operators.time_buffer import TimeBuffer
+from lowwater.operators.output_marks import OutputMarks
 from lowwater.state.store import ChunkStore
+from lowwater.state.time_buffer import TimeBuffer
 from lowwater.stream.element import (
     BEGINNING,
     END_OF_TIME,
@@ -49,7 +50,6 @@ TARGET = 10_000_000
 """Nanoseconds a portion of work should take."""
 FIRST_PORTION = 256
 """Rows in the first one."""
-TICKS = TimeDomain(pl.Int64(), 1)
 
 HELD_ROWS = Metric(
     "order_held_rows",
@@ -73,7 +73,7 @@ HELD_BYTES = Metric(
     "order_held_bytes",
     int,
     "bytes",
-    Sum(),
+    Sum(exact=False),
     "bytes of results held",
     "Bytes of the results that wait for their turn.",
     key="held_bytes",
@@ -156,6 +156,7 @@ class OrderedJoin(Kernel):
     """Puts order on a join."""
 
     rule: ClassVar[str] = "the least mark over the inputs, after the results it releases"
+    defers: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -164,18 +165,20 @@ class OrderedJoin(Kernel):
         shape: OrderedShape,
         ordering: Ordering,
         slice_ticks: int,
-        now: Callable[[], int],
+        host: Host,
     ):
         ports = range(len(shape.inputs))
-        super().__init__(store, len(ports))
-        self._join, self._shape, self._now = join(store), shape, now
-        self._strategy = Strategy(ordering, shape.windows, shape.inputs[0].domain.ticks_per_second)
+        super().__init__(store, len(ports), host)
+        self._join, self._shape, self._now = join(store), shape, host.now
+        self._strategy = ModeChooser(
+            ordering, shape.windows, shape.inputs[0].domain.ticks_per_second
+        )
         self._mode = self._strategy.mode
         self._waiting = [
-            TimeBuffer(store, f"waiting{port}", AT, TICKS, slice_ticks, [number_of(port)])
+            TimeBuffer(store, f"waiting{port}", AT, slice_ticks, then=[number_of(port)])
             for port in ports
         ]
-        self._held = TimeBuffer(store, "held", AT, TICKS, slice_ticks, shape.ties.then)
+        self._held = TimeBuffer(store, "held", AT, slice_ticks, then=shape.ties.then)
         self._todo: list[Chunk | None] = [None for _ in ports]  # rows about to be joined, by time
         self._registers = LowWaterMark(ports)
         self._heard: list[dict[tuple[str, ...], Punctuation]] = [{} for _ in ports]
@@ -184,7 +187,7 @@ class OrderedJoin(Kernel):
         self._next = [0 for _ in ports]
         self._latest = BEGINNING
         self._known: dict[tuple[str, ...], int] = {}  # what the join promised
-        self._told: dict[tuple[str, ...], int] = {}
+        self._out = OutputMarks()
         self._per_row = TARGET / FIRST_PORTION  # nanoseconds, a guess that is soon made better
         self._joined = 0  # rows, in the step before
         self._compared = 0
@@ -275,7 +278,7 @@ class OrderedJoin(Kernel):
 
     def _turn(self) -> list[Element]:
         """What an element leads to; joining is left for later if it is done in portions."""
-        if self.in_portions and self.has_work:
+        if self.host.in_portions and self.has_work:
             return self._release([])
         return self._release(self._work(None))
 
@@ -394,19 +397,11 @@ class OrderedJoin(Kernel):
     def _tell(self, mark: int) -> list[Element]:
         """Results that are held or still to come are not below the mark."""
         output = self._shape.output
-        told = self._once(dict.fromkeys(output.stamps, mark)) if self._shape.paired else []
+        told = self._out.advance(dict.fromkeys(output.stamps, mark)) if self._shape.paired else []
         for name, lag in output.lags.items():
             known = self._known.get((name,), BEGINNING)
-            told += self._once({name: min(known, moved(mark, -lag))})
+            told += self._out.advance({name: min(known, moved(mark, -lag))})
         return told
-
-    def _once(self, bounds: Mapping[str, int]) -> list[Element]:
-        promise = Punctuation.jointly(bounds)
-        mark = min(promise.values)
-        if mark >= END_OF_TIME or mark <= self._told.get(promise.attributes, BEGINNING):
-            return []
-        self._told[promise.attributes] = mark
-        return [promise]
 
     def finished(self, results: Chunk) -> Chunk:
         """Results of several copies that left at one frontier, in order."""
@@ -502,7 +497,7 @@ class OrderedJoin(Kernel):
             "next": list(self._next),
             "latest": self._latest,
             "known": dict(self._known),
-            "told": dict(self._told),
+            "out": self._out.snapshot(),
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
@@ -519,4 +514,5 @@ class OrderedJoin(Kernel):
         self._heard = [dict(each) for each in saved["heard"]]
         self._ended = set(saved["ended"])
         self._next, self._latest = list(saved["next"]), saved["latest"]
-        self._known, self._told = dict(saved["known"]), dict(saved["told"])
+        self._known = dict(saved["known"])
+        self._out.restore(saved["out"])

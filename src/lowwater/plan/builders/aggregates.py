@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
 
-from lowwater.errors import OptionError, QueryError
+from lowwater.errors import OptionError, QueryError, Term
 from lowwater.operators.aggregates import Aggregate, Call, UserAggregate, build
 from lowwater.operators.flush import Flush
-from lowwater.operators.keeping import Form, check_form
 from lowwater.operators.sliding_aggregate import check as check_sliding
 from lowwater.operators.sliding_aggregate import unable
 from lowwater.operators.window_aggregate import END, IMMEDIATE
-from lowwater.operators.window_state import START
+from lowwater.operators.window_state import START, Form, check_form
 from lowwater.plan import nodes
 from lowwater.plan.builders import updates as update_builders
-from lowwater.plan.expressions import compile_expression, take_apart
+from lowwater.plan.expressions import (
+    Formula,
+    compile_expression,
+    compile_predicate,
+    read_aggregate,
+)
 from lowwater.plan.main_time import main_time
 from lowwater.plan.nodes import Node, Progressing
 from lowwater.stream.duration import Duration, nanoseconds
@@ -52,6 +56,14 @@ class Closing:
 
 
 AT_ONCE = Closing()
+
+GROUPS = Term("group_by(...)", "GROUP BY")
+_CLAUSE = "after the source, [RANGE 1 minute, SLIDE 1 minute, WA ts]"
+A_WINDOW = Term("window(...) before it", f"a window {_CLAUSE}")
+ONE = Term("window(...) before it", f"one {_CLAUSE}")
+
+Aggregates = Mapping[str, Formula | UserAggregate]
+"""What is aggregated, by the name of the column it gives."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,14 +154,6 @@ def session(node: Node, gap: Duration, on: str | None) -> Window:
     return Window(attribute, Session(domain.ticks(gap, "a session's gap")))
 
 
-def check(node: Node, name: str, wish: str, over: Window | None, time: str) -> None:
-    """Whether an aggregate can be computed, over a window or by groups that end with a time."""
-    if over is not None and isinstance(over.spec, OnChange):
-        _calls(node, (), {name: wish}, time)
-    else:
-        _aggregates(node, (), {name: wish}, time)
-
-
 def _whole(rows: object) -> int:
     if not isinstance(rows, int) or isinstance(rows, bool) or rows <= 0:
         raise OptionError(f"a window of rows needs a whole number above zero, not {rows!r}")
@@ -160,7 +164,7 @@ def window_aggregated(
     node: Node,
     clause: Window,
     groups: Sequence[str],
-    aggregates: Mapping[str, str | UserAggregate],
+    aggregates: Aggregates,
     origin: str,
 ) -> Node:
     """Aggregates per window and group."""
@@ -171,12 +175,7 @@ def window_aggregated(
         node = update_builders.without_queue(node)
         update_builders.check_deletion(node, by, "window")
     time = clause.attribute
-    calls: tuple[Call, ...] = ()
-    built: tuple[Aggregate, ...] = ()
-    if isinstance(clause.spec, OnChange):
-        calls, types, texts = _calls(node, groups, aggregates, time)
-    else:
-        built, types, texts = _aggregates(node, groups, aggregates, time)
+    found = _measures(node, groups, aggregates, time, isinstance(clause.spec, OnChange))
     domain = ROWS if time == SEQUENCE else node.progress[time].domain
     taken = {START, END} & {*groups, *aggregates}
     if taken:
@@ -184,7 +183,7 @@ def window_aggregated(
             f"{taken.pop()!r} is a column of every window aggregate; choose another name"
         )
     schema = {START: domain.dtype, END: domain.dtype}
-    schema |= {name: node.need(name) for name in groups} | types
+    schema |= {name: node.need(name) for name in groups} | found.types
     progress = _edges(domain, clause.spec)
     if isinstance(clause.spec, Session):
         return nodes.SessionNode(
@@ -195,8 +194,8 @@ def window_aggregated(
             time,
             clause.spec.gap,
             tuple(groups),
-            built,
-            texts,
+            found.built,
+            found.texts,
             origin=origin,
         )
     if isinstance(clause.spec, OnChange):
@@ -208,8 +207,8 @@ def window_aggregated(
             time,
             clause.spec.range,
             tuple(groups),
-            calls,
-            texts,
+            tuple(each for each in found.calls if each is not None),
+            found.texts,
             origin=origin,
         )
     if clause.closing.table is not None and not groups:
@@ -222,11 +221,12 @@ def window_aggregated(
         time,
         clause.spec,
         tuple(groups),
-        built,
-        texts,
+        found.built,
+        found.texts,
         clause.closing.flush,
         clause.closing.keep,
         clause.closing.table,
+        calls=found.calls,
         by=by,
         arrival=arrival,
         origin=origin,
@@ -248,9 +248,12 @@ def _check_updates(node: Node, by: Updates, clause: Window, groups: Sequence[str
         )
     missing = [name for name in by.key if name not in groups]
     if missing:
+        add = f": add {', '.join(missing)} to group_by({', '.join(groups)})"
+        clause_ = f", ({', '.join(by.key)}): GROUP BY {', '.join([*groups, *missing])}"
         raise QueryError(
-            f"windows of an update stream are grouped by its key at least: add"
-            f" {', '.join(missing)} to group_by({', '.join(groups)})"
+            "windows of an update stream are grouped by its key at least",
+            Term(add, clause_),
+            about=GROUPS,
         )
     if by.complete_within is not None:
         raise OptionError(
@@ -275,28 +278,34 @@ def _edges(domain: TimeDomain, spec: WindowSpec | Session | OnChange) -> dict[st
 def group_aggregated(
     node: Node,
     groups: Sequence[str],
-    aggregates: Mapping[str, str | UserAggregate],
+    aggregates: Aggregates,
     origin: str,
 ) -> Node:
     """Aggregates per group, where one group column progresses."""
     update_builders.refuse(
         [node],
         "an aggregate without a window",
-        "put window(...) before it, or select what is newest of each key as it is",
+        "put ",
+        ONE,
+        ", or select what is newest of each key as it is",
     )
     for name in groups:
         node.need(name)
-    keys = {name: node.progress[name].domain for name in groups if name in node.progress}
-    usable = {name: d for name, d in keys.items() if not node.progress[name].nullable}
+    known = {name: each.domain for name, each in node.progress.items() if not each.nullable}
+    usable = {name: known[name] for name in groups if name in known}
+    never = "this aggregate could never answer"
+    if not groups:
+        also = ", or group by a progressing attribute"
+        raise QueryError(f"{never}: it has no window. Put ", ONE, also)
     if not usable:
-        known = ", ".join(node.progress) or "none"
         raise QueryError(
-            "this aggregate could never answer: no group is ever complete, because none of"
-            f" ({', '.join(groups)}) is a progressing attribute (here: {known})."
-            " Put window(...) before it, or group by a progressing attribute too"
+            f"{never}: no group is ever complete, because none of ({', '.join(groups)}) is a"
+            f" progressing attribute (here: {', '.join(known) or 'none'}). Put ",
+            A_WINDOW,
+            ", or group by a progressing attribute too",
         )
-    built, types, texts = _aggregates(node, groups, aggregates, next(iter(usable)))
-    schema = {name: node.schema[name] for name in groups} | types
+    found = _measures(node, groups, aggregates, next(iter(usable)), on_change=False)
+    schema = {name: node.schema[name] for name in groups} | found.types
     progress = {
         name: Progressing(domain, behind=node.progress[name].behind)
         for name, domain in usable.items()
@@ -308,51 +317,31 @@ def group_aggregated(
         next(iter(usable)),
         tuple(groups),
         usable,
-        built,
-        texts,
+        found.built,
+        found.texts,
+        calls=found.calls,
         origin=origin,
     )
 
 
-def _aggregates(
-    node: Node, groups: Sequence[str], aggregates: Mapping[str, str | UserAggregate], time: str
-) -> tuple[tuple[Aggregate, ...], dict[str, pl.DataType], tuple[str, ...]]:
-    _check_names(node, groups, aggregates)
-    built, types, texts = [], {}, []
-    for name, wish in aggregates.items():
-        if isinstance(wish, UserAggregate):
-            for column in wish.columns:
-                node.need(column)
-            aggregate = wish.build(name, node.schema)
-            types[name] = pl.Schema({name: wish.returns})[name]
-            texts.append(name)
-        else:
-            call, types[name] = _call(name, wish, node, time)
-            aggregate = build(call)
-            texts.append(f"{wish} AS {name}")
-        built.append(aggregate)
-    return tuple(built), types, tuple(texts)
+# ---- what is aggregated ------------------------------------------------------------------------
 
 
-def _calls(
-    node: Node, groups: Sequence[str], aggregates: Mapping[str, str | UserAggregate], time: str
-) -> tuple[tuple[Call, ...], dict[str, pl.DataType], tuple[str, ...]]:
-    """The aggregates of a window that slides on change."""
-    _check_names(node, groups, aggregates)
-    calls, types = [], {}
-    for name, wish in aggregates.items():
-        if isinstance(wish, UserAggregate):
-            raise unable("aggregates of your own")
-        call, types[name] = _call(name, wish, node, time)
-        check_sliding(call)
-        build(call)  # what cannot be computed at all is refused
-        calls.append(call)
-    return tuple(calls), types, tuple(f"{wish} AS {name}" for name, wish in aggregates.items())
+@dataclass(frozen=True, slots=True)
+class _Measures:
+    """The aggregates of a node, in order."""
+
+    built: tuple[Aggregate, ...]
+    calls: tuple[Call | None, ...]
+    """What each was built of; None for an aggregate of the user's own."""
+    types: dict[str, pl.DataType]
+    texts: tuple[str, ...]
 
 
-def _check_names(
-    node: Node, groups: Sequence[str], aggregates: Mapping[str, str | UserAggregate]
-) -> None:
+def _measures(
+    node: Node, groups: Sequence[str], aggregates: Aggregates, time: str, on_change: bool
+) -> _Measures:
+    """Return the aggregates over rows of a node, checked; ``first`` and ``last`` go by ``time``."""
     if not aggregates:
         raise OptionError('agg needs at least one aggregate, for example agg(n="count(*)")')
     for name in groups:
@@ -360,40 +349,88 @@ def _check_names(
     clash = set(groups) & set(aggregates)
     if clash:
         raise QueryError(f"{clash.pop()!r} is both a group column and an aggregate")
+    built: list[Aggregate] = []
+    calls: list[Call | None] = []
+    types: dict[str, pl.DataType] = {}
+    texts: list[str] = []
+    for name, each in aggregates.items():
+        if isinstance(each, UserAggregate):
+            if on_change:
+                raise unable("aggregates of your own")
+            for column in each.columns:
+                node.need(column)
+            built.append(each.build(name, node.schema))
+            types[name] = pl.Schema({name: each.returns})[name]
+            calls.append(None)
+            texts.append(name)
+            continue
+        with each.located():
+            call, types[name] = _call(name, each, node, time)
+            if on_change:
+                check_sliding(call)
+            built.append(build(call))
+        calls.append(call)
+        texts.append(f"{each.shown} AS {name}")
+    return _Measures(tuple(built), tuple(calls), types, tuple(texts))
 
 
-def _call(name: str, text: str, node: Node, time: str) -> tuple[Call, pl.DataType]:
-    """An aggregate as it was asked for, and the type it gives."""
-    parts = take_apart(text)
-    argument, given = None, None
-    dtype: pl.DataType = pl.Int64()
+def _same(dtype: pl.DataType) -> pl.DataType:
+    return dtype
+
+
+def _sum_type(dtype: pl.DataType) -> pl.DataType:
+    if dtype.is_integer() or dtype == pl.Boolean:
+        return pl.Int64()
+    return pl.Decimal(38, dtype.scale) if isinstance(dtype, pl.Decimal) else dtype
+
+
+def _double(_: pl.DataType) -> pl.DataType:
+    return pl.Float64()
+
+
+def _whole_number(_: pl.DataType) -> pl.DataType:
+    return pl.Int64()
+
+
+_GIVES: Mapping[str, Callable[[pl.DataType], pl.DataType]] = {
+    "count": _whole_number,
+    "approx_count_distinct": _whole_number,
+    "sum": _sum_type,
+    "avg": _double,
+    "stddev": _double,
+    "approx_quantile": _double,
+    "min": _same,
+    "max": _same,
+    "first": _same,
+    "last": _same,
+    "collect": pl.List,
+}
+"""The type that each aggregate gives, by that of its argument."""
+_OF_NUMBERS = ("sum", "avg", "stddev", "approx_quantile")
+_COMPARES = ("min", "max", "first", "last")
+
+
+def _call(name: str, formula: Formula, node: Node, time: str) -> tuple[Call, pl.DataType]:
+    """A checked call of a built-in aggregate, and the type it gives."""
+    parts = read_aggregate(formula)
+    function, argument, given = parts.function, None, None
+    if parts.condition is not None:
+        compile_predicate(parts.condition, node.schema)
     if parts.argument is not None:
         compiled = compile_expression(parts.argument, node.schema)
-        argument, dtype = compiled.polars, compiled.dtype
-        given = dtype
-        compared = parts.distinct or parts.function in ("min", "max", "first", "last")
-        if compared and (dtype.is_nested() or dtype == pl.Object):
-            raise QueryError(f"{text}: {dtype} values cannot be compared")
-        numeric = dtype.is_numeric() or dtype == pl.Boolean
-        if parts.function in ("sum", "avg", "stddev", "approx_quantile") and not numeric:
-            raise QueryError(f"{text}: {parts.function} needs numbers, and this is {dtype}")
-    if parts.function == "collect":
-        dtype = pl.List(dtype)
-    elif parts.function == "approx_quantile":
-        dtype = pl.Float64()
-    elif parts.function == "sum" and argument is not None and not dtype.is_float():
-        if dtype.is_integer() or dtype == pl.Boolean:
-            argument, dtype = argument.cast(pl.Int64), pl.Int64()
-        elif isinstance(dtype, pl.Decimal):
-            dtype = pl.Decimal(38, dtype.scale)
-    elif parts.function in ("avg", "stddev"):
-        dtype = pl.Float64()
-    elif parts.function in ("count", "approx_count_distinct"):
-        dtype = pl.Int64()
+        argument, given = compiled.polars, compiled.dtype
+        compares = parts.distinct or function in _COMPARES
+        if compares and (given.is_nested() or given == pl.Object):
+            raise QueryError(f"{formula.shown}: {given} values cannot be compared")
+        if function in _OF_NUMBERS and not (given.is_numeric() or given == pl.Boolean):
+            raise QueryError(f"{formula.shown}: {function} needs numbers, and this is {given}")
+    dtype = _GIVES[function](given if given is not None else pl.Int64())
+    if function == "sum" and argument is not None and dtype == pl.Int64:
+        argument = argument.cast(pl.Int64)
     ticks = (
         pl.col(SEQUENCE) if time == SEQUENCE else node.progress[time].domain.to_ticks(pl.col(time))
     )
     call = Call(
-        name, parts.function, argument, parts.distinct, dtype.is_float(), ticks, parts.share, given
+        name, function, argument, parts.distinct, dtype.is_float(), ticks, parts.share, given
     )
     return call, dtype

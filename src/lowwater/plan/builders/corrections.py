@@ -20,7 +20,6 @@ from lowwater.errors import OptionError, QueryError, unknown_name
 from lowwater.operators.window_aggregate import END
 from lowwater.operators.window_state import START
 from lowwater.plan import nodes
-from lowwater.plan.expressions import take_apart
 from lowwater.plan.nodes import Node
 from lowwater.progress import late
 from lowwater.progress.contract import WithinRows
@@ -156,18 +155,16 @@ def _shape(node: Node) -> Shape:
         return _projected(node, _shape(node.inputs[0]))
     assert isinstance(node, nodes.WindowAggregateNode | nodes.GroupAggregateNode)
     merged = {}
-    for each, text in zip(node.aggregates, node.texts, strict=True):
-        wish = text.removesuffix(f" AS {each.name}")
-        taken = take_apart(wish) if wish != each.name else None
-        function = taken.function if taken is not None else "your own"
-        if taken is None or taken.distinct or function not in ("count", "sum", "min", "max"):
-            shown = f"{each.name} is {wish}" if taken is not None else f"{each.name} is your own"
+    for each, call, text in zip(node.aggregates, node.calls, node.texts, strict=True):
+        function = call.function if call is not None else "your own"
+        if call is None or call.distinct or function not in ("count", "sum", "min", "max"):
+            own = "your own" if call is None else text.removesuffix(f" AS {each.name}")
             advice = (
                 "ask for sum and count, and divide them afterwards"
                 if function == "avg"
                 else "leave it out: count, sum, min and max can be corrected"
             )
-            raise _refuse(shown, "and two such values do not make one", advice)
+            raise _refuse(f"{each.name} is {own}", "and two such values do not make one", advice)
         merged[each.name] = function
     edges = (START, END) if isinstance(node, nodes.WindowAggregateNode) else ()
     return Shape((*edges, *node.groups), merged)

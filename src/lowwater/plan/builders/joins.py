@@ -16,7 +16,7 @@ from lowwater.joins.shape import HOWS, Carried, How
 from lowwater.plan import nodes
 from lowwater.plan.builders import oblivious as oblivious_builders
 from lowwater.plan.builders import updates as update_builders
-from lowwater.plan.expressions import compile_predicate
+from lowwater.plan.expressions import Formula, compile_predicate
 from lowwater.plan.main_time import main_time
 from lowwater.plan.nodes import Node, Progressing
 from lowwater.stream.duration import Duration, nanoseconds
@@ -62,7 +62,7 @@ def joined(
     right: Node,
     on: str | Sequence[str | tuple[str, str]] | Mapping[str, str],
     within: Duration | tuple[Duration, Duration] | Same | None,
-    where: str | None,
+    where: Formula | None,
     how: How,
     times: tuple[str, str] | None,
     suffix: str,
@@ -108,7 +108,7 @@ class Match:
     on: tuple[tuple[str, str], ...]
     times: tuple[str, str]
     reach: Reach
-    where: str | None = None
+    where: Formula | None = None
     how: How = "inner"
     ordering: Ordering | None = None
     options: Oblivious | None = None
@@ -178,7 +178,7 @@ def newest(
     left: Node,
     right: Node,
     on: Sequence[tuple[str, str]],
-    where: str | None,
+    where: Formula | None,
     suffix: str,
     origin: str,
 ) -> Node:

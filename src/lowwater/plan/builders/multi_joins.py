@@ -16,7 +16,7 @@ from lowwater.plan import nodes
 from lowwater.plan.builders import oblivious as oblivious_builders
 from lowwater.plan.builders import updates as update_builders
 from lowwater.plan.builders.joins import carried_columns, in_order
-from lowwater.plan.expressions import compile_predicate
+from lowwater.plan.expressions import Formula, compile_predicate
 from lowwater.plan.main_time import main_time
 from lowwater.plan.nodes import Node, Progressing
 from lowwater.stream.duration import Duration
@@ -32,7 +32,7 @@ def joined_together(
     inputs: Sequence[Node],
     on: On,
     within: Windows | None,
-    where: str | None,
+    where: Formula | None,
     times: Sequence[str] | None,
     suffixes: Sequence[str] | None,
     origin: str,

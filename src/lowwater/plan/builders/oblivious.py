@@ -17,7 +17,7 @@ from lowwater.joins.oblivious.memory_model import InputTraits, joined
 from lowwater.joins.oblivious.options import ACCURACY, Oblivious, Strategy
 from lowwater.joins.ordered.strategy import Ordering
 from lowwater.plan import nodes
-from lowwater.plan.expressions import compile_predicate
+from lowwater.plan.expressions import Formula, compile_predicate
 from lowwater.plan.nodes import Node, Progressing
 from lowwater.progress.contract import Unpromised
 from lowwater.stream.duration import Duration, nanoseconds
@@ -154,7 +154,7 @@ def measuring(
     names: Sequence[Mapping[str, str]],
     merged: Mapping[str, str],
     schema: Mapping[str, pl.DataType],
-    where: str | None,
+    where: Formula | None,
     how: Oblivious,
     origin: str,
 ) -> Node:

@@ -13,10 +13,9 @@ from lowwater.plan import nodes
 from lowwater.plan.builders import updates as update_builders
 from lowwater.plan.expressions import (
     Expression,
+    Formula,
     compile_expression,
     compile_predicate,
-    derivation,
-    plain_column,
 )
 from lowwater.plan.main_time import main_time, undecided
 from lowwater.plan.nodes import Node, Progressing
@@ -24,49 +23,76 @@ from lowwater.stream.time_domain import BUCKETS, TimeDomain
 
 
 def stamped(node: Node, latent: str | None) -> Node:
-    """A node with a time: latent rows get stamped here."""
+    """Return a node with a time: latent rows are stamped here, in a column of this name."""
     return node if latent is None or node.time is not None else nodes.StampNode.of(node, latent)
 
 
-def filtered(node: Node, predicate: str, origin: str) -> Node:
-    """Rows that satisfy a condition."""
+def filtered(node: Node, predicate: Formula, origin: str) -> Node:
+    """Return the rows that satisfy a condition."""
     compiled = compile_predicate(predicate, node.schema)
     return nodes.FilterNode((node,), node.schema, node.progress, node.time, compiled, origin=origin)
 
 
 def projected(
-    node: Node, columns: Sequence[str], computed: Mapping[str, str], keep: bool, origin: str
+    node: Node,
+    columns: Sequence[str] = (),
+    computed: Mapping[str, Formula | Expression] | None = None,
+    *,
+    keep: bool = False,
+    origin: str,
 ) -> Node:
-    """Columns computed from columns; ``keep`` keeps the others too."""
-    texts = {name: _quoted(name) for name in (node.schema if keep else ())}
+    """Return some columns as they are, and columns computed; ``keep`` keeps all others too."""
+    items = {name: Expression.of_column(name, node.schema[name]) for name in node.schema if keep}
     for name in columns:
-        node.need(name)
-        texts[name] = _quoted(name)
-    texts |= computed
-    if not texts:
+        items[name] = Expression.of_column(name, node.need(name))
+    for name, each in (computed or {}).items():
+        check_name(name)
+        compiled = compile_expression(each, node.schema) if isinstance(each, Formula) else each
+        items[name] = _as_itself(name, compiled)
+    if not items:
         raise OptionError("select needs at least one column")
-    items = tuple((name, computed_column(name, text, node)) for name, text in texts.items())
-    copied = {source: name for name, item in items if (source := plain_column(item.text))}
-    copied |= {name: name for name, item in items if plain_column(item.text) == name}
+    copied = {item.column: name for name, item in items.items() if item.column}
+    copied |= {name: name for name, item in items.items() if item.column == name}
     update_builders.refuse_lost_key(node, copied, "select {} as it is; it may get another name")
     domains = {name: attribute.domain for name, attribute in node.progress.items()}
+    found = {name: item.derivation(domains) for name, item in items.items()}
     derived = {
-        name: found for name, item in items if (found := derivation(item.text, domains)) is not None
-    }
-    derived = {
-        name: _with_nulls(node, found)
-        for name, found in derived.items()
-        if _one_domain(found, domains)
+        name: _with_nulls(node, each)
+        for name, each in found.items()
+        if each is not None and _one_domain(each, domains)
     }
     progress = {
-        name: Progressing(domains[found.sources[0][0]], *_nullable(node, name, found, derived))
-        for name, found in derived.items()
+        name: Progressing(domains[each.sources[0][0]], *_nullable(node, name, each, derived))
+        for name, each in derived.items()
     }
     progress = _related(node, progress, derived)
     time = _main_time(node, progress, derived)
-    schema = {name: item.dtype for name, item in items}
-    shown = tuple((name, _unquoted(name, item)) for name, item in items)
+    schema = {name: item.dtype for name, item in items.items()}
+    shown = tuple(items.items())
     return nodes.ProjectNode((node,), schema, progress, time, shown, derived, copied, origin=origin)
+
+
+def renamed(node: Node, names: Mapping[str, str], origin: str) -> Node:
+    """Return a node whose columns are called otherwise; ``names`` maps new names to old ones."""
+    columns = {
+        new: Expression.of_column(old, node.schema[old], _quoted(old)) for new, old in names.items()
+    }
+    return projected(node, (), columns, origin=origin)
+
+
+def check_name(name: str) -> None:
+    """Refuse names of computed columns that are reserved."""
+    if name.startswith("__"):
+        raise OptionError(f"column names that start with two underscores are reserved: {name!r}")
+
+
+def _as_itself(name: str, item: Expression) -> Expression:
+    """An expression; a column that keeps its name is shown without quotes."""
+    return replace(item, text=name) if item.text == _quoted(name) else item
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 def bucketed(node: Node, name: str, column: str, width: int, numbered: bool) -> Node:
@@ -78,8 +104,8 @@ def bucketed(node: Node, name: str, column: str, width: int, numbered: bool) -> 
     shape = BUCKETS if numbered else domain
     value = number if numbered else domain.from_ticks(number * width)
     text = f"{column} / {domain.spell(width)}" if numbered else f"{column} by {domain.spell(width)}"
-    items = {each: Expression(each, pl.col(each), dtype) for each, dtype in node.schema.items()}
-    items[name] = Expression(text, value, shape.dtype, sql=False)
+    items = {each: Expression.of_column(each, dtype) for each, dtype in node.schema.items()}
+    items[name] = Expression(text, value, shape.dtype)
     derived = {each: _with_nulls(node, Derivation(((each, 0),))) for each in node.progress}
     progress = dict(node.progress)
     if attribute is not None:
@@ -141,21 +167,6 @@ def _main_time(
         return None
     heirs = [name for name in usable if node.time in dict(derived[name].sources)]
     return next(iter([*heirs, *usable]), None)
-
-
-def computed_column(name: str, text: str, node: Node) -> Expression:
-    """A column computed from those of a node, checked by itself."""
-    if name.startswith("__"):
-        raise OptionError(f"column names that start with two underscores are reserved: {name!r}")
-    return compile_expression(text, node.schema)
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _unquoted(name: str, item: Expression) -> Expression:
-    return Expression(name, item.polars, item.dtype) if item.text == _quoted(name) else item
 
 
 def _one_domain(found: Derivation, domains: Mapping[str, TimeDomain]) -> bool:
@@ -281,7 +292,7 @@ def deduplicated(node: Node, columns: Sequence[str], origin: str) -> Node:
     attribute = node.time if node.time in progressing else progressing[0]
     assert attribute is not None
     if columns:
-        node = projected(node, columns, {}, False, origin)
+        node = projected(node, columns, origin=origin)
     return nodes.DistinctNode(
         (node,), node.schema, node.progress, node.time, key, attribute, origin=origin
     )

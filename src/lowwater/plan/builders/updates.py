@@ -13,17 +13,17 @@ from dataclasses import replace
 
 import polars as pl
 
-from lowwater.errors import ExpressionError, QueryError
+from lowwater.errors import ExpressionError, QueryError, Term
 from lowwater.plan import nodes
-from lowwater.plan.expressions import compile_predicate
+from lowwater.plan.expressions import Formula, compile_predicate
 from lowwater.plan.main_time import undecided
 from lowwater.plan.nodes import Node
 from lowwater.stream.time_domain import TimeDomain
-from lowwater.updates.options import Deletion, Updates
+from lowwater.updates.options import DELETE_WHEN, EXPIRE, WEIGHTS, Deletion, Updates
 
 
-def updated(node: Node, by: Updates, origin: str) -> Node:
-    """The rows of a node as updates by key."""
+def updated(node: Node, by: Updates, deletes: Formula | None, origin: str) -> Node:
+    """Return the rows of a node as updates by key; ``deletes`` is the condition of ``by``."""
     if node.updates is not None:
         raise QueryError(
             f"this is an update stream already, by ({', '.join(node.updates.key)}); say so once"
@@ -47,37 +47,39 @@ def updated(node: Node, by: Updates, origin: str) -> Node:
         node.schema,
         node.progress,
         node.time,
-        _forgetting(node, node.time, by),
+        _forgetting(node, node.time, by, deletes),
         arrival=arrival(node),
         origin=origin,
     )
 
 
-def _forgetting(node: Node, time: str, by: Updates) -> Updates:
+def _forgetting(node: Node, time: str, by: Updates, deletes: Formula | None) -> Updates:
     """When keys are forgotten, checked."""
     if not by.forgets:
         return by
-    said = "expire=" if by.expire is not None else "delete_when="
-    domain = node.progressing(time, said)
+    said = EXPIRE if by.expire is not None else DELETE_WHEN
+    domain = node.progressing(time, str(said))
     for source in sources(node):
         if source.time is not None and not source.spec.promises(source.time):
             raise QueryError(
-                f"{said} goes by what is promised of times, and nothing is promised about"
+                said,
+                " goes by what is promised of times, and nothing is promised about"
                 f" {source.time} of {source.spec.name}; say progress=lw.within(...) or"
-                " lw.learned(...) of it"
+                " lw.learned(...) of it",
             )
     expire_of(by, domain)
-    if by.delete_when is None:
+    if by.delete_when is None or deletes is None:
         return by
     try:
-        condition = compile_predicate(by.delete_when, node.schema)
+        condition = compile_predicate(deletes, node.schema)
     except ExpressionError as error:
-        raise ExpressionError(f"delete_when=: {error.message}", by.delete_when) from None
+        raise error.reworded(DELETE_WHEN, ": ", error.message) from None
     names = sorted(set(condition.polars.meta.root_names()))
     if not names:
         raise QueryError(
-            f"delete_when={by.delete_when!r} is about no column; it says of a row that its key is"
-            " gone"
+            DELETE_WHEN.given(by.delete_when),
+            " is about no column; it is a condition on a row whose key is gone",
+            about=DELETE_WHEN,
         )
     columns = tuple((name, name) for name in names)
     return replace(by, deletion=Deletion(by.delete_when, condition.polars, columns))
@@ -85,7 +87,7 @@ def _forgetting(node: Node, time: str, by: Updates) -> Updates:
 
 def expire_of(by: Updates, domain: TimeDomain) -> int | None:
     """After how many ticks a key expires."""
-    return None if by.expire is None else domain.ticks(f"{by.expire} ns", "expire=")
+    return None if by.expire is None else domain.ticks(f"{by.expire} ns", EXPIRE)
 
 
 def check_deletion(node: Node, by: Updates, where: str) -> None:
@@ -93,8 +95,10 @@ def check_deletion(node: Node, by: Updates, where: str) -> None:
     lost = by.deletion.lost if by.deletion is not None else []
     if lost:
         raise QueryError(
-            f"{where}: the queue stands here, and delete_when={by.delete_when!r} needs {lost[0]}"
-            " of its rows; keep that column where columns are selected"
+            f"{where}: the queue stands here, and ",
+            DELETE_WHEN.given(by.delete_when),
+            f" needs {lost[0]} of its rows; keep that column where columns are selected",
+            about=DELETE_WHEN,
         )
 
 
@@ -105,8 +109,9 @@ def _check_weights(node: Node, by: Updates) -> None:
         for key, _ in by.weights:
             if not _is_value(key[at], dtype):
                 raise QueryError(
-                    f"weights=: {key[at]!r} is no value of update key column {name!r}, which has"
-                    f" type {dtype}"
+                    WEIGHTS,
+                    f": {key[at]!r} is no value of update key column {name!r}, which has type"
+                    f" {dtype}",
                 )
 
 
@@ -399,11 +404,12 @@ def refuse_lost_key(node: Node, kept: Container[str], how: str) -> None:
         )
 
 
-def refuse(inputs: Sequence[Node], what: str, instead: str) -> None:
+def refuse(inputs: Sequence[Node], what: str, *instead: str | Term) -> None:
     """Refuse what has no meaning for rows that are given up under load."""
     for each in inputs:
         if each.updates is not None:
             raise QueryError(
                 f"{what} over an update stream would be of whatever rows are left of it under"
-                f" load; {instead}"
+                " load; ",
+                *instead,
             )

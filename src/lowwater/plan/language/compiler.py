@@ -34,8 +34,9 @@ _SAYS_NOTHING = frozenset({"_type", "safe", "typed", "big_int"})
 class Compiler:
     """Compiles trees over the columns of a schema; errors point into a text."""
 
-    def __init__(self, schema: Schema, text: str):
+    def __init__(self, schema: Schema, text: str, *near: exp.Expr | None):
         self._schema, self._text = dict(schema), text
+        self._near = near
         pair = "this expression"
         self._nodes: Mapping[type[exp.Expr], tuple[Callable[..., Value], str]] = {
             exp.Column: (self._column, "this"),
@@ -91,12 +92,12 @@ class Compiler:
                 raise Unfit("months and years can be added to a time only")
             return self._settled(tree, value)
         except Unfit as error:
-            raise wrong(str(error), self._text, tree) from None
+            raise wrong(str(error), self._text, tree, *self._near) from None
         except ExpressionError:
             raise
         except pl.exceptions.PolarsError as error:
             raise wrong(
-                f"this cannot be computed: {_first_line(error)}", self._text, tree
+                f"this cannot be computed: {_first_line(error)}", self._text, tree, *self._near
             ) from None
 
     def _settled(self, tree: exp.Expr, value: Value) -> Value:
@@ -109,7 +110,7 @@ class Compiler:
             return value
         for each in value.failures:
             if pl.select(each.when.fill_null(False)).to_series().any():
-                raise wrong(each.message, self._text, tree)
+                raise wrong(each.message, self._text, tree, *self._near)
         found = pl.select(value.expr).to_series()
         if value.dtype.is_temporal():
             expr = pl.lit(found.to_physical().item()).cast(found.to_physical().dtype)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any, ClassVar
+from typing import Any
 
 import polars as pl
 from sqlglot import exp
@@ -265,12 +265,3 @@ PARSED: dict[str, Callable[..., exp.Expr]] = {
     for name, build in SqlParser.FUNCTIONS.items()
 }
 """What the parser makes of calls."""
-
-
-class Expressions(Dialect):
-    """The dialect of a text that is one expression."""
-
-    class Parser(SqlParser):
-        """Reads it."""
-
-        FUNCTIONS: ClassVar = PARSED

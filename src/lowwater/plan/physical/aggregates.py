@@ -50,8 +50,8 @@ def compile_window(plan: Compiler, node: nodes.WindowAggregateNode, inputs: tupl
         name="window",
         detail=detail,
         kernel=WindowAggregate,
-        build=lambda store, _: WindowAggregate(
-            store, attribute, domain, window, groups, aggregates, flush, keep, keys
+        build=lambda store, host: WindowAggregate(
+            store, attribute, domain, window, groups, aggregates, flush, keep, keys, host
         ),
         describe=lambda demands: [{attribute: demand_of(demand, bool(keys), demands.values())}],
         traits=_traits(
@@ -139,8 +139,8 @@ def _two_levels(
         name="window",
         detail=f"{detail}; from partials",
         kernel=HighAggregate,
-        build=lambda store, _: HighAggregate(
-            store, PANE, domain, window, groups, aggregates, by=keys
+        build=lambda store, host: HighAggregate(
+            store, PANE, domain, window, groups, aggregates, by=keys, host=host
         ),
         describe=lambda demands: [{PANE: demand_of(ends, bool(keys), demands.values())}],
         traits=Traits(
@@ -174,8 +174,8 @@ def _behind_a_queue(
         name="window",
         detail=f"by {', '.join(groups)}: {', '.join(node.texts)}",
         kernel=GroupAggregate,
-        build=lambda store, _: GroupAggregate(
-            store, groups, edges, aggregates, second(domain), grouped
+        build=lambda store, host: GroupAggregate(
+            store, groups, edges, aggregates, second(domain), grouped, host
         ),
         describe=describe,
         traits=Traits(
@@ -264,8 +264,8 @@ def compile_groups(plan: Compiler, node: nodes.GroupAggregateNode, inputs: tuple
         name="group",
         detail=f"by {', '.join(groups)}: {', '.join(node.texts)}",
         kernel=GroupAggregate,
-        build=lambda store, _: GroupAggregate(
-            store, groups, keys, aggregates, second(domain), usable
+        build=lambda store, host: GroupAggregate(
+            store, groups, keys, aggregates, second(domain), usable, host
         ),
         describe=describe,
         traits=_traits(groups, aggregates, [], alike=True, combines=True, reduces=True),

@@ -153,7 +153,7 @@ def compile_multi_join(plan: Compiler, node: nodes.MultiJoinNode, inputs: tuple[
     def narrow(awaited: frozenset[str] | None) -> Build:
         if (options := node.oblivious) is None:
             return lambda store, _: MultiJoin(store, shape, slice_ticks, awaited)
-        return lambda store, now: RestartingJoin(store, shape, slice_ticks, options, now, awaited)
+        return lambda store, host: RestartingJoin(store, shape, slice_ticks, options, host, awaited)
 
     inputs = _in_order(plan, node, inputs)
     passes = tuple(
@@ -279,7 +279,7 @@ def _add_ordered(
         name=name,
         detail=f"{detail}; {ordering.describe()}",
         kernel=OrderedJoin,
-        build=lambda store, now: OrderedJoin(store, join, shape, ordering, slice_ticks, now),
+        build=lambda store, host: OrderedJoin(store, join, shape, ordering, slice_ticks, host),
         describe=demanded,
         traits=Traits(
             passes=passes,

@@ -17,7 +17,7 @@ from typing import Literal
 import polars as pl
 
 from lowwater.operators.identity import Identity
-from lowwater.operators.kernel import Kernel
+from lowwater.operators.kernel import Host, Kernel
 from lowwater.plan.expressions import Expression
 from lowwater.plan.nodes import Node, SourceNode
 from lowwater.plan.physical.costs import Rates
@@ -28,8 +28,7 @@ from lowwater.state.store import ChunkStore
 
 PlanShape = Literal["out-of-order", "in-order"]
 Demands = Mapping[str, Demand]
-Clock = Callable[[], int]
-Build = Callable[[ChunkStore, Clock], Kernel]
+Build = Callable[[ChunkStore, Host], Kernel]
 Describe = Callable[[Demands], list[dict[str, Demand]]]
 """Demands on the output to demands on each input."""
 Way = tuple[str, ...]

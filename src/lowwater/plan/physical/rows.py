@@ -8,11 +8,11 @@ from dataclasses import replace
 import polars as pl
 
 from lowwater.errors import QueryError
-from lowwater.operators.apply import Apply, Held
+from lowwater.operators.apply import Apply, ResultPromises
 from lowwater.operators.distinct import Distinct
 from lowwater.operators.rowwise import Derivation, Project, Select
 from lowwater.operators.sort import Merge
-from lowwater.operators.stamp import Stamp, Told
+from lowwater.operators.stamp import Stamp, StampPromises
 from lowwater.operators.union import Union
 from lowwater.plan import nodes
 from lowwater.plan.builders.updates import sources
@@ -72,13 +72,13 @@ def compile_stamp(plan: Compiler, node: nodes.StampNode, inputs: tuple[int, ...]
         name="stamp",
         detail=column,
         kernel=Stamp,
-        build=lambda store, now: Stamp(store, column, now, how),
+        build=lambda store, host: Stamp(store, column, host.now, how),
         describe=lambda _: [{}],
         traits=Traits(stateful=False, clocked=True, passes=unchanged(before)),
     )
 
 
-def _stamping(node: nodes.StampNode) -> Told:
+def _stamping(node: nodes.StampNode) -> StampPromises:
     """Return when the time given to rows is promised, as the latent streams before it declare."""
     specs = [each.spec for each in sources(node) if each.spec.stamp == "latent"]
     (punctuate, *others) = dict.fromkeys(spec.punctuate for spec in specs) or (None,)
@@ -90,7 +90,7 @@ def _stamping(node: nodes.StampNode) -> Told:
         )
     step = punctuate.step if isinstance(punctuate, Every) else None
     domain = node.progress[node.column].domain
-    return Told(
+    return StampPromises(
         1 if step is None else domain.ticks(step, "every(...)"),
         isinstance(punctuate, Timer),
         any(isinstance(spec.idle, OnDemand) for spec in specs),
@@ -181,7 +181,7 @@ def compile_apply(plan: Compiler, node: nodes.ApplyNode, inputs: tuple[int, ...]
 
     def narrow(awaited: frozenset[str]) -> Build:
         held = _held(node, awaited & kept)
-        return lambda store, _: Apply(store, function, schema, kept, held)
+        return lambda store, host: Apply(store, function, schema, kept, held, host)
 
     return plan.add(
         node,
@@ -189,7 +189,7 @@ def compile_apply(plan: Compiler, node: nodes.ApplyNode, inputs: tuple[int, ...]
         name="apply",
         detail=name,
         kernel=Apply,
-        build=lambda store, _: Apply(store, function, schema, kept),
+        build=lambda store, host: Apply(store, function, schema, kept, host=host),
         describe=lambda demands: [{a: d for a, d in demands.items() if a in kept}],
         traits=replace(ROWWISE, checks=kept),
         order=plan.order(inputs[0]),
@@ -197,7 +197,7 @@ def compile_apply(plan: Compiler, node: nodes.ApplyNode, inputs: tuple[int, ...]
     )
 
 
-def _held(node: nodes.ApplyNode, attributes: frozenset[str]) -> Held | None:
+def _held(node: nodes.ApplyNode, attributes: frozenset[str]) -> ResultPromises | None:
     """Return what the rows of a function are checked against; None if no consumer uses it."""
     usable = frozenset(name for name in attributes if not node.progress[name].nullable)
     if not usable:
@@ -232,7 +232,7 @@ def _held(node: nodes.ApplyNode, attributes: frozenset[str]) -> Held | None:
     }
     given = first.row_schema
     shown = tuple(name for name, dtype in node.schema.items() if given.get(name, dtype) == dtype)
-    return Held(spec, usable, slack, shown)
+    return ResultPromises(spec, usable, slack, shown)
 
 
 def _policy(specs: list[StreamSpec]) -> LatePolicy:

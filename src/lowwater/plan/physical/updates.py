@@ -18,7 +18,7 @@ from lowwater.plan.physical.operator import Demands, Traits, unchanged
 from lowwater.progress.demand import Demand
 from lowwater.stream.duration import spell
 from lowwater.stream.time_domain import TimeDomain
-from lowwater.updates.newest import Newest, NewestJoin, NewestShape
+from lowwater.updates.newest_join import NewestFilter, NewestJoin, NewestShape
 from lowwater.updates.options import PLAIN, Schedule, Updates
 from lowwater.updates.update_queue import UpdateQueue
 from lowwater.updates.windows.append_windows import AppendWindows
@@ -46,12 +46,12 @@ def compile_update(plan: Compiler, node: nodes.UpdateNode, inputs: tuple[int, ..
         name="update",
         detail=f"by {', '.join(by.key) or 'nothing: the newest row of all'}, {by.describe()}",
         kernel=UpdateQueue,
-        build=lambda store, now: UpdateQueue(
+        build=lambda store, host: UpdateQueue(
             store,
             by,
             schema,
             domains,
-            now,
+            host,
             ports=ports,
             prefer=prefer,
             arrival=arrival,
@@ -92,8 +92,8 @@ def add_window_queue(
         detail=f"range {domain.spell(window.range)}, slide {domain.spell(window.slide)} on {time},"
         f" by {', '.join(by.key) or 'nothing: the newest window of all'}, {by.describe()}{newest}",
         kernel=kernel,
-        build=lambda store, now: kernel(
-            store, by, schema, time, domain, window, now, arrival, keys, **more
+        build=lambda store, host: kernel(
+            store, by, schema, time, domain, window, host, arrival, keys, **more
         ),
         describe=lambda demands: [
             {time: demand_of(Demand.any_value(), bool(keys), demands.values())}
@@ -214,8 +214,8 @@ def add_newest(plan: Compiler, node: nodes.JoinNode, index: int) -> int:
         (index,),
         name="newest",
         detail=f"of each {', '.join(key)}" if key else "of all",
-        kernel=Newest,
-        build=lambda store, _: Newest(store, key, stamps),
+        kernel=NewestFilter,
+        build=lambda store, _: NewestFilter(store, key, stamps),
         describe=lambda demands: [_by_times(demands, node)],
         traits=Traits(
             passes=unchanged(node.schema),

@@ -7,25 +7,20 @@ from itertools import chain, count
 
 from sqlglot import exp
 
-from lowwater.errors import QueryError, unknown_name
+from lowwater.errors import unknown_name
 from lowwater.operators.window_aggregate import END
 from lowwater.operators.window_state import START
 from lowwater.plan.builders import aggregates as aggregate_builders
 from lowwater.plan.builders import rows as row_builders
-from lowwater.plan.builders import updates as update_builders
-from lowwater.plan.expressions import (
-    aggregate_name,
-    compile_predicate,
-    is_aggregate,
-)
+from lowwater.plan.builders.aggregates import GROUPS
+from lowwater.plan.expressions import Formula, aggregate_name, column_tree, is_aggregate
 from lowwater.plan.language.functions import AGGREGATES, BY_NAME, unknown_function
 from lowwater.plan.nodes import Node
-from lowwater.plan.sql.parser import at
 from lowwater.plan.sql.refusals import REASONS, refuse_unread
-from lowwater.plan.sql.scope import Scope, flat
+from lowwater.plan.sql.scope import Scope
 from lowwater.plan.sql.select_list import Item, aggregates, listed, short_name
 from lowwater.plan.sql.windows import Clause, window
-from lowwater.plan.text_places import wrong
+from lowwater.plan.text_places import at, wrong
 
 
 class Grouping:
@@ -65,8 +60,9 @@ class Grouping:
         scope.node = answer.node
         node = self._grouped(tree, scope, clause, answer)
         if condition is not None:
+            formula = Formula.of(condition, self._text, having)
             with at(self._text, having, tree):
-                node = row_builders.filtered(node, condition.sql(identify=True), self._origin)
+                node = row_builders.filtered(node, formula, self._origin)
         said = {tree.name for tree in wanted if isinstance(tree, exp.Column)}
         first = () if clause is None or said & {START, END} else (START, END)
         asked = list(zip(items, wanted, strict=True))
@@ -101,9 +97,10 @@ class Grouping:
                 name = resolved.name
             else:
                 name = self._group_name(wanted, scope, items)
+                computed = {name: Formula.of(resolved, self._text, each)}
                 with at(self._text, each):
                     scope.node = row_builders.projected(
-                        scope.node, (), {name: resolved.sql(identify=True)}, True, self._origin
+                        scope.node, (), computed, keep=True, origin=self._origin
                     )
             if name not in [known for known, _ in found]:
                 found.append((name, resolved))
@@ -138,64 +135,17 @@ class Grouping:
         self, tree: exp.Select, scope: Scope, clause: Clause | None, answer: Answers
     ) -> Node:
         groups = [name for name, _ in answer.groups]
-        wishes = {name: call for name, (call, _) in answer.calls.items()}
+        group = tree.args.get("group")
         if clause is None:
-            with at(self._text, tree.args.get("group"), tree):
-                update_builders.refuse(
-                    [scope.node],
-                    "an aggregate without a window",
-                    "put one after the source, [RANGE 1 minute, SLIDE 1 minute, WA ts], or select"
-                    " what is newest of each key as it is",
+            with at(self._text, group, tree):
+                return aggregate_builders.group_aggregated(
+                    scope.node, groups, answer.calls, self._origin
                 )
-                if not groups:
-                    raise QueryError(
-                        "this aggregate could never answer: it has no window. Put one after the"
-                        " source, [RANGE 1 minute, SLIDE 1 minute, WA ts], or group by a"
-                        " progressing attribute"
-                    )
-                on = self._need_progress(scope.node, groups)
-            self._check(scope.node, answer, None, on)
-            with at(self._text, tree.args.get("group"), tree):
-                return aggregate_builders.group_aggregated(scope.node, groups, wishes, self._origin)
-        with at(self._text, clause.tree, tree):
+        with at(self._text, clause.tree, tree, clauses={GROUPS.clause: group or tree}):
             over = window(scope, clause)
-        self._check(scope.node, answer, over, over.attribute)
-        with at(self._text, tree.args.get("group"), tree):
-            self._need_key(scope.node, groups)
-        with at(self._text, clause.tree, tree):
             return aggregate_builders.window_aggregated(
-                scope.node, over, groups, wishes, self._origin
+                scope.node, over, groups, answer.calls, self._origin
             )
-
-    def _check(
-        self, node: Node, answer: Answers, over: aggregate_builders.Window | None, on: str
-    ) -> None:
-        for name, (call, place) in answer.calls.items():
-            with at(self._text, place):
-                aggregate_builders.check(node, name, call, over, on)
-
-    def _need_key(self, node: Node, groups: list[str]) -> None:
-        """Windows of an update stream are updates of its key."""
-        key = node.updates.key if node.updates is not None else ()
-        missing = [name for name in key if name not in groups]
-        if missing:
-            raise QueryError(
-                f"windows of an update stream are grouped by its key at least, ({', '.join(key)}):"
-                f" GROUP BY {', '.join([*groups, *missing])}"
-            )
-
-    def _need_progress(self, node: Node, groups: list[str]) -> str:
-        """The group that progresses."""
-        progress = [name for name, each in node.progress.items() if not each.nullable]
-        usable = [name for name in groups if name in progress]
-        if not usable:
-            raise QueryError(
-                "this aggregate could never answer: no group is ever complete, because none of"
-                f" ({', '.join(groups)}) is a progressing attribute (here:"
-                f" {', '.join(progress) or 'none'}). Put a window after the source, [RANGE 1"
-                " minute, SLIDE 1 minute, WA ts], or group by a progressing attribute too"
-            )
-        return usable[0]
 
 
 class Answers:
@@ -203,7 +153,7 @@ class Answers:
 
     def __init__(self, scope: Scope, groups: list[tuple[str, exp.Expr]]):
         self._scope, self.groups = scope, groups
-        self.calls: dict[str, tuple[str, exp.Expr]] = {}
+        self.calls: dict[str, Formula] = {}
         self._known: list[tuple[exp.Expr, str]] = []
 
     @property
@@ -220,10 +170,10 @@ class Answers:
         def replaced(node: exp.Expr) -> exp.Expr:
             for name, group in self.groups:
                 if node == group:
-                    return flat(name)
+                    return column_tree(name)
             if is_aggregate(node):
                 short = wanted if node is resolved else short_name(node, self._scope.text)
-                return flat(self._call(node, short, tree))
+                return column_tree(self._call(node, short, tree))
             return node
 
         result = _replaced(resolved, replaced)
@@ -240,7 +190,7 @@ class Answers:
         while name in taken:
             name, number = f"{wish}_{number}", number + 1
         self._known.append((node.copy(), name))
-        self.calls[name] = (node.sql(identify=True), item)
+        self.calls[name] = Formula.of(node.copy(), self._scope.text, item)
         return name
 
     def _check_call(self, node: exp.Expr, item: exp.Expr) -> None:
@@ -250,18 +200,6 @@ class Answers:
             raise wrong(
                 unknown_name("aggregate", short_name(call, text), AGGREGATES), text, call, item
             )
-        inner = [each for each in call.walk() if each is not call and is_aggregate(each)]
-        if inner:
-            raise wrong(
-                "an aggregate inside an aggregate: compute the inner one in a query in FROM",
-                text,
-                inner[0],
-                item,
-            )
-        if isinstance(node, exp.Filter):
-            condition = node.expression.this
-            with at(text, condition, item):
-                compile_predicate(condition.sql(identify=True), self._scope.node.schema)
 
     def _check(self, tree: exp.Expr, item: exp.Expr) -> None:
         fine = {START, END, *(name for name, _ in self.groups), *self.calls}

@@ -11,15 +11,13 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from lowwater.errors import OptionError
 from lowwater.joins.oblivious.options import STRATEGIES, Oblivious
 from lowwater.plan.builders import multi_joins as multi_join_builders
 from lowwater.plan.builders import oblivious as oblivious_builders
 from lowwater.plan.nodes import Node
 from lowwater.plan.sql.pairs import Pairs, Side
-from lowwater.plan.sql.parser import at
 from lowwater.plan.sql.values import Values, number, parameter, share, span
-from lowwater.plan.text_places import wrong
+from lowwater.plan.text_places import at, wrong
 from lowwater.stream.size import byte_count
 
 
@@ -50,13 +48,11 @@ def _memory(tree: exp.Expr, values: Values, text: str) -> int:
     if isinstance(amount, exp.Placeholder | exp.Parameter):
         amount = parameter(amount, values, text)
     size = number(amount)
-    try:
+    with at(text, tree):
         if size is not None and unit is None:
             return byte_count(int(size), "MEMORY")
         written = amount.name if isinstance(amount, exp.Literal) else amount.sql()
         return byte_count(f"{written} {unit.name}" if unit is not None else written, "MEMORY")
-    except OptionError as error:
-        raise wrong(str(error), text, tree) from None
 
 
 def at_once(

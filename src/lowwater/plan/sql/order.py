@@ -16,11 +16,10 @@ from lowwater.joins.ordered.strategy import ORDERS, Ordering
 from lowwater.plan.builders import joins as join_builders
 from lowwater.plan.builders import rows as row_builders
 from lowwater.plan.nodes import Node
-from lowwater.plan.sql.parser import at
 from lowwater.plan.sql.scope import Scope, found
 from lowwater.plan.sql.select_list import Item
 from lowwater.plan.sql.values import Values, parameter
-from lowwater.plan.text_places import wrong
+from lowwater.plan.text_places import at, wrong
 
 
 class OrderBy:

@@ -16,15 +16,14 @@ from lowwater.plan.builders import rows as row_builders
 from lowwater.plan.builders import updates as update_builders
 from lowwater.plan.builders.joins import Match, newest, paired
 from lowwater.plan.builders.oblivious import unpromised
-from lowwater.plan.expressions import compile_expression
+from lowwater.plan.expressions import Expression, Formula, column_tree, compile_expression
 from lowwater.plan.nodes import Node
 from lowwater.plan.sql.bands import Bands, together
-from lowwater.plan.sql.parser import at
-from lowwater.plan.sql.scope import Scope, cut, flat
+from lowwater.plan.sql.scope import Scope, cut
 from lowwater.plan.sql.sources import Relation
 from lowwater.plan.sql.values import Values
 from lowwater.plan.sql.windows import Clause
-from lowwater.plan.text_places import wrong
+from lowwater.plan.text_places import at, wrong
 from lowwater.stream.duration import SECOND
 
 HALVES = ("semi", "anti")
@@ -79,7 +78,7 @@ class Pairs:
         self.filter(scope, conditions)
         if scope.made:
             columns = tuple(side.node.schema)
-            scope.node = row_builders.projected(scope.node, columns, {}, False, self._origin)
+            scope.node = row_builders.projected(scope.node, columns, origin=self._origin)
         side.node = scope.node
 
     def _flat(self, node: Node) -> Scope:
@@ -89,14 +88,14 @@ class Pairs:
     def filter(self, scope: Scope, conditions: Iterable[exp.Expr]) -> None:
         """Filter the rows of a scope."""
         for condition in conditions:
-            text = scope.sql(condition)
+            formula = scope.formula(condition)
             with at(self._text, condition):
-                scope.node = row_builders.filtered(scope.node, text, self._origin)
+                scope.node = row_builders.filtered(scope.node, formula, self._origin)
 
     def side(self, relation: Relation, own: Mapping[str, str], trailing: Clause | None) -> Side:
         """A source as an input, its columns renamed, with its own window or that of the query."""
-        renamed = {new: flat(old).sql(identify=True) for old, new in own.items()}
-        node = row_builders.projected(relation.node, (), renamed, False, self._origin)
+        names = {new: old for old, new in own.items()}
+        node = row_builders.renamed(relation.node, names, self._origin)
         side = Side(node, frozenset({relation.name}))
         clause = relation.clause or trailing
         if clause is not None:
@@ -241,26 +240,27 @@ class Pairs:
             return None
         if not (self.owners(one) <= left.owners and self.owners(two) <= right.owners):
             return None
-        texts = [self._flat(side.node).sql(tree) for side, tree in ((left, one), (right, two))]
         with at(self._text, condition):
-            types = [
-                compile_expression(text, side.node.schema).dtype
-                for side, text in zip((left, right), texts, strict=True)
+            keys = [
+                compile_expression(self._flat(side.node).formula(tree), side.node.schema)
+                for side, tree in ((left, one), (right, two))
             ]
-        if types[0] != types[1] or types[0].is_nested():
+        if keys[0].dtype != keys[1].dtype or keys[0].dtype.is_nested():
             return None
-        return self._key(left, one, texts[0]), self._key(right, two, texts[1])
+        return self._key(left, keys[0]), self._key(right, keys[1])
 
-    def _key(self, side: Side, tree: exp.Expr, text: str) -> str:
-        if isinstance(tree, exp.Column):
-            return tree.name
+    def _key(self, side: Side, key: Expression) -> str:
+        if key.column is not None:
+            return key.column
         name = f"{min(side.owners)}.key{len(side.node.schema)}"
-        side.node = row_builders.projected(side.node, (), {name: text}, True, self._origin)
+        side.node = row_builders.projected(
+            side.node, (), {name: key}, keep=True, origin=self._origin
+        )
         return name
 
     def checked(
         self, sides: Sequence[Side], rest: Sequence[exp.Expr]
-    ) -> tuple[str | None, list[exp.Expr]]:
+    ) -> tuple[Formula | None, list[exp.Expr]]:
         """Conditions as a residual of a join of all sides, and those to be checked after it."""
         later = [each for each in rest if self._cuts(each, sides)]
         inside = [each for each in rest if not any(each is one for one in later)]
@@ -270,10 +270,10 @@ class Pairs:
         domain = self._flat(_all(sides)).domain
         return any(cut(node, domain, self._text) for node in condition.walk())
 
-    def _residual(self, rest: Sequence[exp.Expr], sides: Sequence[Side]) -> str | None:
+    def _residual(self, rest: Sequence[exp.Expr], sides: Sequence[Side]) -> Formula | None:
         both = self._flat(_all(sides))
         tree = together(both.resolved(each) for each in rest)
-        return tree.sql(identify=True) if tree is not None else None
+        return Formula.of(tree, self._text, rest[0]) if tree is not None else None
 
     def _unbounded(
         self,
@@ -340,10 +340,11 @@ def _within(left: Side, right: Side) -> Iterator[exp.Expr]:
     length before, strictly less than its own after."""
     for one, own in left.windows:
         for two, others in right.windows:
-            yield exp.GT(
-                this=flat(two), expression=exp.Sub(this=flat(one), expression=_bare(others))
+            mine, partners = column_tree(one), column_tree(two)
+            yield exp.GT(this=partners, expression=exp.Sub(this=mine, expression=_bare(others)))
+            yield exp.LT(
+                this=partners.copy(), expression=exp.Add(this=mine.copy(), expression=_bare(own))
             )
-            yield exp.LT(this=flat(two), expression=exp.Add(this=flat(one), expression=_bare(own)))
 
 
 def _bare(seconds: Fraction) -> exp.Expr:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from difflib import get_close_matches
 
 from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
+from sqlglot.parser import Parser as SqlParser
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 from lowwater.errors import ExpressionError, QueryError, unknown_name
+from lowwater.plan.expressions import Formula
+from lowwater.plan.sql.clauses import Windowed
 from lowwater.plan.sql.dialect import Lowwater
 from lowwater.plan.text_places import pointed, wrong
 
@@ -20,31 +22,65 @@ LONGEST = 100_000
 
 
 def statements(text: str) -> list[exp.Expr]:
-    """The statements of a text, in order."""
+    """Return the statements of a text, in order."""
     if not isinstance(text, str):
         raise QueryError(f"a query is a piece of text, not {text!r}")
-    if len(text) > LONGEST:
-        raise QueryError(f"a query has at most {LONGEST:,} characters; this has {len(text):,}")
-    language = Lowwater()
-    try:
-        tokens = language.tokenize(text)
-        _refuse_other_beginnings(tokens, text)
-        trees = language.parser().parse(tokens, text)
-    except ParseError as error:
-        raise _not_read(error, tokens, text) from None
-    except TokenError:
-        raise _not_closed(text) from None
-    except RecursionError:
-        raise pointed("this query is nested too deeply to be read", text, 0, 1) from None
-    except (ValueError, TypeError, AttributeError, IndexError, KeyError) as error:
-        said = f"cannot read this query: {type(error).__name__}: {error}"
-        raise pointed(said, text, 0, 1) from None
-    found = [tree for tree in trees if tree is not None and not isinstance(tree, exp.Semicolon)]
+    tokens = _tokens(text, "query")
+    _refuse_other_beginnings(tokens, text)
+    found = _parsed(tokens, text, lambda parser: parser._parse_statement(), "query")
+    found = [tree for tree in found if not isinstance(tree, exp.Semicolon)]
     for tree in found:
         _refuse_unknown_types(tree, text)
     for tree, whole in zip(found, _by_statement(tokens), strict=False):
         tree.meta["statement"] = whole[0].start, whole[-1].end
     return found
+
+
+def read_expression(text: str) -> Formula:
+    """Return the formula of a text that is one expression."""
+    if not isinstance(text, str) or not text.strip():
+        raise QueryError(f"an expression is a piece of SQL text, not {text!r}")
+    tokens = _tokens(text, "expression")
+    found = _parsed(tokens, text, lambda parser: parser._parse_expression(), "expression")
+    if len(found) != 1:
+        raise wrong("cannot read this SQL: one expression is expected", text, *found[1:])
+    tree = found[0]
+    formula = Formula(tree, text, text)
+    if window := tree.find(Windowed):
+        said = "a window stands before agg(...), window('1 minute', slide='10 seconds') for example"
+        raise formula.wrong(said, window.args["clause"])
+    if query := tree.find(exp.Query):
+        raise formula.wrong("an expression cannot hold a query", query)
+    _refuse_unknown_types(tree, text)
+    return formula
+
+
+def _tokens(text: str, kind: str) -> list[Token]:
+    if len(text) > LONGEST:
+        article = "an" if kind == "expression" else "a"
+        said = f"{article} {kind} has at most {LONGEST:,} characters; this has {len(text):,}"
+        raise QueryError(said)
+    try:
+        return Lowwater().tokenize(text)
+    except TokenError:
+        raise _not_closed(text) from None
+
+
+def _parsed(
+    tokens: list[Token], text: str, method: Callable[[SqlParser], exp.Expr | None], kind: str
+) -> list[exp.Expr]:
+    """The trees of a text, each read by one method of the parser."""
+    try:
+        trees = Lowwater().parser()._parse(method, tokens, text)
+    except ParseError as error:
+        opening = "cannot read this SQL" if kind == "expression" else "cannot read this"
+        raise _not_read(error, tokens, text, opening) from None
+    except RecursionError:
+        raise pointed(f"this {kind} is nested too deeply to be read", text, 0, 1) from None
+    except (ValueError, TypeError, AttributeError, IndexError, KeyError) as error:
+        said = f"cannot read this {kind}: {type(error).__name__}: {error}"
+        raise pointed(said, text, 0, 1) from None
+    return [tree for tree in trees if tree is not None]
 
 
 TYPES = (
@@ -100,13 +136,13 @@ WORDS = frozenset(_WORDS.split())
 """Words of the language that somebody may have mistyped."""
 
 
-def _not_read(error: ParseError, tokens: list[Token], text: str) -> ExpressionError:
+def _not_read(error: ParseError, tokens: list[Token], text: str, opening: str) -> ExpressionError:
     """An error of the parser, at its place; or at a word before it that is nearly a known one."""
     first = error.errors[0] if error.errors else {}
     length = len(first.get("highlight") or "") or 1
     line = first.get("line") or 1
     column = max(1, (first.get("col") or 1) - length + 1)
-    said = _said(first.get("description"))
+    said = _reason(first.get("description"))
     if "Did you mean" not in said:
         before = [
             each
@@ -117,22 +153,22 @@ def _not_read(error: ParseError, tokens: list[Token], text: str) -> ExpressionEr
             word = token.text.upper()
             near = get_close_matches(word, WORDS, n=1, cutoff=0.75)
             if near and word not in WORDS and token.token_type == TokenType.VAR:
-                said = f"cannot read this: {token.text!r}. Did you mean {near[0]}?"
+                said = f"{opening}: {token.text!r}. Did you mean {near[0]}?"
                 return pointed(said, text, token.start, len(token.text))
-    return ExpressionError(said, text, line, column, length)
+    return ExpressionError(f"{opening}: {said}", text, line, column, length)
 
 
-def _said(description: str | None) -> str:
-    """What the parser has to say, without its own names for things."""
+def _reason(description: str | None) -> str:
+    """The parser's reason, without its own names for things."""
     if not description or "<class" in description:
-        return "cannot read this: something is missing here"
+        return "something is missing here"
     if "Unexpected token" in description:
-        return "cannot read this: it does not belong here"
+        return "it does not belong here"
     if description.startswith("Expected table name"):
-        return "cannot read this: the name of a source is missing here"
+        return "the name of a source is missing here"
     first, *rest = description.split(" ", 1)
     first = first.lower() if first.istitle() else first
-    return f"cannot read this: {' '.join([first, *rest])}"
+    return " ".join([first, *rest])
 
 
 _PIECES = re.compile(
@@ -168,16 +204,3 @@ def one_query(text: str) -> exp.Expr:
             found[1],
         )
     return found[0]
-
-
-@contextmanager
-def at(text: str, *trees: exp.Expr | None) -> Iterator[None]:
-    """Show what is refused here at the place of the first of these trees that has one."""
-    try:
-        yield
-    except ExpressionError as error:
-        if error.text == text:
-            raise
-        raise wrong(error.message, text, *trees) from None
-    except QueryError as error:
-        raise wrong(str(error), text, *trees) from None

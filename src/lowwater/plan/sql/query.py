@@ -19,14 +19,14 @@ from lowwater.plan.sql.aggregates import Grouping
 from lowwater.plan.sql.bands import conjuncts
 from lowwater.plan.sql.joins import Joins
 from lowwater.plan.sql.order import OrderBy
-from lowwater.plan.sql.parser import at, one_query
+from lowwater.plan.sql.parser import one_query
 from lowwater.plan.sql.refusals import refuse_unread
-from lowwater.plan.sql.scope import Scope, flat
+from lowwater.plan.sql.scope import Scope
 from lowwater.plan.sql.select_list import Item, aggregates, project, refuse
 from lowwater.plan.sql.sources import Sources
 from lowwater.plan.sql.values import Values
 from lowwater.plan.sql.windows import Clause, item_clause, read_clause
-from lowwater.plan.text_places import wrong
+from lowwater.plan.text_places import at, wrong
 
 
 def plan_query(text: str, streams: Mapping[str, Node], values: Values, origin: str) -> Node:
@@ -96,10 +96,7 @@ class Queries:
         names = list(node.schema)
         if names == list(other.schema) or len(names) != len(other.schema):
             return node
-        renamed = {
-            new: flat(old).sql(identify=True) for new, old in zip(other.schema, names, strict=True)
-        }
-        return row_builders.projected(node, (), renamed, False, self._origin)
+        return row_builders.renamed(node, dict(zip(other.schema, names, strict=True)), self._origin)
 
     # ---- SELECT ----------------------------------------------------------------------------
 

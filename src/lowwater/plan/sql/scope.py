@@ -17,6 +17,7 @@ from sqlglot import exp
 
 from lowwater.errors import unknown_name
 from lowwater.plan.builders import rows as row_builders
+from lowwater.plan.expressions import Formula, column_tree
 from lowwater.plan.nodes import Node
 from lowwater.plan.sql.values import Values, given, interval, number, parameter
 from lowwater.plan.text_places import wrong
@@ -97,9 +98,9 @@ class Scope:
         """A copy of a tree that reads this scope's node."""
         return self._timed(self.named(tree))
 
-    def sql(self, tree: exp.Expr) -> str:
-        """The same as text, for those who build nodes."""
-        return self.resolved(tree).sql(identify=True)
+    def formula(self, tree: exp.Expr) -> Formula:
+        """Return the resolved tree as builders of nodes take it."""
+        return Formula.of(self.resolved(tree), self.text, tree)
 
     def named(self, tree: exp.Expr) -> exp.Expr:
         """A copy in which names are those of the node's columns, and parameters are values."""
@@ -113,7 +114,7 @@ class Scope:
                 name = self.column(node)
                 if name is None:
                     return given(self.values[node.name], node.this, self.text)
-                meant = flat(name)
+                meant = column_tree(name)
                 meant.meta.update(node.this.meta)
                 if node.args.get("table") is not None:
                     whose = node.args["table"].meta
@@ -129,7 +130,7 @@ class Scope:
         def timed(node: exp.Expr) -> exp.Expr:
             bucket = cut(node, self.domain, self.text)
             if bucket is not None:
-                made = flat(self._made(*bucket))
+                made = column_tree(self._made(*bucket))
                 made.meta.update(node.meta)
                 return made
             if isinstance(node, exp.Add | exp.Sub):
@@ -233,11 +234,6 @@ def cut(
     if unit not in UNITS:
         raise wrong(f"a time can be cut to {', '.join(UNITS)}, not to {unit!r}", text, tree)
     return tree.this.name, max(1, domain.ticks(f"1 {unit}", "date_trunc")), False
-
-
-def flat(name: str) -> exp.Column:
-    """A column of a node, by its own name."""
-    return exp.column(exp.to_identifier(name, quoted=True))
 
 
 def _nanoseconds(tree: exp.Expr) -> Fraction | None:

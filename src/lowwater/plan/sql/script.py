@@ -9,15 +9,16 @@ from typing import Any
 import polars as pl
 from sqlglot import exp
 
-from lowwater.errors import LowwaterError, OptionError, unknown_name
+from lowwater.errors import unknown_name
+from lowwater.plan.expressions import Formula
 from lowwater.plan.nodes import Node
 from lowwater.plan.sql import dialect
 from lowwater.plan.sql.parser import statements
 from lowwater.plan.sql.query import Queries
 from lowwater.plan.sql.scope import found
-from lowwater.plan.sql.updates import KEY, UPDATES, in_clauses, read_updates
+from lowwater.plan.sql.updates import KEY, UPDATES, read_updates
 from lowwater.plan.sql.values import Span, Values, rate, share, span, whole
-from lowwater.plan.text_places import place, wrong
+from lowwater.plan.text_places import at, place, wrong
 from lowwater.progress.contract import Learned, Unpromised
 from lowwater.updates.options import Updates
 
@@ -44,6 +45,8 @@ class Declared:
     stale_after: Span | None = None
     late_to: str | None = None
     updates: Updates | None = None
+    deletes: Formula | None = None
+    """The condition of DELETE WHEN."""
     follow: bool = False
     options: Mapping[str, str] = field(default_factory=dict)
     line: int = 1
@@ -70,12 +73,9 @@ def read_script(
         if isinstance(tree, dialect.CreateStream):
             declared = _declared(tree, values, text)
             _refuse_again(declared.name, known, tree, text)
-            try:
+            clauses = {each.this: each for each in tree.args["clauses"]}
+            with at(text, tree.args["location"], tree, clauses=clauses):
                 known[declared.name] = declare(declared)
-            except LowwaterError as error:
-                said = in_clauses(getattr(error, "message", str(error)))
-                about = (each for each in tree.args["clauses"] if _is_about(said, each.this))
-                raise wrong(said, text, *about, tree.args["location"], tree) from None
         elif isinstance(tree, exp.Create) and tree.kind == "VIEW":
             _refuse_again(tree.this.name, known, tree, text)
             known[tree.this.name] = queries.query(tree.expression, known)
@@ -95,10 +95,6 @@ def read_script(
     if not planned:
         raise wrong("this pipeline has no query: it would do nothing", text)
     return planned
-
-
-def _is_about(said: str, clause: str) -> bool:
-    return said.upper().startswith((f"{clause} ", f"{clause}:"))
 
 
 def _refuse_again(name: str, known: Mapping[str, Node], tree: exp.Expr, text: str) -> None:
@@ -143,7 +139,7 @@ def _declared(tree: dialect.CreateStream, values: Values, text: str) -> Declared
     made |= _known(made, tree.args["clauses"], text)
     said = {name: [each for each in tree.args["clauses"] if each.this == name] for name in UPDATES}
     key = [name for each in said[KEY] for name in _listed(each, columns, text)]
-    made["updates"] = read_updates(said, key, columns, values, text)
+    made["updates"], made["deletes"] = read_updates(said, key, columns, values, text)
     time = made.pop("time", None) or _only_time(columns, made.get("punctuated"))
     if time is None:
         raise wrong(
@@ -287,10 +283,8 @@ def _known(
             places[name],
         )
     del said["UNPROMISED"]
-    try:
+    with at(text, *(places[name] for name in said)):
         return {"unpromised": Unpromised(**{name.lower(): each for name, each in said.items()})}
-    except OptionError as error:
-        raise wrong(str(error), text, *(places[name] for name in said)) from None
 
 
 def _one(name: str, listed: tuple[str, ...], clause: exp.Expr, text: str) -> str | None:

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from lowwater.plan.builders import rows as row_builders
-from lowwater.plan.expressions import is_aggregate
+from lowwater.plan.expressions import Formula, column_tree, is_aggregate
 from lowwater.plan.nodes import Node
-from lowwater.plan.sql.parser import at
-from lowwater.plan.sql.scope import Scope, flat
-from lowwater.plan.text_places import wrong
+from lowwater.plan.sql.scope import Scope
+from lowwater.plan.text_places import at, wrong
 
 
 @dataclass(frozen=True)
@@ -74,17 +73,17 @@ def listed(
     origin: str,
 ) -> Node:
     """Some columns of a node as they are, then items, each as a tree over the node's columns."""
-    columns = {name: flat(name).sql(identify=True) for name in first}
+    columns = {name: Formula.of(column_tree(name), text) for name in first}
     for (item, tree), name in zip(wanted, _names(wanted, columns, text), strict=True):
         with at(text, item.tree):
-            columns[name] = tree.sql(identify=True)
-            row_builders.computed_column(name, columns[name], node)
-    if columns == {name: flat(name).sql(identify=True) for name in columns} and list(
-        columns
-    ) == list(node.schema):
+            row_builders.check_name(name)
+        columns[name] = Formula.of(tree, text, item.tree)
+    if [(name, each.tree) for name, each in columns.items()] == [
+        (name, column_tree(name)) for name in node.schema
+    ]:
         return node
     with at(text, *(item.tree for item, _ in wanted)):
-        return row_builders.projected(node, (), columns, False, origin)
+        return row_builders.projected(node, (), columns, origin=origin)
 
 
 def _starred(scope: Scope, tree: exp.Expr) -> Iterator[exp.Expr]:
@@ -107,7 +106,7 @@ def _starred(scope: Scope, tree: exp.Expr) -> Iterator[exp.Expr]:
             name = merged.get(short, own)  # a column of USING comes once
             if name not in seen:
                 seen.add(name)
-                yield flat(name)
+                yield column_tree(name)
 
 
 def short_name(tree: exp.Expr, text: str) -> str:

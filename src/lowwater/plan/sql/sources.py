@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from lowwater.errors import LowwaterError, unknown_name
+from lowwater.errors import unknown_name
 from lowwater.plan.builders import rows as row_builders
 from lowwater.plan.nodes import Node
 from lowwater.plan.sql import clauses, dialect
 from lowwater.plan.sql.refusals import refuse_unread
 from lowwater.plan.sql.values import Values
 from lowwater.plan.sql.windows import Clause, read_clause
-from lowwater.plan.text_places import wrong
+from lowwater.plan.text_places import at, wrong
 
 
 @dataclass(frozen=True)
@@ -85,10 +85,8 @@ class Sources:
                 raise wrong(
                     "the window clause goes after the whole union", self._text, part.clause.tree
                 )
-        try:
+        with at(self._text, tree):
             return row_builders.united([part.node for part in parts], self._origin)
-        except LowwaterError as error:
-            raise wrong(str(error), self._text, tree) from None
 
 
 def _alias(tree: exp.Expr) -> str:

@@ -2,36 +2,36 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from sqlglot import exp
 
-from lowwater.errors import OptionError, unknown_name
+from lowwater.errors import unknown_name
+from lowwater.plan.expressions import Formula
 from lowwater.plan.sql.clauses import Length
 from lowwater.plan.sql.scope import found
 from lowwater.plan.sql.values import Values, number, parameter, span
-from lowwater.plan.text_places import wrong
-from lowwater.updates.options import SCHEDULES, WINDOWS, Updates, updates_of
-
-KEY = "UPDATE KEY"
-UPDATES = (
-    *(KEY, "SCHEDULE", "WEIGHTS", "BUDGET", "COMPLETE WITHIN", "WINDOWS"),
-    *("EXPIRE", "DELETE WHEN"),
+from lowwater.plan.text_places import at, wrong
+from lowwater.updates.options import (
+    BUDGET,
+    COMPLETE_WITHIN,
+    DELETE_WHEN,
+    EXPIRE,
+    OPTIONS,
+    SCHEDULE,
+    SCHEDULES,
+    UPDATE_KEY,
+    UPDATE_WINDOWS,
+    WEIGHTS,
+    WINDOWS,
+    Updates,
+    updates_of,
 )
+
+KEY = UPDATE_KEY.clause
+UPDATES = tuple(each.clause for each in OPTIONS)
 """The clauses, each of which can be said once."""
-_OPTIONS = {
-    "update_key=": KEY,
-    "schedule=": "SCHEDULE",
-    "weights=": "WEIGHTS",
-    "budget=": "BUDGET",
-    "complete_within=": "COMPLETE WITHIN",
-    "windows=": "WINDOWS",
-    "expire=": "EXPIRE",
-    "delete_when=": "DELETE WHEN",
-}
-"""What they are called where they are no clauses."""
 
 
 def read_updates(
@@ -40,8 +40,8 @@ def read_updates(
     columns: Mapping[str, object] | None,
     values: Values,
     text: str,
-) -> Updates | None:
-    """What the clauses of a stream, by name, say of its updates; None if they say nothing."""
+) -> tuple[Updates | None, Formula | None]:
+    """Return the options that the clauses of a stream give, and the condition of DELETE WHEN."""
     given = {name: clauses[0] for name, clauses in said.items() if clauses}
     for name, clauses in said.items():
         if len(clauses) > 1:
@@ -49,30 +49,19 @@ def read_updates(
     if KEY not in given:
         for name, clause in given.items():
             raise wrong(f"{name} is about updates: say by which UPDATE KEY (...) too", text, clause)
-        return None
+        return None, None
+    deletes = _condition(given.get(DELETE_WHEN.clause), columns, values, text)
     options: dict[str, Any] = {
-        "schedule": _word(given.get("SCHEDULE"), SCHEDULES, text),
-        "windows": _word(given.get("WINDOWS"), WINDOWS, text),
-        "budget": _length(given.get("BUDGET"), values, text),
-        "complete_within": _length(given.get("COMPLETE WITHIN"), values, text),
-        "weights": _weights(given.get("WEIGHTS"), values, text),
-        "expire": _length(given.get("EXPIRE"), values, text),
-        "delete_when": _condition(given.get("DELETE WHEN"), columns, values, text),
+        "schedule": _word(given.get(SCHEDULE.clause), SCHEDULES, text),
+        "windows": _word(given.get(UPDATE_WINDOWS.clause), WINDOWS, text),
+        "budget": _length(given.get(BUDGET.clause), values, text),
+        "complete_within": _length(given.get(COMPLETE_WITHIN.clause), values, text),
+        "weights": _weights(given.get(WEIGHTS.clause), values, text),
+        "expire": _length(given.get(EXPIRE.clause), values, text),
+        "delete_when": deletes.shown if deletes is not None else None,
     }
-    try:
-        return updates_of(tuple(key), **options)
-    except OptionError as error:
-        message = in_clauses(str(error))
-        about = [clause for name, clause in given.items() if message.startswith(name)]
-        raise wrong(message, text, *about, given[KEY]) from None
-
-
-def in_clauses(message: str) -> str:
-    """What is said of the options of update streams, said of the clauses for them."""
-    for option, name in _OPTIONS.items():
-        message = re.sub(rf"\b{option}'([\w-]+)'", rf"{name} \1", message)
-        message = re.sub(rf"\b{option}", name, message)
-    return message
+    with at(text, given[KEY], clauses=given):
+        return updates_of(tuple(key), **options), deletes
 
 
 def _word(clause: exp.Expr | None, known: Sequence[str], text: str) -> str | None:
@@ -87,20 +76,22 @@ def _word(clause: exp.Expr | None, known: Sequence[str], text: str) -> str | Non
 
 def _condition(
     clause: exp.Expr | None, columns: Mapping[str, object] | None, values: Values, text: str
-) -> str | None:
+) -> Formula | None:
     """A condition on a row, with its columns as they were declared and parameters put in."""
     if clause is None:
         return None
-    tree = clause.args["condition"].copy()
-    for node in list(tree.walk()):
+
+    def resolved(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Placeholder | exp.Parameter):
-            node.replace(parameter(node, values, text))
-        elif isinstance(node, exp.Column) and columns is not None:
+            return parameter(node, values, text)
+        if isinstance(node, exp.Column) and columns is not None:
             column = found(node.name, columns)
             if column is None:
                 raise wrong(unknown_name("column", node.name, columns), text, node, clause)
             node.this.set("this", column)
-    return str(tree.sql(identify=True))
+        return node
+
+    return Formula.of(clause.args["condition"].transform(resolved), text, clause)
 
 
 def _length(clause: exp.Expr | None, values: Values, text: str) -> str | None:

@@ -10,9 +10,9 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from lowwater.errors import OptionError, unknown_name
+from lowwater.errors import OptionError, Term, unknown_name
 from lowwater.plan.sql.clauses import Length
-from lowwater.plan.text_places import wrong
+from lowwater.plan.text_places import at, wrong
 from lowwater.stream.duration import SECOND, nanoseconds
 
 Values = Mapping[str, object]
@@ -52,24 +52,27 @@ def literal(value: object) -> exp.Expr:
     )
 
 
+def parameter_term(name: str) -> Term:
+    """Return a parameter as errors about it name it."""
+    return Term(f":{name}", f":{name}")
+
+
 def parameter(tree: exp.Expr, values: Values, text: str) -> exp.Expr:
     """What stands for ``:name``."""
     name = tree.name
     if not name.isidentifier():
         raise wrong("a parameter has a name, as in :n", text, tree)
     if name not in values:
-        raise wrong(
-            unknown_name("parameter", f":{name}", [f":{each}" for each in values]), text, tree
-        )
+        about = parameter_term(name)
+        known = [f":{each}" for each in values]
+        raise wrong(unknown_name("parameter", str(about), known), text, tree, about=about)
     return given(values[name], tree, text)
 
 
 def given(value: object, tree: exp.Expr, text: str) -> exp.Expr:
     """The value of a parameter, at the place where it is used."""
-    try:
+    with at(text, tree):
         found = literal(value)
-    except OptionError as error:
-        raise wrong(str(error), text, tree) from None
     for node in found.walk():
         node.meta.update(tree.meta)
     return found
@@ -138,10 +141,8 @@ def span(tree: exp.Expr, values: Values, text: str, what: str) -> Span:
     amount = _amount(tree, values, text)
     unit = _unit(tree)
     if isinstance(amount, exp.Interval | exp.Literal) and unit is None and number(amount) is None:
-        try:
+        with at(text, tree):
             return Span(interval(amount) or Fraction(nanoseconds(amount.name, what)))
-        except OptionError as error:
-            raise wrong(str(error), text, tree) from None
     size = number(amount)
     if size is None:
         raise wrong(f"{what} takes a number and a unit, for example 5 minutes", text, tree)

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from lowwater.errors import OptionError, QueryError
+from lowwater.errors import QueryError
 from lowwater.operators.flush import Flush, lazy, slow
 from lowwater.plan.builders import aggregates as aggregate_builders
 from lowwater.plan.sql import clauses
 from lowwater.plan.sql.scope import Scope
 from lowwater.plan.sql.select_list import Item
 from lowwater.plan.sql.values import Span, Values, span, whole
-from lowwater.plan.text_places import wrong
+from lowwater.plan.text_places import at, wrong
 
 
 @dataclass(frozen=True)
@@ -74,14 +74,12 @@ def _check_on_change(tree: exp.Expr, range_: Span, text: str) -> None:
 def _closing(tree: exp.Expr, values: Values, text: str) -> aggregate_builders.Closing:
     """FLUSH, KEEP and TABLE."""
     flush, keep, table = (tree.args.get(name) for name in ("flush", "keep", "table"))
-    try:
+    with at(text, keep or tree):
         return aggregate_builders.Closing.of(
             _flush(flush, values, text) if flush is not None else None,
             keep.name.lower() if keep is not None else None,
             whole(table, values, text, "TABLE", "SLOTS") if table is not None else None,
         )
-    except OptionError as error:
-        raise wrong(str(error), text, keep or tree) from None
 
 
 def _flush(tree: exp.Expr, values: Values, text: str) -> Flush:

@@ -37,24 +37,24 @@ PHYSICAL: dict[type[pl.DataType], type[pl.DataType]] = {
 WIDE = (pl.Int128, pl.UInt128, pl.Decimal)
 
 
-class Cells(NamedTuple):
+class ColumnValues(NamedTuple):
     """Some cells of a column; objects have None where a value is null, and no mask."""
 
     values: NDArray[Any]
     nulls: Mask | None
 
-    def at(self, index: Index | slice) -> Cells:
+    def at(self, index: Index | slice) -> ColumnValues:
         """Some of them."""
-        return Cells(self.values[index], None if self.nulls is None else self.nulls[index])
+        return ColumnValues(self.values[index], None if self.nulls is None else self.nulls[index])
 
 
-def joined(parts: Sequence[Cells]) -> Cells:
+def joined(parts: Sequence[ColumnValues]) -> ColumnValues:
     """Cells of the same column one after the other."""
     values = np.concatenate([part.values for part in parts])
     if all(part.nulls is None for part in parts):
-        return Cells(values, None)
+        return ColumnValues(values, None)
     masks = [np.zeros(len(values), bool) if nulls is None else nulls for values, nulls in parts]
-    return Cells(values, np.concatenate(masks))
+    return ColumnValues(values, np.concatenate(masks))
 
 
 def payload(values: NDArray[Any]) -> int:
@@ -70,10 +70,10 @@ class Column(Protocol):
     kind: np.dtype[Any]
     """Of its array."""
 
-    def cells(self, values: pl.Series) -> Cells:
+    def cells(self, values: pl.Series) -> ColumnValues:
         """Values as cells."""
 
-    def series(self, cells: Cells) -> pl.Series:
+    def series(self, cells: ColumnValues) -> pl.Series:
         """Cells as values."""
 
 
@@ -92,14 +92,16 @@ class FixedColumn:
             return values.cast(self._temporal)
         return values.to_physical() if isinstance(self._dtype, pl.Enum) else values
 
-    def cells(self, values: pl.Series) -> Cells:
+    def cells(self, values: pl.Series) -> ColumnValues:
         """Values as cells."""
         numbers = self._physical(values)
         if not numbers.null_count():
-            return Cells(numbers.to_numpy(), None)
-        return Cells(numbers.fill_null(self._empty_cell).to_numpy(), numbers.is_null().to_numpy())
+            return ColumnValues(numbers.to_numpy(), None)
+        return ColumnValues(
+            numbers.fill_null(self._empty_cell).to_numpy(), numbers.is_null().to_numpy()
+        )
 
-    def series(self, cells: Cells) -> pl.Series:
+    def series(self, cells: ColumnValues) -> pl.Series:
         """Cells as values."""
         numbers = pl.Series(self.name, cells.values)
         if cells.nulls is not None:
@@ -117,13 +119,13 @@ class TextColumn:
     def __init__(self, name: str, dtype: pl.DataType):
         self.name, self._dtype = name, dtype
 
-    def cells(self, values: pl.Series) -> Cells:
+    def cells(self, values: pl.Series) -> ColumnValues:
         """Values as cells."""
         if self._dtype != pl.Binary:
             values = values.cast(pl.String).cast(pl.Binary)
-        return Cells(_objects(values.to_list()), None)
+        return ColumnValues(_objects(values.to_list()), None)
 
-    def series(self, cells: Cells) -> pl.Series:
+    def series(self, cells: ColumnValues) -> pl.Series:
         """Cells as values."""
         values = pl.Series(self.name, cells.values.tolist(), dtype=pl.Binary)
         return values if self._dtype == pl.Binary else values.cast(pl.String).cast(self._dtype)
@@ -137,13 +139,13 @@ class NestedColumn:
     def __init__(self, name: str, dtype: pl.DataType):
         self.name, self._dtype, self._plain = name, dtype, plain(dtype)
 
-    def cells(self, values: pl.Series) -> Cells:
+    def cells(self, values: pl.Series) -> ColumnValues:
         """Values as cells."""
         found = values.cast(self._plain).to_list()
         bodies = [None if each is None else marshal.dumps(each, MARSHAL) for each in found]
-        return Cells(_objects(bodies), None)
+        return ColumnValues(_objects(bodies), None)
 
-    def series(self, cells: Cells) -> pl.Series:
+    def series(self, cells: ColumnValues) -> pl.Series:
         """Cells as values."""
         found = [None if body is None else marshal.loads(body) for body in cells.values.tolist()]
         return pl.Series(self.name, found, dtype=self._plain).cast(self._dtype)
@@ -190,10 +192,10 @@ class Layout:
         self.empty = pl.DataFrame(schema=schema)
         """No rows."""
 
-    def cells(self, rows: Chunk) -> list[Cells]:
+    def cells(self, rows: Chunk) -> list[ColumnValues]:
         """Rows as cells, by column."""
         return [column.cells(rows[column.name]) for column in self.columns]
 
-    def rows(self, cells: Sequence[Cells]) -> Chunk:
+    def rows(self, cells: Sequence[ColumnValues]) -> Chunk:
         """Cells as rows."""
         return pl.DataFrame([c.series(own) for c, own in zip(self.columns, cells, strict=True)])

@@ -10,7 +10,7 @@ the pages in use; a page that is given back leaves no memory behind.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
 from typing import Any
 
@@ -18,8 +18,18 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from lowwater.state.peak_counter import PeakCounter
+from lowwater.state.store import ChunkStore, read
 from lowwater.stream.element import Chunk
-from lowwater.updates.memory.columns import Cells, Column, Index, Layout, Mask, payload
+from lowwater.updates.memory.columns import (
+    Column,
+    ColumnValues,
+    Index,
+    Layout,
+    Mask,
+    joined,
+    payload,
+)
 
 PAGE_ROWS = 256
 """Locations of a page."""
@@ -30,28 +40,14 @@ Fetch = Callable[[], tuple[Slots, Chunk]]
 """Reads the rows of a page that is not in memory yet, and says where they are in it."""
 
 
-class Tally:
-    """A number that goes up and down, and the most it has been."""
-
-    def __init__(self) -> None:
-        self.now = self.peak = 0
-
-    def add(self, more: int) -> None:
-        """Go up, or down."""
-        self.now += more
-        self.peak = max(self.peak, self.now)
-
-
 class _Numbers:
     """The cells of a column of fixed width in a page."""
-
-    has_objects = False
 
     def __init__(self, column: Column, rows: int):
         self._values = np.zeros(rows, column.kind)
         self._nulls: Mask | None = None
 
-    def put(self, slots: Slots, cells: Cells) -> int:
+    def put(self, slots: Slots, cells: ColumnValues) -> int:
         """Write cells, each slot once; how many bytes more that takes."""
         self._values[slots] = cells.values
         if self._nulls is None and cells.nulls is None:
@@ -69,20 +65,20 @@ class _Numbers:
         self._nulls = mask if mask.any() else None
         return (0 if self._nulls is None else mask.nbytes) - before
 
-    def get(self, slots: Slots) -> Cells:
+    def get(self, slots: Slots) -> ColumnValues:
         """Some of the cells."""
-        return Cells(self._values[slots], None if self._nulls is None else self._nulls[slots])
+        return ColumnValues(
+            self._values[slots], None if self._nulls is None else self._nulls[slots]
+        )
 
 
 class _Objects:
     """The cells of any other column in a page."""
 
-    has_objects = True
-
     def __init__(self, column: Column, rows: int):
         self._values = np.full(rows, None, column.kind)
 
-    def put(self, slots: Slots, cells: Cells) -> int:
+    def put(self, slots: Slots, cells: ColumnValues) -> int:
         """Write cells, each slot once; how many bytes more that takes."""
         more = payload(cells.values) - payload(self._values[slots])
         self._values[slots] = cells.values
@@ -94,9 +90,9 @@ class _Objects:
         self._values[slots] = None
         return -freed
 
-    def get(self, slots: Slots) -> Cells:
+    def get(self, slots: Slots) -> ColumnValues:
         """Some of the cells."""
-        return Cells(self._values[slots], None)
+        return ColumnValues(self._values[slots], None)
 
 
 _Array = _Numbers | _Objects
@@ -106,7 +102,7 @@ def _array(column: Column, rows: int) -> _Array:
     return (_Objects if column.kind.hasobject else _Numbers)(column, rows)
 
 
-class Page:
+class RowPage:
     """Some locations for rows.
 
     It may be in a store still: then it is known what it takes, and it is read when one of its
@@ -118,7 +114,7 @@ class Page:
         number: int,
         layout: Layout,
         rows: int,
-        taken: Tally,
+        taken: PeakCounter,
         unread: tuple[int, Fetch] | None = None,
     ):
         self.number = number
@@ -158,19 +154,19 @@ class Page:
         """Put rows in locations, each given once, in the place of what is there."""
         self.put(slots, self._layout.cells(rows))
 
-    def put(self, slots: Slots, cells: list[Cells]) -> None:
+    def put(self, slots: Slots, cells: list[ColumnValues]) -> None:
         """Like :meth:`write`, by column."""
         self._open()
         self._grow(self._put(slots, cells))
 
-    def _put(self, slots: Slots, cells: list[Cells]) -> int:
+    def _put(self, slots: Slots, cells: list[ColumnValues]) -> int:
         return sum(array.put(slots, own) for array, own in zip(self._arrays, cells, strict=True))
 
     def read(self, slots: Slots) -> Chunk:
         """The rows in locations, in the order given."""
         return self._layout.rows(self.get(slots))
 
-    def get(self, slots: Slots) -> list[Cells]:
+    def get(self, slots: Slots) -> list[ColumnValues]:
         """Like :meth:`read`, by column."""
         self._open()
         return [array.get(slots) for array in self._arrays]
@@ -179,11 +175,6 @@ class Page:
         """What a column of fixed width has in locations, nulls aside."""
         self._open()
         return self._arrays[column].get(slots).values
-
-    def objects(self, slots: Slots) -> int:
-        """Bytes of the objects in locations."""
-        self._open()
-        return sum(payload(each.get(slots).values) for each in self._arrays if each.has_objects)
 
     def clear(self, slots: Slots) -> None:
         """Drop what is in locations, each given once."""
@@ -202,7 +193,7 @@ class PagePool:
     def __init__(self, schema: pl.Schema, page_rows: int = PAGE_ROWS):
         self.page_rows = page_rows
         self.layout = Layout(schema)
-        self._taken, self._in_use = Tally(), Tally()
+        self._taken, self._in_use = PeakCounter(), PeakCounter()
         self._free: list[int] = []
         self._next = 0
 
@@ -226,26 +217,144 @@ class PagePool:
         """The most bytes they took at a time."""
         return self._taken.peak
 
-    def alloc(self) -> Page:
+    def alloc(self) -> RowPage:
         """A page with the least number that is free."""
         if not self._free:
             heappush(self._free, self._next)
             self._next += 1
         self._in_use.add(1)
-        return Page(heappop(self._free), self.layout, self.page_rows, self._taken)
+        return RowPage(heappop(self._free), self.layout, self.page_rows, self._taken)
 
-    def free(self, page: Page) -> None:
+    def free(self, page: RowPage) -> None:
         """Give a page back."""
         page.drop()
         self._in_use.add(-1)
         heappush(self._free, page.number)
 
-    def restore(self, sizes: dict[int, int], fetch: Callable[[int], Fetch]) -> list[Page]:
+    def restore(self, sizes: dict[int, int], fetch: Callable[[int], Fetch]) -> list[RowPage]:
         """Pages that were in use, by number and size, in a pool that has given out none."""
         self._next = max(sizes, default=-1) + 1
         self._free = [number for number in range(self._next) if number not in sizes]
         self._in_use.add(len(sizes))
         return [
-            Page(number, self.layout, self.page_rows, self._taken, (size, fetch(number)))
+            RowPage(number, self.layout, self.page_rows, self._taken, (size, fetch(number)))
             for number, size in sizes.items()
         ]
+
+
+Locations = NDArray[np.int64]
+"""Where rows are: ``page number * locations of a page + slot``."""
+
+SLOT = "__slot"
+"""The column of a saved page that says where in it a row is."""
+
+
+def runs(numbers: Locations) -> Iterator[tuple[int, slice]]:
+    """Where each page's part begins and ends among page numbers that ascend."""
+    if not len(numbers):
+        return
+    ends = np.flatnonzero(numbers[1:] != numbers[:-1]) + 1
+    starts = [0, *ends.tolist()]
+    for start, end in zip(starts, [*starts[1:], len(numbers)], strict=True):
+        yield int(numbers[start]), slice(start, end)
+
+
+class PagedRows:
+    """Rows by location."""
+
+    def __init__(self, schema: pl.Schema, page_rows: int):
+        self.pool = PagePool(schema, page_rows)
+        self._pages: dict[int, RowPage] = {}
+        self._changed: set[int] = set()
+
+    def alloc(self) -> int:
+        """Take a page from the pool; its number."""
+        page = self.pool.alloc()
+        self._pages[page.number] = page
+        self._changed.add(page.number)
+        return page.number
+
+    def free(self, number: int) -> None:
+        """Give a page back."""
+        self.pool.free(self._pages.pop(number))
+        self._changed.add(number)
+
+    def write(self, locations: Locations, rows: Chunk) -> None:
+        """Put rows in locations; the last one where a location is given repeatedly."""
+        cells = self.pool.layout.cells(rows)
+        if (locations[1:] <= locations[:-1]).any():
+            order = np.argsort(locations, kind="stable")
+            ordered = locations[order]
+            last = np.append(ordered[1:] != ordered[:-1], True)
+            locations, order = ordered[last], order[last]
+            cells = [each.at(order) for each in cells]
+        for page, part, slots in self._parts(locations):
+            page.put(slots, [each.at(part) for each in cells])
+            self._changed.add(page.number)
+
+    def read(self, locations: Locations) -> Chunk:
+        """The rows in locations, in the order given."""
+        order = None
+        if (locations[1:] < locations[:-1]).any():
+            order = np.argsort(locations, kind="stable")
+            locations = locations[order]
+        found = [page.get(slots) for page, _, slots in self._parts(locations)]
+        if not found:
+            return self.pool.layout.empty
+        cells = [joined(column) for column in zip(*found, strict=True)]
+        if order is not None:
+            back = np.empty(len(order), np.int64)
+            back[order] = np.arange(len(order))
+            cells = [each.at(back) for each in cells]
+        return self.pool.layout.rows(cells)
+
+    def numbers(self, column: int, locations: Locations) -> NDArray[Any]:
+        """What a column of fixed width has in locations that ascend, nulls aside."""
+        return np.concatenate(
+            [page.numbers(column, slots) for page, _, slots in self._parts(locations)]
+        )
+
+    def clear(self, locations: Locations) -> None:
+        """Drop what is in locations that ascend."""
+        for page, _, slots in self._parts(locations):
+            page.clear(slots)
+            self._changed.add(page.number)
+
+    def _parts(self, locations: Locations) -> Iterator[tuple[RowPage, slice, Slots]]:
+        numbers, slots = np.divmod(locations, self.pool.page_rows)
+        for number, part in runs(numbers):
+            yield self._pages[number], part, slots[part]
+
+    # ---- saving ----------------------------------------------------------------------------
+
+    def save(
+        self, store: ChunkStore, name: str, held: Callable[[int], Slots]
+    ) -> list[tuple[int, int]]:
+        """Write pages that have changed, given which slots hold rows; number and size of all.
+
+        It is always the same store and name.
+        """
+        for number in sorted(self._changed):
+            for key in store.scan(name, number, number + 1):
+                store.remove(key)
+            if number in self._pages:
+                slots = held(number)
+                rows = self._pages[number].read(slots).with_columns(pl.Series(SLOT, slots))
+                store.put(name, number, rows)
+        self._changed.clear()
+        return [(number, page.bytes) for number, page in self._pages.items()]
+
+    def load(self, store: ChunkStore, name: str, saved: Any) -> None:
+        """Go on from what was saved; rows are read later."""
+
+        def fetch(number: int) -> Fetch:
+            return lambda: _fetched(store, name, number)
+
+        pages = self.pool.restore(dict(saved), fetch)
+        self._pages = {page.number: page for page in pages}
+
+
+def _fetched(store: ChunkStore, name: str, number: int) -> tuple[Slots, Chunk]:
+    rows = read(store, name, number, number + 1)
+    assert rows is not None
+    return rows[SLOT].to_numpy(), rows.drop(SLOT)

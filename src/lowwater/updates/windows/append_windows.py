@@ -11,23 +11,23 @@ Invariant: rows and promises leave in the order in which they came.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from lowwater.operators.kernel import Request
+from lowwater.operators.kernel import Host, Request
 from lowwater.operators.metric import Readings
 from lowwater.state.store import ChunkStore, take
 from lowwater.stream.element import END_OF_TIME, Chunk, Element
 from lowwater.stream.time_domain import TimeDomain
 from lowwater.stream.window import WindowSpec
-from lowwater.updates.dice import throw
-from lowwater.updates.manager import RECENT
+from lowwater.updates.key_queue import KeyQueue
+from lowwater.updates.load import Load
 from lowwater.updates.options import Key, Updates
-from lowwater.updates.queueing import (
+from lowwater.updates.queue_kernel import (
     COMPLETE,
     GIVEN_UP,
     KEYS,
@@ -36,15 +36,11 @@ from lowwater.updates.queueing import (
     SHOWN,
     WAITING,
 )
-from lowwater.updates.rate import Rate
-from lowwater.updates.staleness import Account
-from lowwater.updates.windows.cells import WindowCell
-from lowwater.updates.windows.due import Due
-from lowwater.updates.windows.manager import CELL_BYTES
-from lowwater.updates.windows.open_windows import Run, Ticks
-from lowwater.updates.windows.progress import Progress
-from lowwater.updates.windows.spreading import by_key
-from lowwater.updates.windows.window_queue import WindowQueue
+from lowwater.updates.windows.open_windows import CompletionTimes, Run, Ticks
+from lowwater.updates.windows.window_edges import by_key
+from lowwater.updates.windows.window_kernel import WindowQueueKernel
+from lowwater.updates.windows.window_keys import DueWindows, WindowCell
+from lowwater.updates.windows.window_queue import CELL_BYTES
 
 ROWS = "waiting"
 
@@ -78,7 +74,7 @@ class _Promise(NamedTuple):
     """What is shown then."""
 
 
-class AppendWindows(WindowQueue):
+class AppendWindows(WindowQueueKernel):
     """Lets rows out in their order, once for each window."""
 
     def __init__(
@@ -89,22 +85,27 @@ class AppendWindows(WindowQueue):
         time: str,
         domain: TimeDomain,
         window: WindowSpec,
-        now: Callable[[], int],
+        host: Host,
         arrival: str | None = None,
         apart: Sequence[str] = (),
     ):
-        super().__init__(store, by, schema, time, domain, window, now, arrival, apart)
-        self._progress = Progress()
-        self._due = Due(window)
-        self._cells: dict[Key, WindowCell] = {}
+        super().__init__(store, by, schema, time, domain, window, host, arrival, apart)
+        self._progress = CompletionTimes()
+        self._due = DueWindows(window)
+        self._keys = KeyQueue(
+            by,
+            lambda key, weight, number: WindowCell(key, weight, number, window),
+            lambda: self._pace.cost,
+            host.now,
+            cell_bytes=CELL_BYTES,
+            busy=lambda _: True,
+        )
         self._items: deque[_Rows | _Promise] = deque()
         self._slice = 0
         self._in_work: list[Shown] = []
         self._left = 0
-        self._first: int | None = None
-        self._rate = Rate()
+        self._load = Load(self._pace, window.overlap)
         self._fates: dict[tuple[int, int], bool] = {}
-        self._thrown = 0
 
     # ---- rows and promises -----------------------------------------------------------------
 
@@ -115,18 +116,17 @@ class AppendWindows(WindowQueue):
             rows, ticks, when = rows.filter(pl.Series(inside)), ticks[inside], when[inside]
         if not rows.height:
             return
-        if self._first is None:
-            self._first = int(when[0])
+        self._keys.begin(int(when[0]))
         owners = np.zeros(rows.height, np.int64)
         for key, own in by_key(rows, self._by.key):
-            cell = self._cell(key)
+            cell = self._keys.find(key)
             cell.windows.add(ticks[own])
             self._due.watch(cell)
             owners[own] = cell.number
         at, starts = self._marking.spread(ticks)
         counts = np.bincount(at, minlength=rows.height)
         if self._by.schedule == "shedding":
-            self._rate.seen(len(at), int(when[-1]), self._span)
+            self._load.arrived(len(at), int(when[-1]))
             kept = self._kept(owners[at], starts, int(when[-1]))
             at, starts = at[kept], starts[kept]
             counts = np.bincount(at, minlength=rows.height)
@@ -134,12 +134,6 @@ class AppendWindows(WindowQueue):
             self._slice += 1
             self.store.put(ROWS, self._slice, self._marking.marked(rows[at], starts))
             self._items.append(_Rows(int(when[0]), self._slice, tuple(counts.tolist())))
-
-    def _cell(self, key: Key) -> WindowCell:
-        cell = self._cells.get(key)
-        if cell is None:
-            cell = self._cells[key] = WindowCell(key, 1.0, len(self._cells), self._window)
-        return cell
 
     def _kept(self, owners: Ticks, starts: Ticks, now: int) -> NDArray[np.bool_]:
         """Which rows leave, of rows with windows: those of windows that are not dropped."""
@@ -150,22 +144,11 @@ class AppendWindows(WindowQueue):
         """Whether a window of a key is worked on; so many are that there is time for them."""
         fate = self._fates.get(window)
         if fate is None:
-            self._thrown += 1
-            load = self._load(now)
-            fate = self._fates[window] = load <= 1 or throw(self._thrown) < 1 / load
+            # Before a row's cost is known, there is time for one window of each row.
+            known = bool(self._pace.cost)
+            load = self._load.now(now) if known else float(self._window.overlap)
+            fate = self._fates[window] = not self._load.drops_next(load)
         return fate
-
-    @property
-    def _span(self) -> float:
-        """Over how long rates are measured."""
-        return RECENT * self._window.overlap * self._pace.cost
-
-    def _load(self, now: int) -> float:
-        """How much more work comes than can be done; as if there were time for one window of each
-        row while nobody knows what a row costs."""
-        if not self._pace.cost:
-            return self._window.overlap
-        return self._rate.now(now, self._span) * self._pace.cost
 
     def _promised(self, mark: int) -> list[Element]:
         now = self._now()
@@ -217,7 +200,7 @@ class AppendWindows(WindowQueue):
 
     def _pass(self, item: _Promise) -> list[Element]:
         for each in item.shown:
-            self._cells[each.key].account.taken(self._now(), each.ended)
+            self._keys.cells[each.key].account.taken(self._now(), each.ended)
         self._in_work += item.shown
         return self._tell(item.start)
 
@@ -239,7 +222,7 @@ class AppendWindows(WindowQueue):
         self._pace.learn(self._left, nanoseconds)
         for each in self._in_work:
             for _ in range(each.windows):
-                self._cells[each.key].account.shown(now)
+                self._keys.cells[each.key].account.shown(now)
         self._in_work, self._left = [], 0
 
     # ---- asking and telling ----------------------------------------------------------------
@@ -252,24 +235,21 @@ class AppendWindows(WindowQueue):
     @property
     def held(self) -> tuple[int, int]:
         """The keys."""
-        return len(self._cells), len(self._cells) * CELL_BYTES
-
-    def _accounts(self) -> dict[tuple[object, ...], tuple[Account, float]]:
-        return {cell.key: (cell.account, 1.0) for cell in list(self._cells.values())}
+        return len(self._keys.cells), self._keys.bytes
 
     @property
-    def _begun(self) -> int | None:
-        return self._first
+    def _keys_of_queue(self) -> KeyQueue[WindowCell]:
+        return self._keys
 
     def metrics(self) -> Readings:
         """Return the sizes of the queue, and how many windows were shown."""
-        accounts = [account for account, _ in self._accounts().values()]
+        accounts = [account for account, _ in self._keys.accounts().values()]
         complete = sum(each.updates for each in accounts)
         shown = sum(each.delivered for each in accounts)
         return Readings(
             {
                 SCHEDULE: self._by.schedule,
-                KEYS: len(self._cells),
+                KEYS: len(self._keys.cells),
                 WAITING: self.store.rows,
                 COMPLETE: complete,
                 SHOWN: shown,
@@ -283,27 +263,24 @@ class AppendWindows(WindowQueue):
     def snapshot(self) -> dict[str, Any]:
         """What waits in which order, and all else."""
         return super().snapshot() | {
-            "cells": [cell.saved() for cell in self._cells.values()],
+            "keys": self._keys.saved(),
             "items": [(isinstance(each, _Rows), tuple(each)) for each in self._items],
             "slice": self._slice,
             "progress": self._progress.saved(),
-            "rate": (self._first, self._rate.saved()),
-            "fates": (dict(self._fates), self._thrown),
+            "load": self._load.saved(),
+            "fates": dict(self._fates),
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Go on from a snapshot."""
         super().restore(saved)
-        for each in saved["cells"]:
-            self._cell(each["key"]).restore(each)
-        self._due.refill(self._cells.values())
+        self._keys.restore(saved["keys"])
+        self._due.refill(self._keys.cells.values())
         self._items = deque(_item(*each) for each in saved["items"])
         self._slice = saved["slice"]
         self._progress.restore(saved["progress"])
-        self._first, rate = saved["rate"]
-        self._rate.restore(rate)
-        fates, self._thrown = saved["fates"]
-        self._fates = dict(fates)
+        self._load.restore(saved["load"])
+        self._fates = dict(saved["fates"])
 
 
 def _item(rows: bool, saved: tuple[Any, ...]) -> _Rows | _Promise:

@@ -10,10 +10,12 @@ Invariant: a start is in a run exactly if some row was added that lies in its wi
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lowwater.stream.element import BEGINNING, END_OF_TIME
 from lowwater.stream.window import WindowSpec
 
 Ticks = NDArray[np.int64]
@@ -84,3 +86,57 @@ def first_after(runs: Iterable[Run], start: int, slide: int) -> int | None:
         if last > start:
             return max(first, start + slide)
     return None
+
+
+class CompletionTimes:
+    """The mark of a stream, and the arrivals since the mark before."""
+
+    def __init__(self) -> None:
+        self.mark = BEGINNING
+        self._top = BEGINNING
+        self._tops: list[int] = []
+        self._when: list[int] = []
+        self._moved = np.empty(0, np.int64), np.empty(0, np.int64)
+        self._ahead = 0
+        self._now = self._last = 0
+
+    def came(self, ticks: Ticks, when: Ticks) -> None:
+        """Rows came; those count that are later than all before."""
+        tops = np.maximum.accumulate(ticks)
+        later = np.flatnonzero(np.diff(tops, prepend=self._top) > 0)
+        self._tops += tops[later].tolist()
+        self._when += when[later].tolist()
+        self._top = max(self._top, int(tops[-1]))
+        self._last = int(when[-1])
+
+    def promised(self, mark: int, now: int) -> None:
+        """Nothing below a mark comes any more."""
+        if mark == END_OF_TIME:
+            self._tops, self._when = [], []
+        self.mark, self._now = mark, now
+        self._ahead = mark - self._top
+        self._moved = np.array(self._tops, np.int64), np.array(self._when, np.int64)
+        self._tops, self._when = [], []
+
+    def heard(self, now: int) -> int:
+        """Something is promised of some keys: when the last row came, if one did since the promise
+        before."""
+        came = self._last if self._tops else now
+        self._tops, self._when = [], []
+        return came
+
+    def when(self, mark: int) -> int:
+        """When a mark was reached that the last promise reached first."""
+        tops, when = self._moved
+        if not len(tops):
+            return self._now
+        return int(when[min(int(np.searchsorted(tops, mark - self._ahead)), len(when) - 1)])
+
+    def saved(self) -> tuple[Any, ...]:
+        """What it takes to go on."""
+        return self.mark, self._top, self._last, tuple(self._tops), tuple(self._when)
+
+    def restore(self, saved: tuple[Any, ...]) -> None:
+        """Go on from what :meth:`saved` gave."""
+        self.mark, self._top, self._last, tops, when = saved
+        self._tops, self._when = list(tops), list(when)

@@ -15,10 +15,9 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from lowwater.updates.line import Line
+from lowwater.updates.key_lines import KeyLine
 from lowwater.updates.options import Key
-from lowwater.updates.windows.cells import WindowCell
-from lowwater.updates.windows.states import TRANSITIONS, KeyState
+from lowwater.updates.windows.window_keys import TRANSITIONS, KeyState, WindowCell
 
 WORKED_ON = frozenset({KeyState.READY, KeyState.IDLE})
 
@@ -26,7 +25,7 @@ WORKED_ON = frozenset({KeyState.READY, KeyState.IDLE})
 class KeyScheduler:
     """The queue of keys that wait (wq), of keys under processing (upq), and the idle ones (il)."""
 
-    def __init__(self, wq: Line[WindowCell]):
+    def __init__(self, wq: KeyLine[WindowCell]):
         self.wq = wq
         self.upq: deque[WindowCell] = deque()
         self.il: dict[WindowCell, None] = {}

@@ -9,19 +9,20 @@ Invariant: windows of a key leave in the order of their starts, and only whole o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
 
-from lowwater.operators.kernel import Request
+from lowwater.operators.kernel import Host, Request
 from lowwater.operators.metric import Readings
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import MARK, Chunk, Element, GroupPunctuation
 from lowwater.stream.time_domain import TimeDomain
 from lowwater.stream.window import WindowSpec
+from lowwater.updates.key_queue import KeyQueue
 from lowwater.updates.options import Updates
-from lowwater.updates.queueing import (
+from lowwater.updates.queue_kernel import (
     COMPLETE,
     GIVEN_UP,
     KEYS,
@@ -32,14 +33,13 @@ from lowwater.updates.queueing import (
     WINDOWS,
     WORKED_ON,
 )
-from lowwater.updates.staleness import Account
-from lowwater.updates.windows.cells import WindowCell
-from lowwater.updates.windows.manager import WindowManager
 from lowwater.updates.windows.open_windows import Ticks
+from lowwater.updates.windows.window_kernel import WindowQueueKernel
+from lowwater.updates.windows.window_keys import WindowCell
 from lowwater.updates.windows.window_queue import WindowQueue
 
 
-class UpdateWindows(WindowQueue):
+class UpdateWindows(WindowQueueKernel):
     """Holds rows until it is the turn of their key, and lets its newest window out."""
 
     def __init__(
@@ -50,13 +50,13 @@ class UpdateWindows(WindowQueue):
         time: str,
         domain: TimeDomain,
         window: WindowSpec,
-        now: Callable[[], int],
+        host: Host,
         arrival: str | None = None,
         apart: Sequence[str] = (),
         expire: int | None = None,
     ):
-        super().__init__(store, by, schema, time, domain, window, now, arrival, apart)
-        self._queue = WindowManager(by, self._schema, window, self._pace, now, expire)
+        super().__init__(store, by, schema, time, domain, window, host, arrival, apart)
+        self._queue = WindowQueue(by, self._schema, window, self._pace, host.now, expire)
         self._in_work: list[WindowCell] = []
         self._left = 0
 
@@ -76,7 +76,7 @@ class UpdateWindows(WindowQueue):
         names = promise.keys
         if promise.attribute != self._time or not set(names) <= set(self._by.key):
             return []
-        if self.unhurried:
+        if not self.host.hurried:
             range_, slide = self._window.range, self._window.slide
             first = ((pl.col(MARK) - range_) // slide + 1) * slide
             return self._tell_keys(promise.marks.with_columns(first))
@@ -108,11 +108,11 @@ class UpdateWindows(WindowQueue):
     @property
     def waiting_since(self) -> int | None:
         """Since when a window has waited that may be worked on."""
-        return self._queue.keys.oldest if self._has_work else None
+        return self._queue.scheduler.oldest if self._has_work else None
 
     @property
     def _backlog(self) -> float:
-        return self._queue.keys.waiting * self._queue.window_rows
+        return self._queue.scheduler.waiting * self._queue.window_rows
 
     def _dequeue(self, rows: int, now: int) -> list[Element]:
         self._queue.forget()  # those that were worked on last
@@ -142,37 +142,33 @@ class UpdateWindows(WindowQueue):
     def held(self) -> tuple[int, int]:
         """Keys, and what is in pages; in batches these are in the store."""
         queue = self._queue
-        rows, size = (0, 0) if self.in_batches else (queue.memory.used, queue.memory.bytes)
-        return len(queue.cells) + rows, queue.bytes + size
-
-    def _accounts(self) -> dict[tuple[object, ...], tuple[Account, float]]:
-        cells = list(self._queue.cells.values())  # at once: another thread may be looking
-        return {cell.key: (cell.account, cell.weight) for cell in cells}
+        rows, size = (0, 0) if self.host.in_batches else (queue.memory.used, queue.memory.bytes)
+        return len(queue.keys.cells) + rows, queue.keys.bytes + size
 
     @property
-    def _begun(self) -> int | None:
-        return self._queue.begun
+    def _keys_of_queue(self) -> KeyQueue[WindowCell]:
+        return self._queue.keys
 
     def metrics(self) -> Readings:
         """Return the sizes of the queue, and how many windows were shown."""
         queue = self._queue
-        accounts = [account for account, _ in self._accounts().values()]
+        accounts = [account for account, _ in queue.keys.accounts().values()]
         complete = queue.complete + sum(each.updates for each in accounts)
         shown = queue.shown + sum(each.delivered for each in accounts)
         found = Readings(
             {
                 SCHEDULE: self._by.schedule,
                 WINDOWS: self._by.windows,
-                KEYS: len(queue.cells),
-                WAITING: queue.keys.waiting,
-                WORKED_ON: len(queue.keys.upq) + len(queue.keys.il),
+                KEYS: len(queue.keys.cells),
+                WAITING: queue.scheduler.waiting,
+                WORKED_ON: len(queue.scheduler.upq) + len(queue.scheduler.il),
                 COMPLETE: complete,
                 SHOWN: shown,
                 GIVEN_UP: max(0, complete - shown),
                 SECONDS_A_ROW: self._seconds_a_row(),
             }
         )
-        return found | self._forgotten(queue.forgetting)
+        return found | self._forgotten()
 
     # ---- state -----------------------------------------------------------------------------
 

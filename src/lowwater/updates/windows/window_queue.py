@@ -1,146 +1,455 @@
-"""What all queues of windows do: mark rows with windows, tell starts and ends, wait for the end.
+"""The window manager of an update queue: which window of a key is its newest (UpStream §6.2, §7.2).
 
-Where work takes no time nothing waits: a row leaves at once for all windows it is in, and the
-aggregate behind answers a window when it is complete, as it would without a queue.
+*Lazy*: a window is an update when it is complete, and the newest complete one waits. *Eager*: it is
+one when it begins, and the newest that began waits; when it is worked on before it is complete, its
+rows leave as they come. An older window that waits is given up, and its rows are dropped unless a
+later window needs them.
 
-Invariant: promises on the edges of windows are true of all rows that leave later and never go back.
+A key has two buffers. The enqueue buffer holds what windows to come may need; the dequeue buffer
+holds rows of the window that is worked on which came after its first ones had left. When rows leave
+they are dropped from where they are not needed again.
+
+Invariants: at most one window of a key waits and at most one is worked on, the older; windows of a
+key leave in the order of their starts; a window is closed only when it is complete and all its rows
+have left.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from lowwater.operators.kernel import Request
-from lowwater.operators.waiting import Release
-from lowwater.operators.window_aggregate import END
-from lowwater.operators.window_state import START
 from lowwater.state.store import ChunkStore
-from lowwater.stream.element import (
-    BEGINNING,
-    END_OF_TIME,
-    MARK,
-    Chunk,
-    Element,
-    GroupPunctuation,
-    Punctuation,
-)
-from lowwater.stream.time_domain import TimeDomain
+from lowwater.stream.element import BEGINNING, END_OF_TIME, Chunk
 from lowwater.stream.window import WindowSpec
-from lowwater.updates.options import Updates
-from lowwater.updates.queueing import Queueing
-from lowwater.updates.windows.open_windows import Ticks
-from lowwater.updates.windows.spreading import Marks
+from lowwater.updates.key_queue import KeyQueue
+from lowwater.updates.keys import NUMBER, PLACE, bytes_of_slots
+from lowwater.updates.memory.blocks import TIME, Block, BlockMemory, WindowBuffer
+from lowwater.updates.options import Key, Updates
+from lowwater.updates.pace import FORGETTING, Pace
+from lowwater.updates.staleness import ACCOUNT
+from lowwater.updates.windows.open_windows import (
+    CompletionTimes,
+    OpenWindows,
+    Run,
+    Ticks,
+    count,
+    first_after,
+)
+from lowwater.updates.windows.scheduler import KeyScheduler
+from lowwater.updates.windows.window_edges import by_key
+from lowwater.updates.windows.window_keys import DueWindows, KeyState, QueuedWindow, WindowCell
+
+PAGES = "pages"
+CELL_BYTES = (
+    bytes_of_slots(WindowCell, OpenWindows, list, list, list, set, WindowBuffer, *ACCOUNT)
+    + 4 * PLACE
+    + 10 * NUMBER
+)
+"""Bytes of a key and all that is known of it, beside its values and its rows, about."""
 
 
-class WindowQueue(Queueing):
-    """Holds rows until there is time for the windows they are in."""
+class Portion(NamedTuple):
+    """What leaves: rows, where the window of each starts, and the keys whose window is closed."""
 
-    rule: ClassVar[str] = "the least start of a window that waits, is worked on or is still to come"
+    rows: Chunk
+    starts: Ticks
+    closed: list[WindowCell]
+
+
+class _Part(NamedTuple):
+    """Rows of a window that are read from a buffer, and up to when they are not needed again."""
+
+    buffer: WindowBuffer
+    start: int
+    drop: int
+
+
+class WindowQueue:
+    """What waits in a queue of windows."""
 
     def __init__(
         self,
-        store: ChunkStore,
         by: Updates,
         schema: Mapping[str, pl.DataType],
-        time: str,
-        domain: TimeDomain,
         window: WindowSpec,
+        pace: Pace,
         now: Callable[[], int],
-        arrival: str | None = None,
-        apart: Sequence[str] = (),
+        expire: int | None = None,
     ):
-        super().__init__(store, by, now, arrival)
-        self._schema, self._time, self._domain = dict(schema), time, domain
-        self._window = window
-        self._apart = tuple(apart)  # what names the groups that are promised each by itself
-        self._marking = Marks(window, domain)
-        self._mark = BEGINNING
-        self._told = BEGINNING
+        self._by, self._window, self._pace = by, window, pace
+        self._eager = by.windows == "eager"
+        self.memory = BlockMemory(pl.Schema(schema))
+        self.keys = KeyQueue(
+            by,
+            lambda key, weight, number: WindowCell(key, weight, number, window),
+            self._cost,
+            now,
+            cell_bytes=CELL_BYTES,
+            busy=lambda cell: cell.busy,
+            expire=expire,
+        )
+        self._moved: dict[WindowCell, None] = {}
+        """Keys that may have ended by what is promised of them alone."""
+        self.progress = CompletionTimes()
+        self.scheduler = KeyScheduler(self.keys.line)
+        self._due = DueWindows(window)
+        self._marks: dict[tuple[str, ...], dict[Key, int]] = {}
+        self._closing: dict[WindowCell, None] = {}
+        self.complete = self.shown = 0
+        """Windows of keys that were forgotten, and those of them that were shown."""
+        self.window_rows = 0.0
+        """Rows of a window, on average."""
 
-    # ---- rows and promises -----------------------------------------------------------------
+    def _cost(self) -> float:
+        return self._pace.cost * max(self.window_rows, 1.0)
 
-    def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
-        """Let rows wait; if work takes no time, they pass."""
-        ticks = self._domain.array_of(chunk[self._time])
-        if self.unhurried:
-            at, starts = self._marking.spread(ticks)
-            return [self._marking.marked(chunk[at], starts)] if len(at) else []
-        self._enqueue(chunk, ticks, self._arrivals(chunk))
-        return []
+    # ---- enqueue ---------------------------------------------------------------------------
 
-    def on_punctuation(self, port: int, promise: Punctuation) -> Sequence[Element]:
-        """Windows that end by the promise are complete."""
-        if promise.attributes != (self._time,) or promise.values[0] <= self._mark:
-            return []
-        self._mark = promise.values[0]
-        if self.unhurried:
-            return self._tell(self._window.first_open(self._mark))
-        return self._promised(self._mark)
+    def enqueue(
+        self,
+        rows: Chunk,
+        ticks: Ticks,
+        when: Ticks,
+        gone: NDArray[np.bool_] | None = None,
+    ) -> None:
+        """Take rows in; those between windows only show how far the stream has come, and whether
+        their key is ``gone``."""
+        self.progress.came(ticks, when)
+        self.keys.begin(int(when[0]))
+        inside = ticks % self._window.slide < self._window.range
+        parts: list[tuple[int, Ticks]] = []
+        for key, at in by_key(rows, self._by.key):
+            own = at[inside[at]]
+            if len(own) or key in self.keys.cells:
+                cell = self._cell(key)
+                if cell.progress is not None:
+                    cell.progress.came(ticks[at], when[at])
+                self._newest(cell, at, ticks, gone)
+                parts += self._needed(cell, own, ticks[own], when[own])
+        parts = [part for part in parts if len(part[1])]
+        if parts:
+            order = np.concatenate([at for _, at in parts])
+            owners, counts = [owner for owner, _ in parts], [len(at) for _, at in parts]
+            self.memory.append(owners, counts, rows[order], ticks[order])
 
-    def _tell(self, start: int) -> list[Element]:
-        """Promise that no window starts before."""
-        if not self._told < start < END_OF_TIME:
-            return []
-        self._told = start
-        return [
-            Punctuation.linear(START, start),
-            Punctuation.linear(END, start + self._window.range),
-        ]
+    def _cell(self, key: Key) -> WindowCell:
+        known = key in self.keys.cells
+        cell = self.keys.find(key)
+        if not known:
+            cell.progress = CompletionTimes() if self._marks else None
+            for names, marks in self._marks.items():
+                cell.mark = max(cell.mark, marks.get(self._part(key, names), BEGINNING))
+        return cell
 
-    def _tell_keys(self, marks: Chunk) -> list[Element]:
-        """Promise where windows of keys start at least."""
-        if not marks.height:
-            return []
-        ends = marks.with_columns(pl.col(MARK) + self._window.range)
-        return [GroupPunctuation(START, marks), GroupPunctuation(END, ends)]
+    def _newest(
+        self, cell: WindowCell, at: Ticks, ticks: Ticks, gone: NDArray[np.bool_] | None
+    ) -> None:
+        """Rows of a key came: the newest of them may be the newest of it."""
+        if not self._by.forgets:
+            return
+        newest = int(at[len(at) - 1 - int(np.argmax(ticks[at][::-1]))])
+        if ticks[newest] >= cell.latest:
+            cell.latest = int(ticks[newest])
+            self.keys.expiry.newest(cell, cell.latest, gone is not None and bool(gone[newest]))
 
-    def on_end(self, port: int) -> Sequence[Element]:
-        """The end leaves after all rows have."""
-        self._open.discard(port)
-        if not self.unhurried:
-            self._promised(END_OF_TIME)
-        return self._close()
+    def forget(self) -> None:
+        """Forget the keys that have ended and of which no window waits."""
+        mark = self.progress.mark
+        if not self._by.forgets or mark == END_OF_TIME:
+            return
+        alone = [cell for cell in self._moved if cell.end <= cell.mark and not cell.busy]
+        for cell in (*self.keys.expiry.ended(mark), *self.keys.expiry.end_now(alone)):
+            if not self.keys.remove(cell):
+                continue
+            self.complete += cell.account.updates
+            self.shown += cell.account.delivered
+            self.memory.forget((cell.enqueue_buffer, cell.dequeue_buffer))
+            self._marks.get(self._by.key, {}).pop(cell.key, None)
+        self._moved.clear()
 
-    @abstractmethod
-    def _enqueue(self, rows: Chunk, ticks: Ticks, when: Ticks) -> None:
-        """Let rows wait."""
+    def _needed(
+        self, cell: WindowCell, at: Ticks, ticks: Ticks, when: Ticks
+    ) -> Iterator[tuple[int, Ticks]]:
+        """The rows that windows need, by buffer; what else follows from them is noted."""
+        if not len(at):
+            return
+        cell.windows.add(ticks)
+        self._due.watch(cell)
+        if not self._eager:
+            yield cell.enqueue_buffer, at
+            return
+        self._begin(cell, ticks, when)
+        if cell.waiting is not None:
+            yield cell.enqueue_buffer, at[ticks >= cell.waiting.start]
+        if cell.committed is not None:
+            start = cell.committed.start
+            inside = (ticks >= start) & (ticks < start + self._window.range)
+            yield cell.dequeue_buffer, at[inside]
+            if inside.any():
+                self._more_rows(cell, int(inside.sum()), int(when[inside][0]))
 
-    @abstractmethod
-    def _promised(self, mark: int) -> list[Element]:
-        """Let windows be complete."""
+    def _begin(self, cell: WindowCell, ticks: Ticks, when: Ticks) -> None:
+        """A window is an update if a row begins one that is newer than all before."""
+        starts = ticks // self._window.slide * self._window.slide
+        newer = starts > (BEGINNING if cell.begun is None else cell.begun)
+        if not newer.any():
+            return
+        cell.begun = newest = int(starts.max())
+        self.memory.buffer(cell.enqueue_buffer).drop_before(newest)
+        came = when[newer]
+        cell.account.waits(int(came[0]))
+        self._wait(cell, newest, int(came[0]), int(came[-1]), len(np.unique(starts[newer])))
 
-    # ---- asking and telling ----------------------------------------------------------------
+    def _wait(self, cell: WindowCell, start: int, first: int, last: int, updates: int) -> None:
+        """The newest window of a key waits; updates came between two times."""
+        if cell.waiting is None:
+            cell.first = first
+        else:
+            cell.waiting.alive = False
+        cell.seen(first, last, updates, first if self.keys.begun is None else self.keys.begun)
+        cell.waiting = QueuedWindow(start)
+        self.keys.least.add(cell.waiting)
+        self.scheduler.update(cell)
 
-    def releases(self) -> Sequence[Release]:
-        """A row is released by the end of any window it is in."""
-        window, step = self._window, self._window.slide
-        if not self._apart:
-            return []
-        ticks = self._domain.to_ticks(pl.col(self._time))
-        ends = (1, window.range, step, window.range % step)
-        return [Release(0, ticks, self._apart, self._time, *ends)]
+    def _more_rows(self, cell: WindowCell, rows: int, when: int) -> None:
+        """Rows came of the window that is worked on."""
+        if not cell.fresh:
+            cell.since = when
+        cell.fresh += rows
+        if KeyState.IDLE in cell.states:
+            self.scheduler.promote(cell)
 
-    def needs(self, attribute: str, mark: int) -> Sequence[Request]:
-        """A promise on a window's edge needs the mark past all earlier windows."""
-        if attribute not in (START, END):
-            return []
-        slide, range_ = self._window.slide, self._window.range
-        first = mark if attribute == START else mark - range_
-        return [Request(0, self._time, -(-first // slide) * slide - slide + range_)]
+    # ---- promises --------------------------------------------------------------------------
 
-    def marks(self) -> dict[str, int]:
-        """The input's mark."""
-        return {self._time: self._mark}
+    def promised(self, mark: int, now: int) -> None:
+        """Windows that end by a mark are complete."""
+        self.progress.promised(mark, now)
+        for cell, runs in self._due.complete(mark):
+            self._complete(cell, runs, self.progress)
 
-    def snapshot(self) -> dict[str, Any]:
-        """What was promised."""
-        return super().snapshot() | {"mark": self._mark, "told": self._told}
+    def promised_of(
+        self, names: tuple[str, ...], marks: Mapping[Key, int], now: int
+    ) -> list[WindowCell]:
+        """Windows of keys are complete, which are named by some of their columns; these keys."""
+        came = self.progress.heard(now)
+        self._marks.setdefault(names, {}).update(marks)
+        moved = []
+        for cell in self._named(names, marks):
+            mark = marks.get(self._part(cell.key, names), BEGINNING)
+            if mark > cell.mark:
+                cell.mark = mark
+                moved.append(cell)
+                cell.progress = cell.progress or CompletionTimes()
+                cell.progress.promised(mark, came)
+                self._moved[cell] = None
+                if cell.due <= mark:
+                    self._complete(cell, self._due.complete_of(cell, mark), cell.progress)
+        return moved
 
-    def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from a snapshot."""
-        super().restore(saved)
-        self._mark, self._told = saved["mark"], saved["told"]
+    def _named(self, names: tuple[str, ...], keys: Iterable[Key]) -> Iterable[WindowCell]:
+        """The cells that may be meant by names of keys."""
+        if names != self._by.key:
+            return self.keys.cells.values()
+        return [self.keys.cells[key] for key in keys if key in self.keys.cells]
+
+    def _part(self, key: Key, names: tuple[str, ...]) -> Key:
+        return tuple(key[self._by.key.index(name)] for name in names)
+
+    @property
+    def due(self) -> int | None:
+        """When the first window ends that has rows and is not complete."""
+        return self._due.first
+
+    def _complete(self, cell: WindowCell, runs: Sequence[Run], progress: CompletionTimes) -> None:
+        """Windows of a key are complete that were not, by some progress."""
+        self._watch(cell)
+        range_, slide = self._window.range, self._window.slide
+        ended, windows = progress.when(runs[0][0] + range_), count(runs, slide)
+        if not self._eager:
+            cell.account.arrived(ended, windows)
+            newest = runs[-1][1]
+            self.memory.buffer(cell.enqueue_buffer).drop_before(newest)
+            self._wait(cell, newest, ended, progress.when(newest + range_), windows)
+            return
+        worked_on = BEGINNING if cell.committed is None else cell.committed.start
+        newer = first_after(runs, worked_on, slide)
+        unseen = None if newer is None else progress.when(newer + range_)
+        cell.account.ended(ended, windows, unseen)
+        if KeyState.IDLE in cell.states and self._is_complete(cell):
+            self._closing[cell] = None
+
+    def _watch(self, cell: WindowCell) -> None:
+        """A key may wait no more, and has to be looked at again."""
+        if self._by.forgets:
+            self._moved[cell] = None
+            self.keys.expiry.watch(cell)
+
+    def mark_of(self, cell: WindowCell) -> int:
+        """What is promised of a key."""
+        return max(self.progress.mark, cell.mark)
+
+    def _is_complete(self, cell: WindowCell) -> bool:
+        """Whether no row of the window that is worked on can come any more."""
+        assert cell.committed is not None
+        return cell.committed.start + self._window.range <= self.mark_of(cell)
+
+    # ---- dequeue ---------------------------------------------------------------------------
+
+    @property
+    def has_work(self) -> bool:
+        """Whether something can leave now."""
+        if self._closing or self.scheduler.waits or len(self.scheduler.upq) > 1:
+            return True
+        return bool(self.scheduler.upq) and self._is_available(self.scheduler.upq[0])
+
+    def _is_available(self, cell: WindowCell) -> bool:
+        """Whether the window that is worked on has rows, or is to be closed (isAvail)."""
+        return cell.fresh > 0 or self._is_complete(cell)
+
+    def dequeue(self, wanted: int, now: int) -> Portion:
+        """Take out windows of the keys whose turn it is, until there are about so many rows.
+
+        Windows that only wait to be closed go first, by themselves: that is no work.
+        """
+        parts: list[_Part] = []
+        closed = list(self._closing)
+        for idle in closed:
+            self._close(idle)
+        rows = wanted if closed else 0
+        while rows < wanted and (cell := self._next()) is not None:
+            part = self._work(cell, now)
+            rows += max(part.buffer.rows, 1)
+            parts.append(part)
+            if self._is_complete(cell):
+                self._close(cell)
+                closed.append(cell)
+        self._closing.clear()
+        return Portion(*self._read(parts), closed)
+
+    def _next(self) -> WindowCell | None:
+        """The key that is served: one whose window is worked on, else one that waits."""
+        while self.scheduler.upq:
+            if self._is_available(self.scheduler.upq[0]):
+                return self.scheduler.upq[0]
+            self.scheduler.rest(self.scheduler.upq[0])
+        return self.scheduler.commit() if self.scheduler.waits else None
+
+    def _work(self, cell: WindowCell, now: int) -> _Part:
+        """All rows that are there of the window of a key that is worked on from now on, or was."""
+        if cell.committed is not None:
+            cell.fresh = 0
+            buffer = self.memory.buffer(cell.dequeue_buffer)
+            return _Part(buffer, cell.committed.start, END_OF_TIME)
+        assert cell.waiting is not None
+        cell.committed, cell.waiting = cell.waiting, None
+        cell.account.taken(now)
+        cell.since = cell.first
+        needed = END_OF_TIME if self._eager else self._window.first_open(self.mark_of(cell))
+        return _Part(self.memory.buffer(cell.enqueue_buffer), cell.committed.start, needed)
+
+    def _close(self, cell: WindowCell) -> None:
+        assert cell.committed is not None
+        cell.committed.alive = False
+        cell.newest, cell.committed = cell.committed.start, None
+        self.scheduler.done(cell)
+        self._watch(cell)
+
+    def _read(self, parts: Sequence[_Part]) -> tuple[Chunk, Ticks]:
+        """The rows of several windows, and the start of the window of each; what is not needed
+        again is dropped."""
+        blocks: list[Block] = []
+        starts: list[int] = []
+        sizes: list[int] = []
+        for part in parts:
+            end = part.start + self._window.range
+            near = [each for each in part.buffer.blocks if each.reaches(part.start, end)]
+            blocks += near
+            starts += [part.start] * len(near)
+            sizes += [each.rows for each in near]
+        rows = self.memory.read(blocks)
+        times = rows[TIME].to_numpy()
+        rows = pl.DataFrame(rows.get_columns()[1:])  # times come first
+        begins = np.repeat(np.array(starts, np.int64), np.array(sizes, np.int64))
+        inside = (times >= begins) & (times < begins + self._window.range)
+        if not inside.all():
+            rows, begins = rows.filter(pl.Series(inside)), begins[inside]
+        for part in parts:
+            part.buffer.drop_before(part.drop)
+        return rows, begins
+
+    def learn(self, rows: int, windows: int) -> None:
+        """So many windows were closed, and so many rows left."""
+        if windows:
+            known = FORGETTING if self.window_rows else 0.0
+            self.window_rows = self.window_rows * known + rows / windows * (1 - known)
+
+    # ---- what can still come ---------------------------------------------------------------
+
+    def least(self) -> int:
+        """The least start of a window that can still leave."""
+        mark = self.progress.mark
+        return min(self._least_open(mark), *self.keys.least.values(self._alive))
+
+    @property
+    def _alive(self) -> int:
+        return self.scheduler.waiting + len(self.scheduler.upq) + len(self.scheduler.il)
+
+    def least_of(self, cell: WindowCell) -> int:
+        """The same for one key."""
+        held = [each.start for each in (cell.waiting, cell.committed) if each is not None]
+        mark = self.mark_of(cell)
+        if mark == END_OF_TIME and cell.newest is not None:
+            return cell.newest + self._window.slide
+        return min([self._least_open(mark), *held])
+
+    def _least_open(self, mark: int) -> int:
+        """The least start of windows that are no update yet."""
+        if mark in (BEGINNING, END_OF_TIME):
+            return mark
+        if not self._eager:
+            return self._window.first_open(mark)
+        number, rest = divmod(mark, self._window.slide)
+        return (number + (rest >= self._window.range)) * self._window.slide
+
+    # ---- state -----------------------------------------------------------------------------
+
+    def save_rows(self, store: ChunkStore) -> dict[str, Any]:
+        """Write pages that changed, and give where rows are in them."""
+        return self.memory.save(store, PAGES)
+
+    def save(self, store: ChunkStore) -> dict[str, Any]:
+        """Write rows that changed, and give what else it takes to go on."""
+        return {
+            "memory": self.save_rows(store),
+            "keys": self.keys.saved(),
+            "scheduler": self.scheduler.saved(),
+            "closing": [cell.key for cell in self._closing],
+            "marks": self._marks,
+            "progress": self.progress.saved(),
+            "rows": self.window_rows,
+            "past": (self.complete, self.shown),
+            "moved": [cell.key for cell in self._moved],
+        }
+
+    def load(self, store: ChunkStore, saved: dict[str, Any]) -> None:
+        """Go on from what :meth:`save` gave."""
+        self.memory.load(store, PAGES, saved["memory"])
+        self.progress.restore(saved["progress"])
+        self.keys.restore(saved["keys"])
+        for cell in self.keys.cells.values():
+            for update in (cell.waiting, cell.committed):
+                if update is not None:
+                    self.keys.least.add(update)
+        self._due.refill(self.keys.cells.values())
+        self.scheduler.restore(saved["scheduler"], self.keys.cells)
+        self._closing = dict.fromkeys(self.keys.cells[key] for key in saved["closing"])
+        self._marks = {names: dict(marks) for names, marks in saved["marks"].items()}
+        self.window_rows = saved["rows"]
+        self.complete, self.shown = saved["past"]
+        cells = self.keys.cells
+        self._moved = dict.fromkeys(cells[key] for key in saved["moved"] if key in cells)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from lowwater.stream.time_domain import TimeDomain
 from lowwater.stream.window import WindowSpec
 from lowwater.updates.windows.open_windows import OpenWindows, count, first_after
-from lowwater.updates.windows.spreading import Marks, by_key
+from lowwater.updates.windows.window_edges import WindowEdges, by_key
 
 SPECS = st.builds(WindowSpec, st.integers(1, 8), st.integers(1, 8))
 
@@ -27,7 +27,7 @@ def starts_of(tick: int, window: WindowSpec) -> list[int]:
 @given(SPECS, st.integers(0, 2**32))
 def test_runs_are_the_starts_of_windows_with_rows(window: WindowSpec, seed: int) -> None:
     chance = random.Random(seed)
-    marks = Marks(window, TimeDomain(pl.Int64(), 1))
+    marks = WindowEdges(window, TimeDomain(pl.Int64(), 1))
     held, expected, until = OpenWindows(window), set[int](), -(10**9)
     for _ in range(chance.randint(1, 8)):
         ticks = np.array([chance.randint(-20, 40) for _ in range(chance.randint(1, 5))])
@@ -59,7 +59,7 @@ def test_the_first_start_after_another() -> None:
 
 @given(SPECS, st.lists(st.integers(-30, 30), min_size=1, max_size=8))
 def test_a_row_is_spread_over_all_windows_it_is_in(window: WindowSpec, times: list[int]) -> None:
-    marks = Marks(window, TimeDomain(pl.Int64(), 1))
+    marks = WindowEdges(window, TimeDomain(pl.Int64(), 1))
     rows, starts = marks.spread(np.array(times))
     expected = [(at, s) for at, tick in enumerate(times) for s in starts_of(tick, window)]
     assert list(zip(rows.tolist(), starts.tolist(), strict=True)) == expected
@@ -69,7 +69,9 @@ def test_a_row_is_spread_over_all_windows_it_is_in(window: WindowSpec, times: li
 
 def test_edges_come_in_front_and_have_the_type_of_the_time() -> None:
     domain = TimeDomain(pl.Datetime("ms"), 1_000)
-    marked = Marks(WindowSpec(5, 5), domain).marked(pl.DataFrame({"v": [1, 2]}), np.array([0, 5]))
+    marked = WindowEdges(WindowSpec(5, 5), domain).marked(
+        pl.DataFrame({"v": [1, 2]}), np.array([0, 5])
+    )
     assert dict(marked.schema) == {
         "window_start": pl.Datetime("ms"),
         "window_end": pl.Datetime("ms"),

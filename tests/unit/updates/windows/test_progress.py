@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from lowwater.stream.element import BEGINNING, END_OF_TIME
-from lowwater.updates.windows.progress import Progress
+from lowwater.updates.windows.open_windows import CompletionTimes
 
 
-def came(progress: Progress, *rows: tuple[int, int]) -> None:
+def came(progress: CompletionTimes, *rows: tuple[int, int]) -> None:
     ticks, when = (np.array(each) for each in zip(*rows, strict=True))
     progress.came(ticks, when)
 
 
 def test_a_mark_is_reached_with_the_row_that_reaches_it() -> None:
-    progress = Progress()
+    progress = CompletionTimes()
     came(progress, (3, 10), (5, 20), (4, 25), (9, 30))
     progress.promised(9, 99)
     assert [progress.when(mark) for mark in (1, 3, 4, 5, 6, 9)] == [10, 10, 20, 20, 30, 30]
@@ -22,7 +22,7 @@ def test_a_mark_is_reached_with_the_row_that_reaches_it() -> None:
 
 def test_the_same_within_a_bound_and_where_rows_say_what_follows() -> None:
     for ahead in (-3, 1):
-        progress = Progress()
+        progress = CompletionTimes()
         came(progress, (3, 10), (5, 20))
         came(progress, (9, 30))
         progress.promised(9 + ahead, 99)
@@ -30,7 +30,7 @@ def test_the_same_within_a_bound_and_where_rows_say_what_follows() -> None:
 
 
 def test_a_promise_without_rows_is_reached_when_it_is_made() -> None:
-    progress = Progress()
+    progress = CompletionTimes()
     assert progress.mark == BEGINNING
     came(progress, (3, 10))
     progress.promised(3, 11)
@@ -42,14 +42,14 @@ def test_a_promise_without_rows_is_reached_when_it_is_made() -> None:
 
 
 def test_what_is_promised_of_keys_is_reached_with_the_last_row() -> None:
-    progress = Progress()
+    progress = CompletionTimes()
     came(progress, (3, 10), (5, 20))
     assert progress.heard(99) == 20
     assert progress.heard(99) == 99
 
 
 def test_it_goes_on_from_what_was_saved() -> None:
-    progress, again = Progress(), Progress()
+    progress, again = CompletionTimes(), CompletionTimes()
     came(progress, (3, 10), (5, 20))
     again.restore(progress.saved())
     for each in (progress, again):

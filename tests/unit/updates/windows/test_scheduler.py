@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from lowwater.stream.window import WindowSpec
-from lowwater.updates.line import InPlace
-from lowwater.updates.windows.cells import WindowCell
+from lowwater.updates.key_lines import InPlace
 from lowwater.updates.windows.scheduler import KeyScheduler
-from lowwater.updates.windows.states import KeyState
+from lowwater.updates.windows.window_keys import KeyState, WindowCell
 
 WINDOW = WindowSpec(3, 1)
 

@@ -10,6 +10,7 @@ import pytest
 
 import lowwater as lw
 from lowwater.errors import OptionError, QueryError
+from lowwater.operators.kernel import Host
 from lowwater.plan.physical.compile import compile_plan
 from lowwater.state.store import MemoryStore
 from lowwater.stream.element import MARK, Element, End, GroupPunctuation, Punctuation
@@ -27,7 +28,15 @@ TICKS = TimeDomain(pl.Int64(), 1)
 class Driven:
     """A queue of windows and a clock in seconds."""
 
-    def __init__(self, size: int, slide: int, by: Updates | None = None, **options: Any):
+    def __init__(
+        self,
+        size: int,
+        slide: int,
+        by: Updates | None = None,
+        singly: bool = True,
+        hurried: bool = True,
+        **options: Any,
+    ):
         self.now = 0
         self.by = by or updates_of("k", **options)
         kind = AppendWindows if self.by.schedule in ("append", "shedding") else UpdateWindows
@@ -39,9 +48,8 @@ class Driven:
             "ts",
             TICKS,
             WindowSpec(size, slide),
-            lambda: self.now * 10**9,
+            Host(lambda: self.now * 10**9, singly=singly, hurried=hurried),
         )
-        self.kernel.singly = True
 
     def rows(self, *rows: tuple[int, str]) -> list[Element]:
         table = [(ts, k, ts) for ts, k in rows]
@@ -231,8 +239,7 @@ def test_windows_that_only_wait_to_be_closed_are_closed_together() -> None:
 
 
 def test_a_portion_has_about_as_many_rows_as_asked_for() -> None:
-    run = Driven(2, 2)
-    run.kernel.singly = False
+    run = Driven(2, 2, singly=False)
     run.rows(*((0, key) for key in "abcdefgh"))
     run.promise(2)
     sizes = []
@@ -242,8 +249,7 @@ def test_a_portion_has_about_as_many_rows_as_asked_for() -> None:
 
 
 def test_where_work_takes_no_time_rows_pass_with_all_their_windows() -> None:
-    run = Driven(3, 1, windows="eager")
-    run.kernel.unhurried = True
+    run = Driven(3, 1, windows="eager", hurried=False)
     assert left(run.rows((0, "a"))) == [(-2, "a", 0), (-1, "a", 0), (0, "a", 0)]
     assert told_by(run.promise(2)) == {"window_start": 0, "window_end": 3}
     told = run.kernel.on_group_punctuation(

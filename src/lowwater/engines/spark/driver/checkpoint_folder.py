@@ -21,7 +21,7 @@ from pathlib import Path
 from lowwater.engines.run import RunOptions
 from lowwater.engines.spark.driver.written_files import LOG, WHOLE
 from lowwater.errors import CheckpointError, SinkError, StreamError
-from lowwater.sinks import Claim, Folder, FolderTaken
+from lowwater.sinks import Folder, FolderLock, FolderLocked
 
 ADVICE = (
     "Put back a copy of the whole checkpoint, or start from a new checkpoint with a new folder for"
@@ -80,19 +80,19 @@ class Places:
         sink = options.sink
         folder = Folder(Path(sink)) if isinstance(sink, str | Path) else sink
         if isinstance(folder, Folder):
-            self._held.callback(folder.claim().release)
+            self._held.callback(folder.lock().release)
             _check_results(folder, self.progress, checkpoint)
         elif sink is None and own:
             _check_log(results, self.progress, checkpoint)
         for late in _late_folders(options.late_sink):
-            self._held.callback(late.claim().release)
+            self._held.callback(late.lock().release)
             _check_late(late, self.progress, checkpoint)
 
     def _claim_checkpoint(self, checkpoint: Path) -> None:
         try:
             checkpoint.mkdir(parents=True, exist_ok=True)
-            self._held.callback(Claim(checkpoint).release)
-        except FolderTaken:
+            self._held.callback(FolderLock(checkpoint).release)
+        except FolderLocked:
             raise CheckpointError(
                 f"another run goes on from {checkpoint} right now; wait for its end or stop it, or"
                 " give this run a checkpoint of its own"

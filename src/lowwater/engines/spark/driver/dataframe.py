@@ -40,9 +40,9 @@ from lowwater.engines.spark.worker.stage import StageProcessor
 from lowwater.errors import OptionError
 from lowwater.plan.physical.operator import PhysicalPlan
 from lowwater.progress.contract import Heartbeat, OnDemand, Timer
-from lowwater.sources.frame import Frame, apart, is_remote
 from lowwater.sources.push import Push
 from lowwater.sources.replay import Replay
+from lowwater.sources.spark import SparkFrame, call_apart, is_remote
 from lowwater.stream.duration import nanoseconds
 
 CHUNK_ROWS = 1_000_000
@@ -74,7 +74,7 @@ def build(
     """Put the plan together; ``end`` ends all sources after what was read so far."""
     spark = _session(plan, options)
     if is_remote(spark):
-        return apart(lambda: _built(spark, plan, options, late, end))
+        return call_apart(lambda: _built(spark, plan, options, late, end))
     return _built(spark, plan, options, late, end)
 
 
@@ -133,7 +133,7 @@ def _session(plan: PhysicalPlan, options: RunOptions) -> SparkSession:
         return given
     for each in plan.sources:
         source = each.source
-        if isinstance(source, Frame):
+        if isinstance(source, SparkFrame):
             own: SparkSession = source.dataframe.sparkSession
             return own
     return SparkSession.getActiveSession() or spark_session()
@@ -147,7 +147,7 @@ def _live(plan: PhysicalPlan, options: RunOptions) -> bool:
                 f"stream {each.spec.name!r}: lw.push feeds this process only;"
                 ' on Spark read a streaming DataFrame, or use engine="embedded"'
             )
-        if not isinstance(source, Frame | Replay):
+        if not isinstance(source, SparkFrame | Replay):
             raise OptionError(f"a {type(source).__name__} cannot be read on Spark")
     if options.clock not in (None, "virtual", "wall"):
         raise OptionError(f"clock= on Spark is 'virtual' or 'wall', not {options.clock!r}")
@@ -194,7 +194,7 @@ def _sources(
     frames = []
     for source, operator in zip(program.sources, plan.sources, strict=True):
         given = operator.source
-        if isinstance(given, Frame):
+        if isinstance(given, SparkFrame):
             frames.append(_frame(given.dataframe, source, pushed.columns[source.index]))
         else:
             assert isinstance(given, Replay)

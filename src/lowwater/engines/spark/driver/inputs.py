@@ -22,10 +22,9 @@ from lowwater.engines.spark.worker.result import old_strings
 from lowwater.engines.spark.worker.task import begin_task
 from lowwater.errors import BadInput, LowwaterError, QueryError, unknown_name
 from lowwater.plan.physical.operator import Operator, PhysicalPlan, SourceOperator
-from lowwater.sources.external import External
 from lowwater.sources.files import Files
-from lowwater.sources.frame import Frame
 from lowwater.sources.lines import Lines, parse_lines
+from lowwater.sources.spark import SparkFormat, SparkFrame
 
 Schema = Mapping[str, pl.DataType]
 
@@ -46,7 +45,7 @@ def _with_dataframe(operator: Operator, spark: SparkSession) -> Operator:
         raise translate(error) from None
     if frame is None:
         return operator
-    return replace(operator, node=replace(operator.node, source=Frame(frame)))
+    return replace(operator, node=replace(operator.node, source=SparkFrame(frame)))
 
 
 def _dataframe(spark: SparkSession, source: object) -> DataFrame | None:
@@ -54,7 +53,7 @@ def _dataframe(spark: SparkSession, source: object) -> DataFrame | None:
         return _files(spark, source)
     if isinstance(source, Lines):
         return _lines(spark, source)
-    return _external(spark, source) if isinstance(source, External) else None
+    return _external(spark, source) if isinstance(source, SparkFormat) else None
 
 
 def external_columns(
@@ -62,7 +61,7 @@ def external_columns(
 ) -> Schema:
     """The columns that a format of Spark's has by itself."""
     try:
-        return Frame(_load(spark.readStream.format(format_).options(**options), path)).schema
+        return SparkFrame(_load(spark.readStream.format(format_).options(**options), path)).schema
     except LowwaterError:
         raise
     except Exception as error:
@@ -93,11 +92,11 @@ def warn_of_missing(source: Files) -> None:
 
     A file that cannot be read is left to the run.
     """
-    noticed = source.noticed()
+    missing = source.missing_columns()
     for path in source.listed()[:FILES_LOOKED_AT]:
         with suppress(BadInput):
-            source.begin(path, noticed)
-    noticed.tell()
+            source.begin(path, missing)
+    missing.warn()
 
 
 class FileRows:
@@ -186,12 +185,12 @@ def _quoted(name: str) -> str:
     return f"`{name.replace('`', '``')}`"
 
 
-def _external(spark: SparkSession, source: External) -> DataFrame:
+def _external(spark: SparkSession, source: SparkFormat) -> DataFrame:
     """A format by name: with its own columns if it has some, else with those declared."""
     reader = spark.readStream.format(source.format).options(**source.options)
     try:
         frame = _load(reader, source.path)
-        have = Frame(frame).schema
+        have = SparkFrame(frame).schema
     except LowwaterError:
         raise
     except Exception:  # Spark's own class, or Java's: some formats want to be told

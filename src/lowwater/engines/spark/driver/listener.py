@@ -15,8 +15,9 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
-from lowwater.engines.spark.wire import tick_requests as asking
-from lowwater.metrics import BatchMetrics
+from lowwater.engines.spark.wire import tick_requests
+from lowwater.engines.spark.wire.report import Report
+from lowwater.metrics import BatchMetrics, restored
 
 METRICS = "lowwater"
 """The name under which batches report to listeners."""
@@ -36,14 +37,14 @@ def answers_in(progress: Any) -> int | None:
     return int(metrics["rows"] if "rows" in metrics else metrics["values"][0])
 
 
-def reports_in(progress: Any) -> list[dict[str, Any]]:
-    """What the buckets reported of a batch."""
+def reports_in(progress: Any) -> list[Report]:
+    """Return the reports of the buckets on a batch."""
     metrics = progress.observedMetrics.get(METRICS)
     if metrics is None:
         return []
     # Connect tells the values of a row without their names.
     told = metrics["reports"] if "reports" in metrics else metrics["values"][0]
-    return [json.loads(each) for each in told]
+    return [restored(Report, json.loads(each)) for each in told]
 
 
 def batch_of(progress: Any, rows: int) -> BatchMetrics:
@@ -63,8 +64,8 @@ class WishListener(StreamingQueryListener):
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
         """A batch is done: hear what is waited for now."""
         for report in reports_in(event.progress):
-            if report.get("asks") == str(self._folder):
-                asking.pass_on(str(self._folder), report)
+            if report.request is not None and report.request.folder == str(self._folder):
+                tick_requests.pass_on(report)
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
         """Nothing to do."""

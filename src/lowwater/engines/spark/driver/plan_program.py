@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
+from lowwater.engines.members import Part
 from lowwater.engines.spark.wire.buckets import KeyColumns, bucket_ids
 from lowwater.engines.spark.wire.program import (
     Delivery,
@@ -13,7 +14,6 @@ from lowwater.engines.spark.wire.program import (
     SourceProgram,
     StageProgram,
 )
-from lowwater.engines.spark.worker.graph import Part
 from lowwater.engines.spark.worker.late import LateFolder
 from lowwater.engines.step import Where
 from lowwater.operators.identity import Identity
@@ -23,7 +23,7 @@ from lowwater.progress.contract import Heartbeat, OnDemand, Timer
 from lowwater.sources.replay import Replay
 from lowwater.stream.element import SEQUENCE
 
-STATE_FORMAT = 4
+STATE_FORMAT = 5
 
 
 def make_program(

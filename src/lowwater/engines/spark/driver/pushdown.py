@@ -1,21 +1,26 @@
-"""Pushdown: the expressions over a source's columns that Spark computes ahead of our stages.
+"""Pushdown: the columns of a source that need not travel to Python.
 
-A filter or projection next to a source is split in two. Spark computes those of its expressions for
-which it gives the very values we would, as further columns, and leaves out the columns that no
-operator reads. The operator stays and uses the computed columns. Rows that a filter drops carry
-progress as any row does, so Spark computes the filter's condition and drops no row.
+Spark leaves out the columns that no operator reads. A text column that only conditions of filters
+read is left out too, if Spark can compute those conditions: each becomes a column of truth values,
+and the filter uses that. Rows that a filter drops carry progress as any row does, so Spark drops no
+row (docs/decisions/050-what-spark-computes.md).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import polars as pl
 
+from lowwater.engines.spark.driver.text_conditions import (
+    Condition,
+    conditions,
+    quoted,
+    replaced,
+)
 from lowwater.engines.spark.worker.late import COMPUTED
-from lowwater.plan.expressions import Expression
-from lowwater.plan.nodes import SourceNode
+from lowwater.plan.expressions import Expression, Formula, compile_expression
 from lowwater.plan.physical.operator import (
     KernelOperator,
     Operator,
@@ -24,25 +29,25 @@ from lowwater.plan.physical.operator import (
 )
 from lowwater.progress.contract import Punctuated
 from lowwater.progress.spec import StreamSpec
-from lowwater.sources.frame import Frame
+from lowwater.sources.spark import SparkFrame
 from lowwater.stream.element import SEQUENCE
 
 
 @dataclass(frozen=True)
 class Pushed:
-    """A plan, and what Spark computes for it of each source: names and SQL, in order."""
+    """A plan, and what Spark gives for it of each source: names and SQL, in order."""
 
     plan: PhysicalPlan
     columns: Mapping[int, tuple[tuple[str, str], ...]]
 
 
 def push_down(plan: PhysicalPlan, whole_rows: bool) -> Pushed:
-    """Let Spark compute what it can; ``whole_rows`` keeps columns that only the side output of
+    """Let Spark leave out what it can; ``whole_rows`` keeps columns that only the side output of
     late rows shows."""
     operators = list(plan.operators)
     columns = {}
     for source in plan.sources:
-        if isinstance(source.source, Frame):
+        if isinstance(source.source, SparkFrame):
             columns[source.index] = _push_source(plan, operators, source, whole_rows)
     return Pushed(plan.with_operators(operators), columns)
 
@@ -51,44 +56,41 @@ def _push_source(
     plan: PhysicalPlan, operators: list[Operator], source: SourceOperator, whole_rows: bool
 ) -> tuple[tuple[str, str], ...]:
     node, spec = source.node, source.spec
-    pushing = _Pushing(node)
-    read = _push_readers(plan, operators, source.index, pushing)
-    kept = (
-        node.schema
-        if read is None or (whole_rows and spec.late == "side")
-        else {name: dtype for name, dtype in spec.schema.items() if name in read | _progress(spec)}
-    )
-    raw = [(name, f"`{name.replace('`', '``')}`") for name in spec.schema if name in kept]
-    schema = {name: spec.schema[name] for name, _ in raw} | pushing.types
+    filters, read = _readers(plan, source.index)
+    whole = read is None or (whole_rows and spec.late == "side")
+    pushing = _Pushing(spec.schema if dict(spec.schema) == dict(node.schema) else {})
+    if read is None or whole:
+        kept = set(node.schema)
+    else:
+        kept = pushing.push(filters, read | _progress(spec))
+    for each in filters if pushing.columns else []:
+        computation = each.computation
+        assert computation is not None
+        expressions = [pushing.used(expression) for expression in computation.expressions]
+        build = computation.build(expressions, plan.awaited(each.index))
+        operators[each.index] = replace(each, build=build)
+    raw = [(name, quoted(name)) for name in spec.schema if name in kept]
+    schema = {name: spec.schema[name] for name, _ in raw}
+    schema |= {name: pl.Boolean() for name, _ in pushing.columns}
     narrowed = replace(node, spec=replace(spec, schema=schema))
     operators[source.index] = replace(source, node=narrowed)
     return (*raw, *pushing.columns)
 
 
-def _push_readers(
-    plan: PhysicalPlan, operators: list[Operator], index: int, pushing: _Pushing
-) -> set[str] | None:
-    """Push the expressions of the operators that alone read a source's rows, one after another.
-
-    Return the columns of the source that are still read; None if any of them may be.
-    """
-    read: set[str] = set()
+def _readers(plan: PhysicalPlan, index: int) -> tuple[tuple[KernelOperator, ...], set[str] | None]:
+    """Return the filters that alone read a source's rows, one after another, and the columns that
+    the operator behind them reads; None if any column may be read."""
+    filters: tuple[KernelOperator, ...] = ()
     if SEQUENCE in plan.demands[index]:
-        return None
+        return filters, None
     while (reader := _only_reader(plan, index)) is not None:
-        index, computation = reader.index, reader.computation
+        computation = reader.computation
         if computation is None:
-            return None if reader.traits.reads is None else read | reader.traits.reads
-        expressions = []
-        for each in computation.expressions:
-            expression, roots = pushing.computed(each)
-            expressions.append(expression)
-            read |= roots
-        build = computation.build(expressions, plan.awaited(index))
-        operators[index] = replace(reader, build=build)
+            return filters, None if reader.traits.reads is None else set(reader.traits.reads)
         if not computation.filters:
-            return read
-    return None
+            return filters, set().union(*map(_roots, computation.expressions))
+        filters, index = (*filters, reader), reader.index
+    return filters, None
 
 
 def _only_reader(plan: PhysicalPlan, index: int) -> KernelOperator | None:
@@ -105,23 +107,42 @@ def _progress(spec: StreamSpec) -> set[str]:
     return {*spec.contracts, *spec.key_columns, *marks}
 
 
+def _roots(expression: Expression) -> set[str]:
+    return set(expression.polars.meta.root_names())
+
+
+@dataclass
 class _Pushing:
-    """The expressions of one source that Spark computes."""
+    """The conditions on one source's columns that Spark computes."""
 
-    def __init__(self, node: SourceNode):
-        self._schema = node.schema
-        self._raw = dict(node.spec.schema)
-        self.columns: list[tuple[str, str]] = []
-        self.types: dict[str, pl.DataType] = {}
+    schema: Mapping[str, pl.DataType]
+    columns: list[tuple[str, str]] = field(default_factory=list)
+    """The computed columns: names and SQL."""
+    _names: dict[int, str] = field(default_factory=dict)
+    """The computed column of each condition, by the ``id`` of its tree."""
 
-    def computed(self, expression: Expression) -> tuple[pl.Expr, set[str]]:
-        """Return an expression as we use it from now on, and the source columns it still reads."""
-        roots = set(expression.polars.meta.root_names())
-        same = all(self._raw.get(name) == self._schema[name] for name in roots)
-        text = expression.spark(self._schema) if same and roots else None
-        if text is None or expression.polars.meta.is_column():
-            return expression.polars, roots
-        name = f"{COMPUTED}{len(self.columns)}"
-        self.columns.append((name, text))
-        self.types[name] = expression.dtype
-        return pl.col(name), set()
+    def push(self, filters: tuple[KernelOperator, ...], needed: set[str]) -> set[str]:
+        """Choose the conditions that let a text be left out; return the columns that stay."""
+        found: list[Condition] = []
+        for each in filters:
+            assert each.computation is not None
+            for expression in each.computation.expressions:
+                if expression.tree is None:
+                    needed |= _roots(expression)
+                else:
+                    found += conditions(expression.tree, self.schema)
+        needed = needed.union(*(each.columns for each in found if each.text is None))
+        for condition in found:
+            if condition.text is not None and not condition.columns <= needed:
+                name = f"{COMPUTED}{len(self.columns)}"
+                self._names[id(condition.tree)] = name
+                self.columns.append((name, condition.text))
+        return needed
+
+    def used(self, expression: Expression) -> pl.Expr:
+        """Return a filter's condition as it is over the computed columns."""
+        if expression.tree is None:
+            return expression.polars
+        tree = replaced(expression.tree, self._names)
+        schema = {**self.schema, **{name: pl.Boolean() for name, _ in self.columns}}
+        return compile_expression(Formula.of(tree, expression.text), schema).polars

@@ -32,7 +32,7 @@ from lowwater.errors import OptionError, StreamError, StreamWarning, unknown_nam
 from lowwater.metrics import RunMetrics
 from lowwater.plan.physical.operator import PhysicalPlan
 from lowwater.progress.late import LateAccount, SideOutput
-from lowwater.sinks import Folder, Handing, LastRows
+from lowwater.sinks import Folder, LastRows, SinkCall
 from lowwater.stream.duration import nanoseconds
 
 POLL = 0.05
@@ -75,7 +75,7 @@ class SparkRun:
         self._reports = Reports(plan, self._built.program)
         self._trigger = self._chosen_trigger()
         self._last = LastRows(options.keep_last)
-        self._handing_over = Handing()
+        self._sink_call = SinkCall()
         self._query: Any = None
         self._error: BaseException | None = None
         self._stopping = self._stopped = False
@@ -159,7 +159,7 @@ class SparkRun:
                 raise
             if table.num_rows:
                 self._last.add(pl.DataFrame(table))
-                with self._handing_over.over(sink, table.num_rows):
+                with self._sink_call.during(sink, table.num_rows):
                     if callable(sink):
                         sink(table)
                     else:
@@ -238,11 +238,11 @@ class SparkRun:
         if self._query is not None:
             stopping = threading.Thread(target=self._stop_query, daemon=True)
             stopping.start()
-            while stopping.is_alive() and self._handing_over.blocked(STOP_SECONDS) is None:
+            while stopping.is_alive() and self._sink_call.blocked(STOP_SECONDS) is None:
                 stopping.join(POLL)
             if not stopping.is_alive():
                 self._thread.join()
-            warn_of_sink(self._handing_over, STOP_SECONDS)
+            warn_of_sink(self._sink_call, STOP_SECONDS)
         self._raise()
 
     def _stop_query(self) -> None:
@@ -255,7 +255,7 @@ class SparkRun:
         """Wait for the end; true if it has come. An error of the run is raised here."""
         self._thread.join(timeout)
         if timeout is not None:
-            warn_of_sink(self._handing_over, timeout)
+            warn_of_sink(self._sink_call, timeout)
         self._raise()
         return not self._thread.is_alive()
 

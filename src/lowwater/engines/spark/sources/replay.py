@@ -270,7 +270,9 @@ class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Let the next rows in: those that stay, those that do not, and what follows."""
         assert self._intake is not None
         count = until - self._at
-        before = {(x.channel, x.reason): x for x in self._intake.account.lines()}
+        account = self._intake.account
+        before = {(x.channel, x.reason): x for x in account.lines()}
+        strays, backward = account.strays, account.backward_marks
         with warnings.catch_warnings(record=True) as noticed:
             warnings.simplefilter("always")
             times = self._log.times
@@ -290,7 +292,17 @@ class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         known = [(spec.name, *each) for each in self._intake.completeness()]
         channels = self._intake.channels(spec.time, CHANNELS)
         marks = {name: self._intake.shown(name) for name in spec.domains}
-        return taken.rows, refused, Account(grown, notes, known, count, marks, channels), told
+        counted = Account(
+            grown,
+            notes,
+            known,
+            count,
+            marks,
+            channels,
+            account.strays - strays,
+            account.backward_marks - backward,
+        )
+        return taken.rows, refused, counted, told
 
     # ---- reading ---------------------------------------------------------------------------
 

@@ -58,6 +58,10 @@ class Account:
     marks: Mapping[str, int] = field(default_factory=dict)
     """The marks of the stream by attribute, where nobody else knows them."""
     channels: ChannelSummary | None = None
+    strays: int = 0
+    """Stray rows found by a reader that judges rows in order."""
+    backward: int = 0
+    """Marks of the producer that went back, or are no times, found by the reader."""
 
 
 class Message(NamedTuple):

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
+from lowwater.engines.members import Part
 from lowwater.engines.spark.wire.buckets import KeyColumns, hash_probe
-from lowwater.engines.spark.worker.graph import Part
 from lowwater.engines.spark.worker.late import LateFolder
 from lowwater.operators.identity import Identity
-from lowwater.operators.kernel import Finisher, Kernel, Reducer
+from lowwater.operators.kernel import ALONE, Finisher, Kernel, Reducer
 from lowwater.progress.demand import Demand
 from lowwater.progress.spec import StreamSpec
 from lowwater.state.store import MemoryStore
@@ -112,7 +112,7 @@ class Program:
 
 def idle_kernel(part: Part) -> Kernel:
     """A kernel for its functions that touch no state."""
-    return part.build(MemoryStore(), lambda: 0)
+    return part.build(MemoryStore(), ALONE)
 
 
 def finisher_kernel(part: Part) -> Finisher:

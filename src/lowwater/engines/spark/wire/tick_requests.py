@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+
+from lowwater.engines.spark.wire.report import Report
 
 
 def ask(
@@ -27,17 +27,18 @@ def ask(
         unfinished.replace(target)
 
 
-def pass_on(folder: str, report: Mapping[str, Any]) -> None:
-    """Bring a wish that came with the report of a batch, unless a newer one is there."""
-    if "when" not in report:
+def pass_on(report: Report) -> None:
+    """Bring the request that came with the report of a batch, unless a newer one is there."""
+    request = report.request
+    if request is None:
         return
-    stage, bucket, batch = report["stage"], report["bucket"], report["batch"]
     known = -1
     with contextlib.suppress(OSError, ValueError):
-        text = (Path(folder) / f"{stage}-{bucket}.json").read_text(encoding="utf-8")
-        known = json.loads(text)["batch"]
-    if known < batch:
-        ask(folder, stage, bucket, batch, report["when"], report["waits"])
+        name = f"{report.stage}-{report.bucket}.json"
+        known = json.loads((Path(request.folder) / name).read_text(encoding="utf-8"))["batch"]
+    if known < report.batch:
+        where = report.stage, report.bucket, report.batch
+        ask(request.folder, *where, request.when, request.waits)
 
 
 def asked(folder: str, waiting: bool = False) -> int | None:

@@ -9,7 +9,6 @@ that is run again does the same again.
 
 from __future__ import annotations
 
-import json
 import time
 import warnings
 from collections.abc import Iterable, Iterator
@@ -77,7 +76,7 @@ class Bucket:
     def saved(self) -> tuple[str, bytes]:
         """Return the state for the next batch: a summary for people, and the bytes."""
         body = save_state(self._program, self._state)
-        return json.dumps(self._report().about(), default=str), body
+        return self._report().summary(), body
 
     def _report(self) -> BucketReport:
         return BucketReport(self._program, self._id, self._state, self._now)
@@ -110,7 +109,9 @@ class Bucket:
         own = self._id == self._program.ids[0]  # all buckets notice the same
         notes = [str(each.message) for each in noticed if own and each.category is StreamWarning]
         for member in self._graph.members.values():
-            notes += [f"{member.part.where.title}: {each}" for each in member.kernel.notes()]
+            notes += [
+                f"{member.part.where.title}: {each}" for each in member.call(member.kernel.notes)
+            ]
         self._record.notes += notes
         yield self._report().message(self._record, task.batch, self._last)
 
@@ -150,10 +151,10 @@ class Bucket:
                 name = self._intakes[message.port].spec.name
                 refused.setdefault(name, []).append(unpacked(body))
         for port, partials in _gathered(by_kind.get(Kind.PARTIALS, [])):
-            kernel = self._graph.members[port].kernel
-            assert isinstance(kernel, Reducer)
-            self._graph.members[port].counts.rows_in += partials.height
-            kernel.on_partials(partials)
+            member = self._graph.members[port]
+            assert isinstance(member.kernel, Reducer)
+            member.counts.count_in(partials)
+            member.call(member.kernel.on_partials, partials)
         for port, rows in _gathered(by_kind.get(Kind.ROWS, [])):
             self._graph.push(port, [rows])
         return refused
@@ -161,7 +162,7 @@ class Bucket:
     def _take_refused(self, refused: dict[str, list[Chunk]]) -> None:
         """Rows that operators have found to be late."""
         for member in self._graph.members.values():
-            found = member.kernel.take_late_rows()
+            found = member.call(member.kernel.take_late_rows)
             if found is None:
                 continue
             stream, rows, lines = found
@@ -180,7 +181,11 @@ class Bucket:
                     found.append(unpacked(body))
         self._record.rows[source.index] += rows
         together = pl.concat(found) if found else None
-        return self._intakes[source.index].absorb(together, at, rows)
+        intake = self._intakes[source.index]
+        leaps = intake.absorb(together, at, rows)
+        account = intake.account
+        self._record.contradicted[source.index] = account.strays, account.backward_marks
+        return leaps
 
     def _take_promises(self, by_kind: dict[int, list[Message]]) -> None:
         for source in self._program.sources:
@@ -213,8 +218,8 @@ class Bucket:
         latent = {s.index for s in self._program.sources if s.spec.stamp == "latent"}
         spoken = [*by_kind.get(Kind.DIGEST, []), *by_kind.get(Kind.ELEMENTS, [])]
         times = [message.at for message in spoken if message.port in latent]
-        for index, kernel in self._graph.stamps.items() if times else ():
-            self._graph.push(index, kernel.moved(max(times)))
+        if times:
+            self._graph.stamp(max(times))
 
     def _take_ticks(self, by_kind: dict[int, list[Message]]) -> None:
         """Silent sources speak: enabling timestamps, heartbeats and timers go by the tick."""
@@ -242,8 +247,8 @@ class Bucket:
                     self._graph.push(source.index, promises)
         latent = [each for each in self._program.sources if each.spec.stamp == "latent"]
         if not any(each.ordered for each in latent):  # rows of a log are stamped by its clock
-            told = self._graph.tell_clock(now)
-            for source in latent if told else ():
+            promised = self._graph.tick(now)
+            for source in latent if promised else ():
                 self._record.stamps[source.index] += 1
 
     def _ask(self, task: Task) -> None:
@@ -254,9 +259,9 @@ class Bucket:
         waits = self._graph.waits
         due: int | None
         when: int | None = time.time_ns() + FOR_NEW_ROWS if waits else None
-        requests = self._graph.requests()
-        self._record.holding = [*requests, *self._graph.holding]
-        for producer, attribute, mark in chain.from_iterable(requests.values()):
+        needs = self._graph.needs()
+        self._record.holding = [*needs, *self._graph.holding]
+        for producer, attribute, mark in chain.from_iterable(needs.values()):
             intake = self._intakes.get(producer)
             if producer in self._graph.members:  # latent time is the clock
                 due = self._graph.clock_due(producer, mark)

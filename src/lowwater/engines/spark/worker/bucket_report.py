@@ -1,20 +1,29 @@
-"""Reports: the numbers of one bucket after one batch, as JSON for the driver."""
+"""Reports: the numbers of one bucket after one batch, for the driver."""
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import Any
 
+from lowwater.engines.members import Member
 from lowwater.engines.spark.wire.message import Account, Kind, Message
-from lowwater.engines.spark.wire.program import StageProgram
+from lowwater.engines.spark.wire.program import SourceProgram, StageProgram
+from lowwater.engines.spark.wire.report import (
+    BucketSummary,
+    ChannelsReport,
+    OperatorReport,
+    OperatorState,
+    Report,
+    StreamReport,
+    TickRequest,
+)
 from lowwater.engines.spark.worker.saved_state import BucketState
-from lowwater.metrics import CHANNELS
+from lowwater.metrics import CHANNELS, plain
 from lowwater.progress.completeness import Completeness
 from lowwater.progress.late import LateAccount, LateRows
+from lowwater.progress.marks import ChannelSummary
 from lowwater.updates.staleness import Shows
 
 
@@ -32,6 +41,8 @@ class BatchRecord:
     complete: list[tuple[str, str, Hashable, Completeness]] = field(default_factory=list)
     read: dict[int, Account] = field(default_factory=dict)
     """What the readers of ordered sources sent beside rows."""
+    contradicted: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """Stray rows and backward marks of each source that its digests show: to all buckets alike."""
     stamps: Counter[int] = field(default_factory=Counter)
     """Enabling timestamps and heartbeats of each source."""
     when: int | None = None
@@ -43,7 +54,7 @@ class BatchRecord:
 
     @classmethod
     def of(cls, program: StageProgram) -> BatchRecord:
-        """An empty record for the sources of a stage."""
+        """Return an empty record for the sources of a stage."""
         return cls(
             {source.index: 0 for source in program.sources},
             {source.index: LateAccount(source.spec.name) for source in program.sources},
@@ -57,117 +68,111 @@ class BucketReport:
         self._program, self._bucket, self._state, self._now = program, bucket, state, now
         self._first = bucket == program.ids[0]
 
-    def about(self) -> dict[str, Any]:
-        """Return marks and sizes of operators and marks of streams; a checkpoint shows them."""
-        operators = {}
-        for member in self._state.graph.members.values():
-            store, marks = self._state.stores[member.part.slot], member.kernel.marks()
-            rows, size = member.kernel.held
-            operators[member.part.where.title] = {
-                "marks": marks,
-                "shown": member.part.shown(marks),
-                "chunks": store.chunks,
-                "rows": store.rows + rows,
-                "bytes": store.bytes + size,
-                "metrics": member.kernel.metrics().plain(),
-            }
-            if isinstance(member.kernel, Shows):
-                operators[member.part.where.title]["staleness"] = member.kernel.staleness().plain()
-        streams = {
-            intake.spec.name: {name: intake.shown(name) for name in intake.spec.domains}
-            for intake in self._state.intakes.values()
-        }
-        shown = {
+    def summary(self) -> str:
+        """Return the marks and sizes of the bucket as JSON; a checkpoint shows them."""
+        members = self._state.graph.members.values()
+        operators = {each.part.where.title: OperatorState(*self._held(each)) for each in members}
+        shown = self._streams_shown()
+        return json.dumps(
+            plain(BucketSummary(self._program.number, self._bucket, operators, shown))
+        )
+
+    def message(self, record: BatchRecord, batch: int, last: int) -> Message:
+        """Return the report of a batch, as a message to the driver; ``last`` is the number of
+        stages."""
+        folder = self._program.ask_folder
+        report = Report(
+            self._program.number,
+            self._bucket,
+            batch,
+            {
+                each.part.where.title: self._operator(each)
+                for each in self._state.graph.members.values()
+            },
+            {s.spec.name: self._stream(s, record) for s in self._program.sources},
+            self._streams_shown(),
+            tuple(record.late),
+            tuple(record.holding),
+            tuple(record.notes),
+            None if folder is None else TickRequest(folder, record.when, record.waits),
+        )
+        body = json.dumps(plain(report)).encode()
+        return Message(last, self._program.ids[0], -1, Kind.REPORT, self._bucket, 0, body)
+
+    # ---- operators -------------------------------------------------------------------------
+
+    def _held(self, member: Member) -> tuple[dict[str, int], dict[str, str], int, int, int]:
+        store, marks = self._state.stores[member.part.slot], member.call(member.kernel.marks)
+        rows, size = member.kernel.held
+        shown = {name: str(mark) for name, mark in member.part.show(marks).items()}
+        return marks, shown, store.chunks, store.rows + rows, store.bytes + size
+
+    def _operator(self, member: Member) -> OperatorReport:
+        kernel, counts = member.kernel, member.counts
+        return OperatorReport(
+            *self._held(member),
+            rows_in=counts.rows_in,
+            rows_out=counts.rows_out,
+            promises_in=counts.promises_in,
+            promises_out=counts.promises_out,
+            readings=member.call(kernel.metrics),
+            staleness=member.call(kernel.staleness) if isinstance(kernel, Shows) else None,
+        )
+
+    # ---- streams ---------------------------------------------------------------------------
+
+    def _streams_shown(self) -> dict[str, dict[str, str]]:
+        intakes = (
+            self._state.intakes[source.index]
+            for source in self._program.sources
+            if not source.ordered
+        )
+        return {
             intake.spec.name: {
                 name: str(domain.show(intake.shown(name)))
                 for name, domain in intake.spec.domains.items()
             }
-            for source in self._program.sources
-            if not source.ordered
-            for intake in [self._state.intakes[source.index]]
-        }
-        return {
-            "stage": self._program.number,
-            "bucket": self._bucket,
-            "operators": operators,
-            "streams": streams,
-            "streams_shown": shown,
+            for intake in intakes
         }
 
-    def message(self, record: BatchRecord, batch: int, last: int) -> Message:
-        """The report of a batch, as a message to the driver; ``last`` is the number of stages."""
-        about = self.about() | {"batch": batch}
-        for member in self._state.graph.members.values():
-            about["operators"][member.part.where.title] |= vars(member.counts)
-        intakes = self._state.intakes
-        about["rows"] = {
-            intake.spec.name: record.rows[index] + read
-            if self._first and index in self._program.accountable
-            else 0
-            for index, intake in intakes.items()
-            for read in [record.read[index].rows if index in record.read else 0]
-        }
-        for index, account in record.read.items():
-            about["streams"][intakes[index].spec.name] |= account.marks
-        about["spoken"] = {
-            intakes[index].spec.name: count for index, count in record.stamps.items() if self._first
-        }
-        about["channels"] = self._channels(record)
-        about["holding"] = record.holding
-        about["late"] = self._late(record)
-        about["complete"] = self._completeness(record) if self._first else []
-        about["ended"] = [
-            source.spec.name
-            for source in self._program.sources
-            if source.index in self._state.ended
-        ]
-        about["notes"] = record.notes
-        if self._program.ask_folder is not None:
-            about |= {
-                "when": record.when,
-                "waits": record.waits,
-                "asks": self._program.ask_folder,
-            }
-        body = json.dumps(about, default=str).encode()
-        return Message(last, self._program.ids[0], -1, Kind.REPORT, self._bucket, 0, body)
+    def _stream(self, source: SourceProgram, record: BatchRecord) -> StreamReport:
+        index, spec = source.index, source.spec
+        intake = self._state.intakes[index]
+        accountable = index in self._program.accountable
+        read = record.read.get(index, Account())
+        strays, backward = record.contradicted.get(index, (0, 0))
+        late = [*(intake.account.lines() if accountable else ()), *record.accounts[index].lines()]
+        found = self._channels(source, read)
+        once = self._first or source.deliveries[0].owned
+        return StreamReport(
+            {name: intake.shown(name) for name in spec.domains} | dict(read.marks),
+            rows=record.rows[index] + read.rows if self._first and accountable else 0,
+            stamps=record.stamps[index] if self._first else 0,
+            stray_rows=read.strays + (strays if once and accountable else 0),
+            backward_marks=read.backward
+            + (backward if once and accountable else 0)
+            + (intake.account.backward_marks - backward if accountable else 0),
+            late=tuple(late),
+            completeness=self._completeness(source, record) if self._first else (),
+            channels=None if found is None else ChannelsReport(found, self._now),
+            ended=index in self._state.ended,
+        )
 
-    def _late(self, record: BatchRecord) -> list[tuple[Any, ...]]:
-        lines: list[LateRows] = []
-        for index, intake in self._state.intakes.items():
-            lines += intake.account.lines() if index in self._program.accountable else []
-            lines += record.accounts[index].lines()
-        return [
-            (x.stream, x.channel, x.reason, x.rows, x.longest_seconds, x.mean_seconds)
-            for x in (*lines, *record.late)
-        ]
+    def _channels(self, source: SourceProgram, read: Account) -> ChannelSummary | None:
+        """Return the marks of channels; one bucket reports each channel."""
+        if source.index not in self._program.accountable:
+            return None
+        if source.ordered:
+            return read.channels
+        if not (self._first or source.deliveries[0].owned):
+            return None
+        return self._state.intakes[source.index].channels(source.spec.time, CHANNELS)
 
-    def _channels(self, record: BatchRecord) -> dict[str, Any]:
-        """The marks of channels as plain values; one bucket reports each channel."""
-        found: dict[str, Any] = {}
-        for source in self._program.sources:
-            if source.index not in self._program.accountable:
-                continue
-            if source.ordered:
-                read = record.read.get(source.index)
-                channels = read.channels if read else None
-            else:
-                own = source.deliveries[0].owned
-                intake = self._state.intakes[source.index]
-                reports = self._first or own
-                channels = intake.channels(source.spec.time, CHANNELS) if reports else None
-            if channels is not None:
-                found[source.spec.name] = dataclasses.asdict(channels) | {"now": self._now}
-        return found
-
-    def _completeness(self, record: BatchRecord) -> list[tuple[Any, ...]]:
-        """How complete the streams are whose slack is learned, as plain values."""
-        own = [
-            (source.spec.name, *each)
-            for source in self._program.sources
-            if not source.ordered and source.index in self._program.accountable
-            for each in self._state.intakes[source.index].completeness()
-        ]
-        return [
-            (stream, attribute, channel, *dataclasses.astuple(each))
-            for stream, attribute, channel, each in (*own, *record.complete)
-        ]
+    def _completeness(
+        self, source: SourceProgram, record: BatchRecord
+    ) -> tuple[tuple[str, Hashable, Completeness], ...]:
+        """Return how complete a stream is whose slack is learned."""
+        own = not source.ordered and source.index in self._program.accountable
+        judged = self._state.intakes[source.index].completeness() if own else ()
+        name = source.spec.name
+        return (*judged, *(line for stream, *line in record.complete if stream == name))

@@ -9,7 +9,7 @@ import polars as pl
 from lowwater.engines.spark.wire.buckets import spread
 from lowwater.engines.spark.wire.message import Kind, Message, packed, pickled
 from lowwater.engines.spark.wire.program import Delivery, Route, idle_kernel, reducer_kernel
-from lowwater.engines.step import step
+from lowwater.engines.step import Where, call, step
 from lowwater.operators.kernel import Reducer
 from lowwater.stream.element import Chunk, Element, GroupPunctuation
 
@@ -49,18 +49,19 @@ def deliver(
         if reducer is not None and delivery.reducer is not None:
             target = delivery.reducer.index
             if target not in tried:
-                tried[target] = _worth(reducer, part)
+                tried[target] = _worth(reducer, delivery.reducer.where, part)
             if tried[target]:
-                port, kind, part = target, Kind.PARTIALS, reducer.reduced(part)
+                port, kind = target, Kind.PARTIALS
+                part = call(delivery.reducer.where, reducer.reduced, part)
         yield Message(delivery.stage, bucket, port, kind, partition, at, packed(part))
 
 
-def _worth(reducer: Reducer, rows: Chunk) -> bool:
+def _worth(reducer: Reducer, where: Where, rows: Chunk) -> bool:
     """Whether reducing rows leaves clearly fewer of them, going by a piece of them."""
     if rows.height <= SAMPLE:
         return True
     piece = rows.slice(rows.height // 2, SAMPLE)
-    return reducer.reduced(piece).height <= WORTH * piece.height
+    return call(where, reducer.reduced, piece).height <= WORTH * piece.height
 
 
 def _spread(rows: Chunk, delivery: Delivery, partition: int) -> list[tuple[int, Chunk]]:

@@ -16,13 +16,13 @@ from operator import itemgetter
 import polars as pl
 import pyarrow as pa
 
+from lowwater.engines.members import Part
 from lowwater.engines.spark.wire.errors import carrying
 from lowwater.engines.spark.wire.message import Kind, unpacked
 from lowwater.engines.spark.wire.program import finisher_kernel, idle_kernel
 from lowwater.engines.spark.wire.types import handed_over
-from lowwater.engines.spark.worker.graph import Part
 from lowwater.engines.spark.worker.task import begin_task
-from lowwater.engines.step import step
+from lowwater.engines.step import call, step
 from lowwater.stream.element import Chunk
 
 
@@ -51,7 +51,8 @@ class ResultStage:
         """What the parts of all buckets come to."""
         held = [rows for _, rows in sorted(parts, key=itemgetter(0))]
         if self._combined is not None and held:
-            yield finisher_kernel(self._combined).finished(pl.concat(held))
+            finisher = finisher_kernel(self._combined)
+            yield call(self._combined.where, finisher.finished, pl.concat(held))
 
     def _through(self, rows: Chunk) -> Chunk:
         for part in self._tail:

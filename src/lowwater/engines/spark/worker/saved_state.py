@@ -20,6 +20,7 @@ from lowwater.engines.spark.worker.graph import Graph
 from lowwater.engines.spark.worker.store import Shelf, SparkStore
 from lowwater.errors import CheckpointError
 from lowwater.operators.identity import Identity
+from lowwater.operators.kernel import Host
 from lowwater.operators.union import Union
 from lowwater.progress.contract import OnDemand
 from lowwater.progress.intake import BatchIntake
@@ -59,14 +60,11 @@ def open_state(
         return SparkStore(slot, shelf, saved_stores.get(slot), cache)
 
     stores = {part.slot: store(part.slot) for part in program.parts}
-    graph = Graph(program.parts, program.exports, stores.__getitem__, now)
-    for member in graph.members.values():
-        member.kernel.copies = len(program.ids)
-        member.kernel.in_batches = True
-        member.kernel.unhurried = not program.hurried
+    host = Host(now, copies=len(program.ids), in_batches=True, hurried=program.hurried)
+    graph = Graph(program.parts, program.exports, stores.__getitem__, host)
     graph.restore(saved.get("kernels", {}))
     if not saved or "awaiting" in saved:
-        graph.awaiting = _awaiting(program, graph, saved.get("awaiting", {}))
+        _follow_groups(program, graph, saved.get("awaiting", {}))
     intakes = {}
     for source in program.sources:
         name = source.spec.name
@@ -87,16 +85,14 @@ def open_state(
     return BucketState(stores, graph, intakes, aligned, set(saved.get("ended", ())))
 
 
-def _awaiting(program: StageProgram, graph: Graph, saved: dict[Any, Any]) -> Awaiting | None:
-    """Build what follows requests of single groups, if sources answer those on demand."""
+def _follow_groups(program: StageProgram, graph: Graph, saved: dict[Any, Any]) -> None:
+    """Follow what operators await of single groups, if sources answer such requests on demand."""
     sources = [each for each in program.sources if each.spec.groups]
     on_demand = frozenset(s.index for s in sources if isinstance(s.spec.idle, OnDemand))
-    if not on_demand:
-        return None
-    groups = {each.index: each.spec.groups for each in sources}
-    awaiting = Awaiting(graph.nodes, groups, on_demand)
-    awaiting.restore(saved)
-    return awaiting
+    if on_demand:
+        groups = {each.index: each.spec.groups for each in sources}
+        graph.awaiting = Awaiting(graph.members, groups, on_demand)
+        graph.awaiting.restore(saved)
 
 
 def save_state(program: StageProgram, state: BucketState) -> bytes:

@@ -116,10 +116,10 @@ class Reading:
         for delivery in source.deliveries:
             yield from tell_digest(source.index, found, self._rows, delivery, self._at)
         account = self._intake.account
-        if account.rows:
+        if account.rows or account.backward_marks:
             first = source.deliveries[0]
             rows = packed(pl.concat(self._refused, how="diagonal")) if self._refused else b""
-            body = pickled((Account(account.lines()), rows))
+            body = pickled((Account(account.lines(), backward=account.backward_marks), rows))
             yield Message(first.stage, first.ids[0], source.index, Kind.REFUSED, -1, self._at, body)
 
 

@@ -3,6 +3,6 @@
 
 SELECT ts FROM M WHERE ts > now()
 
---- error at 1:24
+--- error at 1:29
 NOW() reads a clock or rolls dice, so a run could not be repeated; lw.stream(...,
 stamp="internal") stamps rows as they come in

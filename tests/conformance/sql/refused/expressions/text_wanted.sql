@@ -3,5 +3,5 @@
 
 SELECT ts, upper(len) AS x FROM M
 
---- error at 1:12
+--- error at 1:18
 upper takes a text here, and this is BIGINT

@@ -1,0 +1,143 @@
+"""Operators at work: their kernels, what went through them, and how requests go back through them.
+
+Both engines run a plan as members of one graph; they differ in when a member gets its next element,
+in clocks and in stores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+import polars as pl
+
+from lowwater.engines.step import Where, call, step
+from lowwater.operators.kernel import Kernel, Request
+from lowwater.operators.stamp import Stamp
+from lowwater.stream.element import Element, End
+from lowwater.stream.time_domain import ROWS, TimeDomain
+
+if TYPE_CHECKING:  # workers run operators and do no planning
+    from lowwater.engines.awaiting import Awaiting
+    from lowwater.plan.nodes import Node
+    from lowwater.plan.physical.operator import Build
+
+Given = ParamSpec("Given")
+Returned = TypeVar("Returned")
+Need = tuple[int, str, int]
+"""What a request comes to: a source (or a stage before), an attribute and a mark in ticks."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """An operator as an engine runs it: no node, no source, so that it can be sent to a worker."""
+
+    index: int
+    name: str
+    slot: str
+    """The name of its state, which stays the same when row-wise operators come or go."""
+    where: Where
+    inputs: tuple[int, ...]
+    build: Build
+    in_part: bool = False
+    """True if its answers leave as partials, to be finished after the stage."""
+    domains: Mapping[str, TimeDomain] = field(default_factory=dict)
+    """The time domains of its progressing attributes, of its inputs and of its output."""
+
+    def show(self, marks: Mapping[str, int]) -> dict[str, datetime | int | None]:
+        """Return marks in the domain of their attribute; ``ts[1]`` is ``ts`` of input 1."""
+        return {
+            name: self.domains.get(name.partition("[")[0], ROWS).show(mark)
+            for name, mark in marks.items()
+        }
+
+
+def domains_of(node: Node) -> dict[str, TimeDomain]:
+    """Return the time domains of a node's progressing attributes; those of inputs come first."""
+    found: dict[str, TimeDomain] = {}
+    for each in (*node.inputs, node):
+        for name, attribute in each.progress.items():
+            found.setdefault(name, attribute.domain)
+    return found
+
+
+@dataclass(slots=True)
+class Counts:
+    """The rows and promises that went through an operator; an end is neither."""
+
+    rows_in: int = 0
+    rows_out: int = 0
+    promises_in: int = 0
+    promises_out: int = 0
+
+    def count_in(self, element: Element) -> None:
+        """Count an element that the operator takes."""
+        if isinstance(element, pl.DataFrame):
+            self.rows_in += element.height
+        elif not isinstance(element, End):
+            self.promises_in += 1
+
+    def count_out(self, element: Element) -> None:
+        """Count an element that leaves the operator."""
+        if isinstance(element, pl.DataFrame):
+            self.rows_out += element.height
+        elif not isinstance(element, End):
+            self.promises_out += 1
+
+
+class Member:
+    """An operator at work."""
+
+    awaiting: Awaiting | None = None
+    """Follows what the operator awaits of single groups, if anybody does."""
+
+    def __init__(self, part: Part, kernel: Kernel):
+        self.part, self.kernel, self.counts = part, kernel, Counts()
+
+    def take(self, port: int, element: Element) -> Sequence[Element]:
+        """Hand the kernel an element of an input and return what leaves."""
+        self.counts.count_in(element)
+        results = step(self.kernel, port, element, self.part.where)
+        if self.awaiting is not None:
+            self.awaiting.take(self.part.index, port, element)
+        return results
+
+    def call(
+        self, method: Callable[Given, Returned], *arguments: Given.args, **named: Given.kwargs
+    ) -> Returned:
+        """Call another method of the kernel."""
+        return call(self.part.where, method, *arguments, **named)
+
+    @property
+    def covered(self) -> bool:
+        """True if all that the operator holds back is requested of single groups."""
+        return self.awaiting is not None and self.awaiting.covers(self.part.index)
+
+    @property
+    def requests(self) -> Sequence[Request]:
+        """The progress of whole streams that would release something the operator holds back."""
+        return () if self.covered else self.call(self.kernel.requests)
+
+    @property
+    def holds(self) -> bool:
+        """True if the operator holds back something that progress would release."""
+        if self.covered and self.awaiting is not None:
+            return self.awaiting.holds(self.part.index)
+        return bool(self.requests)
+
+
+def backtrack(members: Mapping[int, Member], member: Member, request: Request) -> Iterator[Need]:
+    """Follow a request of a member back to what feeds the graph, or to the clock.
+
+    The clock stands in the graph as the operator that stamps rows.
+    """
+    index = member.part.inputs[request.port]
+    before = members.get(index)
+    if before is None or isinstance(before.kernel, Stamp):
+        for attribute, mark in request.bounds:
+            yield index, attribute, mark
+        return
+    for each in before.call(before.kernel.backtrack, request):
+        yield from backtrack(members, before, each)

@@ -1,0 +1,110 @@
+"""The report of one bucket on one batch, sent as JSON from worker to driver."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+
+from lowwater.operators.metric import Readings
+from lowwater.progress.completeness import Completeness
+from lowwater.progress.late import LateRows
+from lowwater.progress.marks import ChannelSummary
+from lowwater.updates.staleness import Staleness
+
+
+@dataclass(frozen=True)
+class OperatorState:
+    """What an operator holds in one bucket."""
+
+    marks: Mapping[str, int]
+    """The marks by attribute (and input), in ticks."""
+    shown: Mapping[str, str]
+    """The same as people read them."""
+    chunks: int
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class BucketSummary:
+    """Marks and sizes of one bucket: what Spark's state keeps for people to look at."""
+
+    stage: int
+    bucket: int
+    operators: Mapping[str, OperatorState]
+    """By title."""
+    streams_shown: Mapping[str, Mapping[str, str]]
+    """The marks of streams as people read them, by name and attribute."""
+
+
+@dataclass(frozen=True)
+class OperatorReport(OperatorState):
+    """What an operator did in one batch, in one bucket."""
+
+    rows_in: int
+    rows_out: int
+    promises_in: int
+    promises_out: int
+    readings: Readings
+    staleness: Staleness | None = None
+
+
+@dataclass(frozen=True)
+class ChannelsReport:
+    """The marks of a stream's channels, and the clock in nanoseconds."""
+
+    channels: ChannelSummary
+    now: int
+
+
+@dataclass(frozen=True)
+class StreamReport:
+    """What one bucket knows of a stream. Numbers are of one batch; of what all buckets count alike,
+    one bucket reports the number and the others 0."""
+
+    marks: Mapping[str, int]
+    """The marks by attribute, in ticks."""
+    rows: int = 0
+    stamps: int = 0
+    """Enabling timestamps or, of a stream that makes these, heartbeats."""
+    stray_rows: int = 0
+    backward_marks: int = 0
+    late: tuple[LateRows, ...] = ()
+    completeness: tuple[tuple[str, Hashable, Completeness], ...] = ()
+    """By attribute and channel."""
+    channels: ChannelsReport | None = None
+    ended: bool = False
+
+
+@dataclass(frozen=True)
+class TickRequest:
+    """The request of a bucket for a tick of the clock."""
+
+    folder: str
+    """Where the clock looks for requests."""
+    when: int | None
+    """The time from which a tick is requested, in nanoseconds; None if none is."""
+    waits: bool
+    """True if rows wait in queues for a batch that has time for them."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """The report of one bucket on one batch."""
+
+    stage: int
+    bucket: int
+    batch: int
+    operators: Mapping[str, OperatorReport]
+    """By title."""
+    streams: Mapping[str, StreamReport]
+    """By name."""
+    streams_shown: Mapping[str, Mapping[str, str]]
+    """The marks of streams as people read them, by name and attribute."""
+    late: tuple[LateRows, ...] = ()
+    """Late rows that operators found."""
+    holding: tuple[str, ...] = ()
+    """The operators that hold something back."""
+    notes: tuple[str, ...] = field(default=())
+    """Warnings."""
+    request: TickRequest | None = None

@@ -1,0 +1,118 @@
+"""Metrics in words: times, lengths, shares and sizes, and sentences about operators."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from lowwater.metrics.streams import HoldingChannel
+from lowwater.metrics.values import JoinMetrics, OperatorMetrics, StrategyMetrics, UpdateMetrics
+from lowwater.operators.metric import Metric, Unit, Value
+from lowwater.stream.duration import spell
+
+
+def moment(mark: datetime | int | None) -> str:
+    """Return a mark as people write times; a dash if there is none."""
+    if mark is None:
+        return "-"
+    if isinstance(mark, datetime):
+        whole = mark.replace(tzinfo=None).isoformat(" ", "milliseconds")
+        return whole.removesuffix(".000")
+    return f"{mark:,}"
+
+
+def length(seconds: float) -> str:
+    """Return a length of time, with no more digits than people read."""
+    if seconds < 100:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    parts = [(days, "d"), (hours, "h"), (minutes, "min"), (rest, "s")]
+    some = [f"{count} {unit}" for count, unit in parts if count]
+    return " ".join(some[:2])
+
+
+def percent(share: float) -> str:
+    """Return a share in percent, finer the nearer it is to all: never rounded up to all of it."""
+    return f"{int(share * 1e5) / 1e3:.3f}".rstrip("0").rstrip(".") + " %"
+
+
+def size(amount: int) -> str:
+    """Return an amount of bytes in the unit that fits; a kilobyte is 1000 bytes."""
+    units = ("B", "kB", "MB", "GB", "TB")
+    value = float(amount)
+    for unit in units[:-1]:
+        if value < 1_000:
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1_000
+    return f"{value:.1f} {units[-1]}"
+
+
+def in_unit(value: Value, unit: Unit) -> str:
+    """Return the value of a metric with its unit."""
+    if isinstance(value, str):
+        return value
+    if unit == "share":
+        return percent(value)
+    if unit == "bytes":
+        return size(int(value))
+    number = f"{value:,}" if isinstance(value, int) else f"{value:,.5g}"
+    return {"seconds": f"{number} s", "rows/s": f"{number} rows/s"}.get(unit, number)
+
+
+# ---- sentences ---------------------------------------------------------------------------------
+
+
+def join_words(join: JoinMetrics) -> str:
+    """Return which share of its results a join without a window found, and what it lost."""
+    lost = [f"{join.late_rows:,} rows came too late for it"] if join.late_rows else []
+    if join.given_up_rows:
+        lost.append(f"{join.given_up_rows:,} had no place in memory")
+    if not lost or join.accuracy == 1:
+        return f"{join.title}: all results found"
+    share = f"about {join.accuracy * 100:.5g} % of results found"
+    return f"{join.title}: {share}; {', '.join(lost)}"
+
+
+def update_words(queue: UpdateMetrics) -> str:
+    """Return how stale what an update stream shows is, and how much waits or was given up."""
+    worst = ", ".join(map(str, queue.stalest_key))
+    stale = f"{queue.staleness_seconds:.3g} s out of date on average"
+    if queue.keys > 1:
+        stale += f" (most: {worst}, {queue.stalest_seconds:.3g} s)"
+    things = "windows" if queue.of_windows else "rows"
+    gone = f"{queue.given_up:,} {things} given up for newer ones"
+    return f"{queue.title}: {queue.keys:,} keys, {stale}; {gone}, {queue.waiting:,} wait"
+
+
+def strategy_words(found: StrategyMetrics) -> str:
+    """Return which strategy an operator chose, and why."""
+    return f"{found.title}: {found.strategy}, {found.because}"
+
+
+def holding_words(holding: HoldingChannel) -> str:
+    """Return which channel holds a stream back, by how much, and what to write."""
+    text = f"channel {holding.channel!r} holds the stream back: it "
+    if holding.behind_nanoseconds is None:
+        text += "has promised nothing yet"
+    else:
+        text += f"is {spell(holding.behind_nanoseconds)} behind the one furthest ahead"
+    if holding.stale_after is not None:
+        return f"{text}; channels are set aside by stale_after={holding.stale_after!r}"
+    return (
+        f"{text}; stale_after='1 hour' (STALE AFTER 1 HOUR in a pipeline) sets aside a channel that"
+        " is further behind than that"
+    )
+
+
+def operator_words(operator: OperatorMetrics) -> str | None:
+    """Return the metrics of an operator that are worth a line after a run; None if none are."""
+    found = {metric: v for metric, v in operator.readings.items() if metric.summary}
+    if not found:
+        return None
+    return f"{operator.title}: " + ", ".join(_named(each, v) for each, v in found.items())
+
+
+def _named(metric: Metric[Any], value: Value) -> str:
+    return f"{metric.label} {in_unit(value, metric.unit)}"

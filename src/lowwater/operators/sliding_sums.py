@@ -1,0 +1,409 @@
+"""The sums of a sliding window: counts, sums of integers and decimals, exact sums of floats."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from lowwater.state.store import ChunkStore
+from lowwater.state.time_buffer import TimeBuffer
+from lowwater.stream.element import END_OF_TIME, Chunk
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+NUMBER = "__number"
+ALL = "__all"
+"""The key of the one group there is if rows are not grouped."""
+DIGIT = 32
+"""Bits of a digit."""
+_MASK = (1 << DIGIT) - 1
+_MANTISSA = 53
+
+
+def numbered(frames: Sequence[Chunk], keys: Sequence[str]) -> tuple[Chunk, list[Ints]]:
+    """The different keys in some frames, and for each row of each frame the number of its key."""
+    groups = pl.concat([each.select(keys) for each in frames]).unique(maintain_order=True)
+    return groups, [numbers(each, groups) for each in frames]
+
+
+def numbers(rows: Chunk, groups: Chunk) -> Ints:
+    """The number of each row's key among groups; -1 for those that are not among them."""
+    keys = groups.columns
+    if keys == [ALL]:
+        return np.zeros(rows.height, np.int64)
+    joined = rows.select(keys).join(
+        groups.with_row_index(NUMBER), on=keys, how="left", nulls_equal=True, maintain_order="left"
+    )
+    return joined[NUMBER].cast(pl.Int64).fill_null(-1).to_numpy()
+
+
+@dataclass(frozen=True)
+class Instants:
+    """Moments of groups, sorted by the number of the group and by time."""
+
+    groups: Chunk
+    """The keys of the groups, by number."""
+    group: Ints
+    times: Ints
+    firsts: Ints
+    """Where each group begins."""
+
+    @classmethod
+    def of(
+        cls, events: Sequence[Chunk], keys: Sequence[str], time: str
+    ) -> tuple[Instants, list[Ints]]:
+        """The moments of some events, and for each row of each frame the place of its moment."""
+        groups, found = numbered(events, keys)
+        group = np.concatenate(found)
+        times = np.concatenate([each[time].to_numpy() for each in events])
+        order = np.lexsort((times, group))
+        group, times = group[order], times[order]
+        new = np.ones(len(order), bool)
+        new[1:] = (group[1:] != group[:-1]) | (times[1:] != times[:-1])
+        places = np.empty(len(order), np.int64)
+        places[order] = np.cumsum(new) - 1
+        group, times = group[new], times[new]
+        firsts = np.searchsorted(group, np.arange(groups.height))
+        cuts = np.cumsum([each.height for each in events])[:-1]
+        return cls(groups, group, times, firsts), np.split(places, cuts)
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    @property
+    def lasts(self) -> Ints:
+        """The last instant of each group."""
+        return np.append(self.firsts[1:], len(self)) - 1
+
+    def running(self, deltas: Ints, base: Ints) -> Ints:
+        """Running sums within groups, from a base for each."""
+        total = np.cumsum(deltas, axis=0)
+        before = total[self.firsts] - deltas[self.firsts]
+        running: Ints = total - before[self.group] + base[self.group]
+        return running
+
+
+TIME, ROWS = "__t", "__rows"
+SLICES_PER_RANGE = 64
+"""Rows of a window are kept in this many slices, unless they are too few for it."""
+
+
+@dataclass(frozen=True)
+class SlidingStore:
+    """Where a kind keeps its rows, the columns that name a group, and how long the window is."""
+
+    store: ChunkStore
+    keys: tuple[str, ...]
+    range: int
+
+    def buffer(self, name: str) -> TimeBuffer:
+        """Rows by time."""
+        return TimeBuffer(self.store, name, TIME, max(1, self.range // SLICES_PER_RANGE))
+
+    def leaves(self, high: int) -> int:
+        """Rows before this leave before ``high``."""
+        return END_OF_TIME if high == END_OF_TIME else high - self.range
+
+
+class SlidingPart(ABC):
+    """One kind of aggregate over the rows in the window."""
+
+    columns: Mapping[str, pl.DataType]
+    """What is known of a group between releases."""
+
+    @abstractmethod
+    def events(self, fresh: Chunk | None, high: int) -> Chunk | None:
+        """When something happens to which group before ``high``; None if nothing does."""
+
+    @abstractmethod
+    def levels(
+        self, events: Chunk | None, places: Ints | None, instants: Instants, base: Chunk
+    ) -> list[pl.Series]:
+        """The levels after each instant, from the columns of each group before."""
+
+    def kept(self) -> list[pl.Series]:
+        """Columns of each group after its last instant that are not among the levels."""
+        return []
+
+    @property
+    @abstractmethod
+    def least(self) -> int:
+        """The earliest time of a row that waits to leave."""
+
+    @abstractmethod
+    def snapshot(self) -> dict[str, Any]:
+        """What is not in the store."""
+
+    @abstractmethod
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on from a snapshot."""
+
+
+def together(parts: Sequence[Chunk | None]) -> Chunk | None:
+    """All rows of some frames; None if there are none."""
+    found = [part for part in parts if part is not None and part.height]
+    return pl.concat(found) if found else None
+
+
+class ExpiringPart(SlidingPart):
+    """A part that keeps rows until they leave, and nothing else."""
+
+    _live: TimeBuffer
+
+    @property
+    def least(self) -> int:
+        """The earliest time of a row that waits to leave."""
+        return self._live.least
+
+    def snapshot(self) -> dict[str, Any]:
+        """How rows are sliced."""
+        return {"live": self._live.snapshot()}
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on from a snapshot."""
+        self._live.restore(saved["live"])
+
+
+class RunningSums(ExpiringPart):
+    """Counts, and sums of whole and decimal numbers: added when a row comes, then taken away."""
+
+    def __init__(
+        self, store: SlidingStore, sums: Mapping[str, pl.Expr], types: Mapping[str, pl.DataType]
+    ):
+        self._store, self.columns = store, dict(types)
+        self._sums = [each.cast(types[name]).alias(name) for name, each in sums.items()]
+        self._every = ROWS in types  # no row counts for nothing
+        self._live = store.buffer("live")
+
+    def events(self, fresh: Chunk | None, high: int) -> Chunk | None:
+        """What is added, and what is taken away a range later."""
+        keys, leaves = [*self._store.keys, TIME], self._store.leaves(high)
+        gone = [self._live.take(leaves)]
+        came = None
+        if fresh is not None:
+            came = fresh.group_by(keys).agg(self._sums)
+            if not self._every:
+                came = came.filter(pl.any_horizontal(pl.col(list(self.columns)) != 0))
+            gone.append(_let_in(came, leaves, self._live))
+        left = together(gone)
+        if left is not None:
+            left = left.with_columns(
+                pl.col(TIME) + self._store.range, *(-pl.col(name) for name in self.columns)
+            )
+        return together([came, left])
+
+    def levels(
+        self, events: Chunk | None, places: Ints | None, instants: Instants, base: Chunk
+    ) -> list[pl.Series]:
+        """Running sums."""
+        found = []
+        for name, dtype in self.columns.items():
+            deltas = None if events is None else events[name]
+            if dtype.is_integer():
+                moves = np.zeros(len(instants), np.int64)
+                if deltas is not None:
+                    assert places is not None
+                    np.add.at(moves, places, deltas.to_numpy())
+                running = instants.running(moves, base[name].to_numpy())
+                found.append(pl.Series(name, running))
+            else:
+                found.append(_running_decimals(deltas, places, instants, base[name]))
+        return found
+
+
+def _let_in(came: Chunk, leaves: int, live: TimeBuffer) -> Chunk | None:
+    """Let rows wait to leave, except those that leave at once: these are given back."""
+    early = came[TIME] < leaves
+    if not early.any():
+        live.put(came)
+        return None
+    live.put(came.filter(~early))
+    return came.filter(early)
+
+
+def _running_decimals(
+    deltas: pl.Series | None, places: Ints | None, instants: Instants, base: pl.Series
+) -> pl.Series:
+    """Running sums of numbers that are wider than those of numpy."""
+    name, dtype = base.name, base.dtype
+    moves = [pl.DataFrame({"at": instants.firsts, name: base})]
+    if deltas is not None:
+        moves.append(pl.DataFrame({"at": places, name: deltas}))
+    sums = pl.concat(moves).group_by("at").sum()
+    frame = pl.DataFrame({"at": np.arange(len(instants)), "group": instants.group})
+    frame = frame.join(sums, on="at", how="left", maintain_order="left")
+    running = pl.col(name).fill_null(0).cum_sum().over("group").cast(dtype)
+    return frame.select(running).to_series()
+
+
+class ExactSum(ExpiringPart):
+    """A sum of floats, kept exactly: digits come and go as whole numbers.
+
+    NaN and infinities are counted beside it, and gone when the last of them has left.
+    """
+
+    SIGN = "__sign"
+
+    def __init__(self, store: SlidingStore, column: str, name: str):
+        self._store, self._column, self._name = store, column, name
+        self._low, self._digits = f"{name}_low", f"{name}_digits"
+        self.columns = {
+            name: pl.Float64(),
+            self._low: pl.Int64(),
+            self._digits: pl.List(pl.Int64),
+        }
+        self._live = store.buffer(f"{name}_live")
+        self._kept: list[pl.Series] = []
+
+    def events(self, fresh: Chunk | None, high: int) -> Chunk | None:
+        """The values that come, and those that leave."""
+        leaves, value = self._store.leaves(high), pl.col(self._column)
+        gone = [self._live.take(leaves)]
+        came = None
+        if fresh is not None:
+            came = fresh.select(*self._store.keys, TIME, value).drop_nulls(self._column)
+            gone.append(_let_in(came, leaves, self._live))
+            came = came.with_columns(pl.lit(1, dtype=pl.Int64).alias(self.SIGN))
+        left = together(gone)
+        if left is not None:
+            left = left.with_columns(
+                pl.col(TIME) + self._store.range, pl.lit(-1, dtype=pl.Int64).alias(self.SIGN)
+            )
+        return together([came, left])
+
+    def levels(
+        self, events: Chunk | None, places: Ints | None, instants: Instants, base: Chunk
+    ) -> list[pl.Series]:
+        """The exact sums after each instant, rounded."""
+        table, low = _unpacked(base[self._digits], base[self._low])
+        odd, table = table[:, :3], table[:, 3:]
+        deltas = np.zeros((len(instants), 3), np.int64)
+        more = np.zeros((len(instants), table.shape[1]), np.int64)
+        if events is not None:
+            assert places is not None
+            values, sign = events[self._column].to_numpy(), events[self.SIGN].to_numpy()
+            odds = (np.isnan(values), np.isposinf(values), np.isneginf(values))
+            for at, strange in enumerate(odds):
+                np.add.at(deltas[:, at], places, strange * sign)
+            finite = np.isfinite(values)
+            parts, first = digits(values[finite])
+            begin = min(low, first)
+            width = max(low + table.shape[1], first + parts.shape[1]) - begin
+            table = aligned(table, low, begin, width)
+            low, more = begin, np.zeros((len(instants), width), np.int64)
+            signed = aligned(parts, first, begin, width) * sign[finite][:, None]
+            np.add.at(more, places[finite], signed)
+        odd, table = instants.running(deltas, odd), instants.running(more, table)
+        nan, up, down = (odd > 0).T
+        values = rounded(table, low)
+        values = np.where(up, np.inf, np.where(down, -np.inf, values))
+        values = np.where(nan | (up & down), np.nan, values)
+        last = np.concatenate([odd, table], axis=1)[instants.lasts]
+        self._kept = [
+            pl.Series(self._low, np.full(len(last), low)),
+            pl.Series(self._digits, last).arr.to_list(),
+        ]
+        return [pl.Series(self._name, values)]
+
+    def kept(self) -> list[pl.Series]:
+        """The digits of each group's sum."""
+        return self._kept
+
+
+def _unpacked(lists: pl.Series, lows: pl.Series) -> tuple[Ints, int]:
+    """Digits of groups as one table, behind the counts of what is no number; its first place."""
+    known = np.flatnonzero(lists.is_not_null().to_numpy())
+    if not len(known):
+        return np.zeros((len(lists), 4), np.int64), 0
+    held, places = lists.drop_nulls(), lows.drop_nulls().to_numpy()
+    lengths = held.list.len().to_numpy().astype(np.int64)
+    values = held.explode(empty_as_null=False).to_numpy()
+    low = int(places.min())
+    table = np.zeros((len(lists), int((places + lengths).max()) - low), np.int64)
+    rows = np.repeat(np.arange(len(known)), lengths)
+    at = np.arange(len(values)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    at = np.where(at < 3, at, at + places[rows] - low)
+    table[known[rows], at] = values
+    return table, low
+
+
+# ---- exact sums of floats ----------------------------------------------------------------------
+
+
+def digits(values: Floats) -> tuple[Ints, int]:
+    """Finite floats as rows of signed digits, and the place of the first digit.
+
+    A value is the sum of ``digit * 2 ** (32 * place)``.
+    """
+    fraction, exponent = np.frexp(values)
+    whole = (fraction * 2.0**_MANTISSA).astype(np.int64)
+    shift = np.where(whole == 0, 0, exponent.astype(np.int64) - _MANTISSA)
+    sign, size = np.sign(whole), np.abs(whole).astype(np.uint64)
+    place = shift // DIGIT
+    up = (shift - place * DIGIT).astype(np.uint64)
+    mask, width = np.uint64(_MASK), np.uint64(DIGIT)
+    high = size >> (width - up)
+    parts = ((size << up) & mask, high & mask, high >> width)
+    low = int(place.min(initial=0))
+    table = np.zeros((len(values), int(place.max(initial=0)) - low + len(parts)), np.int64)
+    rows = np.arange(len(values))
+    for at, part in enumerate(parts):
+        table[rows, place - low + at] = part.astype(np.int64) * sign
+    return _trimmed(table, low)
+
+
+def _trimmed(table: Ints, low: int) -> tuple[Ints, int]:
+    """The same without columns of zeros at either end; one column at least."""
+    used = np.flatnonzero(table.any(axis=0))
+    if not len(used):
+        return table[:, :1], 0
+    return table[:, used[0] : used[-1] + 1], low + int(used[0])
+
+
+def aligned(table: Ints, low: int, first: int, width: int) -> Ints:
+    """Digits in so many columns from a place on."""
+    wide = np.zeros((len(table), width), np.int64)
+    wide[:, low - first : low - first + table.shape[1]] = table
+    return wide
+
+
+def rounded(table: Ints, low: int) -> Floats:
+    """The nearest float of each row of digits, of two the even one."""
+    whole, carry = _carried(table)
+    sign = np.where(carry < 0, -1, 1)
+    if (sign < 0).any():
+        whole, carry = _carried(table * sign[:, None])
+    # Two zeros below and the carry above: every row has three digits from its highest on.
+    zeros = np.zeros((len(table), 2), np.int64)
+    tops = np.stack([carry & _MASK, carry >> DIGIT], axis=1)
+    wide = np.concatenate([zeros, whole, tops], axis=1).astype(np.uint64)
+    used = wide != 0
+    top = np.maximum(wide.shape[1] - 1 - used[:, ::-1].argmax(axis=1), 2)
+    rows, width = np.arange(len(wide)), np.uint64(DIGIT)
+    one, two, three = wide[rows, top], wide[rows, top - 1], wide[rows, top - 2]
+    up = DIGIT - np.frexp(one.astype(np.float64))[1].astype(np.int64)
+    left, right = up.astype(np.uint64), width - up.astype(np.uint64)
+    word = (one << (width + left)) | (two << left) | (three >> right)
+    rest = (three & ((np.uint64(1) << right) - np.uint64(1))) != 0
+    rest |= np.cumsum(used, axis=1)[rows, top - 2] > used[rows, top - 2]
+    word |= rest.astype(np.uint64)
+    scale = DIGIT * (top - 2 - 1 + low) - up
+    with np.errstate(over="ignore", under="ignore"):
+        return np.where(one == 0, 0.0, np.ldexp(word.astype(np.float64), scale) * sign)
+
+
+def _carried(table: Ints) -> tuple[Ints, Ints]:
+    """Digits from 0 up, and what is left above the highest; it is below 0 if the number is."""
+    whole = np.empty_like(table)
+    carry = np.zeros(len(table), np.int64)
+    for at in range(table.shape[1]):
+        total = table[:, at] + carry
+        whole[:, at] = total & _MASK
+        carry = total >> DIGIT
+    return whole, carry

@@ -1,0 +1,150 @@
+"""A file of CSV or JSON lines, read in pieces of whole records.
+
+Text after the last end of line is a record if the file is complete. In a file that may still be
+written it is not read yet; reading continues there when the file has grown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+
+from lowwater.errors import BadInput, unknown_name
+from lowwater.sources.records import (
+    COMPRESSED,
+    BadRecord,
+    Layout,
+    MissingColumns,
+    no_text,
+    read_objects,
+    read_records,
+)
+from lowwater.sources.values import Schema
+from lowwater.stream.element import Chunk
+
+PIECE = 1 << 24
+"""Number of bytes that are read at once."""
+LINES_AT_ONCE = 65_536
+BOM = b"\xef\xbb\xbf"
+
+
+class TextFile:
+    """A text file, and the position up to which it has been read.
+
+    ``format_`` is "csv" or "json"; ``schema`` the columns to return; ``header`` is true if a CSV
+    file has a header. ``missing`` collects the columns that no JSON object has.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        format_: str,
+        schema: Schema,
+        header: bool = True,
+        separator: str = ",",
+        missing: MissingColumns | None = None,
+    ):
+        self._missing = missing
+        self.path, self._schema, self._header = path, schema, header
+        self._separator = separator
+        self._csv = format_ == "csv"
+        self._layout: Layout | None = None
+        if self._csv and not header:
+            self._layout = Layout(tuple(schema), separator)
+        self.read_to = 0
+        """Number of bytes that have been read."""
+        self._line = 1
+
+    def read(self, complete: bool, piece_bytes: int | None = None) -> Iterator[Chunk]:
+        """Yield the rows that have not been read yet.
+
+        ``complete`` is true if no more will be written to the file.
+        """
+        if self.read_to == 0 and (what := no_text(self.path)):
+            raise BadInput(f"cannot read {self.path}: {what}")
+        for piece in self._pieces(complete, piece_bytes or PIECE):
+            text = piece
+            if self.read_to == 0:
+                text = text.removeprefix(BOM)
+            if self._csv and self._layout is None:
+                text = self._take_header(text)
+            try:
+                if self._layout is not None:
+                    yield read_records(text, self._schema, self._layout)
+                elif not self._csv:
+                    rows = read_objects(text, self._schema)
+                    if self._missing is not None:
+                        self._missing.take(text, rows)
+                    yield rows
+            except BadRecord as bad:
+                where = "" if bad.line is None else f"line {self._line + bad.line}, "
+                raise BadInput(f"cannot read {self.path}: {where}{bad.why}") from None
+            self.read_to += len(piece)
+            self._line += text.count(b"\n")
+
+    def _take_header(self, text: bytes) -> bytes:
+        """Read the columns from the header, and return the records after it."""
+        header, rest = b"", text
+        while rest and not header.strip():
+            end = _first_end(rest)
+            header, rest = rest[:end], rest[end:]
+            self._line += header.count(b"\n")
+        if not header.strip():
+            return rest
+        try:
+            lazy = pl.scan_csv(header, separator=self._separator, infer_schema=False)
+            names = tuple(lazy.collect_schema().names())
+        except pl.exceptions.PolarsError as error:
+            said = str(error).splitlines()[0]
+            raise BadInput(f"cannot read {self.path}: its header: {said}") from None
+        for name in self._schema:
+            if name not in names:
+                raise BadInput(f"{self.path}: {unknown_name('column', name, names)}")
+        self._layout = Layout(names, self._separator)
+        return rest
+
+    def _pieces(self, complete: bool, size: int) -> Iterator[bytes]:
+        rest = b""
+        for block in self._blocks(size):
+            text = rest + block
+            cut = _last_end(text, self._csv)
+            if cut:
+                yield text[:cut]
+            rest = text[cut:]
+        if complete and rest:
+            yield rest
+
+    def _blocks(self, size: int) -> Iterator[bytes]:
+        with self.path.open("rb") as file:
+            if file.read(4).startswith(COMPRESSED):
+                for some in pl.scan_lines(self.path).collect_batches(chunk_size=LINES_AT_ONCE):
+                    yield "".join(f"{line}\n" for line in some["line"]).encode()
+                return
+            file.seek(self.read_to)
+            while block := file.read(size):
+                yield block
+
+
+def _first_end(text: bytes) -> int:
+    """Return the position after the first end of line that is not within quotes."""
+    at = 0
+    while (end := text.find(b"\n", at) + 1) > 0:
+        if text.count(b'"', 0, end) % 2 == 0:
+            return end
+        at = end
+    return len(text)
+
+
+def _last_end(text: bytes, quotes: bool) -> int:
+    """Return the position after the last end of line; with ``quotes``, not one within quotes."""
+    end = text.rfind(b"\n") + 1
+    if not quotes:
+        return end
+    odd = text.count(b'"', 0, end) % 2
+    while end and odd:
+        before = text.rfind(b"\n", 0, end - 1) + 1
+        odd ^= text.count(b'"', before, end) % 2
+        end = before
+    return end

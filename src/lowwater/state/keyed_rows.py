@@ -1,0 +1,120 @@
+"""Rows by key, found without looking at all: slices are no stretches of time but hashes of keys.
+
+A slice holds some thousand keys at most; there are twice as many of them when there are more. What
+is looked up or replaced costs the slices its keys are in.
+
+Invariant: a row is in the slice of its key's hash, whatever number of slices there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from operator import xor
+from typing import Any
+
+import polars as pl
+
+from lowwater.state.store import ChunkStore, read, split, take
+from lowwater.stream.element import Chunk
+
+ROWS_PER_SLICE = 4_096
+"""How many rows a slice should hold at most."""
+SEED = 31
+"""Makes slices independent of other things that go by a hash of the same keys."""
+
+
+class KeyedRows:
+    """Rows by the values of some columns; null is a value."""
+
+    def __init__(self, store: ChunkStore, name: str, keys: Sequence[str]):
+        self._store, self._name, self._keys = store, name, list(keys)
+        self._slices = 1
+        self._rows = 0
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return self._rows
+
+    def keep(self, wanted: pl.Expr) -> None:
+        """Drop all rows but those for which a condition is true; all of them are looked at."""
+        held = self.take()
+        kept = None if held is None else held.filter(wanted)
+        if kept is not None and kept.height:
+            self._put(kept)
+
+    def look_up(self, keys: Chunk) -> Chunk | None:
+        """The rows that have one of the keys; None if there are none."""
+        held = self._near(keys)
+        if held is None:
+            return None
+        found = held.join(keys, on=self._keys, how="semi", nulls_equal=True)
+        return found if found.height else None
+
+    def replace(self, keys: Chunk, rows: Chunk | None) -> None:
+        """Put rows in the place of all that have one of the keys, which are those of the rows."""
+        numbers = self._numbers(keys)
+        near = [taken for number in numbers if (taken := self._take(number)) is not None]
+        parts = [] if rows is None or not rows.height else [rows]
+        if near:
+            held = pl.concat(near)
+            rest = held.join(keys, on=self._keys, how="anti", nulls_equal=True)
+            self._rows -= held.height
+            parts += [rest] if rest.height else []
+        if parts:
+            self._put(pl.concat(parts))
+
+    def take(self) -> Chunk | None:
+        """Take out everything."""
+        self._rows = 0
+        return take(self._store, self._name)
+
+    def _put(self, rows: Chunk) -> None:
+        self._rows += rows.height
+        if self._rows > self._slices * ROWS_PER_SLICE:
+            held = take(self._store, self._name)
+            rows = rows if held is None else pl.concat([rows, held])
+            while self._rows > self._slices * ROWS_PER_SLICE:
+                self._slices *= 2
+            self._slices *= 2
+        for number, part in split(rows, self._slice(rows)):
+            self._store.put(self._name, number, part)
+
+    def _near(self, keys: Chunk) -> Chunk | None:
+        found = (read(self._store, self._name, each, each + 1) for each in self._numbers(keys))
+        parts = [part for part in found if part is not None]
+        return pl.concat(parts) if parts else None
+
+    def _take(self, number: int) -> Chunk | None:
+        return take(self._store, self._name, number, number + 1)
+
+    def _numbers(self, keys: Chunk) -> list[int]:
+        if self._slices == 1:
+            return [0]
+        numbers: list[int] = keys.select(self._slice(keys).unique()).to_series().to_list()
+        return numbers
+
+    def _slice(self, rows: Chunk) -> pl.Expr:
+        if self._slices == 1:
+            return pl.lit(0, dtype=pl.Int64)
+        hashes = (
+            _hashable(pl.col(name), rows.schema[name]).hash(SEED + at)
+            for at, name in enumerate(self._keys)
+        )
+        return (reduce(xor, hashes) % self._slices).cast(pl.Int64)
+
+    def snapshot(self) -> tuple[int, int]:
+        """How many slices and rows there are."""
+        return self._slices, self._rows
+
+    def restore(self, saved: Any) -> None:
+        """Go on from a snapshot."""
+        self._slices, self._rows = saved
+
+
+def _hashable(column: pl.Expr, dtype: pl.DataType) -> pl.Expr:
+    """A column whose hash is the same wherever it is computed; there is one zero."""
+    if isinstance(dtype, pl.Categorical | pl.Enum):
+        return column.cast(pl.String)
+    return column + 0.0 if dtype.is_float() else column

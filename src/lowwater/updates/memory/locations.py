@@ -1,0 +1,173 @@
+"""On-demand paging: a row takes a location when it comes and gives it back when it goes (§7.1).
+
+Invariants: locations handed out are those that hold a row; all that ``empty_locations`` says of its
+units holds for locations.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from lowwater.state.store import ChunkStore
+from lowwater.stream.element import Chunk
+from lowwater.updates.memory.columns import Mask
+from lowwater.updates.memory.pages import PAGE_ROWS, Locations, PagedRows, PagePool, Slots, runs
+
+Units = NDArray[np.int64]
+"""What is handed out: ``page number * units of a page + number of the unit in it``."""
+
+
+class EmptyLocations:
+    """Hands out units of pages, and takes them back."""
+
+    def __init__(self, units: int, alloc: Callable[[], int], free: Callable[[int], None]):
+        self._units, self._alloc, self._free = units, alloc, free
+        self._taken: dict[int, Mask] = {}
+        self._pool: list[int] = []
+        self._next_page: int | None = None
+        self.used = 0
+        """Units taken."""
+
+    def take(self, count: int) -> Units:
+        """Empty units, which are not empty any more (MemAdd)."""
+        found = [np.empty(0, np.int64)]
+        self.used += count
+        while count:
+            page = self._available()
+            taken = self._taken[page]
+            units = np.flatnonzero(~taken)[:count]
+            taken[units] = True
+            if taken.all():
+                self._leave_pool(page)
+            found.append(page * self._units + units)
+            count -= len(units)
+        return np.concatenate(found)
+
+    def _available(self) -> int:
+        if self._next_page is None and self._pool:
+            self._next_page = self._pool[0]
+        elif self._next_page is None:
+            self._next_page = self._alloc()
+            self._taken[self._next_page] = np.zeros(self._units, bool)
+            insort(self._pool, self._next_page)
+        return self._next_page
+
+    def _leave_pool(self, page: int) -> None:
+        del self._pool[bisect_left(self._pool, page)]
+        if page == self._next_page:
+            self._next_page = None
+
+    def give_back(self, units: Units) -> Units:
+        """Make units empty that ascend; pages without any other go (MemRem).
+
+        Those of pages that stay are given back.
+        """
+        numbers, within = np.divmod(units, self._units)
+        stay = [np.empty(0, np.int64)]
+        for page, part in runs(numbers):
+            taken = self._taken[page]
+            if not taken[within[part]].all():
+                raise KeyError(f"no row is at some of {units[part].tolist()}")
+            if taken.all():
+                insort(self._pool, page)
+            taken[within[part]] = False
+            if taken.any():
+                stay.append(units[part])
+                continue
+            self._leave_pool(page)
+            del self._taken[page]
+            self._free(page)
+        self.used -= len(units)
+        return np.concatenate(stay)
+
+    def taken(self, page: int) -> Slots:
+        """The units taken of a page in use."""
+        return np.flatnonzero(self._taken[page])
+
+    def snapshot(self) -> dict[str, Any]:
+        """Which units are taken, a bit each."""
+        masks = [mask for _, mask in sorted(self._taken.items())]
+        bits = np.packbits(np.concatenate(masks)).tobytes() if masks else b""
+        return {"pages": sorted(self._taken), "taken": bits, "next_page": self._next_page}
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on from a snapshot."""
+        pages = saved["pages"]
+        bits = np.unpackbits(
+            np.frombuffer(saved["taken"], np.uint8), count=len(pages) * self._units
+        )
+        masks = bits.astype(bool).reshape(len(pages), self._units)
+        self._taken = dict(zip(pages, masks, strict=True))
+        self._pool = [page for page, mask in self._taken.items() if not mask.all()]
+        self._next_page = saved["next_page"]
+        self.used = int(masks.sum())
+
+
+class OnDemandMemory:
+    """Locations for rows, taken from a pool of pages as they are needed."""
+
+    dirty = 0
+    """Locations handed out that hold no current row: there are none."""
+
+    def __init__(self, schema: pl.Schema, page_rows: int = PAGE_ROWS):
+        self._rows = PagedRows(schema, page_rows)
+        self._empty = EmptyLocations(page_rows, self._rows.alloc, self._rows.free)
+
+    @property
+    def pool(self) -> PagePool:
+        """Where its pages come from."""
+        return self._rows.pool
+
+    @property
+    def used(self) -> int:
+        """Locations that hold a row."""
+        return self._empty.used
+
+    @property
+    def allocated(self) -> int:
+        """Locations of the pages in use."""
+        return self.pages * self.pool.page_rows
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the pages in use."""
+        return self.pool.bytes
+
+    @property
+    def pages(self) -> int:
+        """Pages in use."""
+        return self.pool.pages
+
+    def add(self, rows: Chunk) -> Locations:
+        """Put rows in empty locations; return these, in the order of the rows."""
+        locations = self._empty.take(rows.height)
+        self._rows.write(locations, rows)
+        return locations
+
+    def overwrite(self, locations: Locations, rows: Chunk) -> None:
+        """Put rows in the place of others; the last one where a location is given repeatedly."""
+        self._rows.write(locations, rows)
+
+    def read(self, locations: Locations) -> Chunk:
+        """The rows in locations, in the order given; a location may be given repeatedly."""
+        return self._rows.read(locations)
+
+    def remove(self, locations: Locations) -> None:
+        """Drop rows; pages without any other row go."""
+        self._rows.clear(self._empty.give_back(np.unique(locations)))
+
+    def save(self, store: ChunkStore, name: str) -> dict[str, Any]:
+        """Write pages that changed since the last time; all else that :meth:`load` needs."""
+        pages = self._rows.save(store, name, self._empty.taken)
+        return {"pages": pages, "empty": self._empty.snapshot()}
+
+    def load(self, store: ChunkStore, name: str, saved: dict[str, Any]) -> None:
+        """Go on from what was saved, in a new memory; pages are read when touched."""
+        self._rows.load(store, name, saved["pages"])
+        self._empty.restore(saved["empty"])

@@ -1,0 +1,353 @@
+"""Joins of update streams: the newest row of a key of one with that of the other (UpStream §3.2).
+
+Without a window (:class:`NewestJoin`) one row a key and side is kept, the newest; a new one of
+either side is joined with what the other shows. Within a window all pairs are found by a join of
+times near each other, and :class:`NewestFilter` lets out those newer than what left of their
+key.
+
+What is *newer* goes by the times of a row: the greatest, then, where a row has several (it is the
+result of a join itself), the next.
+
+No promise can be made of pairs without a window: what a row is joined with may be as old as its key
+has been quiet.
+
+Invariants: of a key and side one row is kept, and none newer has come; results of a key leave in
+the order of their times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import polars as pl
+
+from lowwater.operators.kernel import Kernel, Request
+from lowwater.state.keyed_rows import KeyedRows
+from lowwater.state.store import ChunkStore
+from lowwater.stream.element import (
+    BEGINNING,
+    END_OF_TIME,
+    GONE,
+    MARK,
+    Chunk,
+    Element,
+    GroupPunctuation,
+    Punctuation,
+)
+
+ROWS = ("rows0", "rows1")
+SHOWN = "shown"
+ALL = "__all"
+"""The key of rows that have none: they are all updates of one thing."""
+BEFORE = "_before"
+SINCE, UNTIL = ("__since0", "__since1"), ("__until0", "__until1")
+"""From when on a row of a side can be met, and until when: in ticks."""
+MANY = 64
+"""Rows that have ended are dropped when there are twice as many as were left before, and this."""
+
+
+def newness(stamps: Sequence[str]) -> list[pl.Expr]:
+    """The times of a row from the greatest to the least, as columns of their own."""
+    if len(stamps) == 1:
+        return [pl.col(stamps[0]).alias(_name(0))]
+    falling = pl.concat_list(stamps).list.sort(descending=True)
+    return [falling.list.get(at).alias(_name(at)) for at in range(len(stamps))]
+
+
+def _name(at: int) -> str:
+    return f"__new{at}"
+
+
+def _names(stamps: Sequence[str]) -> list[str]:
+    return [_name(at) for at in range(len(stamps))]
+
+
+def _not_older(
+    rows: Chunk, held: Chunk | None, keys: Sequence[str], news: Sequence[str], or_equal: bool
+) -> Chunk:
+    """The rows that are newer than what is held of their key."""
+    if held is None:
+        return rows
+    before = held.select(*keys, *(pl.col(name).alias(name + BEFORE) for name in news))
+    later = pl.lit(or_equal)
+    for name in reversed(news):
+        one, two = pl.col(name), pl.col(name + BEFORE)
+        later = (one > two) | ((one == two) & later)
+    both = rows.join(before, on=list(keys), how="left", nulls_equal=True, maintain_order="left")
+    known = pl.col(news[0] + BEFORE).is_not_null()
+    return both.filter(later | ~known).select(rows.columns)
+
+
+@dataclass(frozen=True)
+class NewestShape:
+    """What two update streams are joined by, and what comes out."""
+
+    keys: tuple[tuple[str, ...], tuple[str, ...]]
+    """The update key of each side; columns of the right have their inside names, here and below."""
+    stamps: tuple[tuple[str, ...], tuple[str, ...]]
+    """The times of each side's rows."""
+    right_names: dict[str, str]
+    """Right column to the name it has inside the join."""
+    output: tuple[str, ...]
+    check: pl.Expr | None
+    """A condition on both rows."""
+    lives: tuple[tuple[int | None, ...], tuple[int | None, ...]] = ((), ())
+    """For how many ticks rows live after each of their times; None: for ever."""
+
+    merged: Mapping[str, str] = field(default_factory=dict)
+    """Inside names of columns that must be equal to what they are called in the output."""
+
+    deletes: bool = False
+    """Whether keys of a side may be deleted."""
+
+    @property
+    def ends(self) -> bool:
+        """Whether rows of a side end."""
+        return self.deletes or any(life is not None for side in self.lives for life in side)
+
+    def outside(self, side: int, name: str) -> str:
+        """What a column of an input is called in the output."""
+        inside = self.right_names[name] if side else name
+        return self.merged.get(inside, inside)
+
+    def names(self, side: int) -> list[str]:
+        """The key columns of a side, of which there is always one."""
+        return list(self.keys[side]) or [ALL + str(side)]
+
+    def prepared(self, side: int, chunk: Chunk) -> Chunk:
+        """Rows of a side that can have a partner, the newest last, with how new each is."""
+        rows = chunk.rename(self.right_names) if side else chunk
+        rows = rows.drop_nulls(list(self.keys[side])) if self.keys[side] else rows
+        if not self.keys[side]:
+            rows = rows.with_columns(pl.lit(0, dtype=pl.Int64).alias(ALL + str(side)))
+        rows = rows.with_columns(*newness(self.stamps[side]), *self._life(side))
+        return rows.sort(_names(self.stamps[side]), maintain_order=True)
+
+    def _life(self, side: int) -> list[pl.Expr]:
+        """From when on and until when a row can be met, where rows end."""
+        if not self.ends:
+            return []
+        ticks = [pl.col(name).to_physical() for name in self.stamps[side]]
+        ends = [
+            each + life
+            for each, life in zip(ticks, self.lives[side], strict=True)
+            if life is not None
+        ]
+        until = pl.min_horizontal(ends) if ends else pl.lit(END_OF_TIME, dtype=pl.Int64)
+        return [pl.max_horizontal(ticks).alias(SINCE[side]), until.alias(UNTIL[side])]
+
+    def pairs(self, left: Chunk, right: Chunk, port: int) -> Chunk:
+        """Rows of both sides by key, in the order of those of a port, as they come out."""
+        found = left.join(
+            right,
+            left_on=self.names(0),
+            right_on=self.names(1),
+            coalesce=False,
+            maintain_order="right" if port else "left",
+        )
+        if self.ends:  # both live at the time of the later one
+            found = found.filter(pl.max_horizontal(SINCE) < pl.min_horizontal(UNTIL))
+        met = found if self.check is None else found.filter(self.check)
+        return met.select(self.output)
+
+
+class NewestJoin(Kernel):
+    """Joins the newest row of each key of one input with that of the other."""
+
+    rule: ClassVar[str] = "joint on both times: what a row is joined with may be of any time"
+
+    def __init__(self, store: ChunkStore, shape: NewestShape):
+        super().__init__(store, 2)
+        self._shape = shape
+        self._rows = [KeyedRows(store, ROWS[side], shape.names(side)) for side in (0, 1)]
+        self._bounds = [BEGINNING, BEGINNING]
+        self._promised: list[dict[str, int]] = [{}, {}]
+        self._told: dict[tuple[str, ...], tuple[int, ...]] = {}
+        self._left = [0, 0]
+        """How many rows there were when those that have ended were dropped."""
+
+    def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
+        """Join rows with the newest of the other side, and keep the newest of them."""
+        shape, names = self._shape, self._shape.names(port)
+        rows = shape.prepared(port, chunk)
+        if rows.height:
+            held = self._rows[port].look_up(rows.select(names).unique())
+            rows = _not_older(rows, held, names, _names(shape.stamps[port]), or_equal=True)
+        if not rows.height:
+            return []
+        newest = rows.unique(names, keep="last", maintain_order=True)
+        self._rows[port].replace(newest.select(names), newest)
+        others = self._others(1 - port, newest.select(names))
+        if others is None:
+            return []
+        self.comparisons += rows.height
+        rows = rows.drop(_names(shape.stamps[port]))
+        pairs = shape.pairs(*((rows, others) if port == 0 else (others, rows)), port)
+        return [pairs] if pairs.height else []
+
+    def _others(self, side: int, keys: Chunk) -> Chunk | None:
+        """What a side shows of keys of the other."""
+        keys.columns = self._shape.names(side)
+        held = self._rows[side].look_up(keys)
+        return None if held is None else held.drop(_names(self._shape.stamps[side]))
+
+    def on_punctuation(self, port: int, promise: Punctuation) -> Sequence[Element]:
+        """Drop rows of the other side that no row to come can meet; a result to come has a row to
+        come of one of the sides."""
+        shape = self._shape
+        inside = {shape.right_names[name] if port else name for name in promise.attributes}
+        bound = min(promise.values)
+        if not inside <= set(shape.stamps[port]) or bound <= self._bounds[port]:
+            return []
+        self._bounds[port] = bound
+        self._promised[port] = {shape.outside(port, name): at for name, at in promise.bounds}
+        self._drop(1 - port, bound)
+        return self._tell()
+
+    def _drop(self, side: int, bound: int) -> None:
+        rows = self._rows[side]
+        if self._shape.ends and rows.rows > 2 * self._left[side] + MANY:
+            rows.keep(pl.col(UNTIL[side]) > bound)
+            self._left[side] = rows.rows
+
+    def _tell(self) -> list[Element]:
+        one, two = self._promised
+        if not one or not two:
+            return []
+        bounds = one | {name: min(mark, one.get(name, mark)) for name, mark in two.items()}
+        promise = Punctuation.jointly(bounds)
+        if not set(bounds) <= set(self._shape.output):
+            return []
+        if not promise.goes_beyond(self._told.get(promise.attributes)):
+            return []
+        self._told[promise.attributes] = promise.values
+        return [promise]
+
+    def on_group_punctuation(self, port: int, promise: GroupPunctuation) -> Sequence[Element]:
+        """Rows of keys that were deleted end; so does what they were part of."""
+        shape = self._shape
+        names = shape.names(port)
+        if promise.attribute != GONE or not shape.ends:
+            return []
+        new = {name: shape.right_names[name] if port else name for name in promise.keys}
+        marks = promise.marks.rename(new)
+        if set(new.values()) != set(names):
+            return []
+        held = self._rows[port].look_up(marks.select(names))
+        if held is None:
+            return []
+        newest = pl.col(_name(0)).to_physical()
+        dead = held.join(marks, on=names, how="inner").filter(newest < pl.col(MARK))
+        if not dead.height:
+            return []
+        keys = dead.select(names)
+        end = pl.min_horizontal(UNTIL[port], MARK).alias(UNTIL[port])
+        self._rows[port].replace(keys, dead.with_columns(end).select(held.columns))
+        keys.columns = shape.names(0)
+        ends = keys.with_columns(dead.select((newest + 1).alias(MARK)).to_series())
+        theirs = keys.clone()
+        theirs.columns = shape.names(1 - port)
+        others = self._rows[1 - port].look_up(theirs)
+        if others is not None:  # what was shown is as new as the newer of both
+            met = others.select(*shape.names(1 - port), (newest + 1).alias(MARK))
+            met.columns = ends.columns
+            ends = pl.concat([ends, met]).group_by(shape.names(0), maintain_order=True).max()
+        return [GroupPunctuation(GONE, ends)]
+
+    def needs(self, attribute: str, mark: int) -> Sequence[Request]:
+        """No promise is made, whatever the inputs promise."""
+        return []
+
+    def close_port(self, port: int) -> Sequence[Element]:
+        """What an input showed last counts until the other has ended, too."""
+        if not self._open:
+            for each in self._rows:
+                each.take()
+        return []
+
+    def snapshot(self) -> dict[str, Any]:
+        """How rows are kept."""
+        return super().snapshot() | {
+            "rows": [each.snapshot() for each in self._rows],
+            "bounds": (list(self._bounds), self._promised, self._told, list(self._left)),
+        }
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on from a snapshot."""
+        super().restore(saved)
+        for each, state in zip(self._rows, saved["rows"], strict=True):
+            each.restore(state)
+        bounds, promised, told, left = saved["bounds"]
+        self._bounds, self._left = list(bounds), list(left)
+        self._promised, self._told = [dict(each) for each in promised], dict(told)
+
+
+class NewestFilter(Kernel):
+    """Lets results out that are newer than what left of their key, one of each time.
+
+    The time of a result is the greatest of the times in it; of several with the same one, that
+    with the newest partner is let out. What left last is remembered, of each key, until no result
+    older than it can come.
+    """
+
+    rule: ClassVar[str] = "promises pass through"
+
+    def __init__(self, store: ChunkStore, key: Sequence[str], stamps: Sequence[str]):
+        super().__init__(store)
+        self._key, self._stamps = list(key) or [ALL], list(stamps)
+        self._shown = KeyedRows(store, SHOWN, self._key)
+        self._bound = BEGINNING
+        self._left = 0
+
+    def on_punctuation(self, port: int, promise: Punctuation) -> Sequence[Element]:
+        """Forget keys of which nothing older can come than what left."""
+        if set(promise.attributes) <= set(self._stamps):
+            self._bound = max(self._bound, min(promise.values))
+            if self._shown.rows > 2 * self._left + MANY:
+                self._shown.keep(pl.col(_name(0)).to_physical() >= self._bound)
+                self._left = self._shown.rows
+        return [promise]
+
+    def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
+        """Leave out what is older than what left."""
+        news = _names(self._stamps)
+        rows = chunk.with_columns(newness(self._stamps))
+        if self._key == [ALL]:
+            rows = rows.with_columns(pl.lit(0, dtype=pl.Int64).alias(ALL))
+        held = self._shown.look_up(rows.select(self._key).unique())
+        rows = _not_older(rows, held, self._key, news, or_equal=False)
+        if not rows.height:
+            return []
+        rows = rows.sort(news, maintain_order=True)
+        rows = rows.unique([*self._key, news[0]], keep="last", maintain_order=True)
+        newest = rows.select(*self._key, *news).unique(self._key, keep="last")
+        self._shown.replace(newest.select(self._key), newest)
+        return [rows.select(chunk.columns)]
+
+    def on_group_punctuation(self, port: int, promise: GroupPunctuation) -> Sequence[Element]:
+        """What holds of all results holds of those that are let out."""
+        return [promise]
+
+    def needs_any(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Request]:
+        """The same of the input."""
+        return [Request.any_of(0, bounds)]
+
+    def close_port(self, port: int) -> Sequence[Element]:
+        """Forget what left."""
+        self._shown.take()
+        return []
+
+    def snapshot(self) -> dict[str, Any]:
+        """How what left is kept."""
+        return super().snapshot() | {
+            "shown": self._shown.snapshot(),
+            "bound": (self._bound, self._left),
+        }
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on from a snapshot."""
+        super().restore(saved)
+        self._shown.restore(saved["shown"])
+        self._bound, self._left = saved["bound"]

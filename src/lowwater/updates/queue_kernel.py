@@ -1,0 +1,235 @@
+"""What all queues of update streams do: let portions out when there is time, and wait for the end.
+
+A portion is one update, or as many as take about as long as a person does not notice. In batches it
+is what the budget of the batch has time for, by what rows cost in the batches before: a batch that
+is run again picks the same rows.
+
+Invariant: after the last input has ended all that waits leaves, and then the end.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lowwater.operators.kernel import Host, Kernel
+from lowwater.operators.metric import Mean, Metric, Readings, Sum, Texts
+from lowwater.sources.replay import clock_times
+from lowwater.state.store import ChunkStore
+from lowwater.stream.duration import SECOND
+from lowwater.stream.element import END_OF_TIME, Chunk, Element, End
+from lowwater.updates.key_queue import KeyQueue
+from lowwater.updates.options import Updates
+from lowwater.updates.pace import Pace
+from lowwater.updates.staleness import Staleness, staleness_of
+
+Numbers = NDArray[np.int64]
+PORTION = 20_000_000
+"""Nanoseconds of work taken on at once where rows can be read at any moment."""
+
+SCHEDULE = Metric(
+    "updates_schedule",
+    str,
+    "state",
+    Texts(),
+    "schedule",
+    "The schedule by which keys take turns.",
+)
+WINDOWS = Metric(
+    "updates_windows",
+    str,
+    "state",
+    Texts(),
+    "windows",
+    "Which of the windows of a key are worked on.",
+)
+KEYS = Metric("updates_keys", int, "keys", Sum(), "keys", "Keys that are known.")
+WAITING = Metric(
+    "updates_waiting",
+    int,
+    "count",
+    Sum(),
+    "waiting",
+    "Rows, or windows, that wait to be worked on.",
+)
+GIVEN_UP = Metric(
+    "updates_given_up",
+    int,
+    "count",
+    Sum(),
+    "given up for newer ones",
+    "Rows, or windows, that newer ones of their keys replaced before they were worked on.",
+    total=True,
+)
+OUTDATED = Metric(
+    "updates_outdated_rows",
+    int,
+    "rows",
+    Sum(),
+    "outdated when they came",
+    "Rows that came when a newer one of their key was there already.",
+    total=True,
+)
+EXPIRED = Metric(
+    "updates_expired_keys",
+    int,
+    "keys",
+    Sum(),
+    "keys expired",
+    "Keys that were forgotten because no row came for long enough.",
+    total=True,
+)
+DELETED = Metric(
+    "updates_deleted_keys",
+    int,
+    "keys",
+    Sum(),
+    "keys deleted",
+    "Keys that a row deleted.",
+    total=True,
+)
+WORKED_ON = Metric(
+    "updates_worked_on", int, "windows", Sum(), "worked on", "Windows that are being worked on."
+)
+COMPLETE = Metric(
+    "updates_complete_windows",
+    int,
+    "windows",
+    Sum(),
+    "windows complete",
+    "Windows all rows of which have come.",
+    total=True,
+)
+SHOWN = Metric(
+    "updates_shown_windows",
+    int,
+    "windows",
+    Sum(),
+    "windows shown",
+    "Windows whose result was shown.",
+    total=True,
+)
+SECONDS_A_ROW = Metric(
+    "updates_seconds_a_row",
+    float,
+    "seconds",
+    Mean(KEYS),
+    "seconds a row",
+    "What the work on a row takes.",
+)
+
+
+class QueueKernel(Kernel):
+    """Holds updates until there is time to work on them."""
+
+    queues: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        store: ChunkStore,
+        by: Updates,
+        host: Host,
+        arrival: str | None,
+        ports: int = 1,
+    ):
+        super().__init__(store, ports, host)
+        self._by, self._now, self._arrival = by, host.now, arrival
+        self._shift = 0
+        self._pace = Pace()
+        self._served = False
+        self._ending = False
+
+    def _arrivals(self, chunk: Chunk) -> Numbers:
+        """When rows came, by the clock; a batch that goes by it has just read them."""
+        if self._arrival is None or (self.host.in_batches and self.host.hurried):
+            return np.full(chunk.height, self._now(), np.int64)
+        return clock_times(chunk[self._arrival]) + self._shift
+
+    def shift_arrivals(self, nanoseconds: int) -> None:
+        """Set what is added to arrival times in rows to get times of the clock."""
+        self._shift = nanoseconds
+
+    # ---- work ------------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def _has_work(self) -> bool:
+        """Whether something can leave now."""
+
+    @property
+    @abstractmethod
+    def _backlog(self) -> float:
+        """About how many rows can."""
+
+    @abstractmethod
+    def _dequeue(self, rows: int, now: int) -> list[Element]:
+        """Take out about so many."""
+
+    @property
+    def has_work(self) -> bool:
+        """Whether a portion may leave now: one a batch, until all inputs have ended."""
+        return self._has_work and (not self._served or self._ending)
+
+    def work_on(self) -> Sequence[Element]:
+        """Let a portion out."""
+        now = self._now()
+        if self.host.in_batches and not self._served:
+            self._pace.begin(now)
+        self._served = self.host.in_batches
+        elements = self._dequeue(self._portion(), now)
+        return [*elements, *(self._end() if self._ending and not self._has_work else [])]
+
+    def _portion(self) -> int:
+        if self.host.in_batches:
+            budget = self._by.budget or self._pace.best(self._backlog)
+            return END_OF_TIME if self._ending else self._pace.fitting(budget)
+        return 1 if self.host.singly else self._pace.fitting(PORTION)
+
+    def _close(self) -> list[Element]:
+        """All inputs have ended: the end, once nothing waits."""
+        self._ending = True
+        return [] if self._has_work else self._end()
+
+    def _end(self) -> list[Element]:
+        self._ending = False
+        self.settle()  # that nothing is left of what waited
+        return [End()]
+
+    # ---- what people are told --------------------------------------------------------------
+
+    def _seconds_a_row(self) -> float | None:
+        """Return what the work on a row takes; None before any was done."""
+        return self._pace.cost / SECOND if self._pace.cost else None
+
+    def _forgotten(self) -> Readings:
+        """Return how many keys were forgotten, where keys can be."""
+        if not self._by.forgets:
+            return Readings()
+        expiry = self._keys_of_queue.expiry
+        return Readings({EXPIRED: expiry.expired, DELETED: expiry.deleted})
+
+    @property
+    @abstractmethod
+    def _keys_of_queue(self) -> KeyQueue[Any]:
+        """The keys of the queue."""
+
+    def staleness(self) -> Staleness:
+        """How stale what is shown was, and is."""
+        now = self._now()
+        keys = self._keys_of_queue
+        begun = now if keys.begun is None else keys.begun
+        return staleness_of(keys.accounts(), begun, now, by_life=self._by.forgets)
+
+    def snapshot(self) -> dict[str, Any]:
+        """What a row costs, and whether all inputs have ended."""
+        return super().snapshot() | {"pace": self._pace.saved(), "ending": self._ending}
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on from a snapshot."""
+        super().restore(saved)
+        self._pace.restore(saved["pace"])
+        self._ending = saved["ending"]

@@ -1,0 +1,409 @@
+"""The storage manager of an update queue: enqueue, dequeue, read (UpStream §4.2).
+
+It brings together three things that know nothing of each other: the *cells*, one a key; the *line*,
+which says whose turn it is; and the *memory*, where the rows are. Where every row is worked on
+(an append queue, or any queue while there is time for all), rows wait in their order; otherwise a
+row takes the place of the one that waits of its key.
+
+Invariants: while rows replace each other a key has at most one waiting row, and no newer one of it
+has come; rows of a key leave in the order of their times; a row came, waits, left, was given up or
+was outdated when it came, and is counted once as one of these.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from lowwater.state.store import ChunkStore
+from lowwater.stream.element import Chunk
+from lowwater.updates.key_queue import KeyQueue
+from lowwater.updates.keys import NUMBER, PLACE, KeyCell, WaitingRow, bytes_of_slots
+from lowwater.updates.load import Load
+from lowwater.updates.memory.locations import OnDemandMemory
+from lowwater.updates.options import PLAIN, Key, Updates
+from lowwater.updates.pace import Pace
+from lowwater.updates.staleness import ACCOUNT
+
+Numbers = NDArray[np.int64]
+AT, TIME = "__at", "__ticks"
+PAGES = "pages"
+CELL_BYTES = bytes_of_slots(KeyCell, list, list, *ACCOUNT) + PLACE + 8 * NUMBER
+"""Bytes of a key and all that is known of it, beside its values, about."""
+ENTRY_BYTES = bytes_of_slots(WaitingRow, tuple, tuple) + 3 * PLACE + 4 * NUMBER
+"""Bytes of the place in line of a row that waits, beside the row, about."""
+CALM = 0.9
+"""All rows are worked on again when the work that comes is less than this much of what can be."""
+
+
+class ArrivedRows:
+    """Rows that came on a port: when each did, and its times, the main one first."""
+
+    __slots__ = ("gone", "port", "rows", "ticks", "when")
+
+    def __init__(
+        self,
+        port: int,
+        rows: Chunk,
+        ticks: Sequence[Numbers],
+        when: Numbers,
+        gone: NDArray[np.bool_] | None = None,
+    ):
+        self.port, self.rows, self.ticks, self.when = port, rows, ticks, when
+        self.gone = gone
+        """Which rows say that their key is gone; None: none does."""
+
+    def ticks_at(self, at: int) -> tuple[int, ...]:
+        """The times of one row."""
+        return tuple(int(each[at]) for each in self.ticks)
+
+
+class RowQueue:
+    """What waits in an update queue."""
+
+    def __init__(
+        self,
+        by: Updates,
+        schema: dict[str, pl.DataType],
+        attributes: int,
+        pace: Pace,
+        now: Callable[[], int],
+        *,
+        strict: bool = False,
+        prefer: int | None = None,
+        expire: int | None = None,
+    ):
+        self._by, self._pace = by, pace
+        self._strict, self._prefer = strict, prefer
+        self.memory = OnDemandMemory(pl.Schema(schema))
+        self.keys = KeyQueue(
+            by,
+            KeyCell,
+            lambda: pace.cost,
+            now,
+            cell_bytes=CELL_BYTES,
+            busy=lambda cell: bool(cell.entries),
+            attributes=attributes,
+            expire=expire,
+        )
+        self._all: deque[WaitingRow] = deque()
+        self.complete = by.schedule in PLAIN or by.complete_within is not None
+        """Whether all rows are worked on now, and none is replaced."""
+        self.waiting = 0
+        self.given_up = self.outdated = self.switches = 0
+        self.load = Load(pace, least=by.complete_within or 0)
+
+    @property
+    def begun(self) -> int:
+        """Arrival of the first row, in clock nanoseconds."""
+        assert self.keys.begun is not None
+        return self.keys.begun
+
+    # ---- enqueue ---------------------------------------------------------------------------
+
+    def enqueue(self, came: ArrivedRows) -> None:
+        """Let rows wait, or take the place of rows that do."""
+        if not came.rows.height:
+            return
+        self.keys.begin(int(came.when[0]))
+        self.load.arrived(came.rows.height, int(came.when[-1]))
+        if self.complete:
+            self._append(came)
+            self._give_up_if_late()
+        else:
+            self._replace(came)
+
+    def _newest_is(self, cell: KeyCell, came: ArrivedRows, at: int) -> None:
+        """A row is the newest of its key."""
+        if self._by.forgets:
+            gone = came.gone is not None and bool(came.gone[at])
+            self.keys.expiry.newest(cell, int(came.ticks[0][at]), gone)
+
+    def forget(self, mark: int) -> list[tuple[Key, int]]:
+        """Forget the keys that end by a mark and do not wait; which were deleted, and their end."""
+        deleted: list[tuple[Key, int]] = []
+        for cell in self.keys.expiry.ended(mark):
+            self.keys.remove(cell)
+            if cell.deleted:
+                deleted.append((cell.key, cell.end))
+        return deleted
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of keys, of what is known of them and of the line they stand in, about."""
+        return self.keys.bytes + self.waiting * ENTRY_BYTES
+
+    def _append(self, came: ArrivedRows) -> None:
+        """Every row waits in its order; some are shed where that is asked for."""
+        keep: list[int] = []
+        cells: list[KeyCell] = []
+        keys = came.rows.select(self._by.key).rows() if self._by.key else None
+        for at, when in enumerate(came.when.tolist()):
+            cell = self.keys.find(keys[at] if keys is not None else ())
+            tick = int(came.ticks[0][at])
+            if self._is_outdated(cell, tick) or (cell.entries and tick < cell.entries[-1].ticks[0]):
+                self.outdated += 1
+                continue
+            cell.seen(when, when, 1, self.begun)
+            cell.account.arrived(when, replaced=False)
+            self._newest_is(cell, came, at)
+            if self._by.schedule == "shedding" and self.load.drops_next(self.load.now(when)):
+                self.given_up += 1
+                continue
+            keep.append(at)
+            cells.append(cell)
+        locations = self._put(came, keep)
+        for at, cell, location in zip(keep, cells, locations, strict=True):
+            self._wait(cell, WaitingRow(cell, location, int(came.when[at]), came.ticks_at(at), 0))
+
+    def _put(self, came: ArrivedRows, rows: list[int]) -> list[int]:
+        if not rows:
+            return []
+        whole = len(rows) == came.rows.height
+        places = self.memory.add(came.rows if whole else came.rows[rows])
+        return [int(each) for each in places]
+
+    def _wait(self, cell: KeyCell, entry: WaitingRow) -> None:
+        if not cell.entries:
+            cell.first = entry.arrival
+        cell.entries.append(entry)
+        self._all.append(entry)
+        self.keys.least.add(entry)
+        self.waiting += 1
+
+    def _is_outdated(self, cell: KeyCell, tick: int) -> bool:
+        """Whether a row is older than what left of its key (or, if strict, as old)."""
+        if cell.newest is None:
+            return False
+        return tick < cell.newest or (self._strict and tick == cell.newest)
+
+    def _replace(self, came: ArrivedRows) -> None:
+        """The newest row of each key waits."""
+        added: list[tuple[KeyCell, int, int]] = []
+        changed: list[tuple[WaitingRow, int]] = []
+        for key, first, last, count, at in self._newest(came):
+            cell = self.keys.find(key)
+            tick = int(came.ticks[0][at])
+            if self._is_outdated(cell, tick):
+                self.outdated += count
+                continue
+            begun, ended = int(came.when[first]), int(came.when[last])
+            cell.seen(begun, ended, count, self.begun)
+            cell.account.arrived(begun, count)
+            self.given_up += count - 1
+            if cell.entries:
+                self.given_up += 1
+                if self._supersedes(tick, came.port, cell.entries[0]):
+                    changed.append((cell.entries[0], at))
+                    self._newest_is(cell, came, at)
+            else:
+                cell.first = begun
+                cell.entries.append(WaitingRow(cell, -1, begun, came.ticks_at(at), came.port))
+                added.append((cell, at, begun))
+                self._newest_is(cell, came, at)
+            self.keys.line.arrived(cell)
+        self._write(came, added, changed)
+
+    def _newest(self, came: ArrivedRows) -> Iterator[tuple[Key, int, int, int, int]]:
+        """For each key: its values, its first and last row, how many, and the newest."""
+        if came.rows.height == 1:
+            yield tuple(came.rows[name][0] for name in self._by.key), 0, 0, 1, 0
+            return
+        ticks = pl.Series(TIME, came.ticks[0])
+        index = pl.Series(AT, np.arange(came.rows.height))
+        times = pl.col(TIME)
+        at = pl.col(AT)
+        newest = (
+            at.get(times.arg_max()) if self._strict else at.reverse().get(times.reverse().arg_max())
+        )
+        wanted = (
+            at.first().alias("__first"),
+            at.last().alias("__last"),
+            pl.len().alias("__count"),
+            newest.alias("__newest"),
+        )
+        rows = pl.DataFrame([*came.rows.select(self._by.key), ticks, index])
+        if self._by.key:
+            found = rows.group_by(self._by.key, maintain_order=True).agg(wanted)
+        else:
+            found = rows.select(wanted)
+        if self._by.schedule == "fifo":
+            found = found.sort("__last")
+        width = len(self._by.key)
+        for row in found.iter_rows():
+            yield row[:width], *row[width:]
+
+    def _supersedes(self, tick: int, port: int, entry: WaitingRow) -> bool:
+        """Whether a row takes the place of the one that waits."""
+        before = entry.ticks[0]
+        if tick == before and self._strict:
+            return port == self._prefer and entry.port != port
+        return tick >= before
+
+    def _write(
+        self,
+        came: ArrivedRows,
+        added: list[tuple[KeyCell, int, int]],
+        changed: list[tuple[WaitingRow, int]],
+    ) -> None:
+        cells = [cell for cell, _, _ in added]
+        locations = self._put(came, [at for _, at, _ in added])
+        for cell, location in zip(cells, locations, strict=True):
+            cell.entries[0].location = location
+            self.keys.least.add(cell.entries[0])
+        self.waiting += len(added)
+        if not changed:
+            return
+        places = np.array([entry.location for entry, _ in changed], np.int64)
+        self.memory.overwrite(places, came.rows[[at for _, at in changed]])
+        for entry, at in changed:
+            entry.alive = False
+            fresh = WaitingRow(
+                entry.cell, entry.location, entry.arrival, came.ticks_at(at), came.port
+            )
+            entry.cell.entries[0] = fresh
+            self.keys.least.add(fresh)
+
+    # ---- from all rows to the newest, and back ---------------------------------------------
+
+    def _give_up_if_late(self) -> None:
+        """When rows would wait too long, only the newest of each key go on waiting."""
+        bound = self._by.complete_within
+        if bound is None or self.waiting * self._pace.cost <= bound:
+            return
+        self.complete = False
+        self.switches += 1
+        gone: list[WaitingRow] = []
+        for cell in dict.fromkeys(entry.cell for entry in self._all):
+            *older, newest = cell.entries
+            gone += older
+            newest.arrival = cell.first
+            cell.entries = [newest]
+            cell.account.behind = [cell.first]
+            self.keys.line.arrived(cell)
+        self._all.clear()
+        self._forget(gone)
+        self.given_up += len(gone)
+
+    def _forget(self, gone: list[WaitingRow]) -> None:
+        for entry in gone:
+            entry.alive = False
+        if gone:
+            self.memory.remove(np.array([entry.location for entry in gone], np.int64))
+        self.waiting -= len(gone)
+
+    def keep_all_if_possible(self, now: int) -> None:
+        """When there is time for all rows again, let all wait."""
+        bound = self._by.complete_within
+        if bound is None or self.complete or self.load.now(now) > CALM:
+            return
+        if self.waiting * self._pace.cost > bound / 2:
+            return
+        self.complete = True
+        self.switches += 1
+        cells = sorted(self.keys.line, key=lambda cell: cell.first)
+        for cell in cells:
+            self.keys.line.leave(cell)
+            self._all.append(cell.entries[0])
+
+    # ---- dequeue, read ---------------------------------------------------------------------
+
+    def dequeue(self, count: int, now: int) -> tuple[Chunk, list[KeyCell]]:
+        """Take the rows out whose turn it is; whose they are."""
+        entries: list[WaitingRow] = []
+        for _ in range(min(count, self.waiting)):
+            if self.complete:
+                entry = self._all.popleft()
+                del entry.cell.entries[0]
+                if entry.cell.entries:
+                    entry.cell.first = entry.cell.entries[0].arrival
+                entry.cell.account.taken(now, entry.arrival)
+            else:
+                entry = self.keys.line.next().entries.pop()
+                entry.cell.account.taken(now)
+            entry.cell.newest = entry.ticks[0]
+            if not entry.cell.entries:
+                self.keys.expiry.watch(entry.cell)
+            entries.append(entry)
+        rows = self.memory.read(_places(entries))
+        self._forget(entries)
+        return rows, [entry.cell for entry in entries]
+
+    def read(self) -> Chunk:
+        """All that waits, in the order of the line; it goes on waiting."""
+        waits: Iterable[WaitingRow] = self._all
+        if not self.complete:
+            waits = [cell.entries[0] for cell in self.keys.line]
+        return self.memory.read(_places(list(waits)))
+
+    @property
+    def oldest(self) -> int | None:
+        """Since when the longest waiting row has waited."""
+        if not self.waiting:
+            return None
+        if self.complete:
+            return self._all[0].arrival
+        return self.keys.line.head().first
+
+    def least(self) -> list[int]:
+        """The least time of waiting rows, by attribute."""
+        return self.keys.least.values(self.waiting)
+
+    def passed(self, came: ArrivedRows) -> Chunk:
+        """Rows that need not wait: those that are not outdated, in their order."""
+        keys = came.rows.select(self._by.key).rows() if self._by.key else None
+        kept: list[int] = []
+        if came.rows.height:
+            self.keys.begin(int(came.when[0]))
+        for at, tick in enumerate(came.ticks[0].tolist()):
+            cell = self.keys.find(keys[at] if keys is not None else ())
+            if self._is_outdated(cell, tick):
+                self.outdated += 1
+                continue
+            cell.newest = tick
+            self._newest_is(cell, came, at)
+            cell.account.updates += 1
+            cell.account.delivered += 1
+            kept.append(at)
+        return came.rows if len(kept) == came.rows.height else came.rows[kept]
+
+    # ---- state -----------------------------------------------------------------------------
+
+    def save_rows(self, store: ChunkStore) -> dict[str, Any]:
+        """Write pages that changed, and give where rows are in them."""
+        return self.memory.save(store, PAGES)
+
+    def save(self, store: ChunkStore) -> dict[str, Any]:
+        """Write rows that changed, and give what else it takes to go on."""
+        return {
+            "memory": self.save_rows(store),
+            "keys": self.keys.saved(),
+            "line": self.keys.line.saved(),
+            "all": [entry.location for entry in self._all],
+            "complete": self.complete,
+            "counts": (self.given_up, self.outdated, self.switches),
+            "load": self.load.saved(),
+        }
+
+    def restore(self, store: ChunkStore, saved: dict[str, Any]) -> None:
+        """Go on from what :meth:`save` gave."""
+        self.memory.load(store, PAGES, saved["memory"])
+        self.keys.restore(saved["keys"])
+        cells = self.keys.cells
+        self.keys.line.restore(saved["line"], cells)
+        entries = {e.location: e for cell in cells.values() for e in cell.entries}
+        self._all = deque(entries[location] for location in saved["all"])
+        self.waiting = len(entries)
+        self.keys.least.refill(entries.values())
+        self.complete = saved["complete"]
+        self.given_up, self.outdated, self.switches = saved["counts"]
+        self.load.restore(saved["load"])
+
+
+def _places(entries: list[WaitingRow]) -> Numbers:
+    return np.array([entry.location for entry in entries], np.int64)
