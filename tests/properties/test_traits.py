@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lowwater as lw
-from lowwater.operators.kernel import Finisher, Kernel, Reducer
+from lowwater.operators.kernel import ALONE, Finisher, Host, Kernel, Reducer
 from lowwater.plan import nodes
 from lowwater.plan.physical.compile import compile_plan
 from lowwater.plan.physical.layout import Layout, Stage, lay_out
@@ -189,8 +189,8 @@ class Run:
                 self._emit(self.plan.operators[index], each)
 
 
-def built(operator: KernelOperator) -> Kernel:
-    return operator.build(MemoryStore(), lambda: 0)
+def built(operator: KernelOperator, host: Host = ALONE) -> Kernel:
+    return operator.build(MemoryStore(), host)
 
 
 def fed(kernel: Kernel, port: int, element: Element) -> Iterator[Element]:
@@ -212,9 +212,14 @@ class Answers:
         return sum((multiset(each.rows()) for each in self.rows), Counter())
 
 
-def again(operator: KernelOperator, given: Fed, keep: Keep = lambda _, rows: rows) -> Answers:
+def again(
+    operator: KernelOperator,
+    given: Fed,
+    keep: Keep = lambda _, rows: rows,
+    host: Host = ALONE,
+) -> Answers:
     """Feed a new kernel what another was fed, but for some rows."""
-    kernel, answers = built(operator), Answers()
+    kernel, answers = built(operator, host), Answers()
     for port, element in given:
         kept = keep(port, element) if isinstance(element, pl.DataFrame) else element
         nothing = isinstance(kept, pl.DataFrame) and not kept.height
@@ -306,6 +311,39 @@ def check_reads(operator: KernelOperator, given: Fed) -> None:
     assert again(operator, given, emptied).multiset() == again(operator, given).multiset()
 
 
+def check_combines(operator: KernelOperator, given: Fed) -> None:
+    """Partial answers of copies, finished, are the answers of one; so are those from partials."""
+    traits, kernel = operator.traits, built(operator)
+    whole = again(operator, given).multiset()
+    if traits.reduces:
+        assert isinstance(kernel, Reducer)
+        for port, element in given:
+            if isinstance(element, pl.DataFrame):
+                kernel.on_partials(kernel.reduced(element))
+        assert _finished(kernel, given) == whole, operator.title
+    if traits.combines and traits.alike:
+        assert isinstance(kernel, Finisher)
+        host, parts = Host(copies=2, in_part=True), []
+        for copy in (0, 1):
+            share: Keep = lambda _, rows, copy=copy: rows.gather_every(2, copy)  # type: ignore[misc]
+            parts += again(operator, given, share, host).rows
+        found = multiset(kernel.finished(pl.concat(parts)).rows()) if parts else Counter()
+        assert found == whole, operator.title
+
+
+def _finished(kernel: Kernel, given: Fed) -> Counter[tuple[Any, ...]]:
+    """What a kernel answers that has all its rows, once it is fed the rest."""
+    rest = [
+        each
+        for port, e in given
+        if not isinstance(e, pl.DataFrame)
+        for each in fed(kernel, port, e)
+    ]
+    return sum(
+        (multiset(each.rows()) for each in rest if isinstance(each, pl.DataFrame)), Counter()
+    )
+
+
 def check_kernel(operator: KernelOperator) -> None:
     """What is reduced or put together has the functions for it."""
     traits, kernel = operator.traits, built(operator)
@@ -339,6 +377,7 @@ def test_traits_hold_of_kernels(
         check_alike(operator, given, chance)
         check_rowwise(operator, given)
         check_reads(operator, given)
+        check_combines(operator, given)
 
 
 # ---- layouts -----------------------------------------------------------------------------------

@@ -118,7 +118,7 @@ class Stage(Member):
         self.deliver: Callable[[Element], None] | None = None
         self.refuse: Callable[[str, Chunk | None, list[LateRows]], None] | None = None
         self._clock, self._totals = clock, totals
-        self._held_in_merge = operator.name in ("merge", "sort")
+        self._held_in_merge = operator.traits.buffers
         self.rows, self.bytes = PeakCounter(), PeakCounter()
         self.busy = 0
         self.idle = 0
