@@ -20,14 +20,9 @@ import pytest
 
 import lowwater as lw
 from lowwater.claims import learned
-from lowwater.claims.learned_streams import real
-from lowwater.claims.measure import Collected
+from lowwater.claims.learned import real
 from lowwater.claims.updates_runs import updates, watched
-from lowwater.engines.embedded.clock import VirtualClock
-from lowwater.engines.embedded.engine import EmbeddedEngine, Pace
-from lowwater.plan.physical.compile import compile_plan
-from lowwater.sources.replay import Replay
-from lowwater.stream.duration import SECOND
+from lowwater.probe import Observer, Probe
 from lowwater.updates.options import SCHEDULES
 from tests.support.oracle import answer, table_rows
 
@@ -188,18 +183,14 @@ for feeds, whose lags are some hundredths of a second: larger ticks hide these, 
 there."""
 
 
-class Looking(VirtualClock):
-    """A virtual clock that looks at how many rows a join holds."""
-
-    stage: Any = None
+class Looking(Observer):
+    """Samples the rows that the join holds, whenever all that arrived is done."""
 
     def __init__(self) -> None:
-        super().__init__()
         self.held: list[int] = []
 
-    def wait(self, until: int | None) -> None:
-        self.held.append(self.stage.store.rows)
-        super().wait(until)
+    def on_idle(self) -> None:
+        self.held.append(self.run.operator("obliviousjoin").rows)
 
 
 def reached(logs: Sequence[pl.DataFrame], tick: float) -> Any:
@@ -228,7 +219,7 @@ def test_a_join_without_a_window_finds_nearly_all_and_keeps_half_of_a_fixed_one(
     logs = case.logs()
     streams = [
         lw.stream(
-            Replay(log, f"at{at}"),
+            lw.replay(log, f"at{at}"),
             name=f"s{at}",
             time="epoch",
             unit=case.unit,
@@ -236,23 +227,20 @@ def test_a_join_without_a_window_finds_nearly_all_and_keeps_half_of_a_fixed_one(
         )
         for at, log in enumerate(logs)
     ]
-    plan, clock = compile_plan(lw.join(streams, on="epoch")._node), Looking()
-    sink = Collected(clock)
-    engine = EmbeddedEngine(plan, sink, clock, Pace(65_536, round(case.tick * SECOND)), None)
-    (clock.stage,) = (s for s in engine._stages.values() if s.operator.name == "obliviousjoin")
-    engine.run()
+    looking = Looking()
+    run = Probe(lw.join(streams, on="epoch"), observer=looking, tick=case.tick).run()
     values = [f"v{at}" for at in range(len(logs))]
     columns = ", ".join(f"s{at}.v{at}" for at in range(len(logs)))
     equal = " AND ".join(f"s0.epoch = s{at}.epoch" for at in range(1, len(logs)))
     sql = f"SELECT s0.epoch, {columns} FROM {', '.join(f's{at}' for at in range(len(logs)))}"
     everything = answer(f"{sql} WHERE {equal}", {f"s{at}": log for at, log in enumerate(logs)})
-    found = table_rows(sink.table().select("epoch", *values))
+    found = table_rows(run.results.select("epoch", *values))
     assert not found - everything
     accuracy = found.total() / everything.total()
     assert accuracy >= 0.99
-    assert abs(float(clock.stage.kernel.about()["accuracy"]) - accuracy) <= 0.02
+    assert abs(float(run.operator("obliviousjoin").details["accuracy"]) - accuracy) <= 0.02
     window = int(reached(logs, case.tick)[found.total() - 1])
-    assert np.mean(clock.held) <= window * len(logs) / 2
+    assert np.mean(looking.held) <= window * len(logs) / 2
 
 
 # ---- queues of updates ---------------------------------------------------------------------

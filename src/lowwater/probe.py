@@ -59,7 +59,7 @@ __all__ = [
     "Probe",
     "ProbedOperator",
     "Step",
-    "judge",
+    "judge_rows",
     "scrambling_factors",
 ]
 
@@ -352,14 +352,14 @@ class _ChunkReader(ReplayReader):
 # ---- parts of the library, by themselves -----------------------------------------------------
 
 
-def judge(contract: Contract, times: Ticks, ticks_per_second: int = 1) -> tuple[Ticks, Ticks]:
+def judge_rows(contract: Contract, times: Ticks, ticks_per_second: int = 1) -> tuple[Ticks, Ticks]:
     """Judge the rows of one channel by a contract, in the order of their arrival.
 
     ``times``: the rows' times in ticks; ``ticks_per_second`` (1): how many make a second. Returns
     two arrays: the mark that each row met (a row below it is late), and the mark after the row.
 
     >>> import lowwater as lw
-    >>> met, after = judge(lw.within(2), np.array([5, 9, 6]))
+    >>> met, after = judge_rows(lw.within(2), np.array([5, 9, 6]))
     >>> after.tolist()
     [3, 7, 7]
     """

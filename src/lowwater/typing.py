@@ -1,7 +1,7 @@
 """The types of arguments, for annotations: what can stand where a signature names one of them."""
 
 from lowwater.engines.embedded.clock import Charge
-from lowwater.joins.oblivious.options import Strategy
+from lowwater.joins.oblivious.options import ReliefMode, Strategy
 from lowwater.joins.ordered.strategy import Order
 from lowwater.joins.shape import How
 from lowwater.operators.flush import Flush
@@ -24,6 +24,7 @@ __all__ = [
     "Idle",
     "Order",
     "PlanShape",
+    "ReliefMode",
     "Schedule",
     "Size",
     "Stamp",

@@ -7,12 +7,12 @@ import pytest
 
 from lowwater.claims import ets
 from lowwater.claims.claim import Outcome
-from lowwater.claims.ets import A, B, C, D, Scale, simulate
+from lowwater.claims.ets import A, B, C, D, Lengths, simulate
 from tests.support.plots import readable
 
 STEP = 10_000
 """Nanoseconds a step of work takes."""
-SMALL = Scale(
+SMALL = Lengths(
     waiting=30,
     slow_beats=4,
     fast_beats=2,
@@ -29,7 +29,7 @@ def table() -> pl.DataFrame:
 
 
 def test_latency_on_demand_is_near_latent_and_below_every_heartbeat_rate() -> None:
-    outcome = ets.judge_latency(table())
+    outcome = ets.latency_outcome(table())
     by, beating = ets.middle(table(), "latency_ms"), ets.over_beats(table(), "latency_ms")
     assert outcome.holds, outcome.ours
     assert by["D"] <= by["C"] <= min(beating.values())
@@ -38,7 +38,7 @@ def test_latency_on_demand_is_near_latent_and_below_every_heartbeat_rate() -> No
 
 
 def test_union_waits_almost_always_without_timestamps_and_never_with_them_on_demand() -> None:
-    outcome = ets.judge_idle(table())
+    outcome = ets.idle_outcome(table())
     by, beating = ets.middle(table(), "idle_share"), ets.over_beats(table(), "idle_share")
     assert outcome.holds, outcome.ours
     assert by["A"] > 0.99
@@ -71,16 +71,16 @@ def test_latent_rows_cost_a_few_steps_each_and_wait_for_nothing() -> None:
 
 def test_each_is_drawn_whether_it_holds_or_not() -> None:
     by = ets.middle(table(), "latency_ms")
-    assert f"{by['C']:.3g} ms on demand" in readable("ETS-F7", ets.judge_latency(table()))
-    assert "0.00% on demand" in readable("ETS-IDLE", ets.judge_idle(table()))
-    assert "not rising again" in readable("ETS-F8", ets.judge_queues(table()))
+    assert f"{by['C']:.3g} ms on demand" in readable("ETS-F7", ets.latency_outcome(table()))
+    assert "0.00% on demand" in readable("ETS-IDLE", ets.idle_outcome(table()))
+    assert "not rising again" in readable("ETS-F8", ets.queues_outcome(table()))
     fast = (pl.col("beats_per_second") == 1_000) & ~pl.col("burst")
     off = pl.when(fast).then(500).otherwise("queue_peak").alias("queue_peak")
-    rising = ets.judge_queues(table().with_columns(off))
+    rising = ets.queues_outcome(table().with_columns(off))
     assert ", rising again" in readable("ETS-F8", rising)
 
 
-@pytest.mark.parametrize("judge", [ets.judge_latency, ets.judge_idle, ets.judge_queues])
+@pytest.mark.parametrize("judge", [ets.latency_outcome, ets.idle_outcome, ets.queues_outcome])
 def test_a_claim_that_does_not_hold_says_why(judge: object) -> None:
     spoiled = table().with_columns(
         pl.when(pl.col("scenario") == C).then(1e9).otherwise(pl.col(name)).alias(name)

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from lowwater.claims import learned, registry
-from lowwater.claims.learned_streams import Series, made_up
+from lowwater.claims.learned import Series, made_up
 from lowwater.progress.contract import Ordered, Within
 from tests.support.plots import readable
 

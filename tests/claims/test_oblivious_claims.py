@@ -16,26 +16,25 @@ from hypothesis import strategies as st
 from lowwater.claims import (
     oblivious_buffers,
     oblivious_example,
-    oblivious_latency,
     oblivious_memory,
     registry,
 )
 from lowwater.claims.claim import Outcome
-from lowwater.claims.oblivious_buffers import judge_joined
+from lowwater.claims.oblivious_buffers import joined_outcome
 from lowwater.claims.oblivious_definitions import multiplicity, scrambling_factor
 from lowwater.claims.oblivious_example import BEFORE, EXPECTED, SHOWN, Filled, fillings
-from lowwater.claims.oblivious_runs import QUICK, Query, query_1, query_2, run
+from lowwater.claims.oblivious_runs import QUICK, RELIEF_MODES, Query, query_1, query_2, run
 from lowwater.claims.oblivious_streams import (
     KEY,
     RATE,
     ROW_BYTES,
+    Log,
     Phase,
     Setting,
     Stream,
+    Truth,
     scrambled,
 )
-from lowwater.claims.oblivious_truth import Log, Truth
-from lowwater.joins.oblivious.options import RELIEF_MODES
 from tests.support.plots import readable
 
 # ---- the worked example --------------------------------------------------------------------
@@ -64,7 +63,7 @@ def test_what_is_shown_agrees_with_the_text() -> None:
 def test_another_lag_does_not_hold() -> None:
     earlier = Filled(SHOWN.one[1:], SHOWN.other)
     assert earlier.lags() != EXPECTED
-    outcome = oblivious_example.judge(oblivious_example.table(), [SHOWN, earlier])
+    outcome = oblivious_example.example_outcome(oblivious_example.table(), [SHOWN, earlier])
     assert not outcome.holds
     assert "1 of 2" in outcome.ours
     assert len(SHOWN.both()[0]) == BEFORE + len(SHOWN.one)
@@ -220,7 +219,7 @@ def one_join() -> pl.DataFrame:
 
 
 def test_predicted_buffers_follow_the_optimal_ones() -> None:
-    outcome = oblivious_buffers.judge_one([one_join()])
+    outcome = oblivious_buffers.one_join_outcome([one_join()])
     assert outcome.holds, outcome.ours
     assert "accuracy 100.00% known" in outcome.ours
     readable("WO-F5", outcome)
@@ -237,7 +236,7 @@ def test_predicted_buffers_follow_the_optimal_ones() -> None:
     ],
 )
 def test_buffers_that_do_not_follow_say_why(spoiled: dict[str, pl.Expr], why: str) -> None:
-    outcome = oblivious_buffers.judge_one([one_join().with_columns(**spoiled)])
+    outcome = oblivious_buffers.one_join_outcome([one_join().with_columns(**spoiled)])
     assert not outcome.holds
     assert why in outcome.ours
 
@@ -254,7 +253,7 @@ def joined() -> tuple[pl.DataFrame, list[oblivious_buffers.Bound]]:
 
 def test_over_joins_the_bound_holds() -> None:
     table, bounds = joined()
-    outcome = oblivious_buffers.judge_joined([table], [bounds])
+    outcome = oblivious_buffers.joined_outcome([table], [bounds])
     assert outcome.holds, outcome.ours
     assert "below the optimum at 0 of" in readable("WO-F6", outcome)
     assert all(each.disorder < each.traits.disorder for each in bounds)
@@ -263,9 +262,9 @@ def test_over_joins_the_bound_holds() -> None:
 def test_a_bound_that_is_broken_does_not_hold() -> None:
     table, bounds = joined()
     low = table.with_columns(bound_rows=pl.col("optimal_rows") - 1)
-    assert "the bound is below the optimum" in judge_joined([low], [bounds]).ours
+    assert "the bound is below the optimum" in joined_outcome([low], [bounds]).ours
     broken = [replace(bounds[0], disorder=10**6), bounds[1]]
-    outcome = judge_joined([table], [broken])
+    outcome = joined_outcome([table], [broken])
     assert not outcome.holds
     assert "Theorem 3.1 is broken by S7" in outcome.ours
 
@@ -296,13 +295,13 @@ def test_a_run_is_set_beside_fixed_buffers() -> None:
 
 
 def test_small_fixed_buffers_miss_most_and_large_ones_cost_more() -> None:
-    held = oblivious_memory.judge_fixed(FIXED)
+    held = oblivious_memory.fixed_outcome(FIXED)
     assert held.holds
     assert "find 30% of results at most" in readable("WO-F8", held)
     better = FIXED.with_columns(one_size_accuracy_at_equal_rows=pl.lit(0.5))
-    assert "of one size find 50% of Query 1" in oblivious_memory.judge_fixed(better).ours
+    assert "of one size find 50% of Query 1" in oblivious_memory.fixed_outcome(better).ours
     cheaper = FIXED.with_columns(one_size_times=pl.lit(1.2))
-    outcome = oblivious_memory.judge_fixed(cheaper)
+    outcome = oblivious_memory.fixed_outcome(cheaper)
     assert not outcome.holds
     assert "a window needs 1.20 × the memory for Query 2" in outcome.ours
 
@@ -328,7 +327,7 @@ def reliefs(one: tuple[float, ...], two: tuple[float, ...]) -> pl.DataFrame:
 
 def test_the_order_of_strategies_is_judged() -> None:
     papers = (100.0, 105.0, 70.0, 50.0)
-    assert oblivious_memory.judge_reliefs(reliefs(papers, (100.0, 60.0, 80.0, 40.0))).holds
+    assert oblivious_memory.reliefs_outcome(reliefs(papers, (100.0, 60.0, 80.0, 40.0))).holds
     for one, two, why in (
         ((100.0, 150.0, 70.0, 50.0), (100.0, 60.0, 80.0, 40.0), "MSF takes +50% on Query 1"),
         ((100.0, 105.0, 110.0, 50.0), (100.0, 60.0, 80.0, 40.0), "DBF is not below MSF"),
@@ -336,7 +335,7 @@ def test_the_order_of_strategies_is_judged() -> None:
         (papers, (100.0, 60.0, 80.0, 70.0), "not the least on Query 2"),
         (papers, (100.0, 80.0, 60.0, 40.0), "DBF is below MSF on Query 2"),
     ):
-        outcome = oblivious_memory.judge_reliefs(reliefs(one, two))
+        outcome = oblivious_memory.reliefs_outcome(reliefs(one, two))
         readable("WO-F9", outcome)
         assert not outcome.holds
         assert why in outcome.ours
@@ -368,7 +367,7 @@ def test_the_model_has_the_papers_order_by_the_bounds_and_ours_without() -> None
 
 def test_sorting_first_takes_orders_longer() -> None:
     """A step of work takes a millisecond, whatever it does, so this is repeatable."""
-    table = oblivious_latency.measured(Setting(1, faster=20, warm=6), charge=1_000_000)
+    table = oblivious_memory.latencies(Setting(1, faster=20, warm=6), charge=1_000_000)
     mean = dict(table.select("strategy", "mean_seconds").iter_rows())
     assert min(mean["msf"], mean["hybrid"]) > 10 * mean["plain"]
     assert mean["plain"] == pytest.approx(mean["fixed"], rel=0.5)
@@ -379,7 +378,7 @@ def test_latencies_are_judged_by_order_and_ratio() -> None:
     def judged(fixed: float, dbf: float, msf: float, hybrid: float) -> Outcome:
         mean = {"fixed": fixed, "plain": 1.0, "msf": msf, "dbf": dbf, "hybrid": hybrid}
         rows = [{"strategy": name, "mean_seconds": 1e-3 * each} for name, each in mean.items()]
-        return oblivious_latency.judge(pl.DataFrame(rows))
+        return oblivious_memory.latency_outcome(pl.DataFrame(rows))
 
     assert judged(0.9, 1.5, 100, 110).holds
     assert "1.50 × with DBF" in readable("WO-F11", judged(0.9, 1.5, 100, 110))

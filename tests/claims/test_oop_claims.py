@@ -12,11 +12,8 @@ import lowwater
 from lowwater.claims import (
     oop_band,
     oop_flush,
-    oop_groups,
-    oop_held,
-    oop_join,
-    oop_joint,
-    oop_union,
+    oop_memory,
+    oop_punctuation,
     registry,
     report,
 )
@@ -36,13 +33,13 @@ def _made_up(name: str, holds: bool) -> Claim:
 
 
 def test_band_join_holds_two_minutes_of_the_late_input_out_of_order():
-    outcome = oop_held.S53.run(True)
+    outcome = oop_band.S53.run(True)
     assert outcome.holds, outcome.ours
     readable("OOP-S5.3", outcome)
 
 
 def test_joint_punctuation_answers_a_band_sooner():
-    outcome = oop_joint.S7.run(True)
+    outcome = oop_punctuation.S7.run(True)
     assert outcome.holds, outcome.ours
     for kind in ("joint", "joint of three"):
         delays = outcome.table.filter(pl.col("punctuation") == kind)["delay_ticks"]
@@ -51,14 +48,14 @@ def test_joint_punctuation_answers_a_band_sooner():
 
 
 def test_a_lagging_device_delays_nobody_else():
-    outcome = oop_groups.GROUPS.run(True)
+    outcome = oop_punctuation.GROUPS.run(True)
     assert outcome.holds, outcome.ours
     assert outcome.table["prompt_delay_s"][0] == 0
     readable("OOP-GROUPS", outcome)
 
 
 def test_late_link_fills_the_merge_of_an_in_order_count_only():
-    outcome = oop_union.N3.run(True)
+    outcome = oop_memory.N3.run(True)
     readable("OOP-N3", outcome)
     table = outcome.table
     assert table["iop_bytes"][-1] > 10 * table["iop_bytes"][0]
@@ -66,7 +63,7 @@ def test_late_link_fills_the_merge_of_an_in_order_count_only():
 
 
 def test_late_tuples_cost_out_of_order_join_less_memory():
-    outcome = oop_join.N2.run(True)
+    outcome = oop_memory.N2.run(True)
     assert outcome.holds, outcome.ours
     readable("OOP-N2", outcome)
 
@@ -82,14 +79,14 @@ def swept(name: str, *ratios: float) -> pl.DataFrame:
 
 @pytest.mark.parametrize(("ratio", "holds"), [(0.31, True), (0.4, False), (1.2, False)])
 def test_memory_of_a_count_is_judged_where_the_stream_is_latest(ratio: float, holds: bool):
-    outcome = oop_union.judge_f1(swept("delay_seconds", 0.7, ratio))
+    outcome = oop_memory.f1_outcome(swept("delay_seconds", 0.7, ratio))
     assert outcome.holds == holds
     assert f"takes {ratio:.0%} of the memory" in readable("OOP-F1", outcome)
 
 
 @pytest.mark.parametrize(("ratio", "holds"), [(1.19, True), (1.3, False)])
 def test_memory_of_a_join_is_judged_where_it_is_greatest(ratio: float, holds: bool):
-    outcome = oop_join.judge_g3(swept("skew_seconds", ratio, 1.0))
+    outcome = oop_memory.g3_outcome(swept("skew_seconds", ratio, 1.0))
     assert outcome.holds == holds
     assert f"up to {ratio:.2f} × the bytes" in readable("OOP-G3", outcome)
 
@@ -103,10 +100,10 @@ def test_a_band_join_is_judged_by_memory_latency_and_time():
         iop_seconds=pl.lit(0.5),
         oop_seconds=pl.Series([0.5, 0.4]),
     )
-    outcome = oop_band.judge(table)
+    outcome = oop_band.n1_outcome(table)
     assert outcome.holds, outcome.ours
     assert "memory is 22%, latency 25% and time 80%" in readable("OOP-N1", outcome)
-    slower = oop_band.judge(table.with_columns(oop_seconds=pl.lit(0.6)))
+    slower = oop_band.n1_outcome(table.with_columns(oop_seconds=pl.lit(0.6)))
     assert not slower.holds
     assert "time 120%" in readable("OOP-N1", slower)
 
@@ -215,6 +212,6 @@ def test_rates_are_judged_where_groups_are_few_and_where_they_are_many(
         for groups, rate in zip((8_250, 32_500), both, strict=True)
         for size in oop_flush.TABLES
     )
-    outcome = oop_flush.judge(table, (8_250, 32_500), 32_500, 1e4, 2.0, 0.5)
+    outcome = oop_flush.g1_outcome(table, (8_250, 32_500), 32_500, "made up")
     assert outcome.holds == holds
     assert f"{in_order:.0f}k rows/s in order" in readable("OOP-G1", outcome)

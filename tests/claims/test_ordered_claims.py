@@ -11,22 +11,21 @@ import polars as pl
 import pytest
 
 from lowwater.claims import ordered_model, ordered_output, ordered_response, registry
-from lowwater.claims.measure import Collected, engine_of
 from lowwater.claims.ordered_response import QUICK
 from lowwater.claims.ordered_runs import (
     ADAPTIVE,
     FILTER,
+    ORDERS,
     SYNC,
     Experiment,
-    WatchingClock,
+    JoinWatch,
     arrivals,
     joined,
     respond,
 )
-from lowwater.engines.embedded.clock import PerComparison
-from lowwater.joins.ordered.model import BOUND, Setting
-from lowwater.joins.ordered.strategy import ORDERS, Order
-from lowwater.plan.physical.compile import compile_plan
+from lowwater.joins.ordered.model import BOUND, OrderCosts
+from lowwater.probe import PerComparison, Probe
+from lowwater.typing import Order
 from tests.support.plots import readable
 
 SMALL = replace(
@@ -49,7 +48,7 @@ def formulas() -> pl.DataFrame:
 
 
 def test_the_formulas_agree_and_the_figures_are_the_papers() -> None:
-    outcome = ordered_model.judge(formulas())
+    outcome = ordered_model.model_outcome(formulas())
     assert outcome.holds, outcome.ours
     assert "from 10.25 s to 5.50 s" in outcome.ours
     readable("ORD-EQ", outcome)
@@ -57,7 +56,7 @@ def test_the_formulas_agree_and_the_figures_are_the_papers() -> None:
 
 
 def test_response_times_are_added_one_by_one() -> None:
-    setting = Setting.of_two(0.01, 10, (1, 2))  # C_S = 0.1 s, two rows wait
+    setting = OrderCosts.of_two(0.01, 10, (1, 2))  # C_S = 0.1 s, two rows wait
     sync, later = ordered_model.one_by_one(setting, 2)
     assert sync == pytest.approx((1 + 0.1) + (0.5 + 0.2))
     assert later == pytest.approx(1 + 0.5)
@@ -68,13 +67,13 @@ def test_costs_of_figure_5_double_while_the_join_keeps_up() -> None:
     assert all(two.cost == 2 * one.cost for one, two in pairwise(settings))
     last = settings[-1]
     assert last.keeps_up
-    assert not Setting.of_two(2 * last.cost, last.windows[0], last.rates).keeps_up
+    assert not OrderCosts.of_two(2 * last.cost, last.windows[0], last.rates).keeps_up
 
 
 @pytest.mark.parametrize("column", ["gain_eq6", "sync_filter_sum_eq2", "filter_order_sum_added"])
 def test_formulas_that_disagree_do_not_hold(column: str) -> None:
     spoiled = formulas().with_columns(pl.col(column) * 1.001)
-    outcome = ordered_model.judge(spoiled)
+    outcome = ordered_model.model_outcome(spoiled)
     assert not outcome.holds
     assert "DOES NOT HOLD" in outcome.ours
 
@@ -87,15 +86,12 @@ def test_formulas_that_disagree_do_not_hold(column: str) -> None:
 def test_a_row_is_done_when_its_results_leave(order: Order, tick: float) -> None:
     """Where every row of a window has a partner, results say the same as the watch."""
     slow, fast = (arrivals(rate, SHORT.seconds, seed, keys=1) for seed, rate in ((1, 2), (2, 10)))
-    clock = WatchingClock(PerComparison(2_000_000))
-    sink = Collected(clock)
-    plan = compile_plan(joined(slow, fast, SHORT.window, order)._node)
-    engine = engine_of(plan, clock, sink, tick)
-    clock.watch(engine)
-    engine.run()
-    left = sink.table().select(pl.max_horizontal("ts", "ts_right").alias("time"), "_out_at")
+    watch = JoinWatch()
+    query = joined(slow, fast, SHORT.window, order)
+    run = Probe(query, observer=watch, charge=PerComparison(2_000_000), tick=tick).run()
+    left = run.results.select(pl.max_horizontal("ts", "ts_right").alias("time"), "_out_at")
     assert left["time"].n_unique() > 100
-    done = clock.done_at(left["time"].to_physical().to_numpy()) / 1e9
+    done = watch.done_at(left["time"].to_physical().to_numpy()) / 1e9
     assert np.allclose(done, left["_out_at"].to_numpy(), atol=1e-9)
 
 
@@ -126,7 +122,7 @@ def over_rate() -> pl.DataFrame:
 
 
 def test_filter_order_saves_a_quarter_where_adaptive_switches() -> None:
-    outcome = ordered_response.judge_cost(over_cost())
+    outcome = ordered_response.cost_outcome(over_cost())
     assert outcome.holds, outcome.ours
     gains = ordered_response.gains(over_cost(), FILTER, "imposed_cost_us")
     assert max(gains.values()) >= ordered_response.GAIN
@@ -138,7 +134,7 @@ def test_the_real_cost_of_the_join_is_told_beside_the_imposed() -> None:
     assert real["slow_rate"].to_list() == [1, 2]
     assert (real["cost_us"] > 0).all()
     loads = real.with_columns(pl.Series("load", [0.15, 0.6]))
-    told = ordered_response.judge_cost(pl.concat([over_cost().head(6), loads])).ours
+    told = ordered_response.cost_outcome(pl.concat([over_cost().head(6), loads])).ours
     assert "0.3 is reached near 1.4 and 14/s" in told
 
 
@@ -159,27 +155,27 @@ def test_response_over_cost_that_does_not_hold_says_why(
         .otherwise("response_seconds")
         .alias("response_seconds")
     )
-    outcome = ordered_response.judge_cost(spoiled)
+    outcome = ordered_response.cost_outcome(spoiled)
     assert not outcome.holds
     assert f"DOES NOT HOLD: {why}" in outcome.ours or f"; {why}" in outcome.ours
 
 
 def test_a_switch_elsewhere_does_not_hold() -> None:
     never = over_cost().with_columns(filter_order_share=pl.lit(0.0))
-    outcome = ordered_response.judge_cost(never)
+    outcome = ordered_response.cost_outcome(never)
     assert not outcome.holds
     assert "Adaptive switches elsewhere" in outcome.ours
     assert "never switches" in readable("ORD-F7", outcome)
 
 
 def test_the_gain_grows_with_the_slow_streams_rate() -> None:
-    outcome = ordered_response.judge_rate(over_rate())
+    outcome = ordered_response.rate_outcome(over_rate())
     assert outcome.holds, outcome.ours
     readable("ORD-F9", outcome)
     shares = ordered_response.shares(over_rate(), "slow_rate")
     assert shares[0.3] == 0 < shares[1.0]
     even = over_rate().with_columns(response_seconds=pl.lit(1.0))
-    assert "the gain does not grow" in ordered_response.judge_rate(even).ours
+    assert "the gain does not grow" in ordered_response.rate_outcome(even).ours
 
 
 # ---- order ---------------------------------------------------------------------------------
@@ -192,7 +188,7 @@ def output() -> tuple[pl.DataFrame, dict[str, pl.Series]]:
 
 def test_results_leave_in_order_and_are_all_there() -> None:
     points, times = output()
-    outcome = ordered_output.judge(points, times)
+    outcome = ordered_output.output_outcome(points, times)
     assert outcome.holds, outcome.ours
     assert "in order 0," in readable("ORD-OUT", outcome)
     assert times[SYNC].equals(times[FILTER])
@@ -212,7 +208,7 @@ def test_output_that_is_not_as_it_should_be_does_not_hold(column: str, value: ob
         .otherwise(pl.col(column))
         .alias(column)
     )
-    outcome = ordered_output.judge(spoiled, times)
+    outcome = ordered_output.output_outcome(spoiled, times)
     assert not outcome.holds
     assert "DOES NOT HOLD" in outcome.ours
 

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from lowwater.claims import drawing, html, registry, report
 from lowwater.claims.claim import Claim, Outcome
-from lowwater.claims.result import Circumstances, Result, tally
+from lowwater.claims.report import Circumstances, Result, tally
 from lowwater.cli import app
 from tests.support.plots import faults
 
@@ -28,7 +28,7 @@ def plot(figure: Figure) -> None:
         axes.plot([1, 2], [1 + shift, 2], style, color=drawing.COLOURS[way], label=way)
     axes.set(xlabel="delay [s]", ylabel="memory [MB]")
     axes.legend()
-    drawing.tell(figure, "Memory is 22% <of> in-order", "about 30 %")
+    drawing.caption(figure, "Memory is 22% <of> in-order", "about 30 %")
 
 
 def made_up(name: str, holds: bool = True, rows: int = 2) -> Claim:
@@ -253,7 +253,7 @@ def test_axes_of_names_need_no_unit_and_shared_ones_no_second_name() -> None:
             axes.set_xticks((0, 1), ["plain", "sorted"])
             axes.set_xlabel("strategy")
         both[0].set_ylabel("held [rows]")
-        drawing.tell(figure, "4 rows are held", "fewer are")
+        drawing.caption(figure, "4 rows are held", "fewer are")
 
     assert list(faults(drawing.drawn(bars))) == []
 

@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from lowwater.claims import (
     registry,
     updates_example,
-    updates_queues,
+    updates_load,
     updates_rates,
-    updates_staleness,
 )
 from lowwater.claims.updates_rates import DRAWN, IN_TURN
 from lowwater.claims.updates_runs import Unreflected, at_random, in_turn, watched
@@ -53,10 +52,10 @@ def test_queues_tell_staleness_as_it_is(schedule: Schedule) -> None:
     """What the queue counts while it runs is what comes out of the logs of the run."""
     run = watched(at_random([0.5, 0.3, 0.1, 0.1], 100, 3), schedule, 2.5)
     application, queue = run.averages()
-    assert run.told.application == pytest.approx(application, rel=1e-9)
-    assert run.told.queue == pytest.approx(queue, rel=1e-9)
+    assert run.own.application == pytest.approx(application, rel=1e-9)
+    assert run.own.queue == pytest.approx(queue, rel=1e-9)
     by_key = [
-        run.told.by_key[key,].application for key in run.came["key"].unique(maintain_order=True)
+        run.own.by_key[key,].application for key in run.came["key"].unique(maintain_order=True)
     ]
     length = run.ended - float(run.came["arrived"][0])
     assert [key.area / length for key in run.application()] == pytest.approx(by_key)
@@ -83,11 +82,14 @@ def test_the_worked_example_is_exact() -> None:
         ("staleness_after", "the definition gives other values"),
         ("integral", "the area of a period is not 18"),
     ):
-        other = updates_example.judge(spoiled(outcome.table, column, 2.0, queue="in-place"))
+        off = spoiled(outcome.table, column, 2.0, queue="in-place")
+        other = updates_example.example_outcome(off)
         assert not other.holds
         assert why in other.ours
     wrong = outcome.table.with_columns(exact=pl.col("update") != "d")
-    assert "IN-PLACE: the queue tells other values at d" in updates_example.judge(wrong).ours
+    assert (
+        "IN-PLACE: the queue tells other values at d" in updates_example.example_outcome(wrong).ours
+    )
 
 
 # ---- UP-F5 ---------------------------------------------------------------------------------
@@ -95,11 +97,11 @@ def test_the_worked_example_is_exact() -> None:
 
 @cache
 def both_kinds() -> pl.DataFrame:
-    return updates_staleness.measured(updates_staleness.QUICK)
+    return updates_load.staleness(updates_load.F5_SCALE.quick)
 
 
 def test_what_a_service_adds_to_queue_staleness_is_within_its_bounds() -> None:
-    outcome = updates_staleness.judge(both_kinds())
+    outcome = updates_load.staleness_outcome(both_kinds())
     assert outcome.holds, outcome.ours
     assert "the bounds hold at 6 of 6 points" in outcome.ours
     readable("UP-F5", outcome)
@@ -118,7 +120,9 @@ def test_what_a_service_adds_to_queue_staleness_is_within_its_bounds() -> None:
 def test_staleness_that_is_not_as_it_should_be_does_not_hold(
     column: str, factor: float, why: str
 ) -> None:
-    outcome = updates_staleness.judge(spoiled(both_kinds(), column, factor, load=3.0, keys=10))
+    outcome = updates_load.staleness_outcome(
+        spoiled(both_kinds(), column, factor, load=3.0, keys=10)
+    )
     assert not outcome.holds
     assert why in outcome.ours
 
@@ -128,11 +132,11 @@ def test_staleness_that_is_not_as_it_should_be_does_not_hold(
 
 @cache
 def queues() -> pl.DataFrame:
-    return updates_queues.measured(updates_queues.QUICK)
+    return updates_load.queues(updates_load.F7_SCALE.quick)
 
 
 def test_update_queues_are_far_below_append_queues() -> None:
-    outcome = updates_queues.judge(queues())
+    outcome = updates_load.queues_outcome(queues())
     assert outcome.holds, outcome.ours
     readable("UP-F7", outcome)
     one = queues().filter(pl.col("keys") == 1, pl.col("queue").is_in(["fifo", "in-place"]))
@@ -150,7 +154,9 @@ def test_update_queues_are_far_below_append_queues() -> None:
     ],
 )
 def test_queues_in_another_order_do_not_hold(queue: str, factor: float, why: str) -> None:
-    outcome = updates_queues.judge(spoiled(queues(), "application_updates", factor, queue=queue))
+    outcome = updates_load.queues_outcome(
+        spoiled(queues(), "application_updates", factor, queue=queue)
+    )
     assert not outcome.holds
     assert why in outcome.ours
 
@@ -160,11 +166,11 @@ def test_queues_in_another_order_do_not_hold(queue: str, factor: float, why: str
 
 @cache
 def rates() -> pl.DataFrame:
-    return updates_rates.measured(updates_rates.QUICK)
+    return updates_rates.measured(updates_rates.SCALE.quick)
 
 
 def test_line_cutting_pays_where_some_keys_are_slow() -> None:
-    outcome = updates_rates.judge(rates())
+    outcome = updates_rates.rates_outcome(rates())
     assert outcome.holds, outcome.ours
     readable("UP-F9", outcome)
     found = updates_rates.ratios(rates(), IN_TURN, "linecutting")
@@ -182,7 +188,7 @@ def test_line_cutting_pays_where_some_keys_are_slow() -> None:
 )
 def test_line_cutting_that_does_not_pay_does_not_hold(slow: int, factor: float, why: str) -> None:
     where = {"slow": slow, "queue": "linecutting"}
-    outcome = updates_rates.judge(spoiled(rates(), "queue_seconds", factor, **where))
+    outcome = updates_rates.rates_outcome(spoiled(rates(), "queue_seconds", factor, **where))
     assert not outcome.holds
     assert why in outcome.ours
 
@@ -190,9 +196,9 @@ def test_line_cutting_that_does_not_pay_does_not_hold(slow: int, factor: float, 
 def test_drawn_keys_are_not_asked_where_line_cutting_is_best() -> None:
     drawn = rates().with_columns(arrivals=pl.lit(DRAWN))
     both = pl.concat([rates(), spoiled(drawn, "queue_seconds", 0.5, slow=4, queue="linecutting")])
-    assert updates_rates.judge(both).holds
+    assert updates_rates.rates_outcome(both).holds
     worse = pl.concat([rates(), spoiled(drawn, "queue_seconds", 2.0, slow=4, queue="linecutting")])
-    assert "between (drawn)" in updates_rates.judge(worse).ours
+    assert "between (drawn)" in updates_rates.rates_outcome(worse).ours
 
 
 def test_the_claims_are_found_by_name() -> None:

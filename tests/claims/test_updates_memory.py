@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from lowwater.claims import registry, updates_memory
-from lowwater.claims.updates_memory import KEYS, Queue, judge, prepared, run_one, updates
+from lowwater.claims.updates_memory import KEYS, Queue, memory_outcome, prepared, run_one, updates
 from lowwater.updates.memory.locations import OnDemandMemory
 from tests.support.plots import readable
 
@@ -71,7 +71,7 @@ def test_a_manager_that_keeps_locations_does_not_hold(monkeypatch: pytest.Monkey
         for rate in (20, 200)
         for name in updates_memory.MANAGERS
     ]
-    outcome = judge(pl.DataFrame(runs))
+    outcome = memory_outcome(pl.DataFrame(runs))
     assert not outcome.holds
     assert "effective usage of paging falls" in outcome.ours
     assert "paging uses more" in outcome.ours
@@ -79,7 +79,7 @@ def test_a_manager_that_keeps_locations_does_not_hold(monkeypatch: pytest.Monkey
 
 def test_other_shapes_do_not_hold(table: pl.DataFrame) -> None:
     flat = pl.when(pl.col("manager") == "naive").then(0.5).otherwise("effective_usage")
-    outcome = judge(table.with_columns(effective_usage=flat))
+    outcome = memory_outcome(table.with_columns(effective_usage=flat))
     assert not outcome.holds
     assert "does not fall with skew" in outcome.ours
     assert "does not rise with load" in outcome.ours
@@ -92,7 +92,7 @@ def test_memory_that_loses_an_update_is_found(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_it_is_drawn(table: pl.DataFrame) -> None:
-    assert "at least 100% hold a row" in readable("UP-F16", judge(table))
+    assert "at least 100% hold a row" in readable("UP-F16", memory_outcome(table))
 
 
 def test_an_empty_queue_gives_nothing() -> None:

@@ -9,12 +9,12 @@ import polars as pl
 import pytest
 
 from lowwater.claims import registry, updates_traces, updates_windows
+from lowwater.claims.updates_plots import Way
 from lowwater.claims.updates_traces import BY_HAND, derived, observed
-from lowwater.claims.updates_windows import ALL, ORDERS, OWN, Scale, drawn
-from lowwater.claims.updates_windows_runs import Rows, Way, seen
+from lowwater.claims.updates_windows import ALL, ORDERS, OWN, Amounts, Rows, drawn, seen
 from tests.support.plots import readable
 
-SMALL = Scale((2, 4, 8), 80, (2,), 60, (1,))
+SMALL = Amounts((2, 4, 8), 80, (2,), 60, (1,))
 
 
 def test_the_claims_are_found_by_name() -> None:
@@ -46,7 +46,7 @@ def test_another_trace_does_not_hold(column: str, value: object) -> None:
     points = updates_traces.run(True).table
     here = (pl.col("queue") == "eager") & (pl.col("window") == 1)
     off = pl.when(here).then(pl.lit(value)).otherwise(pl.col(column)).alias(column)
-    outcome = updates_traces.judge(points.with_columns(off))
+    outcome = updates_traces.traces_outcome(points.with_columns(off))
     assert not outcome.holds
     assert "DOES NOT HOLD: EAGER" in outcome.ours
 
@@ -80,7 +80,7 @@ def sizes() -> pl.DataFrame:
 
 
 def test_windows_worked_on_as_they_come_are_freshest() -> None:
-    outcome = updates_windows.judge_size(sizes())
+    outcome = updates_windows.size_outcome(sizes())
     assert outcome.holds, outcome.ours
     readable("UP-F13", outcome)
 
@@ -99,7 +99,7 @@ def test_other_sizes_do_not_hold(windows: str, queue: str, values: list[float], 
     other = pl.DataFrame({"size_ticks": SMALL.sizes, "other": values})
     off = pl.when(here).then("other").otherwise("application_seconds").alias("application_seconds")
     points = sizes().join(other, on="size_ticks", maintain_order="left").with_columns(off)
-    outcome = updates_windows.judge_size(points)
+    outcome = updates_windows.size_outcome(points)
     assert not outcome.holds
     assert why in outcome.ours
 
@@ -135,7 +135,7 @@ def orders(**ratios: float) -> pl.DataFrame:
 
 
 def test_the_side_of_one_is_judged() -> None:
-    held = updates_windows.judge_orders(orders(turns=0.5, even=1.5, half=1.6, skewed=1.2))
+    held = updates_windows.orders_outcome(orders(turns=0.5, even=1.5, half=1.6, skewed=1.2))
     assert held.holds
     readable("UP-F14", held)
     for ratios, why in (
@@ -143,6 +143,6 @@ def test_the_side_of_one_is_judged() -> None:
         ((0.5, 1.5, 1.6, 0.9), "Zipf 0.9: EAGER is better at sizes [2]"),
     ):
         names = ("turns", "even", "half", "skewed")
-        outcome = updates_windows.judge_orders(orders(**dict(zip(names, ratios, strict=True))))
+        outcome = updates_windows.orders_outcome(orders(**dict(zip(names, ratios, strict=True))))
         assert not outcome.holds
         assert why in outcome.ours

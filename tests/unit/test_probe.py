@@ -12,7 +12,7 @@ import lowwater as lw
 from lowwater import probe
 from lowwater.errors import OptionError
 from lowwater.operators.kernel import Kernel
-from lowwater.probe import Chunks, Observer, PerComparison, PerRow, Probe, Step, judge
+from lowwater.probe import Chunks, Observer, PerComparison, PerRow, Probe, Step, judge_rows
 
 
 def rows(name: str, *times: int) -> lw.Stream:
@@ -220,7 +220,7 @@ def test_an_ordered_join_shows_how_far_its_results_are():
 
 
 def test_a_contract_judges_rows_one_by_one():
-    met, after = judge(lw.within(2), np.array([5, 9, 6, 3]))
+    met, after = judge_rows(lw.within(2), np.array([5, 9, 6, 3]))
     assert met[1:].tolist() == [3, 7, 7]
     assert after.tolist() == [3, 7, 7, 7]
-    assert judge(lw.within(2), np.array([50, 90]), ticks_per_second=10)[1].tolist() == [30, 70]
+    assert judge_rows(lw.within(2), np.array([50, 90]), ticks_per_second=10)[1].tolist() == [30, 70]

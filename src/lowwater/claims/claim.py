@@ -1,46 +1,76 @@
-"""One experiment of one paper: what it should show, how ours is run, and what came out."""
+"""One experiment of one paper: what the paper reports, how we repeat it, and how it is judged."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import polars as pl
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["PAPERS", "Claim", "Outcome", "Plot"]
+__all__ = ["NOT", "PAPERS", "Claim", "Criterion", "Outcome", "Plot", "Scale", "judge"]
 
 PAPERS = {"OOP": "OOP", "ETS": "ETS", "ORD": "Ordered", "WO": "WO-Join", "UP": "UpStream"}
-"""The papers, by what the ids of their claims begin with."""
+"""The papers, by the beginning of their claims' ids."""
+NOT = "DOES NOT HOLD: "
+"""Stands in an outcome before the reasons why it does not hold."""
 
 Plot = Callable[["Figure"], None]
 """Draws an outcome on an empty matplotlib figure (add the axes with ``figure.subplots``)."""
+Amount = TypeVar("Amount")
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one run of a claim measured."""
+    """The result of one run of a claim."""
 
     ours: str
     """Our measured figure in one line; when it does not hold, with the reason."""
     holds: bool
-    """Whether the measured figure meets the claim's criterion."""
+    """True if all criteria of the claim are met."""
     table: pl.DataFrame
-    """Every measured point, flat columns with the unit in the name; written as CSV."""
+    """Every measured point, in flat columns with the unit in the name; written as CSV."""
     plot: Plot
-    """Draws the table; called only when matplotlib is at hand."""
+    """Draws the table; called only when matplotlib is installed."""
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """A condition that a claim's figures must meet."""
+
+    check: bool
+    """True if it is met."""
+    text: str
+    """The reason that an outcome gives if it is not met."""
+
+
+def judge(ours: str, criteria: Sequence[Criterion], table: pl.DataFrame, plot: Plot) -> Outcome:
+    """Return the outcome of a run: it holds if all criteria are met, else ``ours`` ends with the
+    reasons. ``table`` and ``plot`` are passed on."""
+    faults = [each.text for each in criteria if not each.check]
+    reasons = f" {NOT}{'; '.join(faults)}" if faults else ""
+    return Outcome(ours + reasons, not faults, table, plot)
+
+
+@dataclass(frozen=True)
+class Scale(Generic[Amount]):
+    """How much a claim measures: amounts of any type, for both of its variants."""
+
+    full: Amount
+    quick: Amount
+    """Smaller rates and durations; the shape and the criteria are those of the full variant."""
+
+    def of(self, quick: bool) -> Amount:
+        """Return the amounts of one variant."""
+        return self.quick if quick else self.full
 
 
 @dataclass(frozen=True)
 class Claim:
-    """One experiment of one paper and the run that repeats it.
-
-    ``run(True)`` is the quick variant: smaller rates and durations, the same shape and the same
-    criterion.
-    """
+    """One experiment of one paper and the run that repeats it."""
 
     id: str
     """Such as ``OOP-F1``: the paper, then the experiment or section."""
@@ -51,7 +81,7 @@ class Claim:
     expects: str
     """The criterion ours must meet, in one line."""
     run: Callable[[bool], Outcome]
-    """Runs the experiment (``quick`` or in full) and judges it."""
+    """Runs the experiment, quick (True) or in full, and judges it."""
 
     @property
     def source(self) -> str:

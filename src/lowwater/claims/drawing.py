@@ -1,9 +1,9 @@
-"""How claims are drawn: one palette, a title that tells the finding, the paper's word below it.
+"""The toolbox of the claims' plots: one palette, the finding as title, the paper's word below.
 
 A plot is read by itself. Its title has the measured figure, true whether the claim holds or not;
 every axis has a name, with the unit in brackets if it has numbers; what the paper expects is drawn
-in grey, or said in the note. A way of doing things has the same colour in all plots. The colours
-can be told apart by people who see few of them, and no two lines differ in colour alone.
+in grey, or stands in the note. A strategy has the same colour in all plots. People who see few
+colours can tell these apart, and no two lines differ in colour alone.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 BLUE, RED, GREEN, ORANGE = "#0072b2", "#d55e00", "#009e73", "#e69f00"
 PINK, SKY, BLACK, GREY = "#cc79a7", "#56b4e9", "#222222", "#8a8a8a"
 PAPER = "#555555"
-"""What the paper expects, in dashes or dots; nothing measured has this colour."""
+"""The colour of what the paper expects, in dashes or dots; nothing measured has it."""
 COLOURS: dict[str, str] = {
     "iop": RED,
     "oop": BLUE,
@@ -54,13 +54,13 @@ COLOURS: dict[str, str] = {
     "paging": BLUE,
     "naive": RED,
 }
-"""By the way of doing things that is drawn."""
+"""Colours, by the strategy or plan that is drawn."""
 SIZE = (9.0, 5.2)
-"""Inches. Shown 900 pixels wide, a point of a font is 1.4 pixels."""
+"""Size of a figure in inches. Shown 900 pixels wide, a point of a font is 1.4 pixels."""
 DOTS = 130
-"""Pixels an inch, more than 900 pixels need, for screens that have more."""
+"""Pixels an inch: more than 900 pixels need, for screens that have more."""
 TITLE_LETTERS, NOTE_LETTERS = 98, 125
-"""What fits in a line."""
+"""Letters that fit in a line."""
 LONGEST_WORD = 14
 GLUED = re.compile(r"(?<=[\d±→=]) | (?=[=→×])")
 """Spaces at which no line ends: between a number and what it counts, around signs."""
@@ -81,7 +81,7 @@ Which = Literal["x", "y"]
 
 
 def drawn(plot: Plot, path: Path | None = None) -> Figure:
-    """A plot on a figure of its own, with no display; also in a PNG file, if one is named."""
+    """Draw a plot on a figure of its own, with no display; ``path``: also into this PNG file."""
     from matplotlib import rc_context  # noqa: PLC0415
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
     from matplotlib.figure import Figure  # noqa: PLC0415
@@ -97,27 +97,27 @@ def drawn(plot: Plot, path: Path | None = None) -> Figure:
     return figure
 
 
-def tell(figure: Figure, finding: str, paper: str) -> None:
-    """Say above all axes what was found, below them what the paper expects."""
+def caption(figure: Figure, finding: str, paper: str) -> None:
+    """Write the finding above all axes and what the paper expects below them."""
     title, note = _lines(finding, TITLE_LETTERS), _lines(f"Paper: {paper}", NOTE_LETTERS)
     figure.suptitle(title, x=0.01, ha="left")
     figure.supxlabel(note, x=0.01, ha="left", color=PAPER, fontsize=9.5)
 
 
 def _lines(text: str, letters: int) -> str:
-    """Lines of about equal length, as few as there can be."""
+    """Break a text into lines of about equal length, as few as possible."""
     lines = -(-len(text) // letters)
     even = letters if lines == 1 else min(letters, len(text) // lines + LONGEST_WORD)
     return fill(GLUED.sub("\u00a0", text), even, break_on_hyphens=False)
 
 
-def told(figure: Figure) -> str:
-    """What a figure says above and below its axes, in one line."""
+def caption_of(figure: Figure) -> str:
+    """Return the finding and the paper's word of a figure, in one line."""
     return " ".join(f"{figure.get_suptitle()}. {figure.get_supxlabel()}".split())
 
 
 def brief(value: float) -> str:
-    """A number in three digits, or whole with thousands apart."""
+    """Write a number in three digits, or whole with thousands apart."""
     return f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:.3g}"
 
 
@@ -135,20 +135,8 @@ def curves(axes: Axes, table: pl.DataFrame, x: str, what: str, scale: float = 1.
     axes.set_ylim(bottom=0)
 
 
-def memory_plot(
-    figure: Figure, table: pl.DataFrame, x: str, *, label: str, finding: str, paper: str
-) -> Axes:
-    """Peak memory of both plans over ``x``, which ``label`` names with its unit."""
-    axes: Axes = figure.subplots()
-    curves(axes, table, x, "bytes", 1e6)
-    axes.set(xlabel=label, ylabel="peak memory, state and queues [MB]")
-    axes.legend()
-    tell(figure, finding, paper)
-    return axes
-
-
 def logarithmic(axes: Axes, which: Which) -> None:
-    """A logarithmic axis with numbers as people write them."""
+    """Make an axis logarithmic, with numbers as people write them."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator  # noqa: PLC0415
 
     if which == "x":
@@ -165,7 +153,7 @@ def logarithmic(axes: Axes, which: Which) -> None:
 
 
 def _steps(span: float) -> Sequence[float]:
-    """Where the numbers of a decade are, the fewer the more decades there are."""
+    """Return the numbers shown of each decade: the more decades, the fewer."""
     if span < 8:
         return (1, 1.5, 2, 2.5, 3, 4, 5, 6, 8)
     if span < 40:
@@ -187,7 +175,7 @@ def bars(
     label: str = "",
     inside: bool = False,
 ) -> None:
-    """Bars with what each amounts to, above it or at its foot."""
+    """Draw bars with the height of each written above it, or at its foot if ``inside``."""
     axes.bar(places, heights, width, color=colours, label=label)
     look: dict[str, Any] = {"ha": "center", "va": "bottom", "fontsize": 9}
     look |= {"color": "white"} if inside else {"bbox": {"fc": "white", "ec": "none", "pad": 0.5}}
@@ -198,7 +186,7 @@ def bars(
 
 
 def keys(axes: Axes, looks: dict[str, str]) -> None:
-    """A legend of colours that no label has: what each stands for."""
+    """Add a legend of colours that no label has; ``looks``: the colour of each text."""
     from matplotlib.patches import Patch  # noqa: PLC0415
 
     found, _ = axes.get_legend_handles_labels()

@@ -1,4 +1,4 @@
-"""One page about a run of claims that needs nothing else: no other file, no script, no network.
+"""One page about a run of claims that needs no other file, no script and no network.
 
 It is written again after each claim, whole or not at all, so that a run that is stopped leaves the
 page of what was done until then.
@@ -16,7 +16,7 @@ from pathlib import Path
 import polars as pl
 
 from lowwater.claims.claim import Claim
-from lowwater.claims.result import Circumstances, Picture, Result, Verdict, tally
+from lowwater.claims.report import Circumstances, Picture, Result, Verdict, tally
 
 SHORT, LONG = 12, 200
 """Tables of at most so many rows are shown unfolded; of longer ones, so many rows are shown."""
@@ -25,7 +25,7 @@ CLASSES: dict[Verdict, str] = {"holds": "holds", "does not hold": "broken", "fai
 
 
 def write(results: Sequence[Result], run: Circumstances, folder: Path) -> Path:
-    """Write the page; gives its path."""
+    """Write the page into a folder; return its path."""
     folder.mkdir(parents=True, exist_ok=True)
     path, unfinished = folder / "report.html", folder / ".report.html"
     unfinished.write_text(page(results, run), encoding="utf-8")
@@ -34,7 +34,7 @@ def write(results: Sequence[Result], run: Circumstances, folder: Path) -> Path:
 
 
 def page(results: Sequence[Result], run: Circumstances) -> str:
-    """The whole page."""
+    """Return the whole page."""
     style = files("lowwater.claims").joinpath("report.css").read_text(encoding="utf-8")
     articles = {each.claim.id: _article(each, run) for each in results}
     sections = "".join(
@@ -55,8 +55,8 @@ def page(results: Sequence[Result], run: Circumstances) -> str:
 
 
 def _summary(results: Sequence[Result], run: Circumstances) -> str:
-    missing = len(run.wanted) - len(results)
-    note = f"<p class='missing'>Not run: {missing} of {len(run.wanted)} claims. The run goes on, or"
+    missing = len(run.claims) - len(results)
+    note = f"<p class='missing'>Not run: {missing} of {len(run.claims)} claims. The run goes on, or"
     note += " was stopped.</p>"
     wrong = "".join(
         f"<li>{_link(each.claim)} {_verdict(each.verdict)} {escape(each.reason)}</li>"
@@ -74,7 +74,7 @@ def _summary(results: Sequence[Result], run: Circumstances) -> str:
 def _contents(results: Sequence[Result], run: Circumstances) -> str:
     done = {each.claim.id: each for each in results}
     parts = []
-    for paper, claims in _by_paper(run.wanted).items():
+    for paper, claims in _by_paper(run.claims).items():
         items = "".join(_entry(claim, done.get(claim.id)) for claim in claims)
         parts.append(f"<div><h2>{escape(paper)}</h2><ul>{items}</ul></div>")
     return f"<nav aria-label='Contents'>{''.join(parts)}</nav>"
@@ -104,8 +104,8 @@ def _article(result: Result, run: Circumstances) -> str:
 
 def _figure(picture: Picture) -> str:
     data = b64encode(picture.path.read_bytes()).decode("ascii")
-    says = escape(picture.says)
-    return f"<figure><img alt='{says}' src='data:image/png;base64,{data}'></figure>"
+    text = escape(picture.text)
+    return f"<figure><img alt='{text}' src='data:image/png;base64,{data}'></figure>"
 
 
 def _error(text: str) -> str:
@@ -137,7 +137,7 @@ def _side(dtype: pl.DataType) -> str:
 
 
 def spelled(value: object) -> str:
-    """A value of a table for people: four digits, thousands apart."""
+    """Write a value of a table for people: four digits, thousands apart."""
     if value is None:
         return ""
     if isinstance(value, bool):

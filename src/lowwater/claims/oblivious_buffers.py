@@ -10,22 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from lowwater.claims.claim import Claim, Outcome
-from lowwater.claims.drawing import BLACK, COLOURS, ORANGE, PAPER, SKY, tell
+from lowwater.claims import oblivious_plots as plots
+from lowwater.claims.claim import Claim, Criterion, Outcome, judge
 from lowwater.claims.oblivious_definitions import Places, lags, scrambling_factor
-from lowwater.claims.oblivious_runs import Query, Run, query_1, query_2, scale
-from lowwater.claims.oblivious_truth import Truth
+from lowwater.claims.oblivious_runs import SCALE, JoinRun, Query, query_1, query_2
+from lowwater.claims.oblivious_streams import Truth
 from lowwater.joins.oblivious.memory_model import InputTraits, MemoryNeeds, joined
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 KNOWN_ACCURACY, MEASURED_ACCURACY = 1.0, 0.992
 FOLLOWS = 0.95
@@ -34,19 +29,19 @@ FOLLOWS = 0.95
 
 @dataclass(frozen=True)
 class Found:
-    """How complete a pair of runs was: with all known, and with all measured."""
+    """A pair of runs: with all parameters known, and with all measured."""
 
-    known: Run
-    measured: Run
+    known: JoinRun
+    measured: JoinRun
 
     @property
     def complete(self) -> bool:
-        """Whether both are as complete as the paper's."""
+        """True if both are as complete as the paper's."""
         known, measured = self.known.accuracy, self.measured.accuracy
         return known == KNOWN_ACCURACY and measured >= MEASURED_ACCURACY
 
     def columns(self) -> list[pl.Expr]:
-        """For a table of points."""
+        """Return the accuracies as columns of a table of points."""
         return [
             pl.lit(self.known.accuracy).alias("accuracy_known"),
             pl.lit(self.measured.accuracy).alias("accuracy_measured"),
@@ -54,13 +49,13 @@ class Found:
         ]
 
 
-def estimated(run: Run) -> float:
-    """The share of results that the joins of a run thought they had found."""
-    return float(np.prod([float(str(about["accuracy"])) for about in run.abouts]))
+def estimated(run: JoinRun) -> float:
+    """Return the share of results that the joins of a run estimate to have found."""
+    return float(np.prod([float(details["accuracy"]) for details in run.details]))
 
 
-def curves(run: Run, join: int, name: str) -> pl.DataFrame:
-    """What a join held and predicted in each second, by input."""
+def curves(run: JoinRun, join: int, name: str) -> pl.DataFrame:
+    """Return what a join held and predicted in each second, by input."""
     own = run.per_second().filter(pl.col("join") == join)
     return own.select(
         pl.col("input", "second"),
@@ -70,7 +65,7 @@ def curves(run: Run, join: int, name: str) -> pl.DataFrame:
 
 
 def optimum(truth: Truth, seconds: int, more: dict[str, Places]) -> pl.DataFrame:
-    """The least buffer of each second by input, and other figures of the same shape."""
+    """Return the least buffer of each second by input, and other figures of the same shape."""
     best = truth.optimal(seconds)
     inputs, count = range(best.shape[1]), best.shape[0]
     return pl.concat(
@@ -88,14 +83,14 @@ def optimum(truth: Truth, seconds: int, more: dict[str, Places]) -> pl.DataFrame
 
 
 def by_second(truth: Truth, values: NDArray[np.int64], seconds: int) -> Places:
-    """The greatest value of each second, of values that go with results."""
+    """Return the greatest value of each second, of values that belong to results."""
     most = np.zeros((seconds, values.shape[1]), np.int64)
     np.maximum.at(most, np.minimum(truth.at.astype(np.int64), seconds - 1), values)
     return most
 
 
 def points(found: Found, join: int, more: dict[str, Places]) -> pl.DataFrame:
-    """Everything about one join of a query, second by second."""
+    """Return the table of one join of a query, second by second."""
     query = found.known.query
     table = optimum(query.joins[join], query.seconds, more)
     for run, name in ((found.known, "known"), (found.measured, "measured")):
@@ -108,14 +103,14 @@ def points(found: Found, join: int, more: dict[str, Places]) -> pl.DataFrame:
 
 
 def _model(query: Query) -> dict[str, Places]:
-    """Equation 8 with all known, by second."""
+    """Return Equation 8 with all known, by second."""
     truth = query.joins[0]
     known = truth.predicted([each.disorder for each in query.streams])
     return {"model_rows": by_second(truth, known, query.seconds)}
 
 
-def judge_one(tables: Sequence[pl.DataFrame]) -> Outcome:
-    """Buffers of one join of three streams."""
+def one_join_outcome(tables: Sequence[pl.DataFrame]) -> Outcome:
+    """Judge the buffers of one join of three streams."""
     table = pl.concat(tables)
     shown = tables[0]
     least, by_known = (
@@ -130,20 +125,18 @@ def judge_one(tables: Sequence[pl.DataFrame]) -> Outcome:
     measured = [float(each["accuracy_measured"][0]) for each in tables]
     thought = [float(each["accuracy_estimated"][0]) for each in tables]
     below = table.filter(pl.col("model_rows") < pl.col("optimal_rows")).height
-    faults = [
-        text
-        for failed, text in (
-            (min(known) < KNOWN_ACCURACY, "results are missing though all is known"),
-            (min(measured) < MEASURED_ACCURACY, "too many results are missing where measured"),
-            (below > 0, f"the model is below the optimum in {below} seconds"),
-            (by_known < FOLLOWS, f"with all known they correlate by {by_known:.2f} only"),
-            (
-                least < FOLLOWS,
-                f"where measured they correlate by {least:.2f} only: a factor measured over few"
-                " rows is thought larger than it is, and S2 sends few while it is slowed",
-            ),
-        )
-        if failed
+    criteria = [
+        Criterion(min(known) >= KNOWN_ACCURACY, "results are missing though all is known"),
+        Criterion(
+            min(measured) >= MEASURED_ACCURACY, "too many results are missing where measured"
+        ),
+        Criterion(below <= 0, f"the model is below the optimum in {below} seconds"),
+        Criterion(by_known >= FOLLOWS, f"with all known they correlate by {by_known:.2f} only"),
+        Criterion(
+            least >= FOLLOWS,
+            f"where measured they correlate by {least:.2f} only: a factor measured over few"
+            " rows is thought larger than it is, and S2 sends few while it is slowed",
+        ),
     ]
     sums = {
         name: float(shown.filter(pl.col("optimal_rows") > 0)[name].mean())  # type: ignore[arg-type]
@@ -157,27 +150,14 @@ def judge_one(tables: Sequence[pl.DataFrame]) -> Outcome:
         f" predicted {sums['predicted_measured_rows']:,.0f}, held"
         f" {sums['held_measured_rows']:,.0f}"
     )
-    ours += f" DOES NOT HOLD: {'; '.join(faults)}" if faults else ""
 
-    def plot(figure: Figure) -> None:
-        names = shown["name"].unique(maintain_order=True).to_list()
-        for axes, name in zip(figure.subplots(len(names), 1, sharex=True), names, strict=True):
-            _draw(axes, shown.filter(pl.col("name") == name), name)
-        axes.set_xlabel("time [s]")
-        figure.axes[1].legend(ncols=2, loc="upper right")
-        tell(
-            figure,
-            f"A join without a window finds {min(measured):.2%} of results; the buffers it predicts"
-            f" correlate with the optimal ones by {least:.3f} or more (S1, S3)",
-            "predicted buffers follow the optimal ones; 100 % of results with known parameters,"
-            " 99.6 % with measured ones",
-        )
-
-    return Outcome(ours, not faults, table, plot)
+    return judge(
+        ours, criteria, table, lambda figure: plots.one_join(figure, shown, min(measured), least)
+    )
 
 
 def _follows(own: pl.DataFrame, predicted: str) -> float:
-    """The correlation of prediction and optimum over seconds with both."""
+    """Return the correlation of prediction and optimum over seconds with both."""
     both = own.filter(pl.col("optimal_rows") > 0).drop_nulls(predicted)
     return float(np.corrcoef(both["optimal_rows"], both[predicted])[0, 1])
 
@@ -187,28 +167,13 @@ def _percents(shares: Sequence[float]) -> str:
     return f"{low:.2%}" if f"{low:.2%}" == f"{high:.2%}" else f"{low:.2%} … {high:.2%}"
 
 
-def _draw(axes: Axes, own: pl.DataFrame, name: str) -> None:
-    seconds = own["second"].to_list()
-    for column, line, colour, label in (
-        ("predicted_known_rows", "-", SKY, "predicted, all known"),
-        ("predicted_measured_rows", "--", ORANGE, "predicted, all measured"),
-        ("held_measured_rows", ":", COLOURS["plain"], "held, all measured"),
-    ):
-        axes.plot(seconds, own[column].to_list(), line, color=colour, label=label)
-    best = own.filter(pl.col("optimal_rows") > 0)
-    optimal = best["second"].to_list(), best["optimal_rows"].to_list()
-    axes.plot(*optimal, color=BLACK, lw=1.2, label="optimal")
-    axes.set_ylabel(f"buffer of {name} [rows]")
-    axes.set_ylim(bottom=0)
-
-
 def run_f5(quick: bool) -> Outcome:
-    """Buffers of Query 1."""
-    size, tables = scale(quick), []
+    """Measure the buffers of Query 1."""
+    size, tables = SCALE.of(quick), []
     for setting in size.settings:
         found = Found(*(size.run(1, setting, known=known) for known in (True, False)))
         tables.append(points(found, 0, _model(query_1(setting))))
-    return judge_one(tables)
+    return one_join_outcome(tables)
 
 
 # ---- WO-F6 ---------------------------------------------------------------------------------
@@ -216,7 +181,7 @@ def run_f5(quick: bool) -> Outcome:
 
 @dataclass(frozen=True)
 class Bound:
-    """What Theorem 3.1 says of the results of a join, and what they are."""
+    """The bound of Theorem 3.1 on the results of a join, and their real traits."""
 
     name: str
     traits: InputTraits
@@ -225,12 +190,12 @@ class Bound:
 
     @property
     def holds(self) -> bool:
-        """Whether results are within."""
+        """True if the results are within the bound."""
         return self.disorder <= self.traits.disorder and self.rate <= self.traits.rate
 
 
 def bounds(query: Query) -> list[Bound]:
-    """The inputs of the last join, by those of the first ones."""
+    """Return the bounds on the inputs of the last join, from those of the first ones."""
     found = []
     for at, log in enumerate(query.joins[-1].logs):
         own = range(3 * at, 3 * at + 3)
@@ -241,7 +206,7 @@ def bounds(query: Query) -> list[Bound]:
 
 
 def bound_rows(query: Query, found: Sequence[Bound]) -> Places:
-    """Equation 8 with the bounds of Theorem 3.1, by second, with the greatest lags of the second.
+    """Return Equation 8 with the bounds of Theorem 3.1, by second, with its greatest lags.
 
     The lag is the one of the moment, so the rows that came since the row it is about are in it.
     """
@@ -260,23 +225,21 @@ def bound_rows(query: Query, found: Sequence[Bound]) -> Places:
     return rows
 
 
-def judge_joined(tables: Sequence[pl.DataFrame], found: Sequence[Sequence[Bound]]) -> Outcome:
-    """Buffers of a join of two joins."""
+def joined_outcome(tables: Sequence[pl.DataFrame], found: Sequence[Sequence[Bound]]) -> Outcome:
+    """Judge the buffers of a join of two joins."""
     table, shown = pl.concat(tables), tables[0]
     known = [float(each["accuracy_known"][0]) for each in tables]
     measured = [float(each["accuracy_measured"][0]) for each in tables]
     some = table.filter(pl.col("optimal_rows") > 0)
     below = some.filter(pl.col("bound_rows") < pl.col("optimal_rows")).height
     broken = [each.name for query in found for each in query if not each.holds]
-    faults = [
-        text
-        for failed, text in (
-            (min(known) < KNOWN_ACCURACY, "results are missing though all is known"),
-            (min(measured) < MEASURED_ACCURACY, "too many results are missing where measured"),
-            (below > 0, f"the bound is below the optimum in {below} seconds"),
-            (bool(broken), f"Theorem 3.1 is broken by {', '.join(broken)}"),
-        )
-        if failed
+    criteria = [
+        Criterion(min(known) >= KNOWN_ACCURACY, "results are missing though all is known"),
+        Criterion(
+            min(measured) >= MEASURED_ACCURACY, "too many results are missing where measured"
+        ),
+        Criterion(below <= 0, f"the bound is below the optimum in {below} seconds"),
+        Criterion(not broken, f"Theorem 3.1 is broken by {', '.join(broken)}"),
     ]
     spelled = "; ".join(
         f"{each.name}: scrambled by {each.disorder:,} (bound {each.traits.disorder:,}),"
@@ -296,44 +259,25 @@ def judge_joined(tables: Sequence[pl.DataFrame], found: Sequence[Sequence[Bound]
         if not below
         else f"accuracy {_percents(known)} known, {_percents(measured)} measured; {spelled}"
     )
-    ours += f" DOES NOT HOLD: {'; '.join(faults)}" if faults else ""
 
-    def plot(figure: Figure) -> None:
-        names = shown["name"].unique(maintain_order=True).to_list()
-        for axes, name in zip(figure.subplots(len(names), 1, sharex=True), names, strict=True):
-            own = shown.filter(pl.col("name") == name)
-            sure = own.filter(pl.col("optimal_rows") > 0)
-            axes.plot(
-                sure["second"].to_list(),
-                sure["bound_rows"].to_list(),
-                "--",
-                color=PAPER,
-                label="paper: bound by Theorem 3.1",
-            )
-            _draw(axes, own, name)
-        axes.set_xlabel("time [s]")
-        figure.axes[0].legend(ncols=2, loc="upper right")
-        tell(
-            figure,
-            f"In times the optimal buffer, the bound is {loose}; it is below the optimum at"
-            f" {below} of {some.height} points",
-            "the bound holds, but the margin between predicted and optimal is much wider than for"
-            " Query 1",
-        )
-
-    return Outcome(ours, not faults, table, plot)
+    return judge(
+        ours,
+        criteria,
+        table,
+        lambda figure: plots.joined(figure, shown, loose, (below, some.height)),
+    )
 
 
 def run_f6(quick: bool) -> Outcome:
-    """Buffers of the last join of Query 2."""
-    size, tables, all_bounds = scale(quick), [], []
+    """Measure the buffers of the last join of Query 2."""
+    size, tables, all_bounds = SCALE.of(quick), [], []
     for setting in size.settings[:1]:
         query = query_2(setting)
         found = bounds(query)
         runs = Found(*(size.run(2, setting, known=known) for known in (True, False)))
         tables.append(points(runs, 2, {"bound_rows": bound_rows(query, found)}))
         all_bounds.append(found)
-    return judge_joined(tables, all_bounds)
+    return joined_outcome(tables, all_bounds)
 
 
 F5 = Claim(

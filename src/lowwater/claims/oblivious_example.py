@@ -14,27 +14,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
-from lowwater.claims.claim import Claim, Outcome
-from lowwater.claims.drawing import BLACK, BLUE, GREY, PAPER, RED, tell
+from lowwater.claims import oblivious_plots as plots
+from lowwater.claims.claim import Claim, Criterion, Outcome, judge
 from lowwater.claims.oblivious_definitions import Keys, lag, scrambling_factor, virtual_index
-from lowwater.joins.oblivious.disorder import DisorderEstimate
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from lowwater.probe import scrambling_factors
 
 EXPECTED = {"t5": 0, "t10": 3}
 CAME = {"t5": (3, 2), "t10": (7, 3)}
-"""Rows of S1 and of S2 that have come, of those the figure shows."""
+"""Rows of S1 and of S2 that have come, of the rows in the figure."""
 OPEN = range(61, 70)
-"""Keys that rows the text says nothing of may have."""
+"""Keys that may be those of rows the text leaves open."""
 BEFORE = 8
-"""Rows of each stream before those the figure shows, all of lower keys."""
-S1, S2 = BLUE, RED
+"""Rows of each stream before the figure, all of lower keys."""
 
 
 @dataclass(frozen=True)
@@ -45,12 +40,12 @@ class Filled:
     other: tuple[int, ...]
 
     def both(self) -> tuple[Keys, Keys]:
-        """With what came before."""
+        """Return the keys of both, with the rows before."""
         before = range(50 - BEFORE, 50)
         return np.array([*before, *self.one]), np.array([*before, *self.other])
 
     def lags(self) -> dict[str, int]:
-        """The lag from S1 to S2 at both moments."""
+        """Return the lag from S1 to S2 at both moments."""
         one, other = self.both()
         return {
             at: lag(one, other, BEFORE + came, BEFORE + other_came)
@@ -59,7 +54,7 @@ class Filled:
 
 
 def places(keys: tuple[int, ...], key: int) -> range:
-    """The places of a key in order, counted from the first row the figure shows; that is 0."""
+    """Return the places of a key in order; 0 is the first row of the figure."""
     stream = np.array(keys)
     least, greatest = virtual_index(stream)
     at = keys.index(key)
@@ -67,7 +62,7 @@ def places(keys: tuple[int, ...], key: int) -> range:
 
 
 def first_streams() -> Iterator[tuple[int, ...]]:
-    """All of S1 that agree with the text; one more row comes after t10.
+    """Yield every S1 that agrees with the text; one more row comes after t10.
 
     ⟨66⟩ came third and belongs fifth, the last ⟨63⟩ belongs third. The row next below ⟨65⟩ is ⟨64⟩.
     """
@@ -80,7 +75,7 @@ def first_streams() -> Iterator[tuple[int, ...]]:
 
 
 def second_streams() -> Iterator[tuple[int, ...]]:
-    """All of S2 that agree with the text; two more rows come after t10.
+    """Yield every S2 that agrees with the text; two more rows come after t10.
 
     ⟨65⟩ came where ⟨63⟩ belongs, then ⟨68⟩ where ⟨65⟩ belongs.
     """
@@ -91,7 +86,7 @@ def second_streams() -> Iterator[tuple[int, ...]]:
 
 
 def fillings() -> list[Filled]:
-    """Every stream that agrees, each with a first one of the other."""
+    """Return every stream that agrees, each with a first one of the other."""
     ones, others = list(first_streams()), list(second_streams())
     return [Filled(one, others[0]) for one in ones] + [Filled(ones[0], each) for each in others]
 
@@ -102,7 +97,7 @@ SHOWN_AT = ("S1", "S2", "S2", "S1", "S1", "S1", "S1", "S2", "S1", "S1")
 
 
 def table(shown: Filled = SHOWN) -> pl.DataFrame:
-    """The rows of a filling as the figure has them: key, place, place in order, and the lag."""
+    """Return the rows of a filling as the figure has them: key, places, and the lag."""
     streams = {"S1": shown.one, "S2": shown.other}
     came = dict.fromkeys(streams, 0)
     one, other = shown.both()
@@ -127,87 +122,45 @@ def table(shown: Filled = SHOWN) -> pl.DataFrame:
 
 
 def gauged(filled: Filled) -> bool:
-    """Whether a running join measures the scrambling factors of both, row by row, as defined.
+    """Return true if a running join measures both scrambling factors, row by row, as defined.
 
     Lag needs places in order and so rows still to come: that a running join can only estimate.
     """
     for keys in filled.both():
-        gauge = DisorderEstimate(missing=0.001, known=None, ticks_per_second=1)
-        for came, key in enumerate(keys, 1):
-            gauge.observe(np.array([key]), came)
-            if gauge.scrambling != scrambling_factor(keys[:came]):
-                return False
+        defined = [scrambling_factor(keys[:came]) for came in range(1, len(keys) + 1)]
+        if scrambling_factors(keys).tolist() != defined:
+            return False
     return True
 
 
-def judge(shown: pl.DataFrame, filled: list[Filled]) -> Outcome:
-    """Whether all fillings have the paper's lags."""
+def example_outcome(shown: pl.DataFrame, filled: list[Filled]) -> Outcome:
+    """Judge whether all fillings have the paper's lags."""
     found = [each.lags() for each in filled]
     drawn = dict(zip(shown["at"], shown["lag"], strict=True))
     wrong = sum(each != EXPECTED for each in found)
     off = sum(not gauged(each) for each in filled)
-    holds = not wrong and not off and all(drawn[at] == lag for at, lag in EXPECTED.items())
+    right = all(drawn[at] == lag for at, lag in EXPECTED.items())
     ours = (
         f"L(t5) = {drawn['t5']}, L(t10) = {drawn['t10']}; {len(found) - wrong} of {len(found)}"
         f" ways to fill in the lost figure agree; the join's gauge measures the scrambling factors"
         f" of {len(found) - off} as they are defined"
     )
-    if wrong:
-        ours += " DOES NOT HOLD: the definitions give another lag"
-    elif not holds:
-        ours += " DOES NOT HOLD: what is measured is not what is defined"
+    criteria = [
+        Criterion(right and not wrong, "the definitions give another lag"),
+        Criterion(not off, "what is measured is not what is defined"),
+    ]
     finding = (
         f"The lag from S1 to S2 is {drawn['t5']} at t5 and {drawn['t10']} at t10; it is the"
         f" paper's in {len(found) - wrong} of {len(found)} ways to fill in its lost figure"
     )
-    return Outcome(ours, holds, shown, lambda figure: _plot(figure, shown, finding))
-
-
-def _plot(figure: Figure, shown: pl.DataFrame, finding: str) -> None:
-    axes = figure.subplots()
-    first = {"S1": "p", "S2": "q"}
-    for at, row in enumerate(shown.iter_rows(named=True)):
-        left, colour = (0.3, S1) if row["stream"] == "S1" else (0.58, S2)
-        name = first[row["stream"]]
-        virtual = {row["least_virtual_from_p"], row["greatest_virtual_from_p"]}
-        text = (
-            f"⟨{row['key']}⟩  [{_place(name, row['place_from_p'])}]"
-            f"  {{{', '.join(_place(name, each) for each in sorted(virtual))}}}"
-        )
-        axes.text(left, at, text, color=colour, va="center", ha="center", fontsize=12)
-        axes.text(0.06, at, row["at"], va="center", fontsize=11)
-        told = row["at"] in EXPECTED
-        axes.text(
-            0.86,
-            at,
-            f"{row['lag']}" + (f"   paper: {EXPECTED[row['at']]}" if told else ""),
-            va="center",
-            fontsize=11,
-            weight="bold" if told else "normal",
-            color=BLACK if told else GREY,
-        )
-        if told:
-            axes.axhspan(at - 0.45, at + 0.45, color=PAPER, alpha=0.12, lw=0)
-    for left, head in ((0.06, "time"), (0.3, "S1"), (0.58, "S2"), (0.86, "lag")):
-        axes.text(left, -1, head, weight="bold", ha="left" if left in (0.06, 0.86) else "center")
-    axes.set_xlim(0, 1)
-    axes.set_ylim(len(shown), -1.6)
-    axes.axis("off")
-    axes.set_title("⟨key⟩ [place of arrival] {places in order}", loc="left")
-    tell(
-        figure,
-        finding,
-        "L(t5) = 0, L(t10) = 3; its figure is lost, this is one of those that agree with its text",
+    return judge(
+        ours, criteria, shown, lambda figure: plots.example(figure, shown, finding, EXPECTED)
     )
 
 
-def _place(name: str, offset: int) -> str:
-    return f"{name}+{offset}" if offset else name
-
-
 def run(_: bool) -> Outcome:
-    """The same either way: it takes no time."""
-    return judge(table(), fillings())
+    """Try all fillings; the quick variant is the same."""
+    return example_outcome(table(), fillings())
 
 
 F1 = Claim(

@@ -1,43 +1,55 @@
-"""Memory of joins without windows: WO-Join §5.1, Fig. 8 (against fixed buffers), Fig. 10 (reliefs).
+"""Memory and latency of joins without windows: WO-Join §5.1, Fig. 8, 10 and 11.
 
-Memory is what joins hold in memory on average while rows come; rows on disk are told beside it.
-What fixed buffers find follows from the logs: a result is found if every buffer reaches back to its
-row.
+Fig. 8 compares with fixed buffers, Fig. 10 the reliefs of memory. Memory is what joins hold in
+memory on average while rows come; rows on disk are shown beside it. What fixed buffers find follows
+from the logs: a result is found if every buffer reaches back to its row.
+
+A result's latency (Fig. 11) is counted from the arrival of the last of its rows. Rows arrive one by
+one on a virtual clock, and work takes on it what it really takes, disk included. The joins differ
+in what they wait for: fixed buffers and plain for nothing, DBF for the disk now and then, MSF and
+Hybrid until rows can be put in order, which takes as many rows as the streams are scrambled.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import polars as pl
 
-from lowwater.claims.claim import Claim, Outcome
-from lowwater.claims.drawing import COLOURS, GREY, PAPER, bars, brief, tell
+from lowwater.claims import oblivious_plots as plots
+from lowwater.claims.claim import Claim, Criterion, Outcome, Scale, judge
 from lowwater.claims.oblivious_definitions import lags, multiplicity, scrambling_factor
-from lowwater.claims.oblivious_runs import QUERIES, Query, Run, Scale, run, scale
+from lowwater.claims.oblivious_plots import FIXED, LABELS, NAMES, spell_seconds, spell_times
+from lowwater.claims.oblivious_runs import (
+    QUERIES,
+    RELIEF_MODES,
+    SCALE,
+    Amounts,
+    JoinRun,
+    Query,
+    query_1,
+    run,
+)
+from lowwater.claims.oblivious_streams import Setting
 from lowwater.joins.oblivious.memory_model import InputTraits, MemoryNeeds, joined
-from lowwater.joins.oblivious.options import RELIEF_MODES, ReliefMode
-from lowwater.joins.oblivious.stored_rows import PAGE_ROWS
+from lowwater.typing import Charge, ReliefMode
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
+PAGE_ROWS = 256
+"""Rows of a page on disk, which a join reads ahead."""
+ACCURACY = 0.999
+"""The share of results that a join is to find, unless the query asks for another."""
 EQUAL_MEMORY = 0.4
 """Fixed buffers as large as ours find less than this share of the results."""
 LARGER = 1.5
 """To find as many they must be so many times as large."""
 ALIKE = 0.25
 """Sorting first takes as much as no relief, give or take this share."""
-NAMES = {"plain": "plain", "msf": "MSF", "dbf": "DBF", "hybrid": "Hybrid"}
 
 
 # ---- WO-F8 ---------------------------------------------------------------------------------
 
 
-def like(ours: Run) -> list[list[int]]:
-    """Buffers of the sizes that a run held on average."""
+def like(ours: JoinRun) -> list[list[int]]:
+    """Return buffers of the sizes that a run held on average."""
     average = ours.average()
     return [
         [max(1, round(rows)) for rows in average.filter(pl.col("join") == join)["held_rows"]]
@@ -45,10 +57,10 @@ def like(ours: Run) -> list[list[int]]:
     ]
 
 
-def against_fixed(number: int, ours: Run, checked: bool) -> dict[str, float | int]:
-    """A run beside fixed buffers: of equal memory, and of equal accuracy.
+def against_fixed(number: int, ours: JoinRun, checked: bool) -> dict[str, float | int]:
+    """Compare a run with fixed buffers of equal memory, and of equal accuracy.
 
-    What is reckoned from the logs can be checked by a join that has such buffers.
+    With ``checked``, a join that has such buffers confirms what follows from the logs.
     """
     query = ours.query
     equal = like(ours)
@@ -75,9 +87,9 @@ def against_fixed(number: int, ours: Run, checked: bool) -> dict[str, float | in
     }
 
 
-def judge_fixed(table: pl.DataFrame) -> Outcome:
-    """Accuracy of equal memory, and memory of equal accuracy."""
-    faults, parts = [], []
+def fixed_outcome(table: pl.DataFrame) -> Outcome:
+    """Judge the accuracy of equal memory, and the memory of equal accuracy."""
+    criteria, parts = [], []
     for row in table.iter_rows(named=True):
         name = f"Query {row['query']}"
         found = {
@@ -91,70 +103,24 @@ def judge_fixed(table: pl.DataFrame) -> Outcome:
             f" {row['fixed_rows_at_equal_accuracy']:,.0f} rows, {row['times']:.1f} × (one size:"
             f" {row['one_size_rows_at_equal_accuracy']:,.0f} rows, {row['one_size_times']:.1f} ×)"
         )
-        faults += [
-            f"fixed buffers of {how} find {share:.0%} of {name}"
+        criteria += [
+            Criterion(share < EQUAL_MEMORY, f"fixed buffers of {how} find {share:.0%} of {name}")
             for how, share in found.items()
-            if share >= EQUAL_MEMORY
         ]
-        if row["one_size_times"] < LARGER:
-            faults.append(f"a window needs {row['one_size_times']:.2f} × the memory for {name}")
+        times = row["one_size_times"]
+        criteria.append(
+            Criterion(times >= LARGER, f"a window needs {times:.2f} × the memory for {name}")
+        )
     ours = "; ".join(parts)
-    ours += f" DOES NOT HOLD: {'; '.join(faults)}" if faults else ""
-
-    def plot(figure: Figure) -> None:
-        left, right = figure.subplots(1, 2)
-        names = [f"Query {each}" for each in table["query"]]
-        sides: tuple[tuple[Axes, tuple[str, ...], float, str], ...] = (
-            (
-                left,
-                ("accuracy", "fixed_accuracy_at_equal_rows", "one_size_accuracy_at_equal_rows"),
-                100.0,
-                "results found [%]",
-            ),
-            (
-                right,
-                ("held_rows", "fixed_rows_at_equal_accuracy", "one_size_rows_at_equal_accuracy"),
-                1e-3,
-                "buffers of all inputs [thousand rows]",
-            ),
-        )
-        for axes, columns, unit, label in sides:
-            _groups(axes, names, [(table[each] * unit).to_list() for each in columns])
-            axes.set(xlabel="query of the paper", ylabel=label)
-        left.set_title("with equal memory")
-        right.set_title("for equal accuracy")
-        limit = f"paper: fixed below {EQUAL_MEMORY:.0%}"
-        left.axhline(100 * EQUAL_MEMORY, color=PAPER, ls=":", label=limit)
-        left.legend(ncols=2, loc="upper center")
-        left.set_ylim(0, 135)
-        left.set_yticks(range(0, 101, 20))
-        shares = table.select(pl.max_horizontal(pl.col("^.*_accuracy_at_equal_rows$")))
-        worst = float(shares.to_series().max())  # type: ignore[arg-type]
-        low, high = float(table["times"].min()), float(table["one_size_times"].max())  # type: ignore[arg-type]
-        tell(
-            figure,
-            f"With the memory of WO-Join fixed buffers find {worst:.0%} of results at most; to find"
-            f" as many they take {low:.1f} to {high:.1f} × as much",
-            "less than 40 % with equal memory; far more memory for equal accuracy",
-        )
-
-    return Outcome(ours, not faults, table, plot)
-
-
-def _groups(axes: Axes, names: list[str], sides: list[list[float]]) -> None:
-    looks = {"plain": "WO-Join", "fixed": "fixed, a size each", "one size": "fixed, one size"}
-    for number, (values, (way, label)) in enumerate(zip(sides, looks.items(), strict=True)):
-        places = [at + 0.28 * (number - 1) for at in range(len(names))]
-        colour = COLOURS[way]
-        bars(axes, places, values, colour, brief, width=0.26, label=label)
-    axes.set_xticks(range(len(names)), names)
-    axes.margins(y=0.12)
+    return judge(
+        ours, criteria, table, lambda figure: plots.against_fixed(figure, table, EQUAL_MEMORY)
+    )
 
 
 def run_f8(quick: bool) -> Outcome:
-    """Both queries, the mean of several runs; in full, the join with fixed buffers is really run
+    """Measure both queries, the mean of several runs; in full, the join with fixed buffers is run
     once for the first."""
-    size = scale(quick)
+    size = SCALE.of(quick)
     first = size.settings[0]
     rows = [
         against_fixed(number, size.run(number, each), number == 1 and not quick and each is first)
@@ -162,16 +128,16 @@ def run_f8(quick: bool) -> Outcome:
         for each in size.settings
     ]
     every = pl.DataFrame(rows)
-    return judge_fixed(every.group_by("query", maintain_order=True).mean())
+    return fixed_outcome(every.group_by("query", maintain_order=True).mean())
 
 
 # ---- WO-F9 ---------------------------------------------------------------------------------
 
 
 def modelled(query: Query, mode: ReliefMode, exact: bool = False) -> float:
-    """Rows that the model gives all joins of a query on average.
+    """Return the rows that the model gives all joins of a query on average.
 
-    What a join's results are like is bounded by Theorem 3.1, or taken from the results themselves.
+    The traits of a join's results are bounded by Theorem 3.1 or, with ``exact``, measured.
     Only the first joins sort: what they give is in order (§5.1), so nothing waits in the last one.
     """
     moments = np.arange(1, query.seconds, dtype=np.float64)
@@ -214,8 +180,8 @@ def modelled(query: Query, mode: ReliefMode, exact: bool = False) -> float:
     return total
 
 
-def reliefs(size: Scale) -> pl.DataFrame:
-    """What every strategy holds of both queries, on average."""
+def reliefs(size: Amounts) -> pl.DataFrame:
+    """Measure what every strategy holds of both queries, on average."""
     setting = size.settings[0]
     rows = []
     for number in QUERIES:
@@ -236,29 +202,27 @@ def reliefs(size: Scale) -> pl.DataFrame:
     return pl.DataFrame(rows)
 
 
-def judge_reliefs(table: pl.DataFrame) -> Outcome:
-    """The order of the strategies."""
+def reliefs_outcome(table: pl.DataFrame) -> Outcome:
+    """Judge the order of the strategies."""
     held = _by_strategy(table, "held_rows")
     one, two = held[1], held[2]
     alike = one["msf"] / one["plain"] - 1
-    faults = [
-        text
-        for failed, text in (
-            (abs(alike) > ALIKE, f"MSF takes {alike:+.0%} on Query 1"),
-            (one["dbf"] >= min(one["plain"], one["msf"]), "DBF is not below MSF on Query 1"),
-            (one["hybrid"] >= one["dbf"], "Hybrid is not the least on Query 1"),
-            (two["hybrid"] >= min(two["dbf"], two["msf"]), "Hybrid is not the least on Query 2"),
-            (
-                two["msf"] >= two["dbf"],
-                "DBF is below MSF on Query 2: the paper's order comes from the bounds of Theorem"
-                " 3.1, and our joins measure their inputs instead (the model with the bounds: MSF"
-                f" {_model(table, 'model_rows', 'msf')}, DBF"
-                f" {_model(table, 'model_rows', 'dbf')} rows; with what S7 and S8 are really like:"
-                f" MSF {_model(table, 'exact_model_rows', 'msf')}, DBF"
-                f" {_model(table, 'exact_model_rows', 'dbf')})",
-            ),
-        )
-        if failed
+    criteria = [
+        Criterion(abs(alike) <= ALIKE, f"MSF takes {alike:+.0%} on Query 1"),
+        Criterion(one["dbf"] < min(one["plain"], one["msf"]), "DBF is not below MSF on Query 1"),
+        Criterion(one["hybrid"] < one["dbf"], "Hybrid is not the least on Query 1"),
+        Criterion(
+            two["hybrid"] < min(two["dbf"], two["msf"]), "Hybrid is not the least on Query 2"
+        ),
+        Criterion(
+            two["msf"] < two["dbf"],
+            "DBF is below MSF on Query 2: the paper's order comes from the bounds of Theorem"
+            " 3.1, and our joins measure their inputs instead (the model with the bounds: MSF"
+            f" {_model(table, 'model_rows', 'msf')}, DBF"
+            f" {_model(table, 'model_rows', 'dbf')} rows; with what S7 and S8 are really like:"
+            f" MSF {_model(table, 'exact_model_rows', 'msf')}, DBF"
+            f" {_model(table, 'exact_model_rows', 'dbf')})",
+        ),
     ]
     ours = "; ".join(
         f"Query {number}: "
@@ -266,25 +230,8 @@ def judge_reliefs(table: pl.DataFrame) -> Outcome:
         + " rows"
         for number in held
     )
-    ours += f" DOES NOT HOLD: {'; '.join(faults)}" if faults else ""
 
-    def plot(figure: Figure) -> None:
-        for axes, number in zip(figure.subplots(1, 2), held, strict=True):
-            own = table.filter(pl.col("query") == number)
-            _strategies(axes, own)
-            axes.set_title(f"Query {number}")
-            axes.set(xlabel="strategy", ylabel="held on average [rows]")
-        figure.axes[1].legend(loc="upper right")
-        tell(
-            figure,
-            f"Hybrid holds {one['hybrid'] / one['plain']:.0%} (Query 1) and"
-            f" {two['hybrid'] / two['plain']:.0%} (Query 2) of the rows of plain; MSF holds"
-            f" {one['msf'] / one['dbf']:.2f} × (Query 1) and {two['msf'] / two['dbf']:.2f} ×"
-            " (Query 2) the rows of DBF",
-            "Query 1: MSF ≈ plain, DBF less, Hybrid least; Query 2: MSF below DBF",
-        )
-
-    return Outcome(ours, not faults, table, plot)
+    return judge(ours, criteria, table, lambda figure: plots.reliefs(figure, table, held))
 
 
 def _by_strategy(table: pl.DataFrame, what: str) -> dict[int, dict[str, float]]:
@@ -298,20 +245,81 @@ def _model(table: pl.DataFrame, what: str, mode: str) -> str:
     return f"{_by_strategy(table, what)[2][mode]:,.0f}"
 
 
-def _strategies(axes: Axes, own: pl.DataFrame) -> None:
-    modes, rows, disk = (own[name].to_list() for name in ("strategy", "held_rows", "disk_rows"))
-    names = [NAMES[mode] for mode in modes]
-    at = range(len(modes))
-    axes.bar(at, disk, 0.6, rows, fill=False, ec=GREY, hatch="//", label="on disk, besides")
-    bars(axes, at, rows, [COLOURS[mode] for mode in modes], lambda v: f"{v:,.0f}", inside=True)
-    model = own["model_rows"].to_list()
-    axes.plot(at, model, "D", color="white", mec=PAPER, label="paper: by its model", ms=7)
-    axes.set_xticks(at, names)
-
-
 def run_f9(quick: bool) -> Outcome:
-    """All strategies on both queries."""
-    return judge_reliefs(reliefs(scale(quick)))
+    """Measure all strategies on both queries."""
+    return reliefs_outcome(reliefs(SCALE.of(quick)))
+
+
+# ---- WO-F11 --------------------------------------------------------------------------------
+
+NEAR = 1.5
+"""Plain takes as long as fixed buffers, up to this factor either way."""
+DISK = (1.0, 3.0)
+"""DBF takes about one and a half times as long as plain: between these."""
+SORTED = 10**1.5
+"""MSF and Hybrid take about two orders of magnitude longer: at least this many times."""
+LATENCY_SCALE = Scale((Setting(1), 3), (Setting(1, faster=8, warm=6), 1))
+"""Streams, and how often they run by turns; the least disturbed run of each join counts."""
+
+
+def latencies(setting: Setting, turns: int = 1, charge: Charge = "measured") -> pl.DataFrame:
+    """Measure the latency of every join over the same streams, W-Join with the buffers it needs."""
+    query = query_1(setting)
+    sizes = query.fixed_sizes(ACCURACY)
+    runs: dict[str, JoinRun] = {}
+    for _ in range(turns):
+        turn = {FIXED: run(query, sizes=sizes, charge=charge)}
+        turn |= {mode: run(query, mode, charge=charge) for mode in RELIEF_MODES}
+        for name, again in turn.items():
+            best = runs.setdefault(name, again)
+            if again.latency.mean() < best.latency.mean():
+                runs[name] = again
+    return pl.DataFrame(
+        [
+            {
+                "strategy": name,
+                "mean_seconds": float(each.latency.mean()),
+                "median_seconds": float(np.median(each.latency)),
+                "p99_seconds": float(np.quantile(each.latency, 0.99)),
+                "results": each.results.height,
+                "accuracy": each.accuracy,
+            }
+            for name, each in runs.items()
+        ]
+    )
+
+
+def latency_outcome(table: pl.DataFrame) -> Outcome:
+    """Judge the order of the latencies, and their ratios."""
+    mean = dict(table.select("strategy", "mean_seconds").iter_rows())
+    times = {name: value / mean["plain"] for name, value in mean.items()}
+    low, high = DISK
+    criteria = [
+        Criterion(
+            1 / NEAR <= times[FIXED] <= NEAR,
+            f"W-Join takes {times[FIXED]:.2f} × as long as plain WO-Join",
+        ),
+        Criterion(
+            low <= times["dbf"] <= high,
+            f"DBF takes {times['dbf']:.2f} × as long as plain"
+            + (" (less work a row, with fewer rows in memory)" if times["dbf"] < low else ""),
+        ),
+        Criterion(times["msf"] >= SORTED, f"MSF takes only {times['msf']:.0f} × as long"),
+        Criterion(times["hybrid"] >= SORTED, f"Hybrid takes only {times['hybrid']:.0f} × as long"),
+    ]
+    ours = ", ".join(
+        f"{LABELS[name]} {spell_seconds(value)}"
+        + ("" if name == "plain" else f" ({spell_times(times[name])} WO-Join)")
+        for name, value in mean.items()
+    )
+
+    return judge(ours, criteria, table, lambda figure: plots.latency(figure, mean))
+
+
+def run_f11(quick: bool) -> Outcome:
+    """Measure the latency of all joins on Query 1."""
+    setting, turns = LATENCY_SCALE.of(quick)
+    return latency_outcome(latencies(setting, turns))
 
 
 F8 = Claim(
@@ -329,4 +337,12 @@ F9 = Claim(
     "Query 1: MSF ≈ plain, DBF less, Hybrid least; Query 2: MSF below DBF",
     f"that order in average rows; ≈ is within {ALIKE:.0%}",
     run_f9,
+)
+F11 = Claim(
+    "WO-F11",
+    "latency of results: fixed buffers, no window, and the strategies that relieve memory",
+    "WO ≈ W-Join; DBF about 1.5 ×; MSF and Hybrid about two orders of magnitude higher",
+    f"WO within {NEAR} × of W-Join either way; DBF {DISK[0]:g} … {DISK[1]:g} × WO; MSF and Hybrid ≥"
+    f" {SORTED:.0f} × WO",
+    run_f11,
 )

@@ -1,46 +1,48 @@
-"""Window-oblivious joins at work: the two queries of WO-Join §5, row by row on a virtual clock.
+"""Joins without a window at work: the two queries of WO-Join §5, row by row on a virtual clock.
 
-A run is looked into on a grid of moments: what every join holds, what its model predicts, what it
-has put on disk. Its results are compared with all there are, and each says when it came out.
+A run is sampled on a grid of moments: the rows that every join holds, that its model predicts, and
+that it has put on disk. Its results, each with the time at which it left, are compared with all
+results there are.
+
+The joins are measured against a join with a buffer of fixed size for each input (the W-Join of §5).
+Rows are found and kept as in our other joins of many inputs, so the two differ in what they drop.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 import lowwater as lw
-from lowwater.claims.measure import Collected
-from lowwater.claims.oblivious_fixed import OBLIVIOUS, fixed
-from lowwater.claims.oblivious_streams import KEY, Setting, Stream
-from lowwater.claims.oblivious_truth import Log, Truth
-from lowwater.engines.embedded.clock import Charge, VirtualClock
-from lowwater.engines.embedded.engine import EmbeddedEngine, Pace
-from lowwater.engines.embedded.graph import Stage
-from lowwater.errors import StreamWarning
-from lowwater.joins.oblivious.options import ReliefMode
-from lowwater.plan.physical.compile import compile_plan
-from lowwater.progress.contract import Contract
-from lowwater.sources.replay import Replay
-from lowwater.stream.duration import SECOND
+from lowwater.claims.claim import Scale
+from lowwater.claims.oblivious_streams import KEY, Log, Setting, Stream, Truth
+from lowwater.joins.multi_join import MultiJoin, rows_of
+from lowwater.operators.kernel import Kernel
+from lowwater.probe import CHUNK_ROWS, SECOND, Observer, Probe
+from lowwater.state.store import take
+from lowwater.stream.element import Chunk, Element
+from lowwater.typing import Charge, Contract, ReliefMode
 
+RELIEF_MODES: tuple[ReliefMode, ...] = ("plain", "msf", "dbf", "hybrid")
+JOIN = "obliviousjoin"
+"""The name of the operators that join without a window."""
 GRID = 4
-"""Looks a second."""
-
-
+"""Samples a second."""
 PARTS = 1 << 14
-"""How finely shares of results are told apart."""
+"""Shares of results are found to within one of so many parts."""
 
 
 @dataclass(frozen=True)
 class Query:
-    """A query over streams of a setting: their rows, all results there are, and the query."""
+    """A query over streams: their rows, all results there are, and the query."""
 
     name: str
     streams: tuple[Stream, ...]
@@ -48,17 +50,17 @@ class Query:
 
     @classmethod
     def of(cls, name: str, streams: Sequence[Stream]) -> Query:
-        """With its rows."""
+        """Return a query with the rows of its streams."""
         return cls(name, tuple(streams), tuple(Log(each.name, each.table()) for each in streams))
 
     @property
     def seconds(self) -> int:
-        """How long rows come."""
+        """Seconds in which rows come."""
         return int(np.ceil(self.streams[0].seconds))
 
     @cached_property
     def joins(self) -> tuple[Truth, ...]:
-        """What each of its joins could find; the last one's are the query's."""
+        """What each of its joins could find; the last one's results are the query's."""
         if len(self.logs) == 3:
             return (Truth(self.logs),)
         first, second = Truth(self.logs[:3]), Truth(self.logs[3:])
@@ -66,11 +68,11 @@ class Query:
 
     @property
     def total(self) -> int:
-        """How many results there are."""
+        """Number of results there are."""
         return self.joins[-1].results.height
 
     def found_by(self, sizes: Sequence[Sequence[float]]) -> float:
-        """The share of all results that joins with fixed buffers find."""
+        """Return the share of all results that joins with fixed buffers find."""
         if len(self.joins) == 1:
             return float(self.joins[0].reached(sizes[0]).mean())
         pairs = zip(self.joins, ("S7", "S8"), sizes, strict=False)
@@ -79,15 +81,15 @@ class Query:
 
     @property
     def inputs(self) -> int:
-        """How many buffers its joins have together."""
+        """Number of buffers its joins have together."""
         return sum(len(join.logs) for join in self.joins)
 
     def one_size(self, size: int) -> list[list[int]]:
-        """Buffers of one size for all inputs."""
+        """Return buffers of one size for all inputs."""
         return [[size] * len(join.logs) for join in self.joins]
 
     def least_size(self, accuracy: float) -> int:
-        """The least size of all buffers that find a share of all results."""
+        """Return the least size of all buffers that find a share of all results."""
         low, high = 0, max(int(join.needs.max()) for join in self.joins)
         while high - low > 1:
             middle = (low + high) // 2
@@ -96,7 +98,7 @@ class Query:
         return high
 
     def fixed_sizes(self, accuracy: float) -> list[list[int]]:
-        """The least fixed buffers that find a share of all results, every input as far back."""
+        """Return the least fixed buffers that find a share of all results, all as far back."""
         low, high = 0, PARTS
         while high - low > 1:
             middle = (low + high) // 2
@@ -105,13 +107,13 @@ class Query:
         return [join.sizes(high / PARTS) for join in self.joins]
 
     def stream(self, mode: ReliefMode = "plain", known: bool = False) -> lw.Stream:
-        """The query; disorder is said, or left to be measured."""
+        """Return the query; its disorder is stated (``known``) or left to be measured."""
         sources = [
             lw.stream(
-                Replay(log.table, f"{log.name}_at"),
+                lw.replay(log.table, f"{log.name}_at"),
                 name=log.name,
                 time=KEY,
-                progress=_said(each) if known else lw.unpromised(),
+                progress=_stated(each) if known else lw.unpromised(),
             )
             for each, log in zip(self.streams, self.logs, strict=True)
         ]
@@ -122,78 +124,102 @@ class Query:
         return lw.join([first, second], on=KEY, strategy=mode)
 
 
-def _said(stream: Stream) -> Contract:
+def _stated(stream: Stream) -> Contract:
     return lw.unpromised(disorder=stream.disorder, multiplicity=stream.multiplicity)
 
 
 @cache
 def query_1(setting: Setting) -> Query:
-    """One join of three streams."""
+    """Return one join of three streams."""
     return Query.of("Query 1", setting.query_1())
 
 
 @cache
 def query_2(setting: Setting) -> Query:
-    """J3 over J1 and J2, of three streams each."""
+    """Return J3 over J1 and J2, of three streams each."""
     return Query.of("Query 2", setting.query_2())
 
 
 QUERIES = {1: query_1, 2: query_2}
 
 
-class LookingClock(VirtualClock):
-    """A virtual clock that looks into all joins as it passes a grid of moments."""
+class Samples(Observer):
+    """Samples all joins without a window, on a grid of moments."""
 
-    def __init__(self, charge: Charge = "nothing"):
-        super().__init__(charge=charge)
-        self._stages: list[Stage] = []
+    def __init__(self) -> None:
         self._next = 0
-        self.looks: list[dict[str, float | None]] = []
+        self.rows: list[dict[str, float | None]] = []
 
-    def watch(self, engine: EmbeddedEngine) -> None:
-        """Look into the joins of an engine that has not run yet."""
-        self._stages = [s for s in engine._stages.values() if s.operator.name == OBLIVIOUS]
-
-    def wait(self, until: int | None) -> None:
-        """Look, if it is time, then jump."""
-        if self.now() >= self._next:
-            for number, stage in enumerate(self._stages):
-                self.looks += self._look(number, stage)
-            self._next = (self.now() * GRID // SECOND + 1) * SECOND // GRID
-        super().wait(until)
-
-    def _look(self, number: int, stage: Stage) -> list[dict[str, float | None]]:
-        about, ports = stage.kernel.about(), range(stage.kernel.ports)
-        held = [int(about[f"held rows[{port}]"]) for port in ports]
-        size = stage.store.bytes / max(1, sum(held))
-        return [
-            {
-                "second": self.now() / SECOND,
-                "join": number,
-                "input": port,
-                "held_rows": held[port],
-                "predicted_rows": _number(about.get(f"predicted rows[{port}]")),
-                "disk_rows": int(about[f"rows on disk[{port}]"]),
-                "held_bytes": held[port] * size,
-            }
-            for port in ports
-        ]
+    def on_idle(self) -> None:
+        """Take a sample, if it is time."""
+        if self.run.now < self._next:
+            return
+        self._next = (self.run.now * GRID // SECOND + 1) * SECOND // GRID
+        for number, join in enumerate(self.run.named(JOIN)):
+            details, ports = join.details, range(join.inputs)
+            held = [int(details[f"held rows[{port}]"]) for port in ports]
+            size = join.bytes / max(1, sum(held))
+            for port in ports:
+                predicted = details.get(f"predicted rows[{port}]")
+                self.rows.append(
+                    {
+                        "second": self.run.seconds,
+                        "join": number,
+                        "input": port,
+                        "held_rows": held[port],
+                        "predicted_rows": predicted if isinstance(predicted, int | float) else None,
+                        "disk_rows": int(details[f"rows on disk[{port}]"]),
+                        "held_bytes": held[port] * size,
+                    }
+                )
 
 
-def _number(value: object) -> float | None:
-    return value if isinstance(value, int | float) else None
+class FixedJoin(MultiJoin):
+    """Matches the same rows as another join, with the newest rows of each input as its buffers.
+
+    Rows that are taken in together are matched before any is dropped for them.
+    """
+
+    rule: ClassVar[str] = "none before the end"
+
+    def __init__(self, join: MultiJoin, sizes: Sequence[int]):
+        super().__init__(join.store, join._shape, [each.width for each in join._slicing])
+        self._sizes = sizes
+        self._came: list[deque[int]] = [deque() for _ in join._shape.ports]
+
+    def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
+        """Match rows; drop the oldest of those that are too many."""
+        results = super().on_chunk(port, chunk)
+        came = self._came[port]
+        came.extend(self._shape.domain.array_of(chunk[self._shape.times[port]]).tolist())
+        while len(came) > self._sizes[port]:
+            self._push_out(port, came.popleft())
+        return results
+
+    def _push_out(self, port: int, ticks: int) -> None:
+        """Drop the oldest row of a time; rows of a slice are in the order in which they came."""
+        slice_ = ticks // self._slicing[port].width
+        held = take(self.store, rows_of(port), slice_, slice_ + 1)
+        if held is None:
+            return
+        same = held.select(self._shape.inside_time(port)).to_series().to_numpy() == ticks
+        if same.any():
+            at = int(np.argmax(same))
+            held = pl.concat([held[:at], held[at + 1 :]], rechunk=True)
+        if held.height:
+            self.store.put(rows_of(port), slice_, held)
 
 
 @dataclass(frozen=True)
-class Run:
-    """What one run of a query did."""
+class JoinRun:
+    """One run of a query."""
 
     query: Query
     results: pl.DataFrame
-    """The place of each input's row, when the last of them came, when the result came out."""
-    looks: pl.DataFrame
-    abouts: list[dict[str, object]]
-    """What each join said of itself at the end."""
+    """The place of each input's row, when the last of them came, when the result left."""
+    samples: pl.DataFrame
+    details: list[dict[str, Any]]
+    """What each join adds to its metrics, at the end."""
 
     @cached_property
     def accuracy(self) -> float:
@@ -208,27 +234,27 @@ class Run:
 
     @cached_property
     def latency(self) -> NDArray[np.float64]:
-        """Seconds from the arrival of each result's last row until it came out."""
+        """Seconds from the arrival of each result's last row until it left."""
         waited: NDArray[np.float64] = (self.results["_out_at"] - self.results["at"]).to_numpy()
         return waited
 
     def per_second(self) -> pl.DataFrame:
-        """The most that was held and predicted in each second, by join and input."""
+        """Return the most that was held and predicted in each second, by join and input."""
         second = pl.col("second").floor().cast(pl.Int64)
         return (
-            self.looks.with_columns(second)
+            self.samples.with_columns(second)
             .filter(pl.col("second") < self.query.seconds)
             .group_by("join", "input", "second", maintain_order=True)
             .agg(pl.col("held_rows", "predicted_rows", "disk_rows", "held_bytes").max())
         )
 
     def average(self, what: str = "held_rows") -> pl.DataFrame:
-        """What was held on average while rows came, by join and input."""
-        during = self.looks.filter(pl.col("second") < self.query.seconds)
+        """Return the average of a column while rows came, by join and input."""
+        during = self.samples.filter(pl.col("second") < self.query.seconds)
         return during.group_by("join", "input", maintain_order=True).agg(pl.col(what).mean())
 
     def memory(self, what: str = "held_rows") -> float:
-        """What all joins together held on average."""
+        """Return what all joins together held on average."""
         return float(self.average(what)[what].sum())
 
 
@@ -240,40 +266,49 @@ def run(
     sizes: Sequence[Sequence[int]] | None = None,
     charge: Charge = "nothing",
     tick: float = 0.0,
-) -> Run:
+) -> JoinRun:
     """Run a query row by row, or in ticks of some seconds of arrivals to be done sooner.
 
-    Where work takes time, rows that have queued are read together. With ``sizes`` its joins have
-    fixed buffers instead.
+    Where work takes time (``charge``), rows that have queued are read together. ``known``: the
+    disorder of the streams is stated, not measured. With ``sizes`` the joins have fixed buffers
+    instead, a size for each input of each join.
     """
-    plan = compile_plan(query.stream(mode, known)._node)
+    samples, substitutes = Samples(), dict[str, Callable[[Kernel], Kernel]]()
     if sizes is not None:
-        plan = fixed(plan, sizes)
-    clock = LookingClock(charge)
-    sink = Collected(clock)
-    at_once = 65_536 if tick or charge != "nothing" else 1
-    engine = EmbeddedEngine(plan, sink, clock, Pace(at_once, round(tick * SECOND)), None)
-    if sizes is None:
-        clock.watch(engine)
+        left = iter(sizes)
+
+        def fixed(join: Kernel) -> Kernel:
+            assert isinstance(join, MultiJoin)
+            return FixedJoin(join, next(left))
+
+        substitutes[JOIN] = fixed
+    probe = Probe(
+        query.stream(mode, known),
+        observer=samples if sizes is None else None,
+        charge=charge,
+        tick=tick,
+        chunk_rows=CHUNK_ROWS if tick or charge != "nothing" else 1,
+        substitutes=substitutes,
+    )
     with warnings.catch_warnings():  # how many results are found is what is measured here
-        warnings.simplefilter("ignore", StreamWarning)
-        engine.run()
+        warnings.simplefilter("ignore", lw.StreamWarning)
+        probe.run()
     last = pl.max_horizontal(f"{log.name}_at" for log in query.logs).alias("at")
     names = [log.name for log in query.logs]
-    stages = [s for s in engine._stages.values() if s.operator.name == OBLIVIOUS]
-    if any(stage.store.rows for stage in stages):
+    joins = probe.named(JOIN)
+    if any(join.rows for join in joins):
         raise AssertionError("rows are left after the end")
-    return Run(
+    return JoinRun(
         query,
-        sink.table().select(KEY, *names, last, "_out_at"),
-        pl.DataFrame(clock.looks, infer_schema_length=None),
-        [dict(stage.kernel.about()) for stage in stages],
+        probe.results.select(KEY, *names, last, "_out_at"),
+        pl.DataFrame(samples.rows, infer_schema_length=None),
+        [join.details for join in joins],
     )
 
 
 @dataclass(frozen=True)
-class Scale:
-    """How large an experiment is."""
+class Amounts:
+    """The streams of an experiment, and how their rows are handed over."""
 
     settings: tuple[Setting, ...]
     ticks: tuple[float, float]
@@ -281,20 +316,16 @@ class Scale:
 
     def run(
         self, number: int, setting: Setting, mode: ReliefMode = "plain", known: bool = False
-    ) -> Run:
-        """A run that several claims look at."""
+    ) -> JoinRun:
+        """Return a run of Query 1 or 2, which several claims share."""
         return _once(number, setting, self.ticks[number - 1], mode, known)
 
 
 @cache
-def _once(number: int, setting: Setting, tick: float, mode: ReliefMode, known: bool) -> Run:
+def _once(number: int, setting: Setting, tick: float, mode: ReliefMode, known: bool) -> JoinRun:
     return run(QUERIES[number](setting), mode, known=known, tick=tick)
 
 
-FULL = Scale(tuple(Setting(seed) for seed in (1, 2, 3)), ticks=(0.0, 0.1))
-QUICK = Scale((Setting(1, faster=4, warm=6),), ticks=(0.25, 0.25))
-
-
-def scale(quick: bool) -> Scale:
-    """The size of a claim's run."""
-    return QUICK if quick else FULL
+FULL = Amounts(tuple(Setting(seed) for seed in (1, 2, 3)), ticks=(0.0, 0.1))
+QUICK = Amounts((Setting(1, faster=4, warm=6),), ticks=(0.25, 0.25))
+SCALE = Scale(FULL, QUICK)

@@ -7,20 +7,34 @@ its keys go on from where they were, so it falls behind the others and stays beh
 
 Equal rows count as out of order (Def. 2.2), so a stream of multiplicity 2 in order has a scrambling
 factor of 1, not 0: there the least the paper's range can mean is 1.
+
+From the logs of the streams alone follows all that a join could find and would have to keep. Every
+result is made when the last of its rows comes. Of each input, a buffer of the newest rows finds it
+if it reaches back to the result's row: the rows that came from that one on are the least buffer for
+this result (the paper's backtracking, §5.1). The greatest over the results of a second is the
+optimal buffer of that second, and no fixed buffer finds results that need more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from lowwater.claims.oblivious_definitions import Keys, multiplicity, scrambling_factor
+from lowwater.claims.oblivious_definitions import (
+    Keys,
+    Places,
+    lags,
+    multiplicity,
+    scrambling_factor,
+)
 from lowwater.joins.oblivious.memory_model import InputTraits
 
+Seconds = NDArray[np.float64]
 RATE = 50.0
 """Rows a second: a mean of 20 ms between two."""
 MULTIPLICITY = 2
@@ -33,7 +47,7 @@ FASTER = 8.0
 
 @dataclass(frozen=True)
 class Phase:
-    """From when to when a stream comes at so many times its rate; seconds."""
+    """A stretch of time, in seconds, in which a stream comes at ``times`` its rate."""
 
     start: float
     end: float
@@ -54,7 +68,7 @@ class Stream:
     multiplicity: int = MULTIPLICITY
 
     def table(self) -> pl.DataFrame:
-        """Rows in order of arrival: when each came, its key, its place; 24 bytes."""
+        """Return rows in order of arrival: when each came, its key, its place; 24 bytes a row."""
         random = np.random.default_rng(self.seed)
         arrived = self._arrivals(random)
         ordered = np.arange(len(arrived), dtype=np.int64) // self.multiplicity
@@ -63,7 +77,7 @@ class Stream:
         return pl.DataFrame({f"{self.name}_at": arrived, KEY: keys, self.name: place})
 
     def _arrivals(self, random: np.random.Generator) -> NDArray[np.float64]:
-        """Moments of a Poisson process whose rate changes."""
+        """Return the moments, in seconds, of a Poisson process whose rate changes."""
         edges = {0.0, self.seconds}
         for phase in self.phases:
             edges |= {phase.start, phase.end}
@@ -76,20 +90,20 @@ class Stream:
         return moments
 
     def rates(self, seconds: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Rows a second at these times."""
+        """Return the rates, in rows a second, at these times."""
         found = np.full(len(seconds), self.rate)
         for phase in self.phases:
             found[(seconds >= phase.start) & (seconds < phase.end)] *= phase.times
         return found
 
     def traits(self, table: pl.DataFrame) -> InputTraits:
-        """What the model has to know of it, from the rows themselves."""
+        """Return what the model has to know of the stream, from the rows themselves."""
         keys = table[KEY].to_numpy()
         return InputTraits(self.rate, scrambling_factor(keys), multiplicity(keys))
 
 
 def scrambled(ordered: Keys, disorder: int, random: np.random.Generator) -> Keys:
-    """Rows moved about until their scrambling factor is exactly this.
+    """Return rows moved about until their scrambling factor is exactly ``disorder``.
 
     Rows trade places with a neighbour one pair after the other as the bound grows, so the factor
     passes through every number on its way up: bisection finds each.
@@ -124,22 +138,22 @@ class Setting:
 
     seed: int
     faster: float = 1.0
-    """By how much everything is shorter: seconds and scrambling factors."""
+    """The factor by which seconds and scrambling factors are smaller."""
     warm: float = 0.0
     """Seconds before all this begins: enough rows to measure, where time runs faster."""
     most_scrambled: int = MOST_SCRAMBLED
 
     @property
     def seconds(self) -> float:
-        """How long it takes."""
+        """Length in seconds."""
         return self.warm + 120.0 / self.faster
 
     def phase(self, start: float, end: float, times: float) -> Phase:
-        """A phase of the paper's, at its own time."""
+        """Return a phase of the paper's at the time it has here."""
         return Phase(self.warm + start / self.faster, self.warm + end / self.faster, times)
 
     def streams(self, number: int, phases: Mapping[int, Phase]) -> list[Stream]:
-        """Streams with scrambling factors drawn from the paper's range, and their phases."""
+        """Return streams with scrambling factors drawn from the paper's range, and their phases."""
         drawn = np.random.default_rng(self.seed).integers(0, self.most_scrambled + 1, number)
         return [
             Stream(
@@ -153,14 +167,125 @@ class Setting:
         ]
 
     def query_1(self) -> list[Stream]:
-        """S1 to S3: S2 is slowed from 10 to 40 s, S3 comes 8 times as fast from 80 to 90 s."""
+        """Return S1 to S3: S2 is slowed from 10 to 40 s, S3 is 8 times as fast from 80 to 90 s."""
         return self.streams(3, {1: self.phase(10, 40, SLOWED), 2: self.phase(80, 90, FASTER)})
 
     def query_2(self) -> list[Stream]:
-        """S1 to S6: S2, of the first join, is slowed from 10 to 40 s."""
+        """Return S1 to S6: S2, of the first join, is slowed from 10 to 40 s."""
         return self.streams(6, {1: self.phase(10, 40, SLOWED)})
 
 
-def tables(streams: Sequence[Stream]) -> list[pl.DataFrame]:
-    """The rows of all streams."""
-    return [stream.table() for stream in streams]
+# ---- what a join could find ----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Log:
+    """The arrivals of one stream, in order: when each row came, its key, its place.
+
+    The place is named after the stream. The results of a join are such a log again, so joins of
+    joins need nothing else.
+    """
+
+    name: str
+    table: pl.DataFrame
+
+    @cached_property
+    def at(self) -> Seconds:
+        """When each row came, in seconds."""
+        return self.table[f"{self.name}_at"].to_numpy()
+
+    @cached_property
+    def keys(self) -> Keys:
+        """The keys in order of arrival."""
+        return self.table[KEY].to_numpy()
+
+    def continued(self, other: Log) -> Keys:
+        """Return the keys and, in order, those to come until the stream is as far as another.
+
+        A log ends while its stream goes on: the rows that a stream behind would have had are added.
+        """
+        further = np.arange(self.keys.max() + 1, other.keys.max() + 1)
+        return np.concatenate((self.keys, further.repeat(multiplicity(self.keys))))
+
+    def came(self, times: Seconds) -> Places:
+        """Return how many rows had come by these times."""
+        return np.searchsorted(self.at, times, side="right")
+
+    def came_before(self, times: Seconds) -> Places:
+        """Return how many rows had come before these times."""
+        return np.searchsorted(self.at, times, side="left")
+
+
+@dataclass(frozen=True)
+class Truth:
+    """All results of a join of some logs."""
+
+    logs: tuple[Log, ...]
+
+    @cached_property
+    def results(self) -> pl.DataFrame:
+        """The place of each input's row, when the last of them came (``at``), by that."""
+        found = self.logs[0].table
+        for log in self.logs[1:]:
+            found = found.join(log.table, on=KEY)
+        last = pl.max_horizontal(f"{log.name}_at" for log in self.logs).alias("at")
+        names = [log.name for log in self.logs]
+        return found.select(last, KEY, *names).sort("at", *names)
+
+    @cached_property
+    def at(self) -> Seconds:
+        """When each result can first be known, in seconds."""
+        return self.results["at"].to_numpy()
+
+    @cached_property
+    def needs(self) -> Places:
+        """For each result and each input, the newest rows of the input that reach back to it.
+
+        The row that comes last meets the others as it comes, whatever comes with it.
+        """
+        found = []
+        for log in self.logs:
+            place = self.results[log.name].to_numpy()
+            back = log.came(self.at) - place + 1
+            found.append(np.where(log.at[place - 1] == self.at, 1, back))
+        return np.stack(found, axis=1)
+
+    def log(self, name: str, sizes: Sequence[float] | None = None) -> Log:
+        """Return the results as a log for the next join: all, or those that fixed buffers find."""
+        found = self.results if sizes is None else self.results.filter(self.reached(sizes))
+        place = pl.int_range(1, pl.len() + 1, dtype=pl.Int64).alias(name)
+        return Log(name, found.select(pl.col("at").alias(f"{name}_at"), KEY, place))
+
+    # ---- buffers ---------------------------------------------------------------------------
+
+    def optimal(self, seconds: int) -> Places:
+        """Return by second and input the least buffer that finds all results of the second."""
+        best = np.zeros((seconds, len(self.logs)), np.int64)
+        within = np.minimum(self.at.astype(np.int64), seconds - 1)
+        np.maximum.at(best, within, self.needs)
+        return best
+
+    def reached(self, sizes: Sequence[float]) -> NDArray[np.bool_]:
+        """Return which results buffers of the newest rows find, a size for each input."""
+        return np.logical_and.reduce(self.needs <= np.array(sizes), axis=1)  # type: ignore[no-any-return]
+
+    def sizes(self, share: float) -> list[int]:
+        """Return for each input the least buffer that reaches back far enough for a share."""
+        at = max(0, int(np.ceil(share * len(self.needs))) - 1)
+        return [int(each) for each in np.sort(self.needs, axis=0)[at]]
+
+    def predicted(self, disorder: Sequence[int]) -> Places:
+        """Return Equation 8 with all parameters known, for each result before its last row came.
+
+        The lag is the one when the row came that is as many places back as the other input is
+        scrambled, and the rows since then are counted instead of being reckoned from rates.
+        """
+        found = np.ones_like(self.needs)
+        for one, own in enumerate(self.logs):
+            came = own.came(self.at)
+            for other, mate in enumerate(self.logs):
+                if other != one:
+                    back = np.maximum(0, mate.came_before(self.at) - disorder[other])
+                    wanted = disorder[one] + lags(own.continued(mate), mate.keys, came, back)
+                    found[:, one] = np.maximum(found[:, one], wanted)
+        return found

@@ -1,49 +1,40 @@
 """How fast rows may come when windows close with many groups: OOP experiment G1, Q4, Fig. 9.
 
-Rows of Q4 go through a table of fixed size and what leaves it into the windows above. Each step of
-so many rows is counted: how many partials leave with it. Rows wait in a buffer while a step takes
-longer than its rows took to come; the highest rate is the one at which the buffer just does not
-overflow. What a row and a partial cost is measured over the whole run, so a burst weighs what its
-partials weigh, not what the machine happened to do at that moment.
+Rows of Q4 go through a table of fixed size and what leaves it into the windows above. The claim
+counts the partials that leave with each step, a step being a fixed number of rows. Rows wait in a
+buffer while a step takes longer than its rows took to come; the highest rate is the one at which
+the buffer just does not overflow. The costs of a row and of a partial are means over the whole run,
+so a burst weighs what its partials weigh, not what the machine happened to do at that moment.
 
-The paper does not say how large the buffer of packets is. Here it is what the in-order table needs
-at the fewest groups to keep the same rate as the others.
+The paper does not state how large the buffer of packets is. Here it is what the in-order table
+needs at the fewest groups to keep the same rate as the others.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from lowwater.claims.claim import Claim, Outcome
-from lowwater.claims.drawing import BLUE, RED, SKY, tell
-from lowwater.engines.step import Where, step
-from lowwater.operators.aggregates import Call, build
-from lowwater.operators.flush import Flush, lazy, slow
-from lowwater.operators.low_table import LowTable
-from lowwater.operators.window_aggregate import HighAggregate
-from lowwater.operators.window_state import PANE
-from lowwater.state.store import MemoryStore
-from lowwater.stream.element import Element, Punctuation
-from lowwater.stream.time_domain import TimeDomain
-from lowwater.stream.window import WindowSpec
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+import lowwater as lw
+from lowwater.claims import oop_plots as plots
+from lowwater.claims.claim import Claim, Criterion, Outcome, Scale, judge
+from lowwater.probe import Chunks, Observer, Probe, Step
+from lowwater.typing import Flush, PlanShape
 
 GROUPS = (66_000, 130_000, 260_000, 520_000)
 TABLES = (0.5, 1.0, 2.0)
+"""Slots of the table, in times the groups."""
 MANY = 260_000
 WINDOWS, ROWS_PER_GROUP = 3, 8
 EVERY, WITHIN = 160, 2
 STEP = 8_192
-QUICK = 8
-"""The quick variant has so many times fewer groups, and rows a step."""
+SCALE = Scale((1, GROUPS), (8, (GROUPS[0], MANY)))
+"""By what groups, and rows a step, are divided; the numbers of groups."""
 FASTER, EQUAL = 1.5, 0.10
 
 
@@ -53,17 +44,14 @@ class Variant:
 
     name: str
     flush: Flush
-    in_order: bool
-    colour: str
-    line: str
+    plan: PlanShape = "out-of-order"
 
 
 VARIANTS = (
-    Variant("iop", slow(1, 1), True, RED, "o-"),
-    Variant("oop_lazy", lazy(WITHIN), False, SKY, "s-"),
-    Variant("oop_slow", slow(EVERY, WITHIN), False, BLUE, "^--"),
+    Variant("iop", lw.slow(1, 1), "in-order"),
+    Variant("oop_lazy", lw.lazy(WITHIN)),
+    Variant("oop_slow", lw.slow(EVERY, WITHIN)),
 )
-LABELS = {"iop": "in order", "oop_lazy": "out of order, lazy", "oop_slow": "out of order, slow"}
 
 
 @dataclass(frozen=True)
@@ -71,12 +59,14 @@ class Work:
     """What a run did: partials that left with each step, and what rows and partials cost."""
 
     step: int
+    """Rows of a step."""
     left: NDArray[np.int64]
+    """Partials that left with each step."""
     row_us: float
     partial_us: float
 
     def backlog(self, rate: float, row_us: float, partial_us: float) -> float:
-        """The most rows that ever wait when so many come in a microsecond."""
+        """Return the most rows that ever wait when ``rate`` rows come in a microsecond."""
         waiting = most = 0.0
         for left in self.left.tolist():
             took = self.step * row_us + left * partial_us
@@ -85,7 +75,7 @@ class Work:
         return most
 
     def rate(self, buffer: float, row_us: float, partial_us: float) -> float:
-        """The highest rate, in rows a microsecond, at which a buffer does not overflow."""
+        """Return the highest rate, in rows a microsecond, at which a buffer does not overflow."""
         low, high = 0.0, 1 / row_us
         for _ in range(40):
             middle = (low + high) / 2
@@ -96,72 +86,72 @@ class Work:
         return low
 
 
-class _Levels:
-    """The table and the windows above it, and the time spent in each."""
+class Levels(Observer):
+    """Measures the processor time of the table and of the windows above it, and counts partials."""
 
-    def __init__(self, window: WindowSpec, slots: int, variant: Variant):
-        ticks, keys = TimeDomain(pl.Int64(), 1), ["srcIP", "destIP"]
-        count = [build(Call("n", "count", None))]
-        self.low = LowTable(
-            MemoryStore(), "ts", ticks, window, keys, count, slots, variant.flush, variant.in_order
-        )
-        self.high = HighAggregate(MemoryStore(), PANE, ticks, window, keys, count)
-        self.low_seconds = self.high_seconds = 0.0
+    def __init__(self) -> None:
+        self.table_seconds = self.windows_seconds = 0.0
         self.left: list[int] = []
         self.answered = 0
+        self._begun = 0.0
 
-    def step(self, rows: pl.DataFrame, mark: int | None) -> None:
-        """Rows come; what leaves the table is counted and taken in above."""
-        begun = time.process_time()
-        elements = list(self.low.on_chunk(0, rows))
-        if mark is not None:
-            elements += self.low.on_punctuation(0, Punctuation.linear("ts", mark))
-        self.low_seconds += time.process_time() - begun
-        self.left.append(self._up(elements))
+    def on_begin(self, step: Step) -> None:
+        """Note the time."""
+        self._begun = time.process_time()
 
-    def end(self) -> None:
-        """The last rows; they are no window's end and are not counted."""
-        self._up(list(self.low.on_end(0)))
+    def on_done(self, step: Step) -> None:
+        """Add the time of a step; the last rows, which end no window, are not counted."""
+        took = time.process_time() - self._begun
+        partials = sum(each.height for each in step.results)
+        if step.operator.name == "low":
+            if step.kind == "rows":
+                self.left.append(0)
+            if step.kind != "end":
+                self.table_seconds += took
+                self.left[-1] += partials
+        elif step.kind == "rows":
+            self.windows_seconds += took
 
-    def _up(self, elements: list[Element]) -> int:
-        partials = [each for each in elements if isinstance(each, pl.DataFrame)]
-        begun = time.process_time()
-        for part in partials:
-            self.high.on_chunk(0, part)
-        self.high_seconds += time.process_time() - begun
-        for each in elements:
-            if not isinstance(each, pl.DataFrame):
-                out = step(self.high, 0, each, Where("window", "", ""))
-                self.answered += sum(int(x["n"].sum()) for x in out if isinstance(x, pl.DataFrame))
-        return sum(each.height for each in partials)
+    def on_results(self, rows: pl.DataFrame) -> None:
+        """Count the rows of answers."""
+        self.answered += int(rows["n"].sum())
 
 
 def _work(groups: int, slots: int, variant: Variant, rows_a_step: int) -> Work:
     """Run Q4 through the table and the windows above."""
     ticks = ROWS_PER_GROUP * groups // rows_a_step
-    levels = _Levels(WindowSpec(ticks, ticks), slots, variant)
-    random = np.random.default_rng(groups)
-    for tick in range(WINDOWS * ticks):
-        flow = random.integers(0, groups, rows_a_step)
-        columns = {"ts": np.full(rows_a_step, tick), "srcIP": flow >> 9, "destIP": flow & 511}
-        levels.step(pl.DataFrame(columns), tick + 1 if (tick + 1) % ticks == 0 else None)
-    levels.end()
-    rows = rows_a_step * len(levels.left)
-    if levels.answered != rows:
-        raise AssertionError(f"{levels.answered} of {rows} rows were counted")
-    partials = max(1, sum(levels.left))
+    schema = dict.fromkeys(("ts", "srcIP", "destIP", "next"), pl.Int64())
+
+    def steps() -> Iterator[pl.DataFrame]:
+        random = np.random.default_rng(groups)
+        for tick in range(WINDOWS * ticks):
+            flow = random.integers(0, groups, rows_a_step)
+            last = pl.int_range(pl.len()) == rows_a_step - 1
+            rows = {"ts": np.full(rows_a_step, tick), "srcIP": flow >> 9, "destIP": flow & 511}
+            yield pl.DataFrame(rows).with_columns(
+                next=pl.when(last).then(pl.lit(tick + 1, pl.Int64))
+            )
+
+    source = Chunks(schema, steps)
+    rows = lw.stream(source, name="Q4", time="ts", progress=lw.punctuated("next"))
+    windows = rows.window(ticks, table=slots, flush=variant.flush).group_by("srcIP", "destIP")
+    levels = Levels()
+    Probe(windows.agg(n="count(*)"), observer=levels, plan=variant.plan, keep=False).run()
+    count = rows_a_step * len(levels.left)
+    if levels.answered != count:
+        raise AssertionError(f"{levels.answered} of {count} rows were counted")
     return Work(
         rows_a_step,
         np.array(levels.left),
-        levels.low_seconds / rows * 1e6,
-        levels.high_seconds / partials * 1e6,
+        levels.table_seconds / count * 1e6,
+        levels.windows_seconds / max(1, sum(levels.left)) * 1e6,
     )
 
 
-def run(quick: bool) -> Outcome:
+def run_g1(quick: bool) -> Outcome:
     """Count the work of all variants, then find the highest rate of each."""
-    few = QUICK if quick else 1
-    groups = tuple(each // few for each in GROUPS if not quick or each in (GROUPS[0], MANY))
+    few, numbers = SCALE.of(quick)
+    groups = tuple(each // few for each in numbers)
     works = {
         (many, table, variant.name): _work(many, round(many * table), variant, STEP // few)
         for many in groups
@@ -170,7 +160,7 @@ def run(quick: bool) -> Outcome:
     }
     row_us = float(np.median([work.row_us for work in works.values()]))
     partial_us = float(np.median([work.partial_us for work in works.values()]))
-    buffer = max(_needed(works, groups[0], table, row_us, partial_us) for table in TABLES)
+    buffer = max(_needed(works[groups[0], size, "iop"], row_us, partial_us) for size in TABLES)
     table = pl.DataFrame(
         {
             "groups": many,
@@ -182,31 +172,18 @@ def run(quick: bool) -> Outcome:
         }
         for (many, size, name), work in works.items()
     )
-    return judge(table, groups, MANY // few, buffer, row_us, partial_us)
+    costs = f"buffer {buffer:,.0f} rows, a row {row_us:.2f} µs, a partial {partial_us:.2f} µs"
+    return g1_outcome(table, groups, MANY // few, costs)
 
 
-def _needed(
-    works: dict[tuple[int, float, str], Work],
-    groups: int,
-    table: float,
-    row_us: float,
-    partial_us: float,
-) -> float:
-    """The buffer in which the in-order table keeps 95 % of the others' highest rate."""
-    work = works[groups, table, "iop"]
+def _needed(work: Work, row_us: float, partial_us: float) -> float:
+    """Return the buffer in which the in-order table keeps 95 % of the others' highest rate."""
     rate = 0.95 / (row_us + partial_us * float(work.left.mean()) / work.step)
     return work.backlog(rate, row_us, partial_us)
 
 
-def judge(
-    table: pl.DataFrame,
-    groups: tuple[int, ...],
-    many: int,
-    buffer: float,
-    row_us: float,
-    partial_us: float,
-) -> Outcome:
-    """How much faster rows may come out of order, where groups are few and where they are many."""
+def g1_outcome(table: pl.DataFrame, groups: tuple[int, ...], many: int, costs: str) -> Outcome:
+    """Judge how much faster rows may come out of order, where groups are few and where many."""
     rates = table.pivot("variant", index=["groups", "table"], values="highest_rate_k_per_s")
     slower = rates.with_columns(
         (pl.min_horizontal("oop_lazy", "oop_slow") / pl.col("iop")).alias("ratio")
@@ -214,47 +191,21 @@ def judge(
     least = float(slower.filter(pl.col("groups") >= many)["ratio"].min())  # type: ignore[arg-type]
     at_few = slower.filter(pl.col("groups") == groups[0])["ratio"]
     apart = float((at_few - 1).abs().max())  # type: ignore[arg-type]
-    shown = slower.filter((pl.col("groups") == many) & (pl.col("table") == TABLES[-1])).row(
-        0, named=True
-    )
-    bursts = table.filter((pl.col("groups") == many) & (pl.col("table") == TABLES[-1]))
-    burst = dict(zip(bursts["variant"], bursts["largest_burst_partials"], strict=True))
+    here = (pl.col("groups") == many) & (pl.col("table") == TABLES[-1])
+    shown = slower.filter(here).row(0, named=True)
+    burst = dict(table.filter(here).select("variant", "largest_burst_partials").iter_rows())
     ours = (
         f"at {many:,} groups and a table of {TABLES[-1]:g} ×: in order {shown['iop']:.0f}k/s, lazy"
         f" {shown['oop_lazy']:.0f}k/s, slow {shown['oop_slow']:.0f}k/s (bursts of"
         f" {burst['iop']:,}, {burst['oop_lazy']:,} and {burst['oop_slow']:,} partials); from"
-        f" {many:,} groups on at least {least:.2f} ×, at {groups[0]:,} within {apart:.0%}; buffer"
-        f" {buffer:,.0f} rows, a row {row_us:.2f} µs, a partial {partial_us:.2f} µs"
+        f" {many:,} groups on at least {least:.2f} ×, at {groups[0]:,} within {apart:.0%}; {costs}"
     )
-    holds = least >= FASTER and apart <= EQUAL
-    return Outcome(ours, holds, table, lambda figure: _plot(figure, table, shown))
-
-
-def _plot(figure: Figure, table: pl.DataFrame, shown: dict[str, float]) -> None:
-    axes = figure.subplots(1, len(TABLES), sharey=True)
-    for each, size in zip(axes, TABLES, strict=True):
-        for variant in VARIANTS:
-            curve = table.filter((pl.col("table") == size) & (pl.col("variant") == variant.name))
-            each.plot(
-                (curve["groups"] / 1e3).to_list(),
-                curve["highest_rate_k_per_s"].to_list(),
-                variant.line,
-                color=variant.colour,
-                label=LABELS[variant.name],
-            )
-        each.set_title(f"table {size:g} × groups")
-        each.set_xlabel("groups [thousand]")
-    axes[0].set_ylim(0, 1.1 * float(table["highest_rate_k_per_s"].max()))  # type: ignore[arg-type]
-    axes[0].set_ylabel("highest rate without loss [thousand rows/s]")
-    axes[0].legend(loc="lower left")
-    tell(
-        figure,
-        f"With {shown['groups']:,} groups and a table twice as large, {shown['oop_slow']:.0f}k"
-        f" rows/s (slow) and {shown['oop_lazy']:.0f}k rows/s (lazy) are taken out of order,"
-        f" {shown['iop']:.0f}k rows/s in order",
-        "at 260k groups and a table of 540k in order 400k/s, lazy 760k/s (1.9 ×), slow 800k/s"
-        " (2 ×); at 66k groups about equal",
-    )
+    criteria = [
+        Criterion(least >= FASTER, f"only {least:.2f} × from {many:,} groups on"),
+        Criterion(apart <= EQUAL, f"{apart:.0%} apart at {groups[0]:,} groups"),
+    ]
+    figures: Mapping[str, float] = shown
+    return judge(ours, criteria, table, lambda figure: plots.g1(figure, table, figures))
 
 
 G1 = Claim(
@@ -262,5 +213,5 @@ G1 = Claim(
     "Q4 through a table of fixed size: the highest rate without loss",
     "at 260k groups and a 540k table: IOP 400k/s, OOP 760k/s, OOP slow-flush 800k/s; at 66k equal",
     f"both OOP variants at least {FASTER} × IOP from 260k groups on, within {EQUAL:.0%} at 66k",
-    run,
+    run_g1,
 )

@@ -20,45 +20,41 @@ arrivals are handed over in ticks of a fiftieth of its mean gap.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import pairwise
 from math import exp, log
-from typing import TYPE_CHECKING
 
 import polars as pl
 
-from lowwater.claims.claim import Claim, Outcome
-from lowwater.claims.drawing import COLOURS, PAPER, logarithmic, tell
+from lowwater.claims import ordered_plots as plots
+from lowwater.claims.claim import Claim, Criterion, Outcome, Scale, judge
 from lowwater.claims.ordered_runs import (
     ADAPTIVE,
     ALPHA,
     FILTER,
     NAMES,
+    ORDERS,
     SYNC,
     Experiment,
-    Response,
+    curve,
+    gains,
+    microseconds,
     respond,
+    shares,
+    table,
 )
-from lowwater.engines.embedded.clock import PerComparison
-from lowwater.engines.embedded.run import CHUNK_ROWS
-from lowwater.joins.ordered.model import Setting, switching_cost
-from lowwater.joins.ordered.strategy import ORDERS
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from lowwater.joins.ordered.model import OrderCosts, switching_cost
+from lowwater.probe import CHUNK_ROWS, PerComparison
 
 SLOW, FAST, WINDOW = 1.0, 10.0, 60.0
 SWITCH = switching_cost(ALPHA, (WINDOW, WINDOW), (SLOW, FAST))
 """0.5 ms, in seconds."""
-LINES = {SYNC: "^-", FILTER: "o-", ADAPTIVE: "s--"}
 GAIN = 0.25
-"""What Filter-Order should save at the switch, about alpha / (1 + alpha)."""
+"""The share Filter-Order should save at the switch, about alpha / (1 + alpha)."""
 LEVEL = 0.15
-"""By how much Filter-Order may rise from the least cost to the switch."""
+"""The share by which Filter-Order may rise from the least cost to the switch."""
 CLOSE = 0.03
-"""How near Adaptive is to the strategy it has chosen, clear of the switch."""
+"""The share by which Adaptive may differ from the strategy it has chosen, clear of the switch."""
 CLEAR = 1.3
 """Loads by this factor above or below alpha are clear of it."""
 TICK = 0.02
@@ -66,8 +62,8 @@ TICK = 0.02
 
 
 @dataclass(frozen=True)
-class Scale:
-    """What is run over the cost of a comparison, and over the slow stream's rate."""
+class Amounts:
+    """The runs over the cost of a comparison, and over the slow stream's rate."""
 
     shorter: float
     """The window is so many times shorter, and comparisons take so many times longer."""
@@ -98,18 +94,18 @@ class Scale:
         return SWITCH * self.shorter
 
     def over_cost(self) -> Experiment:
-        """The streams of Figure 7."""
+        """Return the streams of Figure 7."""
         return Experiment(SLOW, FAST, self.window, self.seconds, self.warm)
 
     def over_rate(self, slow: float) -> Experiment:
-        """The streams of Figure 9."""
+        """Return the streams of Figure 9."""
         seconds = max(self.rate_seconds, self.warm + self.slow_rows / slow)
         return Experiment(
             slow, FAST, self.window, seconds, self.warm, tick=TICK / slow, chunk_rows=CHUNK_ROWS
         )
 
 
-FULL = Scale(
+FULL = Amounts(
     shorter=1,
     seconds=420,
     warm=60,
@@ -120,7 +116,7 @@ FULL = Scale(
     slow_rows=60,
     rate_seconds=360,
 )
-QUICK = Scale(
+QUICK = Amounts(
     shorter=6,
     seconds=75,
     warm=25,
@@ -131,36 +127,14 @@ QUICK = Scale(
     slow_rows=20,
     rate_seconds=80,
 )
-
-
-def table(runs: Sequence[Response]) -> pl.DataFrame:
-    """Runs as rows."""
-    return pl.DataFrame([asdict(each) for each in runs], infer_schema_length=None)
-
-
-def curve(points: pl.DataFrame, strategy: str, x: str) -> dict[float, float]:
-    """The mean response time of a strategy over what is varied."""
-    own = points.filter(pl.col("strategy") == strategy).sort(x)
-    return dict(zip(own[x].to_list(), own["response_seconds"].to_list(), strict=True))
-
-
-def gains(points: pl.DataFrame, strategy: str, x: str) -> dict[float, float]:
-    """What a strategy takes off the response time of Sync-Filter, as a share of it."""
-    sync, own = curve(points, SYNC, x), curve(points, strategy, x)
-    return {at: 1 - own[at] / sync[at] for at in sync if at in own}
-
-
-def shares(points: pl.DataFrame, x: str) -> dict[float, float]:
-    """The share of the time in which Adaptive joined rows as they came."""
-    own = points.filter(pl.col("strategy") == ADAPTIVE).sort(x)
-    return dict(zip(own[x].to_list(), own["filter_order_share"].to_list(), strict=True))
+SCALE = Scale(FULL, QUICK)
 
 
 # ---- ORD-F7 --------------------------------------------------------------------------------
 
 
-def over_cost(scale: Scale) -> pl.DataFrame:
-    """All strategies at all costs, then Adaptive with work that takes what it really takes."""
+def over_cost(scale: Amounts) -> pl.DataFrame:
+    """Run all strategies at all costs, then Adaptive with work that takes its real time."""
     runs = []
     for times in sorted({*scale.costs, *scale.between}):
         charge = PerComparison(times * scale.switch * 1e9)
@@ -175,8 +149,8 @@ def over_cost(scale: Scale) -> pl.DataFrame:
     return table(runs)
 
 
-def judge_cost(points: pl.DataFrame) -> Outcome:
-    """Response time over the cost of a comparison."""
+def cost_outcome(points: pl.DataFrame) -> Outcome:
+    """Judge the response time over the cost of a comparison."""
     x = "imposed_cost_us"
     imposed = points.filter(pl.col(x).is_not_null())
     window = float(imposed["window_seconds"][0])
@@ -191,57 +165,38 @@ def judge_cost(points: pl.DataFrame) -> Outcome:
     rise = later[at] / later[upto[0]] - 1
     below = {cost: sync[cost] for cost in kept_up if cost < switch / CLEAR}
     above = {cost: later[cost] for cost in kept_up if cost > switch * CLEAR}
-    faults = [
-        text
-        for failed, text in (
-            (any(sync[each] < later[each] for each in kept_up), "Sync-Filter is not the worst"),
-            (_falls(sync), "Sync-Filter does not rise with c"),
-            (rise > LEVEL, f"Filter-Order rises by {rise:.0%} up to the switch"),
-            (_off(adaptive, below), "Adaptive leaves Sync-Filter below the switch"),
-            (_off(adaptive, above), "Adaptive is off Filter-Order above the switch"),
-            (found is None or not _near(found, switch), "Adaptive switches elsewhere"),
-            (gain[at] < GAIN, f"the gain at the switch is {gain[at]:.0%}"),
-        )
-        if failed
+    criteria = [
+        Criterion(
+            not any(sync[each] < later[each] for each in kept_up), "Sync-Filter is not the worst"
+        ),
+        Criterion(not _falls(sync), "Sync-Filter does not rise with c"),
+        Criterion(rise <= LEVEL, f"Filter-Order rises by {rise:.0%} up to the switch"),
+        Criterion(not _off(adaptive, below), "Adaptive leaves Sync-Filter below the switch"),
+        Criterion(not _off(adaptive, above), "Adaptive is off Filter-Order above the switch"),
+        Criterion(not (found is None or not _near(found, switch)), "Adaptive switches elsewhere"),
+        Criterion(gain[at] >= GAIN, f"the gain at the switch is {gain[at]:.0%}"),
     ]
-    spelled = "no switch" if found is None else f"between {_us(found[0])} and {_us(found[1])}"
+    spelled = (
+        "no switch"
+        if found is None
+        else f"between {microseconds(found[0])} and {microseconds(found[1])}"
+    )
     ours = (
-        f"c {_us(upto[0])} … {_us(at)}: Sync-Filter {sync[upto[0]]:.2f} → {sync[at]:.2f} s,"
+        f"c {microseconds(upto[0])} … {microseconds(at)}: Sync-Filter {sync[upto[0]]:.2f} →"
+        f" {sync[at]:.2f} s,"
         f" Filter-Order {later[upto[0]]:.2f} → {later[at]:.2f} s (+{rise:.0%}: one server joins the"
         f" slow stream's rows, too); Adaptive switches {spelled} (c·|w|·λ1·λ2 = {ALPHA:g} at"
-        f" {_us(switch)}); gain there {gain[at]:.0%}, by Eq. 7"
-        f" {Setting.of_two(at / 1e6, window, (SLOW, FAST)).gain:.0%}."
+        f" {microseconds(switch)}); gain there {gain[at]:.0%}, by Eq. 7"
+        f" {OrderCosts.of_two(at / 1e6, window, (SLOW, FAST)).gain:.0%}."
         f" {_overload(sync, later, adaptive, limit)}{_measured(points, x)}"
     )
-    ours += f" DOES NOT HOLD: {'; '.join(faults)}" if faults else ""
 
-    def plot(figure: Figure) -> None:
-        left, right = figure.subplots(1, 2)
-        scaled = imposed.with_columns(pl.col(x) / 1e3)
-        _draw_response(left, scaled, x)
-        loads = [each / 1e3 for each in sync]
-        _draw_gain(right, scaled, x, [Setting.of_two(c / 1e3, window, (SLOW, FAST)) for c in loads])
-        logarithmic(left, "y")
-        right.set_ylim(-3, 80)
-        for each in (left, right):
-            each.axvline(switch / 1e3, color=PAPER, ls=":", label="paper: the switch")
-            if max(sync) > limit:
-                beyond = (limit / 1e3, 1.03 * max(sync) / 1e3)
-                each.axvspan(*beyond, color=PAPER, alpha=0.12, label="overloaded")
-            each.set_xlabel("cost of a comparison, c [ms]")
-            each.set_title(f"λ 1/s and 10/s, window {window:g} s")
-        right.plot(switch / 1e3, 45, "D", color=PAPER, mfc="none", label="paper: about 45 %")
-        left.legend()
-        right.legend(ncols=2, loc="upper left")
-        tell(
-            figure,
-            f"Filter-Order takes {gain[at]:.0%} off the response time of Sync-Filter at c ="
-            f" {_us(at)}; Adaptive " + (f"switches {spelled}" if found else "never switches"),
-            "Filter-Order flat, Adaptive switches at c·|w|·λ1·λ2 = α (0.5 ms, window 60 s), about"
-            " 45 % better there",
-        )
-
-    return Outcome(ours, not faults, points, plot)
+    return judge(
+        ours,
+        criteria,
+        points,
+        lambda figure: plots.over_cost(figure, imposed, (window, switch, limit), at, found),
+    )
 
 
 def _falls(response: dict[float, float]) -> bool:
@@ -254,7 +209,7 @@ def _off(own: dict[float, float], other: dict[float, float]) -> bool:
 
 
 def _crossing(share: dict[float, float]) -> tuple[float, float] | None:
-    """Between which places Adaptive comes to join rows as they come more often than not."""
+    """Return between which places Adaptive begins to join rows as they come, mostly."""
     places = list(share)
     for one, two in pairwise(places):
         if share[one] < 0.5 <= share[two]:
@@ -270,20 +225,22 @@ def _overload(
     sync: dict[float, float], later: dict[float, float], adaptive: dict[float, float], limit: float
 ) -> str:
     beyond = [
-        f"{_us(at)}: {sync[at]:.1f}, {later[at]:.1f}, {adaptive[at]:.1f} s"
+        f"{microseconds(at)}: {sync[at]:.1f}, {later[at]:.1f}, {adaptive[at]:.1f} s"
         for at in sync
         if at > limit
     ]
     if not beyond:
         return ""
-    return f"Overloaded from {_us(limit)} on, where all work is 100 % ({'; '.join(beyond)}). "
+    return (
+        f"Overloaded from {microseconds(limit)} on, where all work is 100 % ({'; '.join(beyond)}). "
+    )
 
 
 def _measured(points: pl.DataFrame, x: str) -> str:
-    """What our own join costs, and at which rates that would be worth a switch."""
+    """Write the cost of our own join, and the rates at which it would be worth a switch."""
     real = points.filter(pl.col(x).is_null()).sort("slow_rate")
     parts = [
-        f"{each['slow_rate']:g} and {each['fast_rate']:g}/s {_us(each['cost_us'])}, load"
+        f"{each['slow_rate']:g} and {each['fast_rate']:g}/s {microseconds(each['cost_us'])}, load"
         f" {each['load']:.2g}, {NAMES[_mostly(each['filter_order_share'])]}"
         for each in real.iter_rows(named=True)
     ]
@@ -291,7 +248,7 @@ def _measured(points: pl.DataFrame, x: str) -> str:
 
 
 def _reached(real: pl.DataFrame) -> str:
-    """At which rates the load is alpha, on a line between those that were run."""
+    """Write the rates at which the load is alpha, on a line between those that were run."""
     points = list(zip(real["slow_rate"].log(), real["load"].log(), strict=True))
     for (rate, load), (faster, more) in pairwise(points):
         if load < log(ALPHA) <= more:
@@ -309,15 +266,15 @@ def _mostly(share: float) -> str:
 
 
 def run_f7(quick: bool) -> Outcome:
-    """Response time over the cost of a comparison."""
-    return judge_cost(over_cost(QUICK if quick else FULL))
+    """Measure the response time over the cost of a comparison."""
+    return cost_outcome(over_cost(SCALE.of(quick)))
 
 
 # ---- ORD-F9 --------------------------------------------------------------------------------
 
 
-def over_rate(scale: Scale) -> pl.DataFrame:
-    """All strategies at all rates of the slow stream."""
+def over_rate(scale: Amounts) -> pl.DataFrame:
+    """Run all strategies at all rates of the slow stream."""
     charge = PerComparison(scale.switch * 1e9)
     return table(
         [
@@ -328,25 +285,23 @@ def over_rate(scale: Scale) -> pl.DataFrame:
     )
 
 
-def judge_rate(points: pl.DataFrame) -> Outcome:
-    """Response time over the slow stream's rate."""
+def rate_outcome(points: pl.DataFrame) -> Outcome:
+    """Judge the response time over the slow stream's rate."""
     x = "slow_rate"
     window, cost = float(points["window_seconds"][0]), float(points["imposed_cost_us"][0])
     sync, later, _ = (curve(points, order, x) for order in ORDERS)
     gain, own = gains(points, FILTER, x), gains(points, ADAPTIVE, x)
     share = shares(points, x)
-    settings = [Setting.of_two(cost / 1e6, window, (rate, FAST)) for rate in sync]
+    settings = [OrderCosts.of_two(cost / 1e6, window, (rate, FAST)) for rate in sync]
     low = [rate for rate, each in zip(sync, settings, strict=True) if each.load < ALPHA / CLEAR]
     top = max(sync)
-    faults = [
-        text
-        for failed, text in (
-            (any(sync[each] < later[each] for each in sync), "Sync-Filter is not the worst"),
-            (_falls(gain), "the gain does not grow with the slow stream's rate"),
-            (any(share[each] > 0 for each in low), "Adaptive switches at a low rate"),
-            (share[top] == 0, f"Adaptive does not switch at {top:g}/s"),
-        )
-        if failed
+    criteria = [
+        Criterion(
+            not any(sync[each] < later[each] for each in sync), "Sync-Filter is not the worst"
+        ),
+        Criterion(not _falls(gain), "the gain does not grow with the slow stream's rate"),
+        Criterion(not any(share[each] > 0 for each in low), "Adaptive switches at a low rate"),
+        Criterion(share[top] != 0, f"Adaptive does not switch at {top:g}/s"),
     ]
     spelled = ", ".join(
         f"{rate:g}/s {sync[rate]:.3g} → {later[rate]:.3g} s ({gain[rate]:.1%}, Eq. 7"
@@ -358,60 +313,13 @@ def judge_rate(points: pl.DataFrame) -> Outcome:
         f" {share[top]:.0%} of the time at {top:g}/s (gain {own[top]:.0%}) and never up to"
         f" {max(low):g}/s"
     )
-    ours += f" DOES NOT HOLD: {'; '.join(faults)}" if faults else ""
 
-    def plot(figure: Figure) -> None:
-        left, right = figure.subplots(1, 2)
-        _draw_response(left, points, x)
-        _draw_gain(right, points, x, settings)
-        logarithmic(left, "y")
-        right.set_ylim(-2, 60)
-        for each in (left, right):
-            logarithmic(each, "x")
-            each.axvline(SLOW, color=PAPER, ls=":", label="paper: Adaptive switches")
-            each.set_xlabel("rate of the slow stream, λ1 [1/s]")
-            each.set_title(f"λ2 {FAST:g}/s, window {window:g} s, c {_us(cost)}")
-        left.legend()
-        right.legend(loc="upper left")
-        tell(
-            figure,
-            f"Filter-Order takes {gain[min(gain)]:.1%} off the response time of Sync-Filter at λ1 ="
-            f" {min(gain):g}/s and {gain[top]:.0%} at {top:g}/s, Adaptive {own[top]:.0%} there",
-            "the gain grows with λ1; Adaptive switches when λ1 is 1/s",
-        )
-
-    return Outcome(ours, not faults, points, plot)
+    return judge(ours, criteria, points, lambda figure: plots.over_rate(figure, points, settings))
 
 
 def run_f9(quick: bool) -> Outcome:
-    """Response time over the slow stream's rate."""
-    return judge_rate(over_rate(QUICK if quick else FULL))
-
-
-# ---- drawing -------------------------------------------------------------------------------
-
-
-def _draw_response(axes: Axes, points: pl.DataFrame, x: str) -> None:
-    for order in ORDERS:
-        own = curve(points, order, x)
-        shown = list(own.values())
-        axes.plot(list(own), shown, LINES[order], color=COLOURS[order], label=NAMES[order], ms=5)
-    axes.set_ylabel("mean response time per input row [s]")
-
-
-def _draw_gain(axes: Axes, points: pl.DataFrame, x: str, settings: Sequence[Setting]) -> None:
-    for order in (FILTER, ADAPTIVE):
-        own = gains(points, order, x)
-        shown = [100 * value for value in own.values()]
-        axes.plot(list(own), shown, LINES[order], color=COLOURS[order], label=NAMES[order], ms=5)
-    places = list(curve(points, SYNC, x))
-    modelled = [100 * each.gain for each in settings]
-    axes.plot(places, modelled, "--", color=PAPER, label="paper: by Eq. 7")
-    axes.set_ylabel("taken off the response time of Sync-Filter [%]")
-
-
-def _us(microseconds: float) -> str:
-    return f"{microseconds / 1e3:.3g} ms" if microseconds >= 100 else f"{microseconds:.3g} µs"
+    """Measure the response time over the slow stream's rate."""
+    return rate_outcome(over_rate(SCALE.of(quick)))
 
 
 F7 = Claim(

@@ -11,35 +11,32 @@ the join compares with fewer. Nor are rows after the slow stream's last, which e
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 import lowwater as lw
-from lowwater.claims.measure import Nowhere
-from lowwater.engines.embedded.clock import Charge, PerComparison, VirtualClock
-from lowwater.engines.embedded.engine import EmbeddedEngine, Pace
-from lowwater.joins.ordered.model import Setting
-from lowwater.joins.ordered.ordered_join import OrderedJoin
-from lowwater.joins.ordered.strategy import Order
-from lowwater.plan.physical.compile import compile_plan
-from lowwater.sources.replay import Replay
-from lowwater.stream.duration import SECOND
+from lowwater.joins.ordered.model import OrderCosts
+from lowwater.probe import SECOND, Observer, PerComparison, Probe, Step
+from lowwater.typing import Charge, Order
 
 SYNC: Order = "sync-filter"
 FILTER: Order = "filter-order"
 ADAPTIVE: Order = "adaptive"
+ORDERS = (SYNC, FILTER, ADAPTIVE)
 NAMES: dict[str, str] = {SYNC: "Sync-Filter", FILTER: "Filter-Order", ADAPTIVE: "Adaptive"}
 ALPHA = 0.3
+"""The load from which Adaptive holds results."""
 KEYS = 300
 """Few rows of a window have the same key: results are few, the work is in comparing."""
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """Two streams and the window of their join."""
+    """Two streams and the window of their join; rates are rows a second."""
 
     slow_rate: float
     fast_rate: float
@@ -55,20 +52,20 @@ class Experiment:
     """Rows that have queued are read so many at once. More than one is less work for our join, but
     how many pairs it compares is then an estimate, and a bad one if they are minutes apart."""
 
-    def setting(self, cost: float) -> Setting:
-        """The same in the model, at a cost of so many seconds a comparison."""
-        return Setting.of_two(cost, self.window, (self.slow_rate, self.fast_rate))
+    def setting(self, cost: float) -> OrderCosts:
+        """Return the same in the model, at a cost of so many seconds a comparison."""
+        return OrderCosts.of_two(cost, self.window, (self.slow_rate, self.fast_rate))
 
 
 @dataclass(frozen=True)
 class Response:
-    """What one run measured."""
+    """The figures of one run."""
 
     strategy: str
     imposed_cost_us: float | None
     """Microseconds a comparison takes on the clock; None if work takes what it really takes."""
     cost_us: float
-    """The same as it came out, over the rows that count."""
+    """Microseconds a comparison took, over the rows that count."""
     slow_rate: float
     fast_rate: float
     window_seconds: float
@@ -87,70 +84,51 @@ class Response:
     waiting_rows_peak: int
 
 
-class WatchingClock(VirtualClock):
-    """A virtual clock that looks at an ordered join after each step of work."""
+class JoinWatch(Observer):
+    """Follows an ordered join: how far it is, its strategy and its work, after each step."""
 
-    def __init__(self, charge: Charge):
-        super().__init__(charge=charge)
-        self._join: OrderedJoin | None = None
+    def __init__(self) -> None:
         self._at: list[int] = []
         self._upto: list[int] = []
         self._modes: list[tuple[int, str]] = []
         self._work: list[tuple[int, int, int]] = []
 
-    def watch(self, engine: EmbeddedEngine) -> OrderedJoin:
-        """Look at the join of an engine that has not run yet."""
-        join = engine.stage("join").kernel
-        assert isinstance(join, OrderedJoin)
-        self._join = join
-        return join
-
-    def worked(self, nanoseconds: int, comparisons: int = 0, rows: int = 0) -> int:
-        """Let work take time, then note how far the join is."""
-        counted = super().worked(nanoseconds, comparisons)
-        assert self._join is not None
-        now, upto, mode = self.now(), done_upto(self._join), str(self._join.about()["strategy"])
+    def on_charged(self, step: Step) -> None:
+        """Note how far the join is."""
+        now, upto = self.run.now, step.operator.done_to
+        mode = str(step.operator.details["strategy"])
         if not self._upto or upto > self._upto[-1]:
             self._at.append(now)
             self._upto.append(upto)
         if not self._modes or mode != self._modes[-1][1]:
             self._modes.append((now, mode))
-        if comparisons:
-            self._work.append((now, counted, comparisons))
-        return counted
+        if step.comparisons:
+            self._work.append((now, step.nanoseconds, step.comparisons))
 
     def done_at(self, ticks: NDArray[np.int64]) -> NDArray[np.int64]:
-        """When everything up to these times was done, in nanoseconds."""
+        """Return when everything up to these times was done, in nanoseconds."""
         done: NDArray[np.int64] = np.array(self._at)[np.searchsorted(self._upto, ticks)]
         return done
 
     def share_of(self, mode: str, start: int) -> float:
-        """The share of the time since ``start`` in which rows were joined in this way."""
-        ends = [at for at, _ in self._modes[1:]] + [self.now()]
+        """Return the share of the time since ``start`` (nanoseconds) in which rows were joined by
+        a strategy."""
+        ends = [at for at, _ in self._modes[1:]] + [self.run.now]
         spent = (
             max(0, end - max(begun, start))
             for (begun, each), end in zip(self._modes, ends, strict=True)
             if each == mode
         )
-        return sum(spent) / max(1, self.now() - start)
+        return sum(spent) / max(1, self.run.now - start)
 
     def cost(self, start: int) -> float:
-        """Nanoseconds a comparison took since ``start``."""
+        """Return the nanoseconds a comparison took since ``start`` (nanoseconds)."""
         since = [(took, compared) for at, took, compared in self._work if at > start]
         return sum(took for took, _ in since) / max(1, sum(compared for _, compared in since))
 
 
-def done_upto(join: OrderedJoin) -> int:
-    """The time up to which all rows that came are joined and their results have left.
-
-    The frontier does not tell whether the row at that very time has been joined; its queue does.
-    """
-    upto = join.frontier[0]
-    return upto - 1 if join.unjoined[0] <= upto else upto
-
-
 def arrivals(rate: float, seconds: float, seed: int, keys: int = KEYS) -> pl.DataFrame:
-    """Rows with exponential gaps, so many that the rate is met."""
+    """Return rows with exponential gaps, so many that the rate (rows a second) is met."""
     random = np.random.default_rng(seed)
     number = round(rate * seconds)
     gaps = random.exponential(size=number + 1).cumsum()
@@ -160,33 +138,34 @@ def arrivals(rate: float, seconds: float, seed: int, keys: int = KEYS) -> pl.Dat
 
 
 def joined(slow: pl.DataFrame, fast: pl.DataFrame, window: float, order: Order | None) -> lw.Stream:
-    """The join of two arrival logs, in order or not."""
-    left = lw.stream(Replay(slow, "arrived"), name="slow", time="ts")
-    right = lw.stream(Replay(fast, "arrived"), name="fast", time="ts")
+    """Return the join of two arrival logs, by a strategy or, with None, in no order."""
+    left = lw.stream(lw.replay(slow, "arrived"), name="slow", time="ts")
+    right = lw.stream(lw.replay(fast, "arrived"), name="fast", time="ts")
     alpha = ALPHA if order == ADAPTIVE else None
     return left.join(right, on="key", within=f"{window:g} seconds", order=order, alpha=alpha)
 
 
 def respond(order: Order, charge: Charge, experiment: Experiment) -> Response:
     """Run one strategy; the same experiment has the same arrivals."""
-    each = experiment
+    each, watch = experiment, JoinWatch()
     slow = arrivals(each.slow_rate, each.seconds, each.seed)
     fast = arrivals(each.fast_rate, each.seconds, each.seed + 1_000)
-    clock = WatchingClock(charge)
-    plan = compile_plan(joined(slow, fast, each.window, order)._node)
-    pace = Pace(each.chunk_rows, round(each.tick * SECOND))
-    engine = EmbeddedEngine(plan, Nowhere(), clock, pace, None)
-    join = clock.watch(engine)
-    engine.run()
+    run = Probe(
+        joined(slow, fast, each.window, order),
+        observer=watch,
+        charge=charge,
+        tick=each.tick,
+        chunk_rows=each.chunk_rows,
+        keep=False,
+    ).run()
     counted = pl.col("arrived").is_between(each.warm, float(slow["arrived"][-1]), closed="left")
-    one, two = (_waited(clock, stream.filter(counted)) for stream in (slow, fast))
-    imposed = charge.nanoseconds / 1e3 if isinstance(charge, PerComparison) else None
+    one, two = (_waited(watch, stream.filter(counted)) for stream in (slow, fast))
     start = round(each.warm * SECOND)
-    cost = clock.cost(start)
-    about = join.about()
+    cost = watch.cost(start)
+    details = run.operator("join").details
     return Response(
         order,
-        imposed,
+        charge.nanoseconds / 1e3 if isinstance(charge, PerComparison) else None,
         cost / 1e3,
         each.slow_rate,
         each.fast_rate,
@@ -197,15 +176,46 @@ def respond(order: Order, charge: Charge, experiment: Experiment) -> Response:
         float(np.concatenate((one, two)).mean()),
         float(one.mean()),
         float(two.mean()),
-        clock.share_of(FILTER, start),
-        int(about.get("switches", 0)),
-        int(about["held_rows_peak"]),
-        int(about["waiting_rows_peak"]),
+        watch.share_of(FILTER, start),
+        int(details.get("switches", 0)),
+        int(details["held_rows_peak"]),
+        int(details["waiting_rows_peak"]),
     )
 
 
-def _waited(clock: WatchingClock, rows: pl.DataFrame) -> NDArray[np.float64]:
-    """Seconds from the arrival of each row until it is done."""
-    done = clock.done_at(rows["ts"].to_physical().to_numpy())
+def _waited(watch: JoinWatch, rows: pl.DataFrame) -> NDArray[np.float64]:
+    """Return the seconds from the arrival of each row until it is done."""
+    done = watch.done_at(rows["ts"].to_physical().to_numpy())
     waited: NDArray[np.float64] = done / SECOND - rows["arrived"].to_numpy()
     return waited
+
+
+# ---- tables of responses -------------------------------------------------------------------
+
+
+def table(runs: Sequence[Response]) -> pl.DataFrame:
+    """Return runs as rows."""
+    return pl.DataFrame([asdict(each) for each in runs], infer_schema_length=None)
+
+
+def curve(points: pl.DataFrame, strategy: str, x: str) -> dict[float, float]:
+    """Return the mean response time of a strategy in seconds, by the column ``x``."""
+    own = points.filter(pl.col("strategy") == strategy).sort(x)
+    return dict(zip(own[x].to_list(), own["response_seconds"].to_list(), strict=True))
+
+
+def gains(points: pl.DataFrame, strategy: str, x: str) -> dict[float, float]:
+    """Return the share by which a strategy shortens the response time of Sync-Filter, by ``x``."""
+    sync, own = curve(points, SYNC, x), curve(points, strategy, x)
+    return {at: 1 - own[at] / sync[at] for at in sync if at in own}
+
+
+def shares(points: pl.DataFrame, x: str) -> dict[float, float]:
+    """Return the share of the time in which Adaptive joined rows as they came, by ``x``."""
+    own = points.filter(pl.col("strategy") == ADAPTIVE).sort(x)
+    return dict(zip(own[x].to_list(), own["filter_order_share"].to_list(), strict=True))
+
+
+def microseconds(value: float) -> str:
+    """Write a number of microseconds for people."""
+    return f"{value / 1e3:.3g} ms" if value >= 100 else f"{value:.3g} µs"

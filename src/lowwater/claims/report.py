@@ -1,23 +1,119 @@
 """Runs claims and reports them: a table for people, a CSV and a plot per claim, one line of JSON.
 
-A claim whose run fails is reported as such. It takes none of the others with it.
+A claim holds, does not hold, or its run fails; a run that fails takes none of the others with it.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import platform
 import time
 import traceback
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from importlib.metadata import version
 from pathlib import Path
+from typing import Literal
 
 from rich.markup import escape
 from rich.table import Table
 
-from lowwater.claims.claim import Claim, Outcome, Plot
-from lowwater.claims.drawing import drawn, told
-from lowwater.claims.result import Picture, Result, Verdict
+import lowwater
+from lowwater.claims.claim import NOT, Claim, Outcome, Plot
+from lowwater.claims.drawing import caption_of, drawn
 from lowwater.errors import LowwaterError
+
+Verdict = Literal["holds", "does not hold", "failed"]
+LIBRARIES = ("polars", "numpy", "matplotlib")
+
+
+@dataclass(frozen=True)
+class Picture:
+    """The plot of a claim."""
+
+    path: Path
+    text: str
+    """What stands above and below it, for people who do not see it."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a claim's run gave: an outcome and its plot, or an error."""
+
+    claim: Claim
+    seconds: float
+    outcome: Outcome | None = None
+    picture: Picture | None = None
+    error: str = ""
+    """The traceback of what was raised; empty if nothing was."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the claim holds, does not hold, or its run failed."""
+        if self.outcome is None:
+            return "failed"
+        return "holds" if self.outcome.holds else "does not hold"
+
+    @property
+    def ours(self) -> str:
+        """The measured figure, or why there is none."""
+        if self.outcome is None:
+            return f"the run failed: {self.error.strip().splitlines()[-1]}"
+        return self.outcome.ours
+
+    @property
+    def reason(self) -> str:
+        """Why it does not hold; the whole of ours if no reason is given."""
+        return self.ours.partition(NOT)[2] or self.ours
+
+
+@dataclass(frozen=True)
+class Circumstances:
+    """The circumstances of a run of claims."""
+
+    quick: bool
+    claims: Sequence[Claim]
+    """The claims that were chosen, whether run yet or not."""
+    begun: datetime = field(default_factory=lambda: datetime.now().astimezone())
+
+    def again(self, claim: Claim) -> str:
+        """Return the command that repeats a claim."""
+        return f"lowwater claims {claim.id}" + (" --quick" if self.quick else "")
+
+    def facts(self) -> dict[str, str]:
+        """Return what a reader has to know to compare figures, by name."""
+        return {
+            "variant": "quick: smaller rates and durations" if self.quick else "full",
+            "begun": f"{self.begun:%Y-%m-%d %H:%M %Z}",
+            "cores": str(os.cpu_count()),
+            "machine": f"{platform.system()} {platform.machine()}",
+            "versions": ", ".join(
+                (
+                    f"lowwater {lowwater.__version__}",
+                    f"Python {platform.python_version()}",
+                    *(f"{name} {version(name)}" for name in LIBRARIES),
+                )
+            ),
+        }
+
+
+def tally(results: Sequence[Result]) -> str:
+    """Return in one line how many hold, and which do not."""
+    by: dict[Verdict, list[str]] = {"holds": [], "does not hold": [], "failed": []}
+    for each in results:
+        by[each.verdict].append(each.claim.id)
+    held, broken, failed = by.values()
+    parts = [f"{len(held)} of {len(results)} claims hold"]
+    if broken:
+        parts.append(f"not {', '.join(broken)}")
+    if failed:
+        parts.append(f"the run of {', '.join(failed)} failed")
+    return "; ".join(parts)
+
+
+# ---- running and reporting -------------------------------------------------------------------
 
 LOOKS: dict[Verdict, str] = {"holds": "green", "does not hold": "bold red", "failed": "bold red"}
 
@@ -34,7 +130,7 @@ def need_matplotlib() -> None:
 
 
 def attempt(claim: Claim, quick: bool, folder: Path) -> Result:
-    """Run a claim and leave its files; what it raises is part of the result."""
+    """Run a claim and write its files to a folder; what it raises is part of the result."""
     begun = time.perf_counter()
     try:
         outcome = claim.run(quick)
@@ -53,13 +149,13 @@ def save(claim: Claim, outcome: Outcome, folder: Path) -> Picture:
 
 
 def draw(plot: Plot, path: Path) -> str:
-    """Draw a plot into a PNG file; gives what is written above and below it."""
+    """Draw a plot into a PNG file; return what stands above and below it."""
     need_matplotlib()
-    return told(drawn(plot, path))
+    return caption_of(drawn(plot, path))
 
 
 def line(result: Result) -> str:
-    """One claim that is done, with markup for a terminal."""
+    """Return one line about a claim that is done, with markup for a terminal."""
     look = LOOKS[result.verdict]
     begin = f"{result.claim.id} [{look}]{result.verdict}[/{look}] ({result.seconds:.1f} s)"
     if result.picture is None:
@@ -68,7 +164,7 @@ def line(result: Result) -> str:
 
 
 def table(results: Sequence[Result]) -> Table:
-    """Ours beside the paper's."""
+    """Return a table of ours beside the paper's."""
     view = Table(title="Claims", show_lines=True, title_justify="left")
     view.add_column("id", no_wrap=True)
     view.add_column("the paper's", ratio=3)
@@ -77,14 +173,14 @@ def table(results: Sequence[Result]) -> Table:
     view.add_column("holds", justify="center", no_wrap=True)
     for each in results:
         claim, look = each.claim, LOOKS[each.verdict]
-        said = {"holds": "yes", "does not hold": "no", "failed": "failed"}[each.verdict]
+        held = {"holds": "yes", "does not hold": "no", "failed": "failed"}[each.verdict]
         texts = (claim.id, claim.paper, claim.expects, each.ours)
-        view.add_row(*map(escape, texts), f"[{look}]{said}[/{look}]")
+        view.add_row(*map(escape, texts), f"[{look}]{held}[/{look}]")
     return view
 
 
 def listed(claims: Sequence[Claim]) -> Table:
-    """Claims by name, none of them run."""
+    """Return a table of claims and their titles, none of them run."""
     view = Table(title="Claims", title_justify="left")
     view.add_column("id", no_wrap=True)
     view.add_column("paper", no_wrap=True)
@@ -95,7 +191,7 @@ def listed(claims: Sequence[Claim]) -> Table:
 
 
 def as_json(results: Sequence[Result]) -> str:
-    """One line: how many held, how many did not, and each row."""
+    """Return one line of JSON: how many held, how many did not, and each row."""
     rows = [
         {
             "id": each.claim.id,

@@ -22,20 +22,16 @@ time, those that cut leave the others next to nothing, and LINECUTTING is worse 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import polars as pl
 
-from lowwater.claims.claim import Claim, Outcome
-from lowwater.claims.drawing import COLOURS, PAPER, tell
-from lowwater.claims.updates_runs import NAMES, at_random, in_turn, watched
-from lowwater.updates.options import Schedule
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from lowwater.claims import updates_plots as plots
+from lowwater.claims.claim import Claim, Criterion, Outcome, Scale, judge
+from lowwater.claims.updates_plots import KEPT, Ratios
+from lowwater.claims.updates_runs import at_random, in_turn, watched
+from lowwater.typing import Schedule
 
 KEYS, SLOWER, LOAD, COST = 10, 10, 5.0, 1.0
 QUEUES: tuple[Schedule, ...] = ("in-place", "linecutting", "auto")
@@ -47,20 +43,18 @@ BEST = range(7, 10)
 """Numbers of slow keys at which LINECUTTING should be best, where keys come in turn."""
 LAST = 8
 """With more slow keys the load is below 1."""
-IN_TURN, DRAWN, KEPT = "in turn", "drawn", "drawn, load kept"
-
-
+IN_TURN, DRAWN = "in turn", "drawn"
 RATE = LOAD / KEYS / COST
 """Updates of a fast key a second."""
 
 
 def kept(slow: int) -> float:
-    """The same if the load is kept."""
+    """Return the same if the load is kept, with so many slow keys."""
     return LOAD / COST / (KEYS - slow + slow / SLOWER)
 
 
 def drawn(slow: int, rate: float, seconds: float, seed: int) -> pl.DataFrame:
-    """Updates of keys drawn at random."""
+    """Return updates of keys drawn at random."""
     rates = [rate / SLOWER] * slow + [rate] * (KEYS - slow)
     return at_random(rates, seconds, seed)
 
@@ -76,7 +70,7 @@ class Part:
     seeds: Sequence[int] = (1,)
 
     def came(self, slow: int, seed: int) -> pl.DataFrame:
-        """The updates of a run."""
+        """Return the updates of a run."""
         rate = kept(slow) if self.pattern == KEPT else RATE
         seconds = self.services * COST
         if self.pattern == IN_TURN:
@@ -84,16 +78,18 @@ class Part:
         return drawn(slow, rate, seconds, seed)
 
 
-FULL = (
-    Part(IN_TURN, range(11), 400),
-    Part(DRAWN, (0, 2, 4, 6, 7, 8, 9, 10), 800, (1, 2)),
-    Part(KEPT, (0, 2, 4, 5, 6, 7, 8, 10), 300),
+SCALE = Scale(
+    (
+        Part(IN_TURN, range(11), 400),
+        Part(DRAWN, (0, 2, 4, 6, 7, 8, 9, 10), 800, (1, 2)),
+        Part(KEPT, (0, 2, 4, 5, 6, 7, 8, 10), 300),
+    ),
+    (Part(IN_TURN, (0, 4, 8, 10), 120),),
 )
-QUICK = (Part(IN_TURN, (0, 4, 8, 10), 120),)
 
 
 def measured(parts: Sequence[Part]) -> pl.DataFrame:
-    """All queues, the mean of several runs where keys are drawn."""
+    """Measure all queues, the mean of several runs where keys are drawn."""
     rows = []
     for part in parts:
         for slow in part.slow:
@@ -116,11 +112,8 @@ def measured(parts: Sequence[Part]) -> pl.DataFrame:
     return found.group_by("arrivals", "slow", "load", "queue", maintain_order=True).mean()
 
 
-Ratios = dict[int, float]
-
-
 def ratios(points: pl.DataFrame, pattern: str, queue: Schedule) -> Ratios:
-    """Queue staleness by the number of slow keys, in times IN-PLACE's; 1 if that has none."""
+    """Return queue staleness in times IN-PLACE's, by number of slow keys; 1 if that has none."""
     own = points.filter(pl.col("arrivals") == pattern)
     wide = own.pivot("queue", index="slow", values="queue_seconds").sort("slow")
     return {
@@ -129,53 +122,36 @@ def ratios(points: pl.DataFrame, pattern: str, queue: Schedule) -> Ratios:
     }
 
 
-def faults_of(pattern: str, found: Ratios) -> list[str]:
-    """What is not as it should be."""
-    between = {slow: ratio for slow, ratio in found.items() if 0 < slow <= LAST}
+def criteria_of(pattern: str, found: Ratios) -> list[Criterion]:
+    """Return the criteria of a pattern of arrivals; ``found``: ratios by number of slow keys."""
+    most = max(ratio for slow, ratio in found.items() if 0 < slow <= LAST)
     least = min(found, key=lambda slow: found[slow])
-    checks: tuple[tuple[bool, Callable[[], str]], ...] = (
-        (abs(found[0] - 1) > EQUAL, lambda: f"{found[0]:.2f} with no slow keys"),
-        (abs(found[KEYS] - 1) > EQUAL, lambda: f"{found[KEYS]:.2f} with only slow keys"),
-        (max(between.values()) >= 1, lambda: f"up to {max(between.values()):.2f} between"),
-        (pattern == IN_TURN and least not in BEST, lambda: f"best with {least} slow keys"),
+    checks = (
+        (abs(found[0] - 1) <= EQUAL, f"{found[0]:.2f} with no slow keys"),
+        (abs(found[KEYS] - 1) <= EQUAL, f"{found[KEYS]:.2f} with only slow keys"),
+        (most < 1, f"up to {most:.2f} between"),
+        (pattern != IN_TURN or least in BEST, f"best with {least} slow keys"),
     )
-    return [f"{text()} ({pattern})" for failed, text in checks if failed]
+    return [Criterion(check, f"{text} ({pattern})") for check, text in checks]
 
 
-def judge(points: pl.DataFrame) -> Outcome:
-    """The curve of the ratio, for both patterns of arrivals."""
+def rates_outcome(points: pl.DataFrame) -> Outcome:
+    """Judge the curve of the ratio, for both patterns of arrivals."""
     patterns = points["arrivals"].unique(maintain_order=True).to_list()
     curves = {pattern: ratios(points, pattern, "linecutting") for pattern in patterns}
     autos = {pattern: ratios(points, pattern, "auto") for pattern in patterns}
-    faults, told = [], []
+    criteria, figures = list[Criterion](), list[str]()
     for pattern, found in curves.items():
         if pattern != KEPT:
-            faults += faults_of(pattern, found)
-        told.append(f"{pattern}: {_spelled(found)}; auto {_spelled(autos[pattern])}")
-    ours = "; ".join(told)
-    ours += f" DOES NOT HOLD: {'; '.join(faults)}" if faults else ""
-
-    def plot(figure: Figure) -> None:
-        sides = figure.subplots(1, len(patterns), sharey=True, squeeze=False)[0]
-        for axes, pattern in zip(sides, patterns, strict=True):
-            _curve(axes, curves[pattern], autos[pattern])
-            axes.set_title(f"keys {pattern}")
-        sides[0].set_ylabel("queue staleness, to that of IN-PLACE [ratio]")
-        sides[-1].legend()
-        worst = max(max(each.values()) for each in (*curves.values(), *autos.values()))
-        sides[0].set_ylim(0.4, worst + 0.1)
-        best = curves[IN_TURN]
-        least = min(best, key=lambda slow: best[slow])
-        kept_at = [max(each.values()) for name, each in curves.items() if name == KEPT]
-        tail = "".join(f"; up to {most:.2f} × if the load is kept" for most in kept_at)
-        tell(
-            figure,
-            f"LINECUTTING has down to {best[least]:.2f} × the queue staleness of IN-PLACE, at"
-            f" {least} slow keys of {KEYS} that come in turn{tail}",
-            "1 at x = 0 and x = 10 slow keys, better between, best near x = 8 (load 5)",
-        )
-
-    return Outcome(ours, not faults, points, plot)
+            criteria += criteria_of(pattern, found)
+        figures.append(f"{pattern}: {_spelled(found)}; auto {_spelled(autos[pattern])}")
+    best = curves[IN_TURN]
+    return judge(
+        "; ".join(figures),
+        criteria,
+        points,
+        lambda figure: plots.rates(figure, curves, autos, best, LAST),
+    )
 
 
 def _spelled(found: Ratios) -> str:
@@ -184,21 +160,9 @@ def _spelled(found: Ratios) -> str:
     return f"least {found[least]:.2f} at {least}{worst}"
 
 
-def _curve(axes: Axes, linecutting: Ratios, auto: Ratios) -> None:
-    sides: tuple[tuple[Schedule, Ratios], ...] = (("linecutting", linecutting), ("auto", auto))
-    for queue, found in sides:
-        style = "o-" if queue == "linecutting" else "s--"
-        axes.plot(
-            list(found), list(found.values()), style, color=COLOURS[queue], label=NAMES[queue]
-        )
-    axes.axhline(1, color=COLOURS["in-place"], lw=1, label=NAMES["in-place"])
-    axes.axvline(LAST, color=PAPER, ls=":", label="paper: best near here")
-    axes.set_xlabel(f"slow keys [of {KEYS}]")
-
-
 def run(quick: bool) -> Outcome:
-    """Both patterns; the quick variant has only keys that come in turn."""
-    return judge(measured(QUICK if quick else FULL))
+    """Measure both patterns; the quick variant has only keys that come in turn."""
+    return rates_outcome(measured(SCALE.of(quick)))
 
 
 F9 = Claim(

@@ -4,7 +4,7 @@ A run has imposed costs: each row that leaves the queue takes as long. Staleness
 worked out here from two lists alone, what came when and what was shown when, so the queue's own
 accounts are judged and not trusted: an update is reflected from the moment at which it or a newer
 one of its key is shown, and what is shown of a key is as stale as the oldest update that is not
-reflected. Where a service begins is known, too, as it takes a fixed time; that gives the staleness
+reflected. The begin of a service is known, too, as it takes a fixed time; that gives the staleness
 of the queue (§5.1).
 """
 
@@ -18,17 +18,12 @@ import polars as pl
 from numpy.typing import NDArray
 
 import lowwater as lw
-from lowwater.claims.measure import Collected
-from lowwater.engines.embedded.clock import PerRow, VirtualClock
-from lowwater.engines.embedded.engine import EmbeddedEngine, Pace
-from lowwater.plan.physical.compile import compile_plan
-from lowwater.stream.duration import SECOND
-from lowwater.updates.options import Schedule
+from lowwater.probe import SECOND, Observer, PerRow, Probe
+from lowwater.typing import Schedule
 from lowwater.updates.staleness import Staleness
 
 Seconds = NDArray[np.float64]
 Numbers = NDArray[np.int64]
-
 NAMES: dict[Schedule, str] = {
     "append": "append queue",
     "shedding": "append, random shedding",
@@ -37,18 +32,25 @@ NAMES: dict[Schedule, str] = {
     "linecutting": "LINECUTTING",
     "auto": "auto",
 }
+WINDOW_NAMES = {
+    "append": "append",
+    "shedding": "append, random window shedding",
+    "lazy": "LAZY",
+    "eager": "EAGER",
+}
+"""Queues of windows."""
 
 
 # ---- arrivals ------------------------------------------------------------------------------
 
 
 def updates(at: Seconds, keys: Numbers) -> pl.DataFrame:
-    """Updates in the order of their arrival."""
+    """Return updates in the order of their arrival."""
     return pl.DataFrame({"arrived": at, "n": np.arange(len(at)), "key": keys})
 
 
 def at_random(rates: Sequence[float], seconds: float, seed: int) -> pl.DataFrame:
-    """Updates at equal distances, each of a key drawn by how often keys update (§5.2)."""
+    """Return updates at equal distances, each of a key drawn by how often keys update (§5.2)."""
     total = sum(rates)
     count = round(total * seconds)
     keys = np.random.default_rng(seed).choice(len(rates), count, p=np.array(rates) / total)
@@ -56,8 +58,11 @@ def at_random(rates: Sequence[float], seconds: float, seed: int) -> pl.DataFrame
 
 
 def in_turn(slow: int, fast: int, slower: int, rate: float, seconds: float) -> pl.DataFrame:
-    """Updates at equal distances, in rounds of all fast keys; a slow key, which updates so many
-    times less often, is in one of so many rounds, the next one in the next round."""
+    """Return updates at equal distances, in rounds of all fast keys.
+
+    A slow key, which updates ``slower`` times less often, is in one of so many rounds, the next
+    slow key in the next round.
+    """
     quick, rare = range(slow, slow + fast), range(slow)
     cycle = [key for turn in range(slower) for key in (*quick, *rare[turn::slower])]
     total = rate * (fast + slow / slower)
@@ -81,7 +86,7 @@ class Unreflected:
 
     @classmethod
     def of(cls, came: Seconds, reflected: Numbers, at: Seconds, end: float) -> Unreflected:
-        """From when the updates of a key came, and how many of them were reflected from when on."""
+        """Return those of a key; ``reflected``: how many updates were, from the times ``at`` on."""
         next_one = np.concatenate([[0], reflected])
         begin, until = np.concatenate([came[:1], at]), np.concatenate([at, [end]])
         late = next_one < len(came)
@@ -99,31 +104,31 @@ class Unreflected:
 
 @dataclass(frozen=True)
 class Watched:
-    """A run: what came, and what was shown when."""
+    """A run: the updates that came, and those that were shown."""
 
     came: pl.DataFrame
     shown: pl.DataFrame
     """The updates shown, each with ``_out_at``, in seconds."""
     cost: float
     """Seconds a row."""
-    told: Staleness
-    """What the run tells of itself, at its end."""
+    own: Staleness
+    """The queue's own account, at the end of the run."""
 
     @property
     def ended(self) -> float:
-        """When the last update was shown."""
+        """When the last update was shown, in seconds."""
         return float(self.shown["_out_at"][-1])
 
     def application(self, end: float | None = None) -> list[Unreflected]:
-        """What the application did not see, key by key."""
+        """Return what the application did not see, key by key."""
         return self._unreflected(0.0, end)
 
     def queue(self, end: float | None = None) -> list[Unreflected]:
-        """What waited in the queue, key by key."""
+        """Return what waited in the queue, key by key."""
         return self._unreflected(self.cost, end)
 
     def averages(self, end: float | None = None) -> tuple[float, float]:
-        """Application and queue staleness, the mean over time and keys, in seconds."""
+        """Return application and queue staleness, the means over time and keys, in seconds."""
         length = (self.ended if end is None else end) - float(self.came["arrived"][0])
         each = self.application(end), self.queue(end)
         application, queue = (sum(key.area for key in keys) / length / len(keys) for keys in each)
@@ -142,44 +147,35 @@ class Watched:
         return found
 
 
-class UntilThen(Collected):
-    """A sink that keeps the results and ends the run when a time has come."""
+class Until(Observer):
+    """Ends the run when results leave at or after a time, in seconds; never if it is None."""
 
-    engine: EmbeddedEngine
+    def __init__(self, end: float | None = None):
+        self._end = end
 
-    def __init__(self, clock: VirtualClock, end: float | None):
-        super().__init__(clock)
-        self._end = None if end is None else round(end * SECOND)
-
-    def write(self, rows: pl.DataFrame) -> None:
-        """Keep rows."""
-        super().write(rows)
-        if self._end is not None and self._clock.now() >= self._end:
-            self.engine.stop()
+    def on_results(self, rows: pl.DataFrame) -> None:
+        """End the run, if it is time."""
+        if self._end is not None and self.run.now >= round(self._end * SECOND):
+            self.run.stop()
 
 
-def watched(
-    came: pl.DataFrame, schedule: Schedule, cost: float, end: float | None = None
-) -> Watched:
-    """Run updates through a queue, to their end or until a time; a row costs so many seconds."""
-    engine, sink = engine_of(came, schedule, VirtualClock(charge=PerRow(cost * SECOND)), end)
-    engine.run()
-    told = engine.metrics().operator("update").staleness
-    assert told is not None
-    return Watched(came, sink.table(), cost, told)
-
-
-def engine_of(
-    came: pl.DataFrame, schedule: Schedule, clock: VirtualClock, end: float | None = None
-) -> tuple[EmbeddedEngine, UntilThen]:
-    """An engine that hands over each update when it came, and its sink."""
-    stream = lw.stream(
+def updating(came: pl.DataFrame, schedule: Schedule) -> lw.Stream:
+    """Return the update stream of an arrival log."""
+    return lw.stream(
         lw.replay(came, arrival="arrived"),
         name="updates",
         time="n",
         update_key="key",
         schedule=schedule,
     )
-    sink = UntilThen(clock, end)
-    sink.engine = EmbeddedEngine(compile_plan(stream._node), sink, clock, Pace(tick=0), None)
-    return sink.engine, sink
+
+
+def watched(
+    came: pl.DataFrame, schedule: Schedule, cost: float, end: float | None = None
+) -> Watched:
+    """Run updates through a queue, to their end or until a time; a row costs so many seconds."""
+    charge = PerRow(cost * SECOND)
+    run = Probe(updating(came, schedule), observer=Until(end), charge=charge, tick=0).run()
+    own = run.metrics().operator("update").staleness
+    assert own is not None
+    return Watched(came, run.results, cost, own)

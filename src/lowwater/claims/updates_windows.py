@@ -4,7 +4,7 @@ A row comes every second and takes a second of work for each window it leaves fo
 windows of more and more ticks: tumbling ones, which there is just time for, and ones that slide by
 a tick, where an append queue has as many windows open as a window has ticks (Fig. 13).
 
-With ten keys it depends on who says that a window is over (Fig. 14). In the paper a key's own rows
+With ten keys it depends on which rows end a window (Fig. 14). In the paper a key's own rows
 do: a row at or after the end. A tick is then the time in which ten rows come, one of each key if
 they come in turn. Drawn at random, keys leave gaps: EAGER has to wait for the row that ends the
 window it has begun to work on, and finds newer ones over with it, while LAZY takes the newest of
@@ -12,46 +12,136 @@ these. The longer windows are, the less gaps matter, in the paper as well; here 
 good from six ticks on. Where time goes on for all keys together, as it does here unless a stream is
 declared with ``groups=``, gaps hold nobody up, and EAGER is better in any order; that is measured
 beside it.
+
+A window of a key makes what is shown stale from the arrival of what completed it (§6.1.2) until it
+or a newer window of the key is shown. Staleness is worked out from what came and what was shown, as
+for rows; the queue's own accounts are not used.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import polars as pl
 
-from lowwater.claims.claim import Claim, Outcome
-from lowwater.claims.drawing import (
-    BLUE,
-    COLOURS,
-    GREY,
-    ORANGE,
-    PAPER,
-    RED,
-    brief,
-    logarithmic,
-    tell,
-)
-from lowwater.claims.updates_windows_runs import LINES, NAMES, Rows, Way, seen
+import lowwater as lw
+from lowwater.claims import updates_plots as plots
+from lowwater.claims.claim import Claim, Criterion, Outcome, Scale, judge
+from lowwater.claims.updates_plots import Way
+from lowwater.claims.updates_runs import WINDOW_NAMES, Numbers, Seconds, Unreflected, Until
+from lowwater.probe import SECOND, PerRow, Probe
+from lowwater.typing import Schedule, Windows
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+WAYS: dict[Way, tuple[Schedule, Windows]] = {
+    "append": ("append", "lazy"),
+    "shedding": ("shedding", "lazy"),
+    "lazy": ("in-place", "lazy"),
+    "eager": ("in-place", "eager"),
+}
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows with times in ticks, one a second, and the punctuation that follows from them."""
+
+    ticks: Numbers
+    keys: Numbers
+    strict: bool = False
+    """True if a tick is over with its row: no two rows have the same time."""
+    alone: bool = False
+    """True if each key has punctuation of its own, by its own rows only."""
+
+    @property
+    def arrived(self) -> Seconds:
+        """When rows come, in seconds: one a second."""
+        return np.arange(1, len(self.ticks) + 1, dtype=np.float64)
+
+    def stream(self, way: Way) -> lw.Stream:
+        """Return the update stream of these rows."""
+        schedule, windows = WAYS[way]
+        table = pl.DataFrame(
+            {
+                "tick": self.ticks,
+                "next": self.ticks + 1,
+                "arrived": self.arrived,
+                "key": self.keys,
+            }
+        )
+        options: dict[str, Any] = {"groups": "key"} if self.alone else {}
+        return lw.stream(
+            lw.replay(table, arrival="arrived"),
+            name="rows",
+            time="tick",
+            progress=lw.punctuated("next") if self.strict else lw.ordered(),
+            update_key="key",
+            schedule=schedule,
+            windows=windows,
+            jump=None,
+            **options,
+        )
+
+    def complete(self, key: int, size: int, slide: int) -> tuple[Numbers, Seconds]:
+        """Return the windows of a key that are complete when the last row has come: their starts,
+        and when each was complete."""
+        own = self.keys == key
+        starts = [_starts(int(tick), size, slide) for tick in self.ticks[own]]
+        found = np.unique(np.concatenate(starts))
+        of = own if self.alone else np.ones(len(own), bool)
+        at = np.searchsorted(self.ticks[of] + self.strict, found + size)
+        reached = at < of.sum()
+        return found[reached], self.arrived[of][at[reached]]
+
+
+def _starts(tick: int, size: int, slide: int) -> Numbers:
+    return np.arange(((tick - size) // slide + 1) * slide, tick + 1, slide)
+
+
+def counted(rows: Rows, way: Way, size: int, slide: int) -> lw.Stream:
+    """Return the counts of a window and key, of windows of ``size`` ticks."""
+    return rows.stream(way).window(size, slide=slide).group_by("key").agg(rows="count(*)")
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The figures of a run until its last row had come."""
+
+    staleness: float
+    """Application staleness, the mean over time and keys, in seconds."""
+    windows: int
+
+
+def seen(rows: Rows, way: Way, size: int, slide: int, cost: float) -> Seen:
+    """Run rows through a queue of windows until the last has come."""
+    end = float(rows.arrived[-1])
+    query, charge = counted(rows, way, size, slide), PerRow(cost * SECOND)
+    shown = Probe(query, observer=Until(end), charge=charge, tick=0).run().results
+    shown = shown.filter(pl.col("_out_at") <= end)
+    area = 0.0
+    keys = np.unique(rows.keys).tolist()
+    for key in keys:
+        starts, came = rows.complete(key, size, slide)
+        own = shown.filter(pl.col("key") == key)
+        reflected = np.searchsorted(starts, own["window_start"].to_numpy(), "right")
+        area += Unreflected.of(came, reflected, own["_out_at"].to_numpy(), end).area
+    return Seen(area / len(keys) / (end - float(rows.arrived[0])), shown.height)
+
+
+# ---- one key -------------------------------------------------------------------------------
 
 COST = 1.0
 """Seconds a row, one of which comes every second."""
 TUMBLING: tuple[Way, ...] = ("lazy", "eager")
 SLIDING: tuple[Way, ...] = ("append", "shedding", "lazy", "eager")
 LINEAR = 0.99
-"""How much of what LAZY takes is linear in the size, at least (R²)."""
+"""The least share of LAZY's variation that is linear in the size (R²)."""
 
 
 @dataclass(frozen=True)
-class Scale:
-    """What is run."""
+class Amounts:
+    """The sizes of windows in ticks, and the rows that are run."""
 
     sizes: tuple[int, ...]
     rows: int
@@ -62,15 +152,13 @@ class Scale:
     seeds: tuple[int, ...]
 
 
-FULL = Scale((2, 3, 4, 6, 8, 10, 15, 20), 600, (2, 3, 4, 6, 8), 150, (1, 2))
-QUICK = Scale((2, 5, 10), 150, (2, 4), 100, (1,))
+FULL = Amounts((2, 3, 4, 6, 8, 10, 15, 20), 600, (2, 3, 4, 6, 8), 150, (1, 2))
+QUICK = Amounts((2, 5, 10), 150, (2, 4), 100, (1,))
+SCALE = Scale(FULL, QUICK)
 
 
-# ---- one key -------------------------------------------------------------------------------
-
-
-def over_size(scale: Scale) -> pl.DataFrame:
-    """One key, windows of all sizes, tumbling and sliding by a tick."""
+def over_size(scale: Amounts) -> pl.DataFrame:
+    """Measure one key, windows of all sizes, tumbling and sliding by a tick."""
     ticks = np.arange(1, scale.rows + 1)
     rows = Rows(ticks, np.zeros(scale.rows, np.int64), strict=True)
     found = []
@@ -91,68 +179,47 @@ def over_size(scale: Scale) -> pl.DataFrame:
 
 
 def by_size(points: pl.DataFrame, kind: str, way: Way) -> dict[int, float]:
-    """Staleness by the size of windows."""
+    """Return staleness in seconds by the size of windows."""
     own = points.filter(pl.col("windows") == kind, pl.col("queue") == way)
     return dict(own.select("size_ticks", "application_seconds").iter_rows())
 
 
-def judge_size(points: pl.DataFrame) -> Outcome:
-    """How staleness goes with the size of windows, and the order of the queues."""
+def size_outcome(points: pl.DataFrame) -> Outcome:
+    """Judge how staleness goes with the size of windows, and the order of the queues."""
     lazy, eager = (by_size(points, "tumbling", way) for way in TUMBLING)
     linear = float(np.corrcoef(list(lazy), list(lazy.values()))[0, 1] ** 2)
-    faults = []
-    if linear < LINEAR or any(later <= before for before, later in pairwise(lazy.values())):
-        faults.append(f"LAZY does not grow linearly on tumbling windows (R² {linear:.3f})")
-    if any(later >= before for before, later in pairwise(eager.values())):
-        faults.append("EAGER does not fall on tumbling windows")
+    grows = all(before < later for before, later in pairwise(lazy.values()))
+    criteria = [
+        Criterion(
+            linear >= LINEAR and grows,
+            f"LAZY does not grow linearly on tumbling windows (R² {linear:.3f})",
+        ),
+        Criterion(
+            all(later < before for before, later in pairwise(eager.values())),
+            "EAGER does not fall on tumbling windows",
+        ),
+    ]
     sliding = {way: by_size(points, "slide 1", way) for way in SLIDING}
     for size in lazy:
         at = {way: sliding[way][size] for way in SLIDING}
-        if max(at["lazy"], at["eager"]) >= at["shedding"] or at["shedding"] >= at["append"]:
-            faults.append(f"another order at size {size}")
+        ordered = max(at["lazy"], at["eager"]) < at["shedding"] < at["append"]
+        criteria.append(Criterion(ordered, f"another order at size {size}"))
     largest = max(lazy)
-    values = ", ".join(f"{NAMES[way]} {sliding[way][largest]:,.1f}" for way in SLIDING)
+    values = ", ".join(f"{WINDOW_NAMES[way]} {sliding[way][largest]:,.1f}" for way in SLIDING)
     ours = (
         f"tumbling: LAZY {lazy[min(lazy)]:.2f} to {lazy[largest]:.2f} s (R² {linear:.4f}), EAGER"
         f" {eager[min(eager)]:.3f} to {eager[largest]:.3f} s; slide 1, size {largest}: {values} s"
     )
-    ours += f" DOES NOT HOLD: {'; '.join(faults)}" if faults else ""
-    return Outcome(ours, not faults, points, lambda figure: _plot_size(figure, points))
-
-
-def _plot_size(figure: Figure, points: pl.DataFrame) -> None:
-    sides = figure.subplots(1, 2)
-    for axes, kind, ways in zip(sides, ("tumbling", "slide 1"), (TUMBLING, SLIDING), strict=True):
-        for way in ways:
-            line = by_size(points, kind, way)
-            sizes, values = list(line), list(line.values())
-            axes.plot(sizes, values, LINES[way], color=COLOURS[way], label=NAMES[way])
-        axes.set_title(f"windows: {kind}")
-        axes.set(xlabel="window size [ticks]", ylabel="application staleness [s]", xticks=sizes)
-    sides[1].set_yscale("log")
-    sides[1].set_ylim(bottom=0.2)
-    logarithmic(sides[1], "y")
-    for axes in sides:
-        axes.legend()
-    size = max(points["size_ticks"])
-    stale = {
-        kind: ", ".join(
-            f"{brief(by_size(points, kind, way)[size])} s ({NAMES[way]})" for way in ways
-        )
-        for kind, ways in (("tumbling", TUMBLING), ("slide 1", SLIDING))
+    lines: dict[str, dict[Way, dict[int, float]]] = {
+        "tumbling": {"lazy": lazy, "eager": eager},
+        "slide 1": sliding,
     }
-    tell(
-        figure,
-        f"Windows of {size} ticks are stale by {stale['tumbling']} if tumbling, by"
-        f" {stale['slide 1']} if they slide",
-        "tumbling, LAZY grows linearly with the size and EAGER falls; both below shedding, that"
-        " below append",
-    )
+    return judge(ours, criteria, points, lambda figure: plots.window_sizes(figure, lines))
 
 
 def run_size(quick: bool) -> Outcome:
-    """One key."""
-    return judge_size(over_size(QUICK if quick else FULL))
+    """Measure one key."""
+    return size_outcome(over_size(SCALE.of(quick)))
 
 
 # ---- ten keys ------------------------------------------------------------------------------
@@ -162,14 +229,13 @@ TURNS = "in turn"
 ORDERS: dict[str, float | None] = {TURNS: None, "Zipf 0": 0.0, "Zipf 0.5": 0.5, "Zipf 0.9": 0.9}
 """The orders in which keys come: in turn, or drawn with a skew."""
 OWN, ALL = "its own rows", "all rows"
-"""Who says that a window of a key is over."""
-_IN_TURN = pl.col("order") == TURNS
+"""The rows that end a window of a key."""
 GAPS = 4
 """Up to this size windows are judged: gaps are long for them."""
 
 
 def drawn(skew: float | None, rounds: int, seed: int, alone: bool) -> Rows:
-    """So many times ten rows; a tick is the time in which ten come."""
+    """Return ``rounds`` times ten rows; a tick is the time in which ten come."""
     count = rounds * KEYS
     if skew is None:
         keys = np.arange(count) % KEYS
@@ -179,8 +245,8 @@ def drawn(skew: float | None, rounds: int, seed: int, alone: bool) -> Rows:
     return Rows(np.arange(count) // KEYS, keys, alone=alone)
 
 
-def over_orders(scale: Scale) -> pl.DataFrame:
-    """EAGER and LAZY at every size, in every order of keys."""
+def over_orders(scale: Amounts) -> pl.DataFrame:
+    """Measure EAGER and LAZY at every size, in every order of keys."""
     found = []
     for name, skew in ORDERS.items():
         for told, seeds in ((OWN, scale.seeds), (ALL, scale.seeds[:1])):
@@ -203,71 +269,40 @@ def over_orders(scale: Scale) -> pl.DataFrame:
 
 
 def ratios(points: pl.DataFrame, order: str, told: str) -> dict[int, float]:
-    """EAGER / LAZY by the size of windows."""
+    """Return EAGER / LAZY by the size of windows."""
     own = points.filter(pl.col("order") == order, pl.col("over_by") == told)
     return dict(own.select("size_ticks", "ratio").iter_rows())
 
 
-def judge_orders(points: pl.DataFrame) -> Outcome:
-    """On which side of 1 the ratio is."""
-    faults, told = [], []
+def orders_outcome(points: pl.DataFrame) -> Outcome:
+    """Judge on which side of 1 the ratio is."""
+    criteria, figures = [], []
     for order in ORDERS:
         found = ratios(points, order, OWN)
         better = order == TURNS
         wrong = [size for size, ratio in found.items() if size <= GAPS and (ratio < 1) != better]
-        if wrong:
-            faults.append(f"{order}: EAGER is {'worse' if better else 'better'} at sizes {wrong}")
-        told.append(f"{order} {_range([found[size] for size in found if size <= GAPS])}")
+        text = f"{order}: EAGER is {'worse' if better else 'better'} at sizes {wrong}"
+        criteria.append(Criterion(not wrong, text))
+        near = [found[size] for size in found if size <= GAPS]
+        figures.append(f"{order} {plots.spell_range(near)}")
     longer = points.filter(
         pl.col("over_by") == OWN, pl.col("order") != TURNS, pl.col("size_ticks") > GAPS
     )
     ours = (
         f"EAGER / LAZY where a key's own rows end its windows, sizes up to {GAPS}:"
-        f" {', '.join(told)}"
+        f" {', '.join(figures)}"
     )
     if longer.height:
-        ours += f"; Zipf, longer windows: {_range(longer['ratio'].to_list())}"
+        ours += f"; Zipf, longer windows: {plots.spell_range(longer['ratio'].to_list())}"
     together = points.filter(pl.col("over_by") == ALL)["ratio"].to_list()
-    ours += f"; where all rows do: {_range(together)} in any order"
-    ours += f" DOES NOT HOLD: {'; '.join(faults)}" if faults else ""
-    return Outcome(ours, not faults, points, lambda figure: _plot_orders(figure, points))
-
-
-def _range(values: list[float]) -> str:
-    return f"{min(values):.2f}–{max(values):.2f}"
-
-
-def _plot_orders(figure: Figure, points: pl.DataFrame) -> None:
-    sides = figure.subplots(1, 2, sharey=True)
-    for axes, told in zip(sides, (OWN, ALL), strict=True):
-        _curves(axes, points, told)
-        axes.set_title(f"a window of a key is over by {told}")
-    sides[0].set_ylabel("application staleness, EAGER / LAZY [ratio]")
-    sides[1].legend()
-    own = points.filter(pl.col("over_by") == OWN, pl.col("size_ticks") <= GAPS)
-    turns, others = (own.filter(each)["ratio"] for each in (_IN_TURN, ~_IN_TURN))
-    tell(
-        figure,
-        f"Where a key's own rows end its windows, EAGER has {_range(turns.to_list())} × the"
-        f" staleness of LAZY for keys in turn, {_range(others.to_list())} × for drawn ones (windows"
-        f" of up to {GAPS} ticks)",
-        "above 1 for Zipf, more so for small windows; below 1 for keys in turn",
-    )
-
-
-def _curves(axes: Axes, points: pl.DataFrame, told: str) -> None:
-    looks = ((BLUE, "o-"), (GREY, "s-"), (ORANGE, "^-"), (RED, "v-"))
-    for order, (colour, style) in zip(ORDERS, looks, strict=True):
-        line = ratios(points, order, told)
-        axes.plot(list(line), list(line.values()), style, color=colour, label=order)
-        axes.set_xticks(list(line))
-    axes.axhline(1, color=PAPER, ls="--", label="paper: in turn below, Zipf above")
-    axes.set_xlabel("window size [ticks]")
+    ours += f"; where all rows do: {plots.spell_range(together)} in any order"
+    lines = {told: {order: ratios(points, order, told) for order in ORDERS} for told in (OWN, ALL)}
+    return judge(ours, criteria, points, lambda figure: plots.window_orders(figure, lines, GAPS))
 
 
 def run_orders(quick: bool) -> Outcome:
-    """Ten keys."""
-    return judge_orders(over_orders(QUICK if quick else FULL))
+    """Measure ten keys."""
+    return orders_outcome(over_orders(SCALE.of(quick)))
 
 
 F13 = Claim(

@@ -37,7 +37,6 @@ def claims(
     """
     # Imported here, because the other commands need none of it.
     from lowwater.claims import html, registry, report  # noqa: PLC0415
-    from lowwater.claims.result import Circumstances, Result, tally  # noqa: PLC0415
 
     try:
         chosen = registry.find(ids or [])
@@ -49,13 +48,13 @@ def claims(
     if listing:
         console.print(report.listed(chosen))
         return
-    run, results = Circumstances(quick, chosen), list[Result]()
+    run, results = report.Circumstances(quick, chosen), list[report.Result]()
     for claim in chosen:
         results.append(report.attempt(claim, quick, folder))
         page = html.write(results, run, folder)
         console.print(report.line(results[-1]))
     console.print(report.table(results))
-    console.print(f"{tally(results)}: {page}")
+    console.print(f"{report.tally(results)}: {page}")
     typer.echo(report.as_json(results))
     if any(each.verdict != "holds" for each in results):
         raise typer.Exit(FAILED)
