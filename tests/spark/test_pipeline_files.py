@@ -98,7 +98,7 @@ def test_with_a_checkpoint_open_windows_are_left_for_the_next_run(spark):
     assert [(row["k"], row["n"], row["s"]) for row in second.rows()] == [("a", 2, 5)]
     assert pl.read_parquet("late/*.parquet")["v"].to_list() == [5]
     [about] = running.progress().queries[0].streams
-    assert (about.rows, about.late_rows, about.late_to) == (3, 1, "late")
+    assert (about.metrics.rows, about.metrics.late_rows, about.late_to) == (3, 1, "late")
     assert about.mark == START + timedelta(seconds=30)
 
 

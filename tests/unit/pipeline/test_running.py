@@ -191,8 +191,9 @@ def test_late_rows_of_a_stream_without_a_folder_are_counted_only():
     with playing(stream("csv:a.csv") + "SELECT * FROM S") as (running, _):
         until(lambda: not running.active, running)
         progress = running.progress().queries[0].streams[0]
-    assert (progress.rows, progress.late_rows, progress.late_to) == (2, 1, None)
-    assert progress.latest_seconds == 4
+    metrics = progress.metrics
+    assert (metrics.rows, metrics.late_rows, progress.late_to) == (2, 1, None)
+    assert metrics.longest_late_seconds == 4
 
 
 def test_queries_run_at_the_same_time_and_views_are_shared():
@@ -316,5 +317,7 @@ def test_lag_is_behind_the_newest_stream_if_streams_do_not_go_by_the_clock():
     text = stream("csv:a.csv", name="A") + stream("csv:b.csv", name="B") + "SELECT * FROM A UNION B"
     with playing(text) as (running, _):
         until(lambda: not running.active, running)
-        lags = {each.name: each.lag_seconds for each in running.progress().queries[0].streams}
+        lags = {
+            each.metrics.name: each.lag_seconds for each in running.progress().queries[0].streams
+        }
     assert lags == {"A": 60.0, "B": 0.0}

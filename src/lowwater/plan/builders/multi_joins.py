@@ -30,14 +30,15 @@ Windows = Duration | Sequence[Duration]
 
 def joined_together(
     inputs: Sequence[Node],
+    *,
     on: On,
-    within: Windows | None,
-    where: Formula | None,
-    times: Sequence[str] | None,
-    suffixes: Sequence[str] | None,
-    origin: str,
+    within: Windows | None = None,
+    where: Formula | None = None,
+    times: Sequence[str] | None = None,
+    suffixes: Sequence[str] | None = None,
     ordering: Ordering | None = None,
     options: Oblivious | None = None,
+    origin: str,
 ) -> Node:
     """Matching rows of many inputs, bounded on a progressing attribute of each.
 
@@ -61,7 +62,15 @@ def joined_together(
     if how is not None:
         oblivious_builders.refuse_order(ordering, columns.out(0, chosen[0]))
         return oblivious_builders.measuring(
-            inputs, keys, chosen, columns.names, columns.merged, columns.schema, where, how, origin
+            inputs,
+            keys=keys,
+            times=chosen,
+            names=columns.names,
+            merged=columns.merged,
+            schema=columns.schema,
+            where=where,
+            how=how,
+            origin=origin,
         )
     out_times = [columns.out(at, time) for at, time in enumerate(chosen)]
     carried: tuple[Carried, ...] = ()

@@ -79,14 +79,11 @@ def at_once(
     with at(pairs.text, *rest, source):
         node = multi_join_builders.joined_together(
             [side.node for side in sides],
-            keys,
-            None,
-            residual,
-            times,
-            None,
-            pairs.origin,
-            None,
-            options,
+            on=keys,
+            where=residual,
+            times=times,
+            options=options,
+            origin=pairs.origin,
         )
     whole = Side(node, frozenset().union(*(side.owners for side in sides)))
     pairs.filter_side(whole, *later)
