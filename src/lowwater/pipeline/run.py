@@ -27,7 +27,7 @@ LOOK_SECONDS = 0.05
 
 
 @dataclass(frozen=True)
-class PipelineOptions:
+class RunSettings:
     """What may be said about a run of a pipeline."""
 
     checkpoint: Path | None = None
@@ -57,7 +57,7 @@ class _Started:
 class PipelineRun:
     """A pipeline that was started."""
 
-    def __init__(self, pipeline: Pipeline, options: PipelineOptions, console: Console):
+    def __init__(self, pipeline: Pipeline, options: RunSettings, console: Console):
         self.pipeline = pipeline
         self._options = options
         _check(pipeline, options)
@@ -214,7 +214,7 @@ class PipelineRun:
         )
 
 
-def _check(pipeline: Pipeline, options: PipelineOptions) -> None:
+def _check(pipeline: Pipeline, options: RunSettings) -> None:
     if pipeline.engine != "spark":
         for name in ("checkpoint", "trigger"):
             if getattr(options, name) is not None:

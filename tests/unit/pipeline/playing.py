@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from lowwater.pipeline.run import PipelineOptions, PipelineRun
+from lowwater.pipeline.run import PipelineRun, RunSettings
 from lowwater.pipeline.text import load_text
 from lowwater.progress.spec import StreamSpec
 from tests.unit.running import LONG
@@ -65,10 +65,10 @@ class Kept:
         return [row for chunk in list(self.chunks[number]) for row in chunk.to_dicts()]
 
 
-def answers(text: str, options: PipelineOptions | None = None, **values: object) -> Kept:
+def answers(text: str, options: RunSettings | None = None, **values: object) -> Kept:
     """What the queries of a finite pipeline give to the console."""
     kept = Kept()
-    running = PipelineRun(load_text(text, values=values), options or PipelineOptions(), kept)
+    running = PipelineRun(load_text(text, values=values), options or RunSettings(), kept)
     assert running.wait(LONG)
     running.stop()
     if running.failed is not None:
@@ -77,10 +77,10 @@ def answers(text: str, options: PipelineOptions | None = None, **values: object)
 
 
 @contextmanager
-def playing(text: str, options: PipelineOptions | None = None):
+def playing(text: str, options: RunSettings | None = None):
     """A pipeline that goes on until the block ends."""
     kept = Kept()
-    running = PipelineRun(load_text(text), options or PipelineOptions(), kept)
+    running = PipelineRun(load_text(text), options or RunSettings(), kept)
     try:
         yield running, kept
     finally:
