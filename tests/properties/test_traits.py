@@ -317,7 +317,7 @@ def check_combines(operator: KernelOperator, given: Fed) -> None:
     whole = again(operator, given).multiset()
     if traits.reduces:
         assert isinstance(kernel, Reducer)
-        for port, element in given:
+        for _, element in given:
             if isinstance(element, pl.DataFrame):
                 kernel.on_partials(kernel.reduced(element))
         assert _finished(kernel, given) == whole, operator.title
@@ -325,23 +325,22 @@ def check_combines(operator: KernelOperator, given: Fed) -> None:
         assert isinstance(kernel, Finisher)
         host, parts = Host(copies=2, in_part=True), []
         for copy in (0, 1):
-            share: Keep = lambda _, rows, copy=copy: rows.gather_every(2, copy)  # type: ignore[misc]
-            parts += again(operator, given, share, host).rows
+            parts += again(operator, given, share(copy), host).rows
         found = multiset(kernel.finished(pl.concat(parts)).rows()) if parts else Counter()
         assert found == whole, operator.title
 
 
 def _finished(kernel: Kernel, given: Fed) -> Counter[tuple[Any, ...]]:
     """What a kernel answers that has all its rows, once it is fed the rest."""
-    rest = [
-        each
-        for port, e in given
-        if not isinstance(e, pl.DataFrame)
-        for each in fed(kernel, port, e)
-    ]
-    return sum(
-        (multiset(each.rows()) for each in rest if isinstance(each, pl.DataFrame)), Counter()
-    )
+    rest = [(port, each) for port, each in given if not isinstance(each, pl.DataFrame)]
+    results = [each for port, element in rest for each in fed(kernel, port, element)]
+    rows = [multiset(each.rows()) for each in results if isinstance(each, pl.DataFrame)]
+    return sum(rows, Counter())
+
+
+def share(copy: int) -> Keep:
+    """Every other row."""
+    return lambda _, rows: rows.gather_every(2, copy)
 
 
 def check_kernel(operator: KernelOperator) -> None:
