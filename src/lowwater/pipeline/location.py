@@ -21,7 +21,7 @@ _SHAPE = re.compile(r"([A-Za-z][A-Za-z0-9_.\-]*):(.*)", re.DOTALL)
 
 @dataclass(frozen=True)
 class Location:
-    """A format and what it needs to find the rows: a path, a host and port, settings."""
+    """A format, and the path, address or settings by which its rows are found."""
 
     format: str
     path: str
@@ -31,12 +31,12 @@ class Location:
 
     @property
     def elsewhere(self) -> bool:
-        """Whether the path is the address of another system, such as ``s3a://bucket/x``."""
+        """True if the path is the address of another system, such as ``s3a://bucket/x``."""
         return "://" in self.path and not self.path.startswith("file://")
 
 
 def read_location(text: str) -> Location:
-    """Take a location apart."""
+    """Return the format and the path of a location."""
     found = _SHAPE.fullmatch(text.strip())
     if not found:
         raise OptionError(f"a location is 'format:path', for example 'parquet:{text or 'folder'}'")
@@ -45,7 +45,7 @@ def read_location(text: str) -> Location:
 
 
 def host_and_port(path: str) -> tuple[str, int]:
-    """``localhost:9999``."""
+    """Return the host and the port of ``localhost:9999``."""
     host, _, port = path.removeprefix("//").rpartition(":")
     if not port.isdigit() or not 0 < int(port) < 65536:
         raise OptionError(
@@ -63,7 +63,8 @@ _KNOWN = {each.name: each for each in fields(Workload) if each.name not in _LIST
 
 
 def generated(path: str) -> Replay:
-    """The stream that a location describes; what is not said is as :class:`Workload` has it."""
+    """Return the workload that the settings describe; others have the defaults of
+    :class:`Workload`."""
     given: dict[str, str] = {}
     for part in filter(None, (each.strip() for each in path.split(","))):
         name, equals, value = (each.strip() for each in part.partition("="))

@@ -1,4 +1,4 @@
-"""What a run of a pipeline would meet: places that are not there, rows that cannot be read."""
+"""Checks before a run: locations that are missing, rows that cannot be read."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from lowwater.sinks import Folder
 from lowwater.sources.files import Files
 
 MOST_FILES = 100
-"""Of so many files of a stream the first rows are read."""
+"""Most files of a stream whose first rows are read."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that a run would meet: an error that ends it, or a warning."""
+    """A problem of a run: an error that would end it, or a warning."""
 
     where: str
     what: LowwaterError | str
@@ -31,7 +31,7 @@ class Finding:
 def findings(
     pipeline: Pipeline, goals: dict[int, Target], late: dict[int, dict[str, Folder]]
 ) -> Iterator[Finding]:
-    """All that can be seen without running anything."""
+    """Yield the problems that can be found without a run."""
     for name, stream in pipeline.streams.items():
         if isinstance(stream.node.source, Files):
             for what in _of_files(stream.node.source):

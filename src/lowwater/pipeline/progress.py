@@ -23,7 +23,7 @@ class StreamProgress:
     late_to: str | None
     """Where its late rows go; None if they are not kept."""
     lag_seconds: float | None = None
-    """How far the mark is behind the clock, or behind the newest stream."""
+    """Seconds that the mark is behind the clock, or behind the newest stream."""
 
     @property
     def mark(self) -> Mark:
@@ -37,7 +37,7 @@ class StreamProgress:
 
     @property
     def completeness(self) -> CompletenessMetrics | None:
-        """How complete it is, if its slack is learned."""
+        """Share of its rows on time, if its slack is learned."""
         return self.metrics.completeness_of(self.spec.time)
 
 
@@ -111,7 +111,7 @@ class PipelineProgress:
 
     @property
     def refused_rows(self) -> int:
-        """Rows not let in, over all queries."""
+        """Late rows and rows with an unusable time, over all queries."""
         return sum(each.metrics.refused_rows for each in self.queries)
 
     def as_json(self) -> dict[str, Any]:
@@ -175,7 +175,7 @@ def _completeness_json(found: CompletenessMetrics | None) -> dict[str, Any]:
 def query_progress(
     query: PlannedQuery, target: str, metrics: RunMetrics, active: bool, kept: Mapping[str, str]
 ) -> QueryProgress:
-    """Return the progress of one query; ``kept`` says where late rows of streams go."""
+    """Return the progress of one query; ``kept`` maps streams to the folders of their late rows."""
     specs = {each.spec.name: each.spec for each in query.plan.sources}
     streams = tuple(
         StreamProgress(each, specs[each.name], kept.get(each.name)) for each in metrics.streams

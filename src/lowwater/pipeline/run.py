@@ -1,4 +1,4 @@
-"""A pipeline at work: all its queries at the same time, until they end, fail or are stopped."""
+"""The run of a pipeline: all queries at the same time, until they end, fail or are stopped."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ LOOK_SECONDS = 0.05
 
 @dataclass(frozen=True)
 class RunSettings:
-    """What may be said about a run of a pipeline."""
+    """Options of the run of a pipeline."""
 
     checkpoint: Path | None = None
     output: Path | None = None
     trigger: str | None = None
     real_time: bool = False
-    """Play generated streams as their rows arrive, and not as fast as they can be read."""
+    """True to play generated streams as their rows arrive, not as fast as they can be read."""
     dashboard: Dashboard | None = None
-    """The page to show it on."""
+    """The page that shows the run; None for none."""
     save_metrics: Path | None = None
     writing: Writing = PLAIN
-    """How folders are written."""
+    """How folders of results are written."""
 
 
 Console = Callable[[PlannedQuery], Sink]
-"""Makes the sink of a query whose answers go to the console."""
+"""A function that makes the sink of a query whose answers go to the console."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class _Started:
 
 
 class PipelineRun:
-    """A pipeline that was started."""
+    """A pipeline that was started, with its queries' runs."""
 
     def __init__(self, pipeline: Pipeline, options: RunSettings, console: Console):
         self.pipeline = pipeline
@@ -93,7 +93,8 @@ class PipelineRun:
             raise
 
     def _watch(self) -> Page | Watcher | None:
-        """The page, or metrics being saved, if asked for; in a checkpoint both go together."""
+        """Return the page, or the writer of metrics, if one is asked for; a checkpoint serves
+        both."""
         options, page = self._options, self._options.dashboard
         save = options.save_metrics
         if save is None and page is not None and options.checkpoint is not None:
@@ -119,7 +120,7 @@ class PipelineRun:
 
     @property
     def url(self) -> str | None:
-        """Where the page is, if there is one."""
+        """Address of the page; None without one."""
         return self._watching.url if isinstance(self._watching, Page) else None
 
     @property
@@ -127,7 +128,7 @@ class PipelineRun:
         return self._options.real_time or any(each.query.live for each in self._started)
 
     def settle(self) -> None:
-        """Take a last look, which a page goes on showing."""
+        """Read the metrics a last time; a page goes on showing them."""
         if self._watching is not None:
             self._watching.settle()
 
@@ -157,7 +158,7 @@ class PipelineRun:
         )
 
     def _checkpoint(self, query: PlannedQuery) -> Path | None:
-        """Where a query's checkpoint is: each has a folder of its own if there are several."""
+        """Return the folder of a query's checkpoint: its own if there are several queries."""
         given = self._options.checkpoint
         if given is None or len(self.pipeline.queries) == 1:
             return given
@@ -167,7 +168,7 @@ class PipelineRun:
 
     @property
     def active(self) -> bool:
-        """Whether something still runs."""
+        """True while a query runs."""
         return any(each.run.active for each in self._started)
 
     @property
@@ -195,7 +196,7 @@ class PipelineRun:
                 each.run.stop()
 
     def progress(self) -> PipelineProgress:
-        """What happened so far."""
+        """Return the progress of all queries so far."""
         queries: list[QueryProgress] = []
         for each in self._started:
             checkpoint = self._checkpoint(each.query)

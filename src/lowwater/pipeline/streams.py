@@ -41,7 +41,8 @@ def clause(name: str) -> Term:
 
 
 def make_stream(declared: Declared, engine: str, session: Callable[[], Any]) -> api.Stream:
-    """The stream that a pipeline file declares; ``session`` makes a Spark session if need be."""
+    """Return the stream that a pipeline file declares; ``session`` makes a Spark session if one is
+    needed."""
     source = _source(declared, read_location(declared.location), engine, session)
     if len(declared.channel) > 1:
         raise QueryError(clause("PER CHANNEL"), " names one column; PER GROUP may name several")

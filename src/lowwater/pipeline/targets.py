@@ -1,4 +1,4 @@
-"""Where the answers of a pipeline's queries go, and the late rows of its streams."""
+"""Targets: the folders of queries' answers and of streams' late rows."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ CONSOLE = "console"
 
 @dataclass(frozen=True)
 class Writing:
-    """How the folders of a pipeline are written, all of them alike."""
+    """How all folders of a pipeline are written."""
 
     mode: Mode = "fail"
     flush_every: Duration = Folder.flush_every
 
     def folder(self, path: Path, format_: str = "parquet") -> Folder:
-        """A folder that is written so."""
+        """Return a folder that is written so."""
         return Folder(path, format_, self.mode, self.flush_every)
 
 
 PLAIN = Writing()
-"""As folders are written if nothing is said."""
+"""The defaults."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """Where a query's answers go; no folder: to the console."""
+    """Target of a query's answers; without a folder they go to the console."""
 
     folder: Folder | None = None
 
@@ -43,7 +43,8 @@ class Target:
 
 
 def targets(pipeline: Pipeline, output: Path | None, writing: Writing = PLAIN) -> dict[int, Target]:
-    """The target of each query; ``output`` takes relative targets and what has none."""
+    """Return the target of each query by number; ``output`` is the folder of relative targets, and
+    of queries without one."""
     bare = [query for query in pipeline.queries if query.target is None]
     found: dict[int, Target] = {}
     for query in pipeline.queries:
@@ -93,10 +94,10 @@ def _under(output: Path | None, path: str) -> Path:
 def late_folders(
     pipeline: Pipeline, output: Path | None, writing: Writing = PLAIN
 ) -> dict[int, dict[str, Folder]]:
-    """For each query, where the late rows of its streams are kept, for those that say LATE TO.
+    """Return, for each query, the folders of late rows of its streams with LATE TO.
 
-    Which rows are late is decided query by query, so each has a folder if several read a stream;
-    so does each stream, if several name the same folder.
+    Which rows are late is decided query by query, so each query has a folder if several read a
+    stream, and so has each stream if several name one folder.
     """
     named = Counter(stream.declared.late_to for stream in pipeline.streams.values())
     readers = Counter(name for query in pipeline.queries for name in set(query.streams))

@@ -1,4 +1,4 @@
-"""A pipeline text, read and planned for an engine; nothing of it runs yet."""
+"""The text of a pipeline, read and planned for an engine; nothing runs yet."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lowwater.sources.replay import Replay
 
 @dataclass(frozen=True)
 class PlannedQuery:
-    """A query of a pipeline, ready to be run; no ``target``: it goes to the console."""
+    """A query of a pipeline, ready to be run; without a ``target`` it goes to the console."""
 
     number: int
     plan: PhysicalPlan
@@ -33,23 +33,23 @@ class PlannedQuery:
 
     @property
     def streams(self) -> tuple[str, ...]:
-        """The streams it reads."""
+        """Names of the streams it reads."""
         return tuple(each.spec.name for each in self.plan.sources)
 
     @property
     def generated(self) -> bool:
-        """Whether all its streams are played from a log of arrivals."""
+        """True if all its streams are played from a log of arrivals."""
         return all(isinstance(each.source, Replay) for each in self.plan.sources)
 
     @property
     def live(self) -> bool:
-        """Whether some stream of it comes by the clock, perhaps for ever."""
+        """True if one of its streams comes by the clock, perhaps for ever."""
         return any(each.source.live for each in self.plan.sources)
 
 
 @dataclass(frozen=True)
 class DeclaredStream:
-    """A stream of a pipeline: what was declared, and what that came to."""
+    """A stream of a pipeline: its declaration and its node."""
 
     declared: Declared
     node: SourceNode
@@ -65,7 +65,7 @@ class Pipeline:
     queries: tuple[PlannedQuery, ...]
     engine: str = "embedded"
     session: Callable[[], Any] = field(default=spark_session, repr=False)
-    """Makes the Spark session; called only if there is need of one."""
+    """A function that makes the Spark session; called only if one is needed."""
 
 
 def load_file(
@@ -74,7 +74,7 @@ def load_file(
     values: Values | None = None,
     master: str | None = None,
 ) -> Pipeline:
-    """The pipeline in a file."""
+    """Return the pipeline in a file, which is UTF-8 text."""
     try:
         text = Path(path).read_text(encoding="utf-8")
     except OSError as error:
@@ -91,7 +91,8 @@ def load_text(
     master: str | None = None,
     name: str = "pipeline",
 ) -> Pipeline:
-    """The pipeline that a text describes; ``values`` are its parameters, and it uses them all."""
+    """Return the pipeline that a text describes; ``values`` are its parameters, and it must use
+    all."""
     if engine not in ENGINES:
         raise OptionError(f"an engine is {' or '.join(ENGINES)}, not {engine!r}")
     text = text.removeprefix("\ufeff")  # a mark that some editors write
@@ -118,7 +119,7 @@ def load_text(
 
 
 class _Asked(Mapping[str, object]):
-    """Parameters that note which of them were asked for."""
+    """Parameters that note which of them the text uses."""
 
     def __init__(self, values: Values):
         self._values = values
@@ -135,14 +136,14 @@ class _Asked(Mapping[str, object]):
         return len(self._values)
 
     def explained(self, error: ExpressionError) -> ExpressionError:
-        """The same error; about a parameter that was not given, with what to do."""
+        """Return an error; one about a missing parameter also names the option that gives it."""
         for name in self._names - self._values.keys():
             if error.about == parameter_term(name):
                 return error.reworded(f"{error.message} Give it with --param {name}=VALUE.")
         return error
 
     def refuse_unused(self) -> None:
-        """Refuse what was given for nothing."""
+        """Refuse parameters that the text does not use."""
         used = [f":{name}" for name in self._values if name in self._names]
         for name in self._values:
             if name not in self._names:

@@ -33,7 +33,7 @@ from lowwater.updates.options import Updates
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """How rows wait for their window to close, and how its answers then leave."""
+    """Options of windows that close: what waits for that, and how the answers then leave."""
 
     flush: Flush = IMMEDIATE
     keep: Form | None = None
@@ -41,7 +41,7 @@ class Closing:
 
     @classmethod
     def of(cls, flush: Flush | None, keep: str | None, table: int | None) -> Closing:
-        """Checked options."""
+        """Return the options as a user gives them, checked."""
         if flush is not None and not isinstance(flush, Flush):
             raise OptionError(
                 "flush= is lw.slow(every=160, within_windows=2) or lw.lazy(within_windows=2), or"
@@ -63,30 +63,31 @@ A_WINDOW = Term("window(...) before it", f"a window {_CLAUSE}")
 ONE = Term("window(...) before it", f"one {_CLAUSE}")
 
 Aggregates = Mapping[str, Formula | UserAggregate]
-"""What is aggregated, by the name of the column it gives."""
+"""Calls of aggregates, and aggregates of the user's own, by the names of the columns they give."""
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """Windows that last until rows of their group stay away for ``gap`` ticks."""
+    """Windows that end when no row of their group comes for ``gap`` ticks."""
 
     gap: int
 
 
 @dataclass(frozen=True, slots=True)
 class OnChange:
-    """Windows of ``range`` ticks, one at every instant; answered where the answer changes."""
+    """Windows of ``range`` ticks, one at every instant; they answer at instants at which the answer
+    changes."""
 
     range: int
 
 
 ON_CHANGE = "on change"
-"""The slide of a window that moves with every row."""
+"""Slide of a window that moves with every row."""
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A window clause, checked: the attribute it goes by and its arithmetic."""
+    """A checked window: the attribute it goes by, and its arithmetic."""
 
     attribute: str
     spec: WindowSpec | Session | OnChange
@@ -102,7 +103,7 @@ def window(
     on: str | None,
     closing: Closing = AT_ONCE,
 ) -> Window:
-    """A window clause."""
+    """Return a checked window; a length of time (``range_``) or a number of rows must be given."""
     if rows is not None:
         if range_ is not None or slide is not None or on is not None:
             raise OptionError("a window has a length of time or a number of rows=, not both")
@@ -146,7 +147,7 @@ def _length(given: Duration, name: str) -> int:
 
 
 def session(node: Node, gap: Duration, on: str | None) -> Window:
-    """Windows that end when rows of a group stay away for ``gap``."""
+    """Return windows that end when no row of a group comes for ``gap``."""
     attribute = on or main_time(node, "a session", "on={}, in a query's text WA")
     domain = node.progressing(attribute, "a session")
     if nanoseconds(gap, "a session's gap") <= 0:
@@ -167,7 +168,7 @@ def window_aggregated(
     aggregates: Aggregates,
     origin: str,
 ) -> Node:
-    """Aggregates per window and group."""
+    """Return the node of aggregates per window and group."""
     by, arrival = node.updates, None
     if by is not None:
         _check_updates(node, by, clause, groups)
@@ -234,7 +235,7 @@ def window_aggregated(
 
 
 def _check_updates(node: Node, by: Updates, clause: Window, groups: Sequence[str]) -> None:
-    """What windows of an update stream may be."""
+    """Refuse windows that have no meaning over an update stream."""
     if not isinstance(clause.spec, WindowSpec) or clause.attribute == SEQUENCE:
         raise QueryError(
             "windows of an update stream are of a length of time and slide by one; sessions,"
@@ -266,7 +267,8 @@ def _check_updates(node: Node, by: Updates, clause: Window, groups: Sequence[str
 
 
 def _edges(domain: TimeDomain, spec: WindowSpec | Session | OnChange) -> dict[str, Progressing]:
-    """The edges of windows progress; how far apart they are is known, of a session the least."""
+    """Return how the edges of windows progress; they are a range apart, at least a gap for
+    sessions."""
     if isinstance(spec, Session):
         return {START: Progressing(domain), END: Progressing(domain, behind={START: -spec.gap})}
     return {
@@ -281,7 +283,7 @@ def group_aggregated(
     aggregates: Aggregates,
     origin: str,
 ) -> Node:
-    """Aggregates per group, where one group column progresses."""
+    """Return the node of aggregates per group; one group column must progress."""
     update_builders.refuse(
         [node],
         "an aggregate without a window",
@@ -333,7 +335,7 @@ class _Measures:
 
     built: tuple[Aggregate, ...]
     calls: tuple[Call | None, ...]
-    """What each was built of; None for an aggregate of the user's own."""
+    """The call each was built from; None for one of the user's own."""
     types: dict[str, pl.DataType]
     texts: tuple[str, ...]
 
@@ -411,7 +413,7 @@ _COMPARES = ("min", "max", "first", "last")
 
 
 def _call(name: str, formula: Formula, node: Node, time: str) -> tuple[Call, pl.DataType]:
-    """A checked call of a built-in aggregate, and the type it gives."""
+    """Return a checked call of a built-in aggregate, and the type it gives."""
     parts = read_aggregate(formula)
     function, argument, given = parts.function, None, None
     if parts.condition is not None:

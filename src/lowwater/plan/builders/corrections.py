@@ -28,7 +28,7 @@ from lowwater.sources.replay import replay
 from lowwater.stream.element import SEQUENCE
 
 USABLE = (late.LATE, late.AHEAD)
-"""Rows that were refused for such reasons have a time and a place in some answer."""
+"""Reasons of late rows that have a usable time."""
 
 _ADVICE = "ask the whole query again over kept rows and late rows together"
 _ROWWISE = (nodes.FilterNode, nodes.ProjectNode, nodes.ApplyNode, nodes.UnionNode, nodes.OrderNode)
@@ -37,15 +37,16 @@ _AGGREGATES = (nodes.WindowAggregateNode, nodes.GroupAggregateNode)
 
 @dataclass(frozen=True)
 class Shape:
-    """What an answer is made of: columns that name it, and columns that can be put together."""
+    """The columns of an answer: those that identify it, and those that can be merged."""
 
     keys: tuple[str, ...]
     merged: Mapping[str, str]
-    """Column to aggregate function."""
+    """The aggregate function of each merged column."""
 
 
 def over_late_rows(node: Node, given: Mapping[str, pl.DataFrame]) -> Node:
-    """The same query over the late rows of its streams; streams that are not given have none."""
+    """Return the same query over the late rows of its streams; streams that are not given have
+    none."""
     _check_rows(node)
     streams = {spec.name: spec for spec in _specs(node)}
     for name in given:
@@ -61,7 +62,7 @@ def _specs(node: Node) -> list[StreamSpec]:
 
 
 def only_stream(node: Node) -> str:
-    """The name of the stream a query reads, if it is one."""
+    """Return the name of the stream a query reads; refuse a query over several."""
     names = list(dict.fromkeys(spec.name for spec in _specs(node)))
     if len(names) > 1:
         known = ", ".join(names)
@@ -103,7 +104,8 @@ def _refuse(part: str, why: str, advice: str = _ADVICE) -> QueryError:
 
 
 def _check_rows(node: Node, above: bool = False) -> None:
-    """Refuse what late rows alone cannot be asked; ``above``: below something that aggregates."""
+    """Refuse what cannot be corrected from late rows alone; ``above`` is True below an
+    aggregate."""
     if node.updates is not None:
         why = "and a row that is late is older than what its key shows"
         raise _refuse("it is over update streams", why, "there is nothing to correct")
@@ -143,7 +145,7 @@ def _aggregated(node: Node) -> bool:
 
 
 def shape(node: Node) -> Shape | None:
-    """How answers of a query are put together; None if they are rows, one for each row."""
+    """Return how answers of a query are merged; None if they are rows, one for each row."""
     _check_rows(node)
     return _shape(node) if _aggregated(node) else None
 
@@ -171,7 +173,8 @@ def _shape(node: Node) -> Shape:
 
 
 def _projected(node: nodes.ProjectNode, below: Shape) -> Shape:
-    """The shape under new names, as long as nothing is computed and nothing needed is left out."""
+    """Return the shape under new names; refuse computed columns, and that a needed one is left
+    out."""
     keys, merged, shown = [], {}, set()
     for name, item in node.items:
         if not item.polars.meta.is_column():
@@ -202,7 +205,7 @@ def _projected(node: nodes.ProjectNode, below: Shape) -> Shape:
 
 
 def put_together(node: Node, answers: pl.DataFrame, corrections: pl.DataFrame) -> pl.DataFrame:
-    """Answers restated by corrections."""
+    """Return the answers merged with their corrections."""
     form = shape(node)
     if not answers.width:
         answers = pl.DataFrame(schema=dict(node.schema))

@@ -1,4 +1,4 @@
-"""Join nodes, checked: what is equal, how far apart times may be, what the columns are called."""
+"""Join nodes, checked: equal columns, bounds of times, names of columns."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def same(width: Duration) -> Same:
 
 
 def ordering_of(order: Order | None, alpha: float | None) -> Ordering | None:
-    """How results are put in order, checked; None if they are not."""
+    """Return the checked order of results; None for none."""
     if order is None:
         if alpha is not None:
             raise OptionError("alpha= goes with order='adaptive'")
@@ -75,9 +75,10 @@ def joined(
     options: Oblivious | None,
     origin: str,
 ) -> Node:
-    """Matching pairs of two inputs, bounded on progressing attributes.
+    """Return the join of two inputs, bounded on progressing attributes.
 
-    Of equal times by promises alone, or with what ``options`` say and measured.
+    With ``options``, a join of equal times measures its inputs; without them it goes by promises
+    alone, if there are any.
     """
     if how not in HOWS:
         raise OptionError(f"how= is one of {', '.join(map(repr, HOWS))}, not {how!r}")
@@ -108,7 +109,7 @@ def joined(
 
 @dataclass(frozen=True)
 class Match:
-    """What makes a pair of two rows: equal columns, times in reach, a condition on both."""
+    """The conditions of a join: equal columns, times in reach, a residual on both rows."""
 
     on: tuple[tuple[str, str], ...]
     times: tuple[str, str]
@@ -120,7 +121,7 @@ class Match:
 
 
 def paired(left: Node, right: Node, match: Match, suffix: str, origin: str) -> Node:
-    """The node of a join whose parts are known."""
+    """Return the node of a join whose conditions are known."""
     (left_time, right_time), how = match.times, match.how
     updates = update_builders.both(left, right)
     if updates:
@@ -187,7 +188,7 @@ def newest(
     suffix: str,
     origin: str,
 ) -> Node:
-    """The newest rows of two update streams by key, whatever their times.
+    """Return the join of the newest rows of two update streams by key, whatever their times.
 
     Columns beside the keys that must be equal are a condition on both rows.
     """
@@ -209,7 +210,8 @@ def newest(
 
 
 def in_order(node: J, ordering: Ordering) -> J:
-    """The same join with its results in order; columns far behind their time progress no more."""
+    """Return the same join with its results in order; columns far behind their time no longer
+    progress."""
     if node.updates is not None:
         update_builders.refuse_order(node)
     if node.oblivious is not None:
@@ -222,7 +224,8 @@ def in_order(node: J, ordering: Ordering) -> J:
 
 
 def results_in_order(node: Node, ordering: Ordering) -> Node | None:
-    """The same rows with the results of the join they come from in order; None if from none."""
+    """Return the same rows with the results of their join in order; None if they come from no
+    join."""
     if isinstance(node, nodes.AnyJoin):
         return in_order(node, ordering)
     if not isinstance(node, nodes.FilterNode):
@@ -241,13 +244,13 @@ _WHOLE: Mapping[How, tuple[int, ...]] = {
     "semi": (0,),
     "anti": (0,),
 }
-"""The sides whose columns are in every row that comes out."""
+"""The sides whose columns are in every result."""
 
 
 def carried_columns(
     side: int, node: Node, time: str, names: Mapping[str, str], taken: Sequence[str]
 ) -> tuple[Carried, ...]:
-    """The columns beside an input's time that still progress in the output.
+    """Return the columns beside an input's time that still progress in the output.
 
     Rows are kept by their time, so a column is bounded if it cannot be far behind that.
     """
@@ -261,7 +264,7 @@ def carried_columns(
 def _progress(
     inputs: tuple[Node, Node], match: Match, times: tuple[str, str], carried: tuple[Carried, ...]
 ) -> dict[str, Progressing]:
-    """The columns of a join that progress, and how far they can be behind each other."""
+    """Return the columns of a join that progress, and how far they can be behind each other."""
     how, domain = match.how, inputs[0].progressing(match.times[0], "a join")
     both = frozenset(times) if how == "full" else frozenset()
     progress = {
@@ -286,7 +289,8 @@ def _progress(
 def _lag(
     inputs: tuple[Node, Node], match: Match, side: int, name: str, there: int, column: str
 ) -> int | None:
-    """How far a column of a side can be behind another of the same side, or of its partner."""
+    """Return the ticks that a column can be behind another of its side or of its partner; None for
+    no bound."""
     if side == there:
         return inputs[side].lag(name, column)
     one = inputs[side].lag(name, match.times[side])
@@ -364,7 +368,8 @@ def _reach(
 def _join_columns(
     left: Node, right: Node, pairs: Sequence[tuple[str, str]], suffix: str
 ) -> tuple[dict[str, str], dict[str, str], dict[str, pl.DataType]]:
-    """Inside names of right columns, merged key columns, and the output's columns."""
+    """Return the inside names of right columns, the merged key columns, and the output's
+    columns."""
     shared = {two for one, two in pairs if one == two}
     names: dict[str, str] = {}
     schema = dict(left.schema)

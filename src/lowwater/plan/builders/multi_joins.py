@@ -23,9 +23,9 @@ from lowwater.stream.duration import Duration
 from lowwater.stream.time_domain import TimeDomain
 
 On = str | Sequence[str | tuple[str, ...]]
-"""Column names, or tuples of one name of each input."""
+"""Column names, or tuples with one name for each input."""
 Windows = Duration | Sequence[Duration]
-"""One window, or one of each input."""
+"""One window, or one for each input."""
 
 
 def joined_together(
@@ -40,9 +40,10 @@ def joined_together(
     options: Oblivious | None = None,
     origin: str,
 ) -> Node:
-    """Matching rows of many inputs, bounded on a progressing attribute of each.
+    """Return the join of many inputs, bounded on a progressing attribute of each.
 
-    Without a window and by promises alone, or with what ``options`` say and measured.
+    With ``options``, a join without a window measures its inputs; without them it goes by promises
+    alone, if there are any.
     """
     if len(inputs) < 2:
         raise OptionError(f"a join takes a list of two streams or more, not of {len(inputs)}")
@@ -183,7 +184,7 @@ def _windows(
 
 
 def _suffixes(suffixes: Sequence[str] | None, number: int) -> list[str]:
-    """The suffix of each input; the first one needs none."""
+    """Return the suffix of each input; that of the first one is empty."""
     if suffixes is None:
         return ["", *(f"_{at}" for at in range(2, number + 1))]
     if isinstance(suffixes, str) or len(suffixes) != number - 1:
@@ -196,26 +197,26 @@ def _suffixes(suffixes: Sequence[str] | None, number: int) -> list[str]:
 
 @dataclass(frozen=True)
 class _OutputColumns:
-    """Names inside the join, of each input; the columns that come out."""
+    """The names of columns: inside the join by input, and in the output."""
 
     names: list[dict[str, str]]
     merged: dict[str, str]
     schema: dict[str, pl.DataType]
 
     def out(self, at: int, column: str) -> str:
-        """The output column that has the values of an input's column."""
+        """Return the output column that has the values of an input's column."""
         inside = self.names[at][column]
         return self.merged.get(inside, inside)
 
     def own(self, at: int) -> dict[str, str]:
-        """The columns of an input that come out as its own."""
+        """Return the columns of an input that come out as its own."""
         return {name: out for name, out in self.names[at].items() if out not in self.merged}
 
 
 def _columns(
     inputs: Sequence[Node], keys: Sequence[tuple[str, ...]], suffixes: Sequence[str]
 ) -> _OutputColumns:
-    """A key column that an earlier input has under the same name does not come out again."""
+    """Return the names of columns; a key column of one name in several inputs comes out once."""
     found = _OutputColumns([], {}, {})
     for at, (node, suffix) in enumerate(zip(inputs, suffixes, strict=True)):
         names: dict[str, str] = {}
@@ -238,7 +239,8 @@ def _columns(
 
 
 def _same_before(keys: Sequence[tuple[str, ...]], at: int, column: str) -> int | None:
-    """The first input that has a key column under the same name, if it is before this one."""
+    """Return the first input before this one that has a key column of the same name; None for
+    none."""
     firsts = [names.index(column) for names in keys if names[at] == column]
     return min(firsts) if firsts and min(firsts) < at else None
 
@@ -250,7 +252,7 @@ def _progress(
     places: Sequence[tuple[int, str, str]],
     domain: TimeDomain,
 ) -> dict[str, Progressing]:
-    """The columns that progress, and how far they can be behind each other."""
+    """Return the columns that progress, and how far they can be behind each other."""
     behind: dict[str, dict[str, int]] = {out: {} for _, _, out in places}
     for (at, name, out), (there, column, other) in product(places, places):
         lag = _lag(inputs, times, windows, (at, name), (there, column))
@@ -266,7 +268,8 @@ def _lag(
     one: tuple[int, str],
     two: tuple[int, str],
 ) -> int | None:
-    """How far a column of an input can be behind another of the same input, or of another."""
+    """Return the ticks that a column of an input can be behind another column; None for no
+    bound."""
     (at, name), (there, column) = one, two
     if at == there:
         return inputs[at].lag(name, column)

@@ -33,7 +33,7 @@ def options_of(
     accuracy: float | None = None,
     latency: Duration | None = None,
 ) -> Oblivious | None:
-    """How a join keeps its rows, checked; None if nothing is said."""
+    """Return the checked options of a join that measures; None if none is given."""
     if all(each is None for each in (memory, strategy, accuracy, latency)):
         return None
     if accuracy is not None and (not isinstance(accuracy, int | float) or accuracy is True):
@@ -53,10 +53,9 @@ def options_of(
 
 
 def unpromised(node: Node, column: str, through: bool = False) -> list[tuple[str, str]]:
-    """The streams, with their columns, that promise nothing though a progressing column depends
-    on them.
+    """Return the streams without promises that a progressing column depends on, with their columns.
 
-    A join that measures tells promises of its own; ``through`` looks at what is below it as well.
+    A join that measures makes promises of its own; ``through`` looks below it as well.
     """
     return [
         (source.spec.name, name)
@@ -66,7 +65,7 @@ def unpromised(node: Node, column: str, through: bool = False) -> list[tuple[str
 
 
 def _origins(node: Node, column: str, through: bool) -> Iterator[tuple[nodes.SourceNode, str]]:
-    """The attributes of sources that a progressing column depends on."""
+    """Yield the attributes of sources that a progressing column depends on."""
     if isinstance(node, nodes.SourceNode):
         yield node, column
         return
@@ -75,7 +74,7 @@ def _origins(node: Node, column: str, through: bool) -> Iterator[tuple[nodes.Sou
 
 
 def _below(node: Node, column: str, through: bool) -> list[tuple[Node, str]]:
-    """The columns of a node's inputs that one of its progressing columns depends on."""
+    """Return the columns of a node's inputs that one of its progressing columns depends on."""
     if isinstance(node, nodes.AnyJoin):  # whatever a row met, all times say when it was dropped
         if node.oblivious is not None and not through:
             return []
@@ -92,9 +91,10 @@ def _below(node: Node, column: str, through: bool) -> list[tuple[Node, str]]:
 
 
 def rooted(node: Node, column: str) -> tuple[Node, str]:
-    """Where a progressing column comes from unchanged, but for rows left out and a constant added.
+    """Return the node and column that a progressing column comes from, but for rows left out and a
+    constant added.
 
-    What is left of rows is no more disordered than all of them.
+    Some of the rows are no more disordered than all of them.
     """
     while isinstance(node, nodes.FilterNode | nodes.DistinctNode | nodes.ProjectNode):
         if isinstance(node, nodes.ProjectNode):
@@ -107,19 +107,21 @@ def rooted(node: Node, column: str) -> tuple[Node, str]:
 
 
 def known_of(node: Node, column: str) -> Unpromised:
-    """What is said of an attribute of a source; nothing, where it is none."""
+    """Return the facts stated about an attribute of a source; none for other columns."""
     contract = node.spec.contracts.get(column) if isinstance(node, nodes.SourceNode) else None
     return contract if isinstance(contract, Unpromised) else Unpromised()
 
 
 def disorder_of(node: Node, column: str) -> int | None:
-    """The scrambling factor of an input of a join, if it follows from what was said."""
+    """Return the scrambling factor of an input of a join, in rows; None if it does not follow from
+    stated facts."""
     found = _bounded(node, column)
     return None if found is None else found.disorder
 
 
 def _bounded(node: Node, column: str) -> InputTraits | None:
-    """What is sure of an input, of results of joins by Theorem 3.1; rates do not matter here."""
+    """Return the sure traits of an input; results of joins have theirs by Theorem 3.1. Rates are
+    not used."""
     node, column = rooted(node, column)
     if isinstance(node, nodes.AnyJoin) and node.oblivious is not None:
         inputs = [_bounded(each, time) for each, time in zip(node.inputs, node.times, strict=True)]
@@ -139,7 +141,7 @@ def _bounded(node: Node, column: str) -> InputTraits | None:
 def measured(
     inputs: Sequence[Node], times: Sequence[str], given: Oblivious | None
 ) -> Oblivious | None:
-    """How a join of equal times measures its inputs; None if it goes by promises alone."""
+    """Return how a join of equal times measures its inputs; None if it goes by promises alone."""
     below = (unpromised(node, time, True) for node, time in zip(inputs, times, strict=True))
     if given is None and not any(below):
         return None
@@ -159,7 +161,8 @@ def measuring(
     how: Oblivious,
     origin: str,
 ) -> Node:
-    """A join of equal times that measures its inputs: its times progress, and nothing else."""
+    """Return a join of equal times that measures its inputs; its times progress, and nothing
+    else."""
     inside = [each[time] for each, time in zip(names, times, strict=True)]
     outs = list(dict.fromkeys(merged.get(name, name) for name in inside))
     domain = inputs[0].progressing(times[0], "a join")
@@ -184,7 +187,8 @@ def measuring(
 
 
 def best_times(inputs: Sequence[Node], keys: Sequence[tuple[str, ...]]) -> tuple[str, ...] | None:
-    """The equal columns that progress in all inputs; those that all promise if there are such."""
+    """Return the equal columns that progress in all inputs, those with promises first; None for
+    none."""
     found = [
         names
         for names in keys
@@ -199,7 +203,7 @@ def best_times(inputs: Sequence[Node], keys: Sequence[tuple[str, ...]]) -> tuple
 
 
 def refuse_unpromised(inputs: Sequence[Node], times: Sequence[str], what: str) -> None:
-    """Refuse a join that waits for promises, where there will be none."""
+    """Refuse a join that waits for promises over an input that makes none."""
     for node, time in zip(inputs, times, strict=True):
         for stream, column in unpromised(node, time):
             raise QueryError(
@@ -211,7 +215,7 @@ def refuse_unpromised(inputs: Sequence[Node], times: Sequence[str], what: str) -
 
 
 def refuse_beside(given: Oblivious | None, unless: str) -> None:
-    """Refuse options of joins without a window beside something that says how long to keep."""
+    """Refuse options of joins without a window on a join that is bounded otherwise."""
     if given is not None:
         raise OptionError(
             f"{OPTIONS} are about inner joins of equal times, which need no window; {unless}"

@@ -87,7 +87,7 @@ def check_name(name: str) -> None:
 
 
 def _as_itself(name: str, item: Expression) -> Expression:
-    """An expression; a column that keeps its name is shown without quotes."""
+    """Return an expression; a column that keeps its name is shown without quotes."""
     return replace(item, text=name) if item.text == _quoted(name) else item
 
 
@@ -96,7 +96,8 @@ def _quoted(name: str) -> str:
 
 
 def bucketed(node: Node, name: str, column: str, width: int, numbered: bool) -> Node:
-    """A node with one more column: a time cut to so many ticks, or the number of its bucket."""
+    """Return a node with one more column: a time cut to ``width`` ticks, or the number of its
+    bucket."""
     domain = TimeDomain.of(node.schema[column])
     attribute = node.progress.get(column)
     domain = attribute.domain if attribute else domain
@@ -127,7 +128,7 @@ def bucketed(node: Node, name: str, column: str, width: int, numbered: bool) -> 
 def _related(
     node: Node, progress: Mapping[str, Progressing], derived: Mapping[str, Derivation]
 ) -> dict[str, Progressing]:
-    """The derived columns with how far they can be behind each other."""
+    """Return the derived columns with how far they can be behind each other."""
     usable = [n for n, each in progress.items() if not each.nullable and not derived[n].numbered]
     found = dict(progress)
     for name in usable:
@@ -138,10 +139,10 @@ def _related(
 
 
 def _lag(node: Node, one: Derivation, two: Derivation) -> int | None:
-    """How far a derived column can be behind another.
+    """Return the ticks that a derived column can be behind another; None for no bound.
 
-    It is as far behind as any of its sources is, the greatest of them as far as the one that is
-    least behind; and so much further as it is rounded.
+    It is as far behind as any of its sources, the greatest of several as far as the one that is
+    least behind, and further by as much as it is rounded.
     """
     if any(node.progress[name].nullable for name, _ in (*one.sources, *two.sources)):
         return None
@@ -159,7 +160,8 @@ def _lag(node: Node, one: Derivation, two: Derivation) -> int | None:
 def _main_time(
     node: Node, progress: Mapping[str, Progressing], derived: Mapping[str, Derivation]
 ) -> str | None:
-    """The old main time, or what was computed from it, or else whatever progresses."""
+    """Return the main time: the old one, or a column computed from it, or else any that
+    progresses."""
     usable = [name for name, attribute in progress.items() if not attribute.nullable]
     if node.time in usable:
         return node.time
@@ -174,7 +176,7 @@ def _one_domain(found: Derivation, domains: Mapping[str, TimeDomain]) -> bool:
 
 
 def _with_nulls(node: Node, found: Derivation) -> Derivation:
-    """Where one of several times may be null, the greatest may be any one of them."""
+    """Return a derivation; of several times that may be null, the greatest may be any one."""
     if any(node.progress[source].nullable for source, _ in found.sources):
         return Derivation(found.sources, "least")
     return found
@@ -183,9 +185,9 @@ def _with_nulls(node: Node, found: Derivation) -> Derivation:
 def _nullable(
     node: Node, name: str, found: Derivation, derived: Mapping[str, Derivation]
 ) -> tuple[bool, frozenset[str]]:
-    """Whether a derived column can be null, and which columns with it are never all null.
+    """Return whether a derived column can be null, and the columns that are never all null with it.
 
-    coalesce, greatest and least are null only if all their sources are.
+    ``coalesce``, ``greatest`` and ``least`` are null only if all their sources are.
     """
     sources = {source for source, _ in found.sources}
     if not all(node.progress[source].nullable for source in sources):
@@ -203,7 +205,7 @@ def applied(
     schema: Mapping[str, pl.DataType | type[pl.DataType]] | None,
     origin: str,
 ) -> Node:
-    """A user's function over chunks."""
+    """Return the node of a user's function over chunks."""
     if not callable(function):
         raise OptionError(f"apply takes a function, not {type(function).__name__}")
     columns = dict(node.schema) if schema is None else dict(pl.Schema(schema))
@@ -215,9 +217,9 @@ def applied(
 
 
 def united(inputs: Sequence[Node], origin: str, prefer: Node | str | None = None) -> Node:
-    """All rows of several inputs; of update streams, the newest of each key.
+    """Return the union of several inputs; of update streams, the newest row of each key.
 
-    ``prefer``: of update streams, the one to believe where two say different things of a moment.
+    ``prefer`` is the update stream whose row counts where two have a row of one key and time.
     """
     if len(inputs) < 2:
         raise OptionError("union needs at least two streams")
@@ -273,7 +275,8 @@ def _spell(schema: Mapping[str, pl.DataType]) -> str:
 
 
 def deduplicated(node: Node, columns: Sequence[str], origin: str) -> Node:
-    """One row per key; the key must progress so that it can be forgotten."""
+    """Return one row for each value of some columns (all by default), one of which must
+    progress."""
     update_builders.refuse(
         [node],
         "distinct",
@@ -299,7 +302,7 @@ def deduplicated(node: Node, columns: Sequence[str], origin: str) -> Node:
 
 
 def ordered_by(node: Node, column: str | None, origin: str) -> Node:
-    """Rows in order of a progressing attribute."""
+    """Return the rows in order of a progressing attribute, by default the main time."""
     update_builders.refuse(
         [node],
         "order_by",

@@ -54,7 +54,8 @@ def updated(node: Node, by: Updates, deletes: Formula | None, origin: str) -> No
 
 
 def _forgetting(node: Node, time: str, by: Updates, deletes: Formula | None) -> Updates:
-    """When keys are forgotten, checked."""
+    """Return the options with the checked condition that deletes keys; refuse a time without
+    promises."""
     if not by.forgets:
         return by
     said = EXPIRE if by.expire is not None else DELETE_WHEN
@@ -86,12 +87,13 @@ def _forgetting(node: Node, time: str, by: Updates, deletes: Formula | None) -> 
 
 
 def expire_of(by: Updates, domain: TimeDomain) -> int | None:
-    """After how many ticks a key expires."""
+    """Return the ticks after which a key expires; None for never."""
     return None if by.expire is None else domain.ticks(f"{by.expire} ns", EXPIRE)
 
 
 def check_deletion(node: Node, by: Updates, where: str) -> None:
-    """Refuse a queue that stands behind a select that left out what says that a key is gone."""
+    """Refuse a queue behind a select that leaves out a column of the condition that deletes
+    keys."""
     lost = by.deletion.lost if by.deletion is not None else []
     if lost:
         raise QueryError(
@@ -103,7 +105,7 @@ def check_deletion(node: Node, by: Updates, where: str) -> None:
 
 
 def _check_weights(node: Node, by: Updates) -> None:
-    """Keys that are weighted must be such as there can be."""
+    """Refuse weights of keys that the key columns cannot have."""
     for at, name in enumerate(by.key):
         dtype = node.schema[name]
         for key, _ in by.weights:
@@ -123,7 +125,7 @@ def _is_value(value: object, dtype: pl.DataType) -> bool:
 
 
 def arrival(node: Node) -> str | None:
-    """The column that says when rows of a node arrived, if all its sources have the same."""
+    """Return the column of arrival times that all sources of a node have; None if they differ."""
     names = {getattr(each.source, "arrival", None) for each in sources(node)}
     if len(names) != 1:
         return None
@@ -132,14 +134,14 @@ def arrival(node: Node) -> str | None:
 
 
 def sources(node: Node) -> list[nodes.SourceNode]:
-    """The sources a node's rows come from."""
+    """Return the sources of a node's rows."""
     if isinstance(node, nodes.SourceNode):
         return [node]
     return [source for each in node.inputs for source in sources(each)]
 
 
 def before_queue(node: Node) -> list[Node]:
-    """The rows of an update stream before its queue, of each input that comes to it."""
+    """Return the rows of an update stream before its queue, for each input of the queue."""
     if isinstance(node, nodes.UpdateNode):
         return list(node.inputs)
     if isinstance(node, nodes.FilterNode | nodes.ProjectNode | nodes.ApplyNode):
@@ -151,9 +153,9 @@ def before_queue(node: Node) -> list[Node]:
 
 
 def without_queue(node: Node) -> Node:
-    """The rows of an update stream before its queue: what comes to a queue that stands later.
+    """Return the rows of an update stream before its queue, for a queue that stands later.
 
-    Of several inputs, the first row of a key and time is the one that counts.
+    Of several inputs, the first row of a key and time counts.
     """
     found = before_queue(node)
     if len(found) == 1:
@@ -172,7 +174,7 @@ def without_queue(node: Node) -> Node:
 
 
 def parts_of_union(inputs: Sequence[Node]) -> list[list[Node]]:
-    """The rows that come to the one queue of a union, for each of the streams that are united."""
+    """Return the rows that come to the one queue of a union, for each of its streams."""
     by = inputs[0].updates
     for each in inputs:
         if each.updates is None or by is None:
@@ -193,7 +195,7 @@ def _spelled(by: Updates) -> str:
 
 
 def united(rows: Node, by: Updates, prefer: int | None) -> Node:
-    """The queue of several inputs, from the union of their rows."""
+    """Return the queue of several inputs, from the union of their rows."""
     if rows.time is None:
         reason = undecided(rows)
         raise QueryError(
@@ -217,7 +219,8 @@ def united(rows: Node, by: Updates, prefer: int | None) -> Node:
 def preferred(
     inputs: Sequence[Node], parts: Sequence[Sequence[Node]], prefer: Node | str | None
 ) -> int | None:
-    """The input of a union's queue to believe, by its stream, or by the name of its source."""
+    """Return the preferred input of a union's queue, given by its stream or the name of its source;
+    None for none."""
     rows = [each for own in parts for each in own]
     before = _preferred_before(inputs, parts)
     if prefer is None:
@@ -236,7 +239,8 @@ def preferred(
 
 
 def _preferred_before(inputs: Sequence[Node], parts: Sequence[Sequence[Node]]) -> int | None:
-    """What a stream that is a union itself prefers, as an input of the whole union."""
+    """Return the input that a stream which is a union itself prefers, as an input of the whole
+    union."""
     found, first = [], 0
     for node, own in zip(inputs, parts, strict=True):
         prefer = _queue(node).prefer
@@ -248,7 +252,7 @@ def _preferred_before(inputs: Sequence[Node], parts: Sequence[Sequence[Node]]) -
 
 
 def _queue(node: Node) -> nodes.UpdateNode:
-    """The queue whose rows a node filters and computes from."""
+    """Return the queue whose rows a node filters and computes from."""
     while not isinstance(node, nodes.UpdateNode):
         (node,) = node.inputs
     return node
@@ -262,14 +266,15 @@ def _stream_names(rows: Sequence[Node]) -> list[str]:
 
 
 def both(left: Node, right: Node) -> bool:
-    """Whether two inputs are update streams, so that what they are joined to is one."""
+    """Return True if two inputs are update streams; their join is one then."""
     return left.updates is not None and right.updates is not None
 
 
 def check_join(
     left: Node, right: Node, pairs: Sequence[tuple[str, str]], how: str, ordered: bool
 ) -> tuple[tuple[str, str], ...]:
-    """The columns of both update keys, which must be among those a join goes by."""
+    """Return the columns of both update keys, which must be among those that are equal in a
+    join."""
     assert left.updates is not None
     assert right.updates is not None
     if how != "inner":
@@ -297,8 +302,8 @@ def refuse_order(node: Node) -> None:
 def key_pairs(
     left: Node, right: Node, pairs: Sequence[tuple[str, str]]
 ) -> tuple[tuple[str, str], ...] | None:
-    """The update keys of two inputs, column by column, as pairs say they are equal; None if they
-    do not."""
+    """Return the update keys of two inputs as pairs of equal columns; None if pairs do not connect
+    them."""
     assert left.updates is not None
     assert right.updates is not None
     ones, twos = _same_as_key(left), _same_as_key(right)
@@ -312,7 +317,7 @@ def key_pairs(
 
 
 def _same_as_key(node: Node) -> dict[str, str]:
-    """Columns that always have the value of a column of the update key, and of which one.
+    """Return the columns that always equal a column of the update key, with that column.
 
     Results of joins have the keys of both sides.
     """
@@ -335,7 +340,7 @@ def _same_as_key(node: Node) -> dict[str, str]:
 
 
 def stamps(node: Node) -> tuple[str, ...]:
-    """The columns by which rows of an update stream are newer than others."""
+    """Return the time columns by which rows of an update stream are newer than others."""
     found = _stamps(node)
     if not found or len({node.schema[name] for name in found}) > 1:
         raise QueryError(
@@ -356,14 +361,15 @@ def _stamps(node: Node) -> tuple[str, ...]:
 
 
 def lives(node: Node, names: Sequence[str]) -> tuple[int | None, ...]:
-    """After how many ticks rows of an update stream expire, by each of the times they have."""
+    """Return the ticks after which rows of an update stream expire, for each of some time columns;
+    None for never."""
     known = _lives(node)
     others = [life for life in known.values() if life is not None]
     return tuple(known.get(name, min(others, default=None)) for name in names)
 
 
 def may_delete(node: Node) -> bool:
-    """Whether keys of what comes to a node may be deleted."""
+    """Return True if keys of a node's input may be deleted."""
     return any(
         (each.updates is not None and each.updates.delete_when is not None) or may_delete(each)
         for each in node.inputs
@@ -405,7 +411,7 @@ def refuse_lost_key(node: Node, kept: Container[str], how: str) -> None:
 
 
 def refuse(inputs: Sequence[Node], what: str, *instead: str | Term) -> None:
-    """Refuse what has no meaning for rows that are given up under load."""
+    """Refuse an operator that has no meaning for rows that are given up under load."""
     for each in inputs:
         if each.updates is not None:
             raise QueryError(

@@ -1,1 +1,1 @@
-"""The language of expressions: its functions, their types, and what Polars computes for them."""
+"""The language of expressions: functions, their types, and what Polars computes for them."""

@@ -1,4 +1,4 @@
-"""CAST and TRY_CAST: a value of another type, or none where it does not fit."""
+"""CAST and TRY_CAST: values converted to another type, or none where they do not fit."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ TYPES: Mapping[str, pl.DataType] = {
     "TIMESTAMPNTZ": pl.Datetime("us"),
     "TIMESTAMPTZ": pl.Datetime("us", "UTC"),
 }
-"""What can be cast to, by the parser's names."""
+"""The types that can be cast to, by the parser's names."""
 
 
 def cast(call: FunctionCall, to: exp.DataType, forgiving: bool) -> Value:
-    """A value as one of another type; what does not fit is null where that is ``forgiving``."""
+    """Return a value converted to another type; if ``forgiving``, what does not fit is null."""
     dtype = _type(call, to)
     value = call[0]
     if value.dtype == dtype and value.bare is None:
@@ -82,7 +82,7 @@ Converted = tuple[pl.Expr, tuple[Failure, ...]]
 
 
 def _converted(call: FunctionCall, value: Value, dtype: pl.DataType) -> Converted:
-    """A value of another type, and where there is none."""
+    """Return a value of another type, and the failures: where there is none."""
     if value.is_null:
         return pl.lit(None, dtype=dtype), ()
     if value.is_text:
@@ -190,7 +190,7 @@ def _from_text(call: FunctionCall, value: Value, dtype: pl.DataType) -> Converte
 
 @dataclass(frozen=True)
 class _Parse:
-    """Reads texts one by one, each different one once."""
+    """Reads texts one by one, equal ones once."""
 
     dtype: pl.DataType
     read: Callable[[str], Any]
@@ -210,7 +210,7 @@ _EXACT = Context(prec=100)
 
 
 def _number(text: str) -> Decimal | None:
-    """The number that a text is."""
+    """Return the number that a text is; None if it is none."""
     found = _NUMBER.fullmatch(text)
     try:
         number = Decimal(found[1].replace("_", "")) if found else None
@@ -265,7 +265,7 @@ def _read_float(text: str) -> float | None:
 
 
 def as_text(call: FunctionCall, at: int) -> Value:
-    """An argument as a text."""
+    """Return an argument as a text."""
     value = call[at]
     dtype = value.dtype
     if value.is_null or dtype == pl.String():
@@ -284,7 +284,7 @@ def as_text(call: FunctionCall, at: int) -> Value:
 
 @dataclass(frozen=True)
 class _Spell:
-    """The shortest texts that are read as the same floating-point numbers."""
+    """Writes the shortest texts that are read as the same floating-point numbers."""
 
     single: bool
 

@@ -1,6 +1,6 @@
-"""Trees of expressions to what Polars computes.
+"""The compiler: trees of expressions to what Polars computes.
 
-Every kind of node that is understood is listed here or among the functions, with every argument
+Every kind of tree that is understood is listed here or among the functions, with every argument
 that is; all others are refused at their place.
 """
 
@@ -32,7 +32,8 @@ _SAYS_NOTHING = frozenset({"_type", "safe", "typed", "big_int"})
 
 
 class ExpressionCompiler:
-    """Compiles trees over the columns of a schema; errors point into a text."""
+    """Compiles trees over the columns of a schema; errors point into a text, ``near`` where a tree
+    has no place."""
 
     def __init__(self, schema: Schema, text: str, *near: exp.Expr | None):
         self._schema, self._text = dict(schema), text
@@ -78,7 +79,7 @@ class ExpressionCompiler:
         }
 
     def value(self, tree: exp.Expr) -> Value:
-        """What a tree gives."""
+        """Return the value of a tree; refuse what is not part of the language at its place."""
         handler, known = self._nodes.get(type(tree), (None, ""))
         try:
             if handler is None:
@@ -101,7 +102,7 @@ class ExpressionCompiler:
             ) from None
 
     def _settled(self, tree: exp.Expr, value: Value) -> Value:
-        """A constant is computed now, and refused if it fails."""
+        """Return a value; a constant is computed now, and refused if it fails."""
         if (
             not value.constant
             or isinstance(tree, exp.Literal | exp.Paren)
@@ -245,12 +246,12 @@ COMPARISONS: Mapping[type[exp.Expr], str] = {
 
 
 def _count(name: str, function: Function, given: int) -> str:
-    """What to say of a wrong number of arguments."""
+    """Return the message about a wrong number of arguments."""
     return f"{name} takes {function.arity}, and {given} {'is' if given == 1 else 'are'} given"
 
 
 def finished(value: Value) -> Value:
-    """A value of a type, which stops the run where it fails."""
+    """Return a value that ends the run where it fails."""
     return replace(value, expr=checked(value.expr, value.dtype, value.failures))
 
 

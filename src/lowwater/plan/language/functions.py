@@ -1,4 +1,4 @@
-"""The functions of the language: how they are called, how many arguments they take, what they mean.
+"""The functions of the language: names, arguments, and the rules that compute them.
 
 Nothing that is not in these tables is part of the language.
 """
@@ -24,27 +24,27 @@ MANY = 1_000
 
 @dataclass(frozen=True)
 class Function:
-    """A function of a row, under all its names."""
+    """A function of one row, under all its names."""
 
     names: tuple[str, ...]
     node: type[exp.Expr]
-    """What the parser makes of a call."""
+    """The tree that the parser makes of a call."""
     keys: tuple[str, ...]
-    """Where the node keeps the arguments, in order; the last one may be a list of them."""
+    """The keys of the tree's arguments, in order; the last one may be a list."""
     least: int
     most: int
     rule: Rule
     besides: tuple[str, ...] = ()
-    """Further keys that the rule reads, or that say nothing."""
+    """Further keys, which the rule reads or which have no meaning."""
 
     @property
     def name(self) -> str:
-        """Its first name."""
+        """The name that errors show."""
         return self.names[0]
 
     @property
     def arity(self) -> str:
-        """How many arguments it takes, in words."""
+        """The number of arguments, in words."""
         if self.most == MANY:
             wanted = f"at least {self.least}"
         else:
@@ -52,7 +52,7 @@ class Function:
         return f"{wanted} argument{'' if wanted.endswith('1') else 's'}"
 
     def arguments(self, tree: exp.Expr) -> list[exp.Expr]:
-        """The arguments of a call."""
+        """Return the arguments of a call."""
         found: list[exp.Expr] = []
         for key in self.keys:
             given = tree.args.get(key)
@@ -60,7 +60,7 @@ class Function:
         return found
 
     def surplus(self, tree: exp.Expr) -> list[str]:
-        """Parts of a call that are not understood."""
+        """Return the keys of a call that are not understood."""
         known = {*self.keys, *self.besides, "safe", "_type"}
         return [key for key, given in tree.args.items() if given and key not in known]
 
@@ -212,7 +212,7 @@ _BY_NODE: Mapping[type[exp.Expr], Function] = {
 
 
 def function_of(tree: exp.Expr) -> Function | None:
-    """Which function a tree is a call of."""
+    """Return the function that a tree is a call of; None if there is none."""
     if isinstance(tree, exp.Anonymous):
         found = BY_NAME.get(tree.name.lower())
         return found if found is not None and found.node is exp.Anonymous else None
@@ -225,12 +225,12 @@ AGGREGATES = frozenset(
         *("approx_count_distinct", "approx_quantile"),
     )
 )
-"""Functions of many rows."""
+"""The functions of many rows."""
 _ELSEWHERE = {"to_char": "strftime", "date_format": "strftime", "regexp_matches": "regexp_like"}
 
 
 def unknown_function(name: str) -> str:
-    """Say that there is no such function, and which is nearest."""
+    """Return the message that there is no such function, with the nearest name."""
     name = name.lower()
     near = get_close_matches(name, {*BY_NAME, *AGGREGATES}, n=1, cutoff=0.7)
     meant = _ELSEWHERE.get(name) or (near[0] if near else None)
@@ -238,7 +238,7 @@ def unknown_function(name: str) -> str:
 
 
 def called(tree: exp.Expr) -> str:
-    """The name under which a function is shown."""
+    """Return the name under which errors show a call."""
     if isinstance(tree, exp.Pad):
         return "lpad" if tree.args.get("is_left") else "rpad"
     found = function_of(tree)
@@ -246,7 +246,8 @@ def called(tree: exp.Expr) -> str:
 
 
 def _counted(name: str, build: Callable[..., exp.Expr]) -> Callable[..., exp.Expr]:
-    """Calls with another number of arguments are left as they are written, to be refused."""
+    """Return a builder of calls; calls with a wrong number of arguments stay as written, to be
+    refused."""
     function = BY_NAME[name]
 
     def built(args: Sequence[exp.Expr], dialect: Any = None) -> exp.Expr:
@@ -264,4 +265,4 @@ PARSED: dict[str, Callable[..., exp.Expr]] = {
     name: _counted(name.lower(), build) if name.lower() in BY_NAME else build
     for name, build in SqlParser.FUNCTIONS.items()
 }
-"""What the parser makes of calls."""
+"""The parser's builders of calls, by name."""

@@ -16,7 +16,7 @@ def _numeric(call: FunctionCall, at: int = 0) -> Value:
 
 
 def absolute(call: FunctionCall) -> Value:
-    """``abs``; the least whole number of a type has no opposite."""
+    """Compute ``abs``; it fails for the least whole number of a type, which has no opposite."""
     if isinstance(call[0].dtype, pl.Duration):
         return times.absolute(call)
     value = _numeric(call)
@@ -31,7 +31,7 @@ def absolute(call: FunctionCall) -> Value:
 
 
 def sign(call: FunctionCall) -> Value:
-    """-1, 0 or 1; that of NaN is 0."""
+    """Compute ``sign``: -1, 0 or 1; 0 for NaN."""
     value = _numeric(call)
     if value.is_null:
         return call.result(pl.lit(None, dtype=pl.Int8), pl.Int8())
@@ -49,12 +49,12 @@ def sign(call: FunctionCall) -> Value:
 
 
 def floor(call: FunctionCall) -> Value:
-    """The greatest whole number that is not above."""
+    """Compute ``floor``: the greatest whole number that is not above."""
     return _cut(call, lambda value: value.floor())
 
 
 def ceiling(call: FunctionCall) -> Value:
-    """The least whole number that is not below."""
+    """Compute ``ceil``: the least whole number that is not below."""
     return _cut(call, lambda value: value.ceil())
 
 
@@ -69,7 +69,7 @@ def _cut(call: FunctionCall, cut: Callable[[pl.Expr], pl.Expr]) -> Value:
 
 
 def rounded(call: FunctionCall) -> Value:
-    """Halves go away from zero."""
+    """Compute ``round``: halves go away from zero."""
     value = _numeric(call)
     places = call.constant_whole(1, -300, 300) if len(call) > 1 else 0
     if value.is_null or places is None:
@@ -87,7 +87,7 @@ def rounded(call: FunctionCall) -> Value:
 
 
 def _half_away(number: pl.Expr) -> pl.Expr:
-    """The nearest whole number; of two, the one further from zero."""
+    """Return the nearest whole number; of two, the one further from zero."""
     down = number.abs().floor()
     size = pl.when(number.abs() - down >= 0.5).then(down + 1).otherwise(down)
     return pl.when(number < 0).then(-size).otherwise(size)
@@ -111,7 +111,7 @@ def _rounded_whole(call: FunctionCall, value: Value, places: int) -> Value:
 
 
 def of_double(compute: Callable[[pl.Expr], pl.Expr]) -> Callable[[FunctionCall], Value]:
-    """A function of one double."""
+    """Return the rule of a function of one double."""
 
     def rule(call: FunctionCall) -> Value:
         return call.result(compute(call.a_float(0)), pl.Float64())
@@ -120,14 +120,14 @@ def of_double(compute: Callable[[pl.Expr], pl.Expr]) -> Callable[[FunctionCall],
 
 
 def power(call: FunctionCall) -> Value:
-    """``power(x, y)``."""
+    """Compute ``power(x, y)``."""
     base, exponent = call.a_float(0), call.a_float(1)
     whole = (base == float("-inf")) & (exponent == 0.5)  # polars takes the square root
     return call.result(pl.when(whole).then(float("inf")).otherwise(base**exponent), pl.Float64())
 
 
 def logarithm(call: FunctionCall) -> Value:
-    """``log(x)`` to the base of ten, or ``log(base, x)``."""
+    """Compute ``log(x)`` to the base of ten, or ``log(base, x)``."""
     if len(call) == 1:
         return call.result(call.a_float(0).log10(), pl.Float64())
     base = call[0].item if call[0].constant else None
@@ -141,7 +141,7 @@ def logarithm(call: FunctionCall) -> Value:
 
 
 def is_nan(call: FunctionCall) -> Value:
-    """Whether a number is none."""
+    """Compute ``isnan``: true for NaN."""
     value = _numeric(call)
     if not value.dtype.is_float():
         known = pl.when(value.expr.is_not_null()).then(pl.lit(False))

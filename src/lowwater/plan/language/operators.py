@@ -1,4 +1,4 @@
-"""What operators mean: arithmetic that never wraps, comparisons, truth, choices."""
+"""Operators: arithmetic that never wraps, comparisons, logic, choices."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _MOST = 2**63 - 1
 
 
 def sum_or_product(call: FunctionCall) -> Value:
-    """``+``, ``-`` and ``*``."""
+    """Compute ``+``, ``-`` and ``*``."""
     left, right = call.arguments
     kinds = [type(each.dtype) for each in call.arguments]
     if any(kind in (pl.Date, pl.Datetime, pl.Duration) for kind in kinds):
@@ -68,7 +68,7 @@ def _computed(sign: str, one: pl.Expr, two: pl.Expr) -> pl.Expr:
 
 
 def _folded(call: FunctionCall, one: int, two: int) -> Value:
-    """Two numbers that are written."""
+    """Return the result for two numbers that are written; None for other arguments."""
     result = one + two if call.name == "+" else one - two if call.name == "-" else one * two
     dtype = common(call.arguments)
     low, high = limits(dtype)
@@ -78,7 +78,7 @@ def _folded(call: FunctionCall, one: int, two: int) -> Value:
 
 
 def _of_decimals(call: FunctionCall, dtype: pl.Decimal) -> Value:
-    """Decimals: a product has the digits of both."""
+    """Compute with decimals; a product has the digits of both."""
     scale = dtype.scale
     if call.name == "*":
         scale = sum(_decimals(each) for each in call.arguments)
@@ -92,14 +92,14 @@ def _of_decimals(call: FunctionCall, dtype: pl.Decimal) -> Value:
 
 
 def _decimals(value: Value) -> int:
-    """How many digits stand behind the point."""
+    """Return the number of digits behind the point."""
     if isinstance(value.bare, Decimal):
         return max(0, -int(value.bare.as_tuple().exponent))
     return value.dtype.scale if isinstance(value.dtype, pl.Decimal) else 0
 
 
 def _in_range(call: FunctionCall, dtype: pl.DataType) -> pl.Expr:
-    """A result of whole numbers, right wherever it fits."""
+    """Return a result of whole numbers that is right wherever it fits."""
     mixed = any(each.dtype == pl.UInt64() for each in call.arguments)
     wide = pl.Int128() if mixed else pl.Int64()
     one, two = (fitted(each, wide) for each in call.arguments)
@@ -107,7 +107,7 @@ def _in_range(call: FunctionCall, dtype: pl.DataType) -> pl.Expr:
 
 
 def _outside(call: FunctionCall, dtype: pl.DataType) -> pl.Expr:
-    """Where a result does not fit its type."""
+    """Return the condition that a result does not fit its type."""
     low, high = limits(dtype)
     one, two = call.arguments
     narrow = all(each.bare is not None or each.dtype != pl.UInt64() for each in (one, two))
@@ -129,7 +129,7 @@ def _outside(call: FunctionCall, dtype: pl.DataType) -> pl.Expr:
 
 
 def _outside_beside(sign: str, other: pl.Expr, constant: int, first: bool) -> pl.Expr:
-    """Where 64 bits are too few for the result with a constant."""
+    """Return the condition that 64 bits are too few for the result with a constant."""
     low, high = -(2**63), _MOST
     if sign == "*":
         size = abs(constant)
@@ -151,7 +151,7 @@ def _outside_beside(sign: str, other: pl.Expr, constant: int, first: bool) -> pl
 
 
 def _of_times(call: FunctionCall) -> Value:
-    """Times that are shifted, and differences of times."""
+    """Compute shifted times, and differences of times."""
     left, right = call.arguments
     one, two = left.dtype, right.dtype
     if call.name == "*":
@@ -178,7 +178,7 @@ def _of_times(call: FunctionCall) -> Value:
 
 
 def quotient(call: FunctionCall) -> Value:
-    """``/`` is true division; by zero it gives an infinity or NaN."""
+    """Compute ``/``, true division; by zero it gives an infinity or NaN."""
     for at in (0, 1):
         call.need(at, "a number", lambda value: value.is_number)
     single = pl.Float32() in (call[0].dtype, call[1].dtype) and all(
@@ -191,7 +191,7 @@ def quotient(call: FunctionCall) -> Value:
 
 
 def remainder(call: FunctionCall) -> Value:
-    """``%``: it has the sign of what is divided; by zero there is none."""
+    """Compute ``%``, which has the sign of the dividend; it fails for zero."""
     for at in (0, 1):
         call.need(at, "a number", lambda value: value.is_number)
     dtype = common(call.arguments, pl.Int64())
@@ -239,7 +239,7 @@ def _fmod(columns: Sequence[pl.Series]) -> pl.Series:
 
 
 def negative(call: FunctionCall) -> Value:
-    """``-x``."""
+    """Compute ``-x``."""
     value = call[0]
     if value.bare is not None:
         return number(-value.bare)
@@ -272,13 +272,13 @@ _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 def comparison(call: FunctionCall) -> Value:
-    """Two values beside each other; NaN equals itself and is greater than any number."""
+    """Compute a comparison; NaN equals itself and is greater than any number."""
     expr = compared(call, call.name, call[0], call[1])
     return call.result(expr, pl.Boolean())
 
 
 def compared(call: FunctionCall, sign: str, one: Value, two: Value) -> pl.Expr:
-    """A comparison of two values that may be compared."""
+    """Return a comparison of two values of one type."""
     one, two = beside(one, two), beside(two, one)
     if isinstance(one.bare, int | Decimal) and two.bare is None:
         sign, one, two = _TURNED.get(sign, sign), two, one
@@ -296,7 +296,8 @@ def compared(call: FunctionCall, sign: str, one: Value, two: Value) -> pl.Expr:
 
 
 def _with_number(sign: str, value: Value, constant: int | Decimal) -> pl.Expr:
-    """Whole numbers beside one that is written, which may have a fraction or be out of range."""
+    """Compare whole numbers with one that is written, which may have a fraction or be out of
+    range."""
     low, high = limits(value.dtype)
     whole = int(constant) == constant
     if whole and low <= constant <= high:
@@ -312,21 +313,21 @@ def _with_number(sign: str, value: Value, constant: int | Decimal) -> pl.Expr:
 
 
 def beside(value: Value, other: Value) -> Value:
-    """A value as it is read next to another one: a written text next to a time is a time."""
+    """Return a value as it is read beside another one: a written text beside a time is a time."""
     if value.constant and value.is_text and isinstance(other.dtype, pl.Date | pl.Datetime):
         return read_constant(value, other.dtype)
     return value
 
 
 def between(call: FunctionCall) -> Value:
-    """``x BETWEEN low AND high``."""
+    """Compute ``x BETWEEN low AND high``."""
     value, low, high = call.arguments
     above, below = compared(call, ">=", value, low), compared(call, "<=", value, high)
     return call.result(above & below, pl.Boolean())
 
 
 def among(call: FunctionCall) -> Value:
-    """``x IN (...)``."""
+    """Compute ``x IN (...)``."""
     value, *members = call.arguments
     same = [compared(call, "=", value, each) for each in members]
     return call.result(reduce(lambda one, two: one | two, same), pl.Boolean())
@@ -336,33 +337,33 @@ def among(call: FunctionCall) -> Value:
 
 
 def truth(call: FunctionCall, at: int) -> pl.Expr:
-    """A truth value."""
+    """Return an argument that must be true or false."""
     return call.need(at, "a truth value", lambda value: value.dtype == pl.Boolean()).cast(
         pl.Boolean
     )
 
 
 def both(call: FunctionCall) -> Value:
-    """``AND``: what stands right is of no account where the left is false."""
+    """Compute ``AND``; the right side cannot fail where the left is false."""
     left, right = truth(call, 0), truth(call, 1)
     inputs = [call[0], guarded(call[1], left.fill_null(True))]
     return derived(left & right, pl.Boolean(), inputs)
 
 
 def either(call: FunctionCall) -> Value:
-    """``OR``: what stands right is of no account where the left is true."""
+    """Compute ``OR``; the right side cannot fail where the left is true."""
     left, right = truth(call, 0), truth(call, 1)
     inputs = [call[0], guarded(call[1], ~left.fill_null(False))]
     return derived(left | right, pl.Boolean(), inputs)
 
 
 def opposite(call: FunctionCall) -> Value:
-    """``NOT``."""
+    """Compute ``NOT``."""
     return call.result(~truth(call, 0), pl.Boolean())
 
 
 def is_(call: FunctionCall, what: exp.Expr) -> Value:
-    """``IS NULL``, ``IS TRUE`` and ``IS FALSE`` are never null."""
+    """Compute ``IS NULL``, ``IS TRUE`` and ``IS FALSE``, which are never null."""
     if isinstance(what, exp.Null):
         return call.result(call[0].expr.is_null(), pl.Boolean())
     if isinstance(what, exp.Boolean):
@@ -377,7 +378,7 @@ def is_(call: FunctionCall, what: exp.Expr) -> Value:
 def case(
     call: FunctionCall, conditions: Sequence[Value], results: Sequence[Value], rest: Value
 ) -> Value:
-    """The result of the first condition that is true; others cannot fail."""
+    """Compute the result of the first condition that is true; other results cannot fail."""
     *results, rest = _alike(call, [*results, rest])
     dtype = common([*results, rest])
     kept: list[Value] = []
@@ -394,7 +395,8 @@ def case(
 
 
 def _alike(call: FunctionCall, values: Sequence[Value]) -> Sequence[Value]:
-    """Written texts as times where other values are times; days as moments where others are."""
+    """Return values of one kind: written texts as times beside times, days as moments beside
+    moments."""
     found = [each for each in values if times.is_time(each)]
     if not found:
         return values
@@ -413,7 +415,7 @@ def _as_moment(call: FunctionCall, value: Value, dtype: pl.Datetime) -> Value:
 
 
 def coalesce(call: FunctionCall) -> Value:
-    """The first value that is not null."""
+    """Compute ``coalesce``: the first value that is not null."""
     values = _alike(call, call.arguments)
     dtype = common(values)
     kept = []
@@ -425,7 +427,7 @@ def coalesce(call: FunctionCall) -> Value:
 
 
 def nullif(call: FunctionCall) -> Value:
-    """Null where both are the same."""
+    """Compute ``nullif``: null where both are equal."""
     same = compared(call, "=", call[0], call[1]).fill_null(False)
     value = call[0]
     dtype = common([value]) if value.bare is not None else value.dtype
@@ -433,7 +435,7 @@ def nullif(call: FunctionCall) -> Value:
 
 
 def extreme(call: FunctionCall) -> Value:
-    """``greatest`` and ``least``: nulls are passed over, NaN is greater than any number."""
+    """Compute ``greatest`` and ``least``: nulls are left out, NaN is greater than any number."""
     values = _alike(call, call.arguments)
     dtype = common(values)
     if dtype.is_nested() or dtype in (pl.Object(), pl.Unknown()):

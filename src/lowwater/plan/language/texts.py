@@ -1,6 +1,6 @@
 """Functions of texts.
 
-Positions and lengths count characters; what is searched for is taken as it is.
+Positions and lengths count characters, from 1; what is searched for has no wildcards.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from lowwater.plan.language.value import FunctionCall, Value
 
 _FURTHEST = 2**32 - 1
 LONGEST = 10_000
-"""Characters to which ``lpad`` and ``rpad`` can bring a text."""
+"""Most characters to which ``lpad`` and ``rpad`` fill a text."""
 
 
 def changed(change: Callable[[pl.Expr], pl.Expr]) -> Callable[[FunctionCall], Value]:
-    """A function of one text."""
+    """Return the rule of a function of one text."""
     return lambda call: call.result(change(call.a_text(0)), pl.String())
 
 
 def _row_by_row(*parts: pl.Expr) -> list[pl.Expr]:
-    """Values of which constant ones are repeated for every row, as functions of lists need it."""
+    """Return values with constants repeated for every row, as functions of lists need them."""
     every = reduce(lambda one, two: one | two, [part.is_not_null() for part in parts])
     return [pl.when(every).then(part) for part in parts]
 
 
 def length(call: FunctionCall) -> Value:
-    """How many characters a text has."""
+    """Compute ``length``: the number of characters."""
     return call.result(call.a_text(0).str.len_chars().cast(pl.Int64), pl.Int64())
 
 
 def part(call: FunctionCall) -> Value:
-    """``substr(text, start, length)``: a start below zero counts from the end."""
+    """Compute ``substr(text, start, length)``; a start below zero counts from the end."""
     text, start = call.a_text(0), call.a_whole(1)
     size = text.str.len_chars().cast(pl.Int64)
     count = call.a_whole(2) if len(call) > 2 else pl.lit(_FURTHEST, dtype=pl.Int64)
@@ -55,12 +55,12 @@ def part(call: FunctionCall) -> Value:
 
 
 def left(call: FunctionCall) -> Value:
-    """The first characters; below zero, all but so many last ones."""
+    """Compute ``left``: the first characters; below zero, all but so many last ones."""
     return _end(call, lambda text, count: text.str.head(count))
 
 
 def right(call: FunctionCall) -> Value:
-    """The last characters; below zero, all but so many first ones."""
+    """Compute ``right``: the last characters; below zero, all but so many first ones."""
     return _end(call, lambda text, count: text.str.tail(count))
 
 
@@ -74,7 +74,7 @@ def _end(call: FunctionCall, take: Callable[[pl.Expr, pl.Expr], pl.Expr]) -> Val
 
 
 def stripped(call: FunctionCall) -> Value:
-    """``trim``, ``ltrim`` and ``rtrim``: spaces, or the characters that are given."""
+    """Compute ``trim``, ``ltrim`` and ``rtrim`` of spaces, or of the characters given."""
     text = call.a_text(0)
     letters = call.a_text(1) if len(call) > 1 else pl.lit(" ")
     side = str(call.tree.args.get("position") or "BOTH").upper()
@@ -90,7 +90,7 @@ def stripped(call: FunctionCall) -> Value:
 
 
 def replaced(call: FunctionCall) -> Value:
-    """Every place at which a text is found; nothing is found nowhere."""
+    """Compute ``replace`` at every place of a text; an empty text is found nowhere."""
     text, part, other = _row_by_row(*(call.a_text(at) for at in range(3)))
     pieces = text.str.split(pl.when(part != "").then(part).otherwise(pl.lit("\0")))
     new = pieces.list.join(other)
@@ -100,7 +100,7 @@ def replaced(call: FunctionCall) -> Value:
 
 
 def padded(call: FunctionCall) -> Value:
-    """``lpad`` and ``rpad``: to a length that is the same in every row."""
+    """Compute ``lpad`` and ``rpad``, to a length that is the same in every row."""
     text = call.a_text(0)
     size = call.constant_whole(1, -LONGEST, LONGEST)
     pad = call.constant_text(2)
@@ -117,7 +117,7 @@ def padded(call: FunctionCall) -> Value:
 
 
 def piece(call: FunctionCall) -> Value:
-    """``split_part(text, separator, n)``: n below zero counts from the end."""
+    """Compute ``split_part(text, separator, n)``; n below zero counts from the end."""
     text, separator, number = _row_by_row(call.a_text(0), call.a_text(1), call.a_whole(2))
     near = number.clip(-(2**31), 2**31)
     at = pl.when(near > 0).then(near - 1).otherwise(near)
@@ -129,7 +129,7 @@ def piece(call: FunctionCall) -> Value:
 
 
 def position(call: FunctionCall) -> Value:
-    """Where a text is found first, counted from 1; 0 if nowhere."""
+    """Compute ``strpos``: the first place of a text, from 1; 0 if there is none."""
     text, part = _row_by_row(call.a_text(0), call.a_text(1))
     some = pl.when(part != "").then(part)
     before = text.str.split(some).list.first().str.len_chars().cast(pl.Int64)
@@ -145,7 +145,7 @@ def position(call: FunctionCall) -> Value:
 
 
 def found_by(search: Callable[[pl.Expr, pl.Expr], pl.Expr]) -> Callable[[FunctionCall], Value]:
-    """Whether a text holds another one."""
+    """Return the rule of a search for one text in another."""
 
     def rule(call: FunctionCall) -> Value:
         text, part = _row_by_row(call.a_text(0), call.a_text(1))
@@ -156,7 +156,7 @@ def found_by(search: Callable[[pl.Expr, pl.Expr], pl.Expr]) -> Callable[[Functio
 
 
 def matches(call: FunctionCall) -> Value:
-    """``regexp_like(text, pattern)``."""
+    """Compute ``regexp_like(text, pattern)``."""
     text, pattern = call.a_text(0), call.constant_text(1)
     if pattern is None:
         return call.result(pl.lit(None, dtype=pl.Boolean), pl.Boolean())
@@ -168,7 +168,7 @@ def matches(call: FunctionCall) -> Value:
 
 
 def like(call: FunctionCall, escape: str = "") -> Value:
-    """``LIKE`` and ``ILIKE``: % stands for anything, _ for one character."""
+    """Compute ``LIKE`` and ``ILIKE``: % stands for any characters, _ for one."""
     text, pattern = call.a_text(0), call.constant_text(1)
     if pattern is None:
         return call.result(pl.lit(None, dtype=pl.Boolean), pl.Boolean())
@@ -188,13 +188,13 @@ def like(call: FunctionCall, escape: str = "") -> Value:
 
 
 def joined(call: FunctionCall) -> Value:
-    """``a || b``."""
+    """Compute ``a || b``."""
     one, two = as_text(call, 0), as_text(call, 1)
     return call.result(one.expr + two.expr, pl.String(), *one.failures, *two.failures)
 
 
 def concatenated(call: FunctionCall) -> Value:
-    """``concat``: nulls are passed over."""
+    """Compute ``concat``; nulls are left out."""
     texts = [as_text(call, at) for at in range(len(call))]
     failures = [failure for each in texts for failure in each.failures]
     parts = [each.expr.fill_null("") for each in texts]
@@ -202,7 +202,7 @@ def concatenated(call: FunctionCall) -> Value:
 
 
 def concatenated_with(call: FunctionCall) -> Value:
-    """``concat_ws``: what is not null, with a separator in between."""
+    """Compute ``concat_ws``: the values that are not null, with a separator in between."""
     texts = [as_text(call, at) for at in range(1, len(call))]
     failures = [failure for each in texts for failure in each.failures]
     separator, *parts = _row_by_row(call.a_text(0), *(each.expr for each in texts))
@@ -212,7 +212,7 @@ def concatenated_with(call: FunctionCall) -> Value:
 
 
 def escaped(call: FunctionCall, tree: exp.Expr) -> Value:
-    """``LIKE ... ESCAPE``."""
+    """Compute ``LIKE ... ESCAPE``."""
     letter = tree.name if isinstance(tree, exp.Literal) and tree.is_string else ""
     if len(letter) != 1:
         raise call.wrong("ESCAPE takes one character")

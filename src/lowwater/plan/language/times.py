@@ -1,4 +1,4 @@
-"""What is computed from times: their parts, shifted and cut times, and times as texts."""
+"""Functions of times: parts, shifted and cut times, times as texts."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from lowwater.stream.duration import nanoseconds
 
 UNITS_A_DAY = {"ns": 86_400 * 10**9, "us": 86_400 * 10**6, "ms": 86_400 * 10**3}
 _TICKS = {"ns": 1, "us": 10**3, "ms": 10**6}
-"""Nanoseconds."""
+"""Nanoseconds of the units of EXTRACT."""
 _FIRST_DAY, _LAST_DAY = -95_500_000, 94_500_000
-"""Days, since 1970, whose calendar is known: more than 258,000 years to both sides."""
+"""Days from 1970, to both sides, that Polars' calendar covers: more than 258,000 years."""
 _FIRST_WRITTEN, _LAST_WRITTEN = -719_162, 2_932_896
-"""The years 1 to 9999, which are written with four digits."""
+"""The first and the last day, from 1970, of the years 1 to 9999, which have four digits."""
 
 
 def is_time(value: Value) -> bool:
-    """Whether a value is a day or a moment."""
+    """Return True if a value is a day or a moment."""
     return isinstance(value.dtype, pl.Date | pl.Datetime)
 
 
 def day_of(value: Value) -> pl.Expr:
-    """The number of a value's day since 1970, in universal time."""
+    """Return the number of a value's day since 1970, in universal time."""
     ticks = value.expr.to_physical().cast(pl.Int64)
     if isinstance(value.dtype, pl.Datetime):
         ticks = ticks // UNITS_A_DAY[value.dtype.time_unit]
@@ -36,7 +36,7 @@ def day_of(value: Value) -> pl.Expr:
 
 
 def in_calendar(call: FunctionCall, at: int, written: bool = False) -> tuple[pl.Expr, Failure]:
-    """A time whose calendar is known; others fail."""
+    """Return a time that the calendar covers, and the failure of others."""
     value = call[at]
     first, last = (_FIRST_WRITTEN, _LAST_WRITTEN) if written else (_FIRST_DAY, _LAST_DAY)
     known = day_of(value).is_between(first, last)
@@ -53,7 +53,7 @@ _MOST_MONTHS = 12 * 1_000
 
 
 def interval(tree: exp.Interval) -> Value:
-    """A length of time that is always as long."""
+    """Return the value of an INTERVAL of fixed length, or of a number of months."""
     amount = tree.this
     if not isinstance(amount, exp.Literal | exp.Neg):
         raise Unfit("INTERVAL takes a number and a unit, such as INTERVAL '5' MINUTE")
@@ -80,7 +80,7 @@ def interval(tree: exp.Interval) -> Value:
 
 
 def shifted(call: FunctionCall, moment: Value, length: Value, sign: int) -> Value:
-    """A time that is later or earlier; a day stays one if the length is of days."""
+    """Return a time that is later or earlier; a day stays a day if the length is whole days."""
     dtype = moment.dtype
     if length.months is not None:
         at = 0 if call[0] is moment else 1
@@ -107,7 +107,7 @@ def shifted(call: FunctionCall, moment: Value, length: Value, sign: int) -> Valu
 
 
 def shifted_days(call: FunctionCall, day: Value, count: Value, sign: int) -> Value:
-    """A day so many days later."""
+    """Return a day so many days later."""
     return _days_later(call, day, count.expr.cast(pl.Int64, strict=False), sign)
 
 
@@ -123,7 +123,7 @@ def _days_later(call: FunctionCall, day: Value, days: pl.Expr, sign: int) -> Val
 def as_moment(
     call: FunctionCall, value: Value, dtype: pl.Datetime
 ) -> tuple[pl.Expr, tuple[Failure, ...]]:
-    """A time as a moment of a type; days and ticks that are too far away fail."""
+    """Return a time as a moment of a type, and the failures of times too far away."""
     if value.dtype == dtype:
         return value.expr, ()
     if isinstance(value.dtype, pl.Date):
@@ -143,7 +143,7 @@ def as_moment(
 
 
 def instant(value: Value) -> pl.Expr:
-    """A time in nanoseconds, wide enough for any."""
+    """Return a time in nanoseconds, in an integer wide enough for any time."""
     ticks = value.expr.to_physical().cast(pl.Int128)
     if isinstance(value.dtype, pl.Date):
         return ticks * UNITS_A_DAY["ns"]
@@ -152,13 +152,13 @@ def instant(value: Value) -> pl.Expr:
 
 
 def date_difference(call: FunctionCall) -> Value:
-    """How many days lie between two days."""
+    """Return the number of days between two days."""
     one, two = (each.expr.to_physical().cast(pl.Int64) for each in call.arguments)
     return call.result(one - two, pl.Int64())
 
 
 def moment_difference(call: FunctionCall, dtype: pl.DataType) -> Value:
-    """The length of time between two moments."""
+    """Return the length of time between two moments."""
     assert isinstance(dtype, pl.Datetime)
     (one, far), (two, away) = (as_moment(call, each, dtype) for each in call.arguments)
     left, right = one.to_physical(), two.to_physical()
@@ -169,7 +169,7 @@ def moment_difference(call: FunctionCall, dtype: pl.DataType) -> Value:
 
 
 def absolute(call: FunctionCall) -> Value:
-    """The size of a length of time."""
+    """Return a length of time without its sign."""
     dtype = call[0].dtype
     ticks = call[0].expr.to_physical()
     wraps = call.failure(ticks == -(2**63), "the length of time is too large")
@@ -180,7 +180,7 @@ def absolute(call: FunctionCall) -> Value:
 
 
 def _microsecond(moment: pl.Expr) -> pl.Expr:
-    """Microseconds since the minute began."""
+    """Return the microseconds since the minute began."""
     return moment.dt.second().cast(pl.Int64) * 1_000_000 + moment.dt.microsecond().cast(pl.Int64)
 
 
@@ -203,7 +203,7 @@ _CLOCK = ("hour", "minute", "second", "millisecond", "microsecond")
 
 
 def part(call: FunctionCall, unit: str, at: int) -> Value:
-    """A part of a time, as a whole number."""
+    """Return a part of a time, as a whole number."""
     name = unit.lower().removesuffix("s")
     if name not in _PARTS:
         raise call.wrong(f"a time has no {unit.lower()!r}; it has {', '.join(_PARTS)}")
@@ -219,13 +219,13 @@ def part(call: FunctionCall, unit: str, at: int) -> Value:
 
 
 def extract(call: FunctionCall) -> Value:
-    """``EXTRACT(HOUR FROM t)`` and ``hour(t)``."""
+    """Compute ``EXTRACT(HOUR FROM t)`` and ``hour(t)``."""
     unit = call.tree.this.name if isinstance(call.tree, exp.Extract) else call.name
     return part(call, unit, 0)
 
 
 def date_part(call: FunctionCall) -> Value:
-    """``date_part('hour', t)``."""
+    """Compute ``date_part('hour', t)``."""
     unit = call.constant_text(0)
     if unit is None:
         raise call.wrong(f"{call.name} takes the name of a part, such as 'hour'", 0)
@@ -249,7 +249,7 @@ _CUTS = {
 
 
 def cut(call: FunctionCall) -> Value:
-    """``date_trunc('hour', t)``."""
+    """Compute ``date_trunc('hour', t)``."""
     unit = (call.constant_text(0) or "").lower()
     if unit not in _CUTS:
         raise call.wrong(f"a time can be cut to {', '.join(_CUTS)}, not to {unit!r}", 0)
@@ -268,7 +268,7 @@ _DIRECTIVES = {**{f"%{each}": f"%{each}" for each in "YmdHMSyjaAbBpI%"}, "%f": "
 
 
 def written(call: FunctionCall) -> Value:
-    """``strftime(t, format)``."""
+    """Compute ``strftime(t, format)``."""
     call.need(0, "a time", is_time)
     pattern = call.constant_text(1)
     if call[0].is_null or pattern is None:
@@ -288,7 +288,8 @@ def written(call: FunctionCall) -> Value:
 
 
 def text_of(call: FunctionCall, at: int) -> tuple[pl.Expr, Failure]:
-    """A time as a text: a fraction has no zeros at its end."""
+    """Return a time as a text, without zeros at the end of a fraction, and the failure of times too
+    far away."""
     moment, far = in_calendar(call, at, written=True)
     dtype = call[at].dtype
     if isinstance(dtype, pl.Date):
@@ -303,11 +304,11 @@ def text_of(call: FunctionCall, at: int) -> tuple[pl.Expr, Failure]:
 
 _DAY = r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])"
 _MOMENT = rf"^{_DAY}([ T]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{{1,9}})?)?)?(Z|[+-]\d\d(:?\d\d)?)?$"
-"""Texts that look like a day or a time of one; whether there is such a day shows on reading."""
+"""Matches texts that look like a day or a time of one; not every such day exists."""
 
 
 def read(text: pl.Expr, dtype: pl.DataType) -> pl.Expr:
-    """A text as a time, written year first; null if it is none."""
+    """Return a text as a time, written year first; null if it is none."""
     zoned = isinstance(dtype, pl.Datetime) and dtype.time_zone is not None
     offset = text.str.slice(16).str.extract(r"([+-]\d\d(:?\d\d)?)$").str.replace(":", "")
     here = pl.lit(True) if zoned else offset.is_null() | offset.is_in(["+00", "+0000"])
@@ -336,7 +337,7 @@ def read(text: pl.Expr, dtype: pl.DataType) -> pl.Expr:
 
 
 def read_constant(value: Value, dtype: pl.DataType) -> Value:
-    """A written text beside a time, as a day if it is one and the time is a day, or a moment."""
+    """Return a written text beside a time: as a day if both are days, else as a moment."""
     text = value.item
     if text is None:
         return Value(pl.lit(None, dtype=dtype), dtype, constant=True)

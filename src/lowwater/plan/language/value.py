@@ -1,6 +1,7 @@
-"""Values of expressions: what Polars computes, of which type, and where there is none.
+"""Values of expressions: what Polars computes, its type, and where it fails.
 
-A number that is written has no type of its own: it takes that of what it stands beside, if it fits.
+A number that is written has no type of its own: it takes the type of the value beside it, if it
+fits.
 """
 
 from __future__ import annotations
@@ -43,57 +44,57 @@ NAMES: Mapping[pl.DataType, str] = {
 
 
 class Unfit(Exception):
-    """Types that do not go together; the message says which."""
+    """Raised for types that do not go together; the message names them."""
 
 
 @dataclass(frozen=True)
 class Value:
-    """What an expression gives."""
+    """The value of an expression."""
 
     expr: pl.Expr
     dtype: pl.DataType
     failures: tuple[Failure, ...] = ()
     bare: int | Decimal | None = None
-    """A number that takes its type from where it stands."""
+    """A written number, which takes its type from the value beside it; None for other values."""
     constant: bool = False
     months: int | None = None
-    """Of a length of time that is not always as long."""
+    """Months of a length of time that has no fixed length; None for other values."""
 
     @property
     def is_null(self) -> bool:
-        """Whether it is NULL, of no type."""
+        """True for NULL, which has no type."""
         return self.dtype == pl.Null()
 
     @property
     def is_integer(self) -> bool:
-        """Whether it is a whole number."""
+        """True for whole numbers."""
         return self.dtype in BITS
 
     @property
     def is_text(self) -> bool:
-        """Whether it is a text."""
+        """True for texts."""
         return self.dtype == pl.String()
 
     @property
     def is_number(self) -> bool:
-        """Whether it is a number of any kind."""
+        """True for numbers of any kind."""
         return self.is_integer or self.dtype.is_float() or isinstance(self.dtype, pl.Decimal)
 
     @property
     def item(self) -> Any:
-        """What a constant is."""
+        """The Python value of a constant."""
         return pl.select(self.expr).item()
 
 
 def null() -> Value:
-    """NULL."""
+    """Return NULL."""
     return Value(pl.lit(None), pl.Null(), constant=True)
 
 
 def derived(
     expr: pl.Expr, dtype: pl.DataType, inputs: Sequence[Value], *failures: Failure
 ) -> Value:
-    """What is computed from other values; it fails where they do."""
+    """Return a value computed from others; it fails where they do, and where ``failures`` hold."""
     inherited = tuple(each for value in inputs for each in value.failures)
     return Value(
         expr,
@@ -104,26 +105,26 @@ def derived(
 
 
 def guarded(value: Value, condition: pl.Expr) -> Value:
-    """A value that fails only where a condition is true."""
+    """Return a value that fails only where a condition is true."""
     if not value.failures:
         return value
     return replace(value, failures=tuple(each.only_if(condition) for each in value.failures))
 
 
 def holds(dtype: pl.DataType, number: int) -> bool:
-    """Whether an integer type has room for a number."""
+    """Return True if an integer type has room for a number."""
     low, high = limits(dtype)
     return low <= number <= high
 
 
 def limits(dtype: pl.DataType) -> tuple[int, int]:
-    """The least and the greatest number of an integer type."""
+    """Return the least and the greatest number of an integer type."""
     bits = BITS[dtype]
     return (0, (1 << bits) - 1) if dtype in UNSIGNED else (-(1 << bits - 1), (1 << bits - 1) - 1)
 
 
 def own_type(number: int) -> pl.DataType:
-    """The type of a whole number that stands alone."""
+    """Return the type of a whole number that stands alone."""
     for dtype in (pl.Int32(), pl.Int64()):
         if holds(dtype, number):
             return dtype
@@ -131,7 +132,7 @@ def own_type(number: int) -> pl.DataType:
 
 
 def named(dtype: pl.DataType) -> str:
-    """A type as the language calls it."""
+    """Return the name of a type in the language."""
     if isinstance(dtype, pl.Decimal):
         return f"DECIMAL({dtype.precision}, {dtype.scale})"
     if isinstance(dtype, pl.Datetime):
@@ -145,7 +146,7 @@ def named(dtype: pl.DataType) -> str:
 
 
 def common(values: Sequence[Value], widest: pl.DataType | None = None) -> pl.DataType:
-    """The type that several values have in common.
+    """Return the type that several values have in common.
 
     UBIGINT and whole numbers that may be below zero have none, unless ``widest`` is given.
     """
@@ -199,7 +200,7 @@ def _integers(one: pl.DataType, two: pl.DataType, widest: pl.DataType | None) ->
 
 
 def _numbers(one: pl.DataType, two: pl.DataType) -> pl.DataType:
-    """Of numbers that are not both whole."""
+    """Return the common type of numbers that are not both whole."""
     if pl.Float64() in (one, two):
         return pl.Float64()
     if pl.Float32() in (one, two):
@@ -209,7 +210,7 @@ def _numbers(one: pl.DataType, two: pl.DataType) -> pl.DataType:
 
 
 def _beside(dtype: pl.DataType, number: int | Decimal, widest: pl.DataType | None) -> pl.DataType:
-    """The type of a number that is written beside a value of a type."""
+    """Return the type of a written number beside a value of a type."""
     if dtype.is_float():
         return dtype
     if isinstance(dtype, pl.Decimal):
@@ -225,7 +226,7 @@ def _beside(dtype: pl.DataType, number: int | Decimal, widest: pl.DataType | Non
 
 
 def fitted(value: Value, dtype: pl.DataType) -> pl.Expr:
-    """A value as one of a type that :func:`common` found."""
+    """Return a value converted to a type that :func:`common` returned."""
     if value.bare is not None:
         if dtype in BITS or dtype == pl.Int128():
             return pl.lit(int(value.bare), dtype=dtype)
@@ -236,7 +237,7 @@ def fitted(value: Value, dtype: pl.DataType) -> pl.Expr:
 
 
 def number(value: int | Decimal) -> Value:
-    """A number that is written."""
+    """Return the value of a written number."""
     if isinstance(value, int):
         try:
             dtype = own_type(value)
@@ -251,7 +252,7 @@ def number(value: int | Decimal) -> Value:
 
 @dataclass(frozen=True)
 class FunctionCall:
-    """A function or an operator with its arguments, as a rule sees it."""
+    """A call of a function or an operator, with its arguments, as rules take it."""
 
     name: str
     tree: exp.Expr
@@ -267,60 +268,60 @@ class FunctionCall:
 
     @property
     def written(self) -> str:
-        """The call as it is written, to be shown in an error about values."""
+        """The call as SQL, for errors about values; at most 80 characters."""
         sql = self.tree.sql()
         return sql if len(sql) <= 80 else f"{sql[:77]}..."
 
     def wrong(self, message: str, at: int | None = None) -> ExpressionError:
-        """An error at an argument, or at the call."""
+        """Return an error at an argument, or at the call."""
         first = self.tree if at is None else self.trees[at]
         return wrong(message, self.text, first, self.tree)
 
     def result(self, expr: pl.Expr, dtype: pl.DataType, *failures: Failure) -> Value:
-        """What the call gives."""
+        """Return the value of the call."""
         return derived(expr, dtype, self.arguments, *failures)
 
     def failure(self, when: pl.Expr, why: str) -> Failure:
-        """Where the call has no value."""
+        """Return a failure of the call: the condition, and the reason after the call's text."""
         return Failure(when, f"{self.written}: {why}")
 
     def need(self, at: int, kind: str, is_one: Callable[[Value], bool]) -> pl.Expr:
-        """An argument of a kind; NULL is of every kind."""
+        """Return an argument that must be of a kind; NULL is of every kind."""
         value = self[at]
         if not (value.is_null or is_one(value)):
             raise self.wrong(f"{self.name} takes {kind} here, and this is {named(value.dtype)}", at)
         return value.expr
 
     def a_text(self, at: int) -> pl.Expr:
-        """A text."""
+        """Return an argument that must be a text."""
         return self.need(at, "a text", lambda value: value.is_text).cast(pl.String)
 
     def a_float(self, at: int) -> pl.Expr:
-        """A number as a double."""
+        """Return an argument that must be a number, as a double."""
         self.need(at, "a number", lambda value: value.is_number)
         return fitted(self[at], pl.Float64())
 
     def a_whole(self, at: int) -> pl.Expr:
-        """A whole number of 64 bits."""
+        """Return an argument that must be a whole number, in 64 bits."""
         self.need(at, "a whole number", lambda value: value.is_integer)
         if self[at].dtype == pl.UInt64():
             raise self.wrong(f"{self.name} takes a BIGINT here, and this is UBIGINT", at)
         return self[at].expr.cast(pl.Int64)
 
     def constant(self, at: int, what: str) -> Any:
-        """The value of an argument that is the same in every row."""
+        """Return the Python value of an argument that must be the same in every row."""
         if not self[at].constant:
             raise self.wrong(f"{self.name} takes {what} here that is the same in every row", at)
         return self[at].item
 
     def constant_text(self, at: int) -> str | None:
-        """A text that is the same in every row; None if it is NULL."""
+        """Return a text that must be the same in every row; None if it is NULL."""
         self.a_text(at)
         found: str | None = self.constant(at, "a text")
         return found
 
     def constant_whole(self, at: int, low: int, high: int) -> int | None:
-        """A whole number that is the same in every row; None if it is NULL."""
+        """Return a whole number that must be the same in every row; None if it is NULL."""
         self.a_whole(at)
         found: int | None = self.constant(at, f"a whole number from {low:,} to {high:,}")
         if found is not None and not low <= found <= high:

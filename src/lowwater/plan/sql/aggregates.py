@@ -24,7 +24,7 @@ from lowwater.plan.text_places import at, wrong
 
 
 class Grouping:
-    """Turns the aggregates of one SELECT into nodes over its rows."""
+    """Builds the nodes of the aggregates of one SELECT over its rows."""
 
     def __init__(self, text: str, origin: str):
         self._text, self._origin = text, origin
@@ -32,7 +32,8 @@ class Grouping:
     def aggregate(
         self, tree: exp.Select, scope: Scope, clause: Clause | None, items: list[Item]
     ) -> Node:
-        """The answers of a SELECT that aggregates: its select list, of the groups HAVING keeps."""
+        """Return the node of a SELECT that aggregates: its select list, for the groups HAVING
+        keeps."""
         groups = self._groups(tree, scope, clause, items)
         answer = Answers(scope.with_names(*((START, END) if clause else ())), groups)
         wanted = [answer.read(item) for item in items if not isinstance(item.tree, exp.Star)]
@@ -71,7 +72,7 @@ class Grouping:
     def _groups(
         self, tree: exp.Select, scope: Scope, clause: Clause | None, items: list[Item]
     ) -> list[tuple[str, exp.Expr]]:
-        """The group columns, and the trees that mean them."""
+        """Return the group columns, each with the resolved tree that it stands for."""
         group = tree.args.get("group")
         if group is None:
             return []
@@ -107,13 +108,14 @@ class Grouping:
         return found
 
     def _group_name(self, tree: exp.Expr, scope: Scope, items: list[Item]) -> str:
-        """What a computed group is called: as in the select list, unless a column is called so."""
+        """Return the name of a computed group: the one of the select list, unless a column has
+        it."""
         wishes = [item.name for item in items if item.name and item.tree == tree]
         numbered = (f"group{number}" for number in count(1))
         return next(name for name in chain(wishes, numbered) if name not in scope.node.schema)
 
     def _meant(self, tree: exp.Expr, scope: Scope, items: list[Item]) -> exp.Expr:
-        """A group by the place or the alias of a select item is that item."""
+        """Return the tree of a group; a place or an alias stands for the select item there."""
         if isinstance(tree, exp.Literal) and tree.is_int:
             at = int(tree.this)
             if not 1 <= at <= len(items):
@@ -124,7 +126,7 @@ class Grouping:
         return self._aliased(tree, scope, items)
 
     def _aliased(self, tree: exp.Expr, scope: Scope, items: list[Item]) -> exp.Expr:
-        """The item a name was given to, unless a source has a column of that name."""
+        """Return the select item that a name is the alias of; columns of sources come first."""
         if isinstance(tree, exp.Column) and not tree.table and not scope.knows(tree.name):
             for item in items:
                 if item.name and item.name.lower() == tree.name.lower():
@@ -149,7 +151,8 @@ class Grouping:
 
 
 class Answers:
-    """Takes select items of an aggregate query apart: groups, aggregate calls, what is around."""
+    """Splits the select items of an aggregate query: into groups, aggregate calls and what is
+    computed from these."""
 
     def __init__(self, scope: Scope, groups: list[tuple[str, exp.Expr]]):
         self._scope, self.groups = scope, groups
@@ -158,11 +161,11 @@ class Answers:
 
     @property
     def node(self) -> Node:
-        """The rows, with the columns that were made for the aggregates."""
+        """The rows, with the columns that were computed for the aggregates."""
         return self._scope.node
 
     def read(self, item: Item) -> exp.Expr:
-        """The item as a tree over the answers' columns."""
+        """Return an item as a tree over the columns of the aggregate's answers."""
         tree = item.tree
         resolved = self._scope.resolved(tree)
         wanted = item.name or short_name(tree, self._scope.text)
@@ -213,13 +216,13 @@ class Answers:
 
 
 def _refuse_unknown(call: exp.Anonymous | None, text: str, item: exp.Expr) -> None:
-    """What looks like no aggregate may be one that was mistyped."""
+    """Refuse a call of an unknown function; it may be a mistyped aggregate."""
     if call is not None and call.name.lower() not in BY_NAME:
         raise wrong(unknown_function(call.name), text, call, item)
 
 
 def _replaced(tree: exp.Expr, function: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
-    """A tree with parts replaced from the top down; what was put in is not looked into."""
+    """Return a tree with parts replaced from the top down; replacements stay as they are."""
     new = function(tree)
     if new is not tree:
         return new

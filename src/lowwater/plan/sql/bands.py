@@ -33,14 +33,14 @@ _OPPOSITE: dict[type[exp.Expr], type[exp.Expr]] = {
 
 @dataclass
 class GapBounds:
-    """What is known about ``right - left`` in ticks, and the conditions that say it."""
+    """Bounds of ``right - left`` in ticks, with the conditions they were read from."""
 
     least: int | None = None
     most: int | None = None
     said: list[exp.Expr] = field(default_factory=list)
 
     def add(self, least: int | None, most: int | None, said: exp.Expr | None) -> None:
-        """Make the bounds tighter."""
+        """Tighten the bounds; None leaves an end as it is."""
         if least is not None:
             self.least = least if self.least is None else max(self.least, least)
         if most is not None:
@@ -50,12 +50,12 @@ class GapBounds:
 
     @property
     def closed(self) -> bool:
-        """Whether both ends are known."""
+        """True if both ends are known."""
         return self.least is not None and self.most is not None
 
 
 class Bands:
-    """The bounds between two inputs of a join, by pair of attributes."""
+    """Collects the bounds between two inputs of a join, by pair of attributes."""
 
     def __init__(self, text: str, left: Node, right: Node):
         self._text, self._left, self._right = text, left, right
@@ -65,7 +65,7 @@ class Bands:
         """Times that were compared though they do not count alike."""
 
     def read(self, condition: exp.Expr) -> None:
-        """Take what a resolved condition says about times; it is done with if that is all of it."""
+        """Read the bounds in a resolved condition; one that is nothing but bounds is used up."""
         compared = list(_comparisons(condition))
         found = [self._between(one, two) for _, one, two in compared]
         whole = len({each[0] for each in found if each}) == 1 and all(found)
@@ -80,7 +80,8 @@ class Bands:
             self._bucket(condition)
 
     def _between(self, one: exp.Expr, two: exp.Expr) -> tuple[Pair, Fraction, bool] | None:
-        """``one - two`` as ``right - left - gap``; turned around if it is the opposite of that."""
+        """Return ``one - two`` as the pair and the gap of ``right - left - gap``, and True if the
+        sign is turned around."""
         ahead, behind = self._linear(one), self._linear(two)
         if ahead is None or behind is None:
             return None
@@ -106,7 +107,8 @@ class Bands:
         return one.ticks_per_second or 1 if one == two else None  # buckets are counted one by one
 
     def _linear(self, tree: exp.Expr) -> tuple[list[str], list[str], Fraction] | None:
-        """A sum of columns and constants: what is added, what is taken off, nanoseconds."""
+        """Return a sum as the columns added, the columns subtracted and a constant in
+        nanoseconds."""
         if isinstance(tree, exp.Paren):
             return self._linear(tree.this)
         if isinstance(tree, exp.Column):
@@ -129,7 +131,7 @@ class Bands:
         return None
 
     def _bucket(self, condition: exp.EQ) -> None:
-        """``a.ts / 10 = b.ts / 10``."""
+        """Read a condition that puts both times into one bucket: ``a.ts / 10 = b.ts / 10``."""
         sides = [
             cut(each, self._domain, self._text) for each in (condition.this, condition.expression)
         ]
@@ -145,7 +147,8 @@ class Bands:
         return both[name].domain if name in both and not both[name].domain.counts_rows else None
 
     def choose(self) -> tuple[Pair, Reach, list[exp.Expr]] | None:
-        """A pair of attributes that bounds the join, how, and the conditions this takes care of."""
+        """Return a pair of attributes that bounds the join, its reach, and the conditions that this
+        uses up; None if there is none."""
         for pair, bounds in self.bounds.items():
             if bounds.closed:
                 assert bounds.least is not None
@@ -157,7 +160,7 @@ class Bands:
 
 
 def _comparisons(tree: exp.Expr) -> Iterator[tuple[type[exp.Expr], exp.Expr, exp.Expr]]:
-    """A condition as comparisons that all hold."""
+    """Yield the comparisons that a condition consists of."""
     if isinstance(tree, exp.Paren):
         yield from _comparisons(tree.this)
     elif isinstance(tree, exp.Between) and not tree.args.get("symmetric"):
@@ -190,7 +193,8 @@ def _difference(
 
 
 def _limits(kind: type[exp.Expr], gap: Fraction) -> tuple[int | None, int | None]:
-    """Whole ticks that ``value kind gap`` allows, least and most."""
+    """Return the least and the most whole ticks that ``value kind gap`` allows; None for no
+    limit."""
     if kind is exp.LTE:
         return None, floor(gap)
     if kind is exp.LT:
@@ -203,7 +207,7 @@ def _limits(kind: type[exp.Expr], gap: Fraction) -> tuple[int | None, int | None
 
 
 def conjuncts(tree: exp.Expr | None) -> list[exp.Expr]:
-    """The conditions that AND puts together."""
+    """Return the conditions that AND puts together."""
     if tree is None:
         return []
     if isinstance(tree, exp.Paren) and isinstance(tree.this, exp.And):
@@ -214,6 +218,6 @@ def conjuncts(tree: exp.Expr | None) -> list[exp.Expr]:
 
 
 def together(conditions: Iterable[exp.Expr]) -> exp.Expr | None:
-    """One condition out of several."""
+    """Return the conjunction of several conditions; None for none."""
     found = list(conditions)
     return exp.and_(*found, copy=False) if found else None

@@ -1,7 +1,5 @@
-"""Clauses the query language adds to SQL, read: of windows, of joins, of an order, and lengths.
-
-Syntax only, as the dialect they are part of.
-"""
+"""The syntax of the clauses that the query language adds to SQL: windows, joins, orders,
+lengths."""
 
 from __future__ import annotations
 
@@ -15,12 +13,12 @@ from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 E = TypeVar("E", bound=exp.Expr)
 PARTS = ("RANGE", "SLIDE", "WA", "SESSION", "FLUSH", "KEEP", "TABLE")
-"""How the parts of a window clause begin."""
+"""The words that begin the parts of a window clause."""
 FLUSH_PARTS = ("EVERY", "WITHIN")
 WINDOWS_WORDS = ("LAZY", "EAGER")
-"""How the parts of a flush policy begin."""
+"""The words of WINDOWS."""
 JOIN_PARTS = ("MEMORY", "STRATEGY", "ACCURACY", "LATENCY")
-"""How the parts of a clause of joins begin."""
+"""The words that begin the parts of a join clause."""
 _AFTER_ALL = (
     "a clause of joins is that of all joins of the query: it goes after the last source, or after"
     " the last condition"
@@ -28,7 +26,7 @@ _AFTER_ALL = (
 
 
 class WindowClause(exp.Expression):
-    """``[RANGE 5 minutes, SLIDE 1 minute, WA ts]``: the parts that were given, as trees."""
+    """``[RANGE 5 minutes, SLIDE 1 minute, WA ts]``; parts that are left out are None."""
 
     arg_types: ClassVar = {part.lower(): False for part in PARTS}
 
@@ -76,7 +74,7 @@ class JoinClause(exp.Expression):
 
 
 class Weight(exp.Expression):
-    """``'GOOG' = 60``: how much a key counts, or how often it is looked at."""
+    """``'GOOG' = 60``: the weight of a key, or the period at which it is looked at."""
 
     arg_types: ClassVar = {"this": True, "expression": True}
 
@@ -120,16 +118,16 @@ _JOINING = (
     *(TokenType.COMMA, TokenType.JOIN, TokenType.INNER, TokenType.LEFT, TokenType.RIGHT),
     *(TokenType.FULL, TokenType.CROSS, TokenType.SEMI, TokenType.ANTI),
 )
-"""How another source begins."""
+"""Tokens that begin another source."""
 
 
 class ClauseParser(SqlParser):
-    """Reads the clauses."""
+    """Parses the clauses."""
 
     def expression(
         self, instance: E, token: Token | None = None, comments: list[str] | None = None
     ) -> E:
-        """Give the leaves of a tree their places; the parser does so for some of them only."""
+        """Return the tree with its place; the parser itself notes that of some leaves only."""
         if token is None and "start" not in instance.meta and self._prev and is_leaf(instance):
             token = self._prev
         return super().expression(instance, token, comments)
@@ -220,7 +218,8 @@ class ClauseParser(SqlParser):
         return self.expression(FlushPolicy(this=word, **parts))
 
     def _parse_length(self) -> exp.Expr:
-        """``5 minutes``, ``INTERVAL '5' MINUTE``, ``100 ROWS``, ``:n seconds``, or a number."""
+        """Parse ``5 minutes``, ``INTERVAL '5' MINUTE``, ``100 ROWS``, ``:n seconds`` or a
+        number."""
         token = self._curr
         interval = self._parse_interval()
         if interval is not None:
@@ -238,7 +237,7 @@ class ClauseParser(SqlParser):
         return length
 
     def _at_unit(self, number: exp.Expr) -> bool:
-        """Whether a word comes that is the unit of a number; a text has its own."""
+        """True if the next word is the unit of a number; a text contains its own."""
         token = self._curr
         if not token or token.token_type not in (TokenType.VAR, TokenType.ROWS, TokenType.WINDOW):
             return False
@@ -265,13 +264,13 @@ class ClauseParser(SqlParser):
         return order
 
     def _parse_strategy(self) -> exp.Expr:
-        """A name of one or two words with a dash between them, and ALPHA with a number."""
+        """Parse a name of one or two words with a dash between them, and ALPHA with a number."""
         name = self._parse_dashed("SYNC-FILTER, FILTER-ORDER or ADAPTIVE")
         alpha = self._parse_unary() if self._match_text_seq("ALPHA") else None
         return self.expression(OrderStrategy(this=name, alpha=alpha))
 
     def _parse_dashed(self, known: str) -> exp.Expr:
-        """A name of words with dashes between them."""
+        """Parse a name of words with dashes between them."""
         first = word = self._parse_word(known)
         words = [word.name]
         while self._match(TokenType.DASH):
@@ -284,7 +283,7 @@ class ClauseParser(SqlParser):
     # ---- updates ---------------------------------------------------------------------------
 
     def _parse_update_key(self) -> list[exp.Expr]:
-        """Columns, in parentheses or not; in parentheses there may be none."""
+        """Parse columns, in parentheses or not; in parentheses there may be none."""
         if not self._match(TokenType.L_PAREN):
             return self._parse_csv(self._parse_id_var)
         if self._match(TokenType.R_PAREN):
@@ -294,7 +293,7 @@ class ClauseParser(SqlParser):
         return columns
 
     def _parse_weight(self) -> exp.Expr:
-        """``'GOOG' = 60``, ``('GOOG', 'NYSE') = 1 minute``."""
+        """Parse ``'GOOG' = 60`` or ``('GOOG', 'NYSE') = 1 minute``."""
         token = self._curr
         key = self._parse_unary()
         if key is None or not self._match(TokenType.EQ):
@@ -349,7 +348,7 @@ class ClauseParser(SqlParser):
     # ---- parts of clauses ------------------------------------------------------------------
 
     def _parse_share(self) -> exp.Expr | None:
-        """``0.999``, ``99.9 %``, ``:share``, or nothing."""
+        """Parse ``0.999``, ``99.9 %``, ``:share`` or nothing."""
         token = self._curr
         if not token or token.token_type == TokenType.SEMICOLON:
             return None
@@ -364,17 +363,17 @@ class ClauseParser(SqlParser):
 
 
 def hint_at(word: str, known: Iterable[str]) -> str:
-    """The known word that is nearest, if one is near."""
+    """Return a hint at the known word that is nearest; empty if none is near."""
     near = get_close_matches(word, list(known), n=1, cutoff=0.75)
     return f" Did you mean {near[0]}?" if near else ""
 
 
 def is_leaf(tree: exp.Expr) -> bool:
-    """Whether there is no tree inside a tree."""
+    """True if a tree has no tree inside it."""
     return not any(isinstance(each, exp.Expr | list) for each in tree.args.values())
 
 
 def placed(tree: E, token: Any) -> E:
-    """A tree that knows where in the text it began."""
+    """Return a tree with the place of a token."""
     tree.meta.update(line=token.line, start=token.start, end=token.end)
     return tree

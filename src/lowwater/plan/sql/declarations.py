@@ -35,7 +35,7 @@ from lowwater.updates.options import (
 
 KEY = UPDATE_KEY.clause
 UPDATES = tuple(each.clause for each in OPTIONS)
-"""The clauses, each of which can be said once."""
+"""The clauses of update streams; each may stand once."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Declared:
     location: str
     time: str | None = None
     unit: str = "s"
-    """What a time that is a number counts."""
+    """Unit that integers in the time column count: s, ms, us or ns."""
     within: Span | None = None
     punctuated: str | None = None
     learned: float | None = None
@@ -113,7 +113,7 @@ def read_declaration(tree: dialect.CreateStream, values: Values, text: str) -> D
 def _listed(
     clause: exp.Expr, columns: Mapping[str, pl.DataType] | None, text: str
 ) -> tuple[str, ...]:
-    """What a clause names: columns, as they were declared, or a place."""
+    """Return what a clause lists: columns, as they were declared, or a location."""
     names = tuple(each.name for each in clause.expressions if each is not None)
     if clause.this == "UNIT":
         return (_unit(clause, text),)
@@ -133,7 +133,7 @@ UNITS = {"s": "SECONDS", "ms": "MILLISECONDS", "us": "MICROSECONDS", "ns": "NANO
 
 
 def _unit(clause: exp.Expr, text: str) -> str:
-    """What numbers count: ``MILLISECONDS``, ``millisecond`` or ``ms``."""
+    """Return the unit of integers; ``MILLISECONDS``, ``millisecond`` and ``ms`` are one."""
     name = clause.expressions[0].name
     for short, long in UNITS.items():
         if name.lower() == short or name.upper().rstrip("S") == long.rstrip("S"):
@@ -150,7 +150,8 @@ def _clause(
     clause: exp.Expr,
     text: str,
 ) -> bool:
-    """Take one clause; whether a WITHIN that follows is the skew of an idle source."""
+    """Add one clause to ``made``; return True if a WITHIN that follows is the skew of an idle
+    source."""
     if name == "WITHIN":
         key = "skew" if idle else "within"
         if key in made:
@@ -194,7 +195,7 @@ def _learned(clause: exp.Expr, made: Mapping[str, Any], values: Values, text: st
 
 
 _UNPROMISED = ("UNPROMISED", "DISORDER", "MULTIPLICITY", "RATE", "DELAY")
-"""The clause that promises nothing, and those that say what is known all the same."""
+"""The clause that promises nothing, and the clauses with facts that are known all the same."""
 
 
 def _unpromised(clause: exp.Expr, made: dict[str, Any], values: Values, text: str) -> None:
@@ -223,7 +224,7 @@ def _delay(length: exp.Expr, values: Values, text: str) -> str:
 def _known(
     made: dict[str, Any], clauses: Sequence[exp.Expr], text: str
 ) -> dict[str, Unpromised | None]:
-    """What is said of a stream that promises nothing, taken out of what was made."""
+    """Take the facts about a stream that promises nothing out of ``made``."""
     said = {name: made.pop(name) for name in _UNPROMISED if name in made}
     if not said:
         return {}
@@ -247,7 +248,7 @@ def _one(name: str, listed: tuple[str, ...], clause: exp.Expr, text: str) -> str
 
 
 def _only_time(columns: Mapping[str, pl.DataType] | None, mark: str | None) -> str | None:
-    """The time, where no clause names it: the only one but for the producer's marks."""
+    """Return the time column where no clause names it: the only one beside the producer's marks."""
     times = [name for name, dtype in (columns or {}).items() if isinstance(dtype, pl.Datetime)]
     times = [name for name in times if name != mark]
     return times[0] if len(times) == 1 else None
@@ -350,7 +351,7 @@ def _word(clause: exp.Expr | None, known: Sequence[str], text: str) -> str | Non
 def _condition(
     clause: exp.Expr | None, columns: Mapping[str, object] | None, values: Values, text: str
 ) -> Formula | None:
-    """A condition on a row, with its columns as they were declared and parameters put in."""
+    """Return a condition on a row, with columns as they were declared and values for parameters."""
     if clause is None:
         return None
 
@@ -395,7 +396,7 @@ def _weights(
 
 
 def _weight(tree: exp.Expr, values: Values, text: str) -> float | str:
-    """A number, or a length of time: how often a key is looked at."""
+    """Return a number, or the length of time at which a key is looked at."""
     amount = tree.this if isinstance(tree, Length) and tree.args.get("unit") is None else None
     if isinstance(amount, exp.Placeholder | exp.Parameter):
         amount = parameter(amount, values, text)
@@ -404,7 +405,7 @@ def _weight(tree: exp.Expr, values: Values, text: str) -> float | str:
 
 
 def _constants(tree: exp.Expr, values: Values, text: str) -> tuple[Hashable, ...]:
-    """The values of a key: one, or several in parentheses."""
+    """Return the values of a key: one, or several in parentheses."""
     if isinstance(tree, exp.Paren | exp.Tuple):
         parts = tree.expressions if isinstance(tree, exp.Tuple) else [tree.this]
         return tuple(_constant(each, values, text) for each in parts)

@@ -1,9 +1,9 @@
-"""The query language as an extension of the SQL parser: what it reads, as trees.
+"""The query language as an extension of the SQL parser: text to trees.
 
-Added to SQL: a window clause in brackets after a source, a union or a select item, and one after
+Added to SQL are a window clause in brackets after a source, a union or a select item, and one after
 joins (``clauses``); ``UNION`` between sources in FROM; a trailing ``WINDOW`` of a length; and the
-statements of a pipeline file. This is syntax only: what the parts mean is decided by who reads the
-trees.
+statements of a pipeline file. This is syntax only; the modules that read the trees define what they
+mean.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 class SourceUnion(exp.Expression):
-    """Sources set together by UNION in FROM."""
+    """Sources united by UNION in FROM."""
 
     arg_types: ClassVar = {"expressions": True, "alias": False}
 
@@ -43,13 +43,13 @@ class TableFunction(exp.Expression):
 
 
 class CreateStream(exp.Expression):
-    """``CREATE STREAM name (columns) FROM 'format:path' ...``; ``clauses`` as they were said."""
+    """``CREATE STREAM name (columns) FROM 'format:path' ...``, with its clauses in order."""
 
     arg_types: ClassVar = {"this": True, "columns": False, "location": True, "clauses": False}
 
 
 class StreamClause(exp.Expression):
-    """One clause of a stream: its name and what was given with it."""
+    """One clause of a stream: its name and its arguments."""
 
     arg_types: ClassVar = {
         "this": True,
@@ -67,7 +67,7 @@ class InsertInto(exp.Expression):
 
 
 class Parser(ClauseParser):
-    """Reads the language."""
+    """Parses the language."""
 
     FUNCTIONS: ClassVar = PARSED
     QUERY_MODIFIER_PARSERS: ClassVar = {
@@ -144,7 +144,7 @@ class Parser(ClauseParser):
         return self._lifted(sources)
 
     def _parse_table_function(self) -> exp.Expr | None:
-        """TUMBLE, HOP or SESSION over a source, perhaps inside TABLE(...)."""
+        """Parse TUMBLE, HOP or SESSION over a source, perhaps inside TABLE(...)."""
         index = self._index
         wrapped = self._match_text_seq("TABLE") and self._match(TokenType.L_PAREN)
         token = self._curr
@@ -178,7 +178,7 @@ class Parser(ClauseParser):
         )
 
     def _at_source_union(self) -> bool:
-        """Whether UNION comes with a source behind it, and not with a query."""
+        """True if UNION comes with a source behind it, and not with a query."""
         if not self._curr or self._curr.token_type != TokenType.UNION:
             return False
         ahead = self._tokens[self._index + 1 : self._index + 3]
@@ -189,7 +189,7 @@ class Parser(ClauseParser):
         return bool(ahead) and ahead[0].token_type not in _QUERY_BEGINS
 
     def _with_window(self, source: exp.Expr | None) -> Any:
-        """A source with the clause and the alias that may come after it."""
+        """Return a source with the clause and the alias that may come after it."""
         if source is None or not self._at_window_clause():
             return source
         windowed = self.expression(WithWindow(this=source, clause=self._parse_window_brackets()))
@@ -199,7 +199,7 @@ class Parser(ClauseParser):
         return windowed
 
     def _lifted(self, sources: list[exp.Expr]) -> exp.Expr:
-        """The union; a clause or an alias after its last source is the union's."""
+        """Return the union of sources; a clause or an alias after the last one is the union's."""
         last = sources[-1]
         clause = alias = None
         if isinstance(last, WithWindow):
@@ -285,7 +285,7 @@ class Parser(ClauseParser):
         return found
 
     def _parse_listed(self, words: str, kind: str) -> list[exp.Expr]:
-        """What a clause lists: columns, a text, a word, or pairs."""
+        """Parse what a clause lists: columns, a text, a word or pairs."""
         if kind == "columns":
             return self._parse_csv(self._parse_id_var)
         if kind == "key":
@@ -304,7 +304,7 @@ class Parser(ClauseParser):
         return [found] if found is not None else []
 
     def _parse_option(self) -> exp.Expr:
-        """``name 'value'``; a name may have dots in it, and be quoted."""
+        """Parse ``name 'value'``; a name may have dots in it, and be quoted."""
         token = self._curr
         name = ""
         if self._match(TokenType.STRING):
@@ -342,10 +342,10 @@ _QUERY_BEGINS = (TokenType.SELECT, TokenType.WITH, TokenType.VALUES, TokenType.L
 
 
 class Lowwater(Dialect):
-    """The dialect."""
+    """The dialect of query texts, pipeline files and single expressions."""
 
     class Tokenizer(tokens.Tokenizer):
-        """SQL's tokens, and the signs papers print."""
+        """Reads SQL's tokens, and the signs that papers print."""
 
         KEYWORDS: ClassVar = {
             **tokens.Tokenizer.KEYWORDS,

@@ -1,7 +1,7 @@
-"""FROM and WHERE to one node, whatever stands there: one source, joins of several, EXISTS.
+"""FROM and WHERE to one node: of one source, of joins of several, of EXISTS.
 
-Joins are made two inputs at a time (``pairs``), from left to right. In a join, every column is
-called ``source.column``, so nothing clashes; the select list gives the plain names back.
+Joins are planned two inputs at a time (``pairs``), from left to right. In a join, every column is
+called ``source.column``, so that no names clash; the select list restores the plain names.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from lowwater.plan.sql.windows import Clause
 from lowwater.plan.text_places import wrong
 
 _PLAIN = {"expressions", "from_", "where", "distinct"}
-"""What a query inside EXISTS may have."""
+"""The parts that a query inside EXISTS may have."""
 
 
 class Joins:
-    """Puts the relations of one query together."""
+    """Plans the joins of one query."""
 
     def __init__(self, text: str, values: Values, sources: Sources, origin: str):
         self._text, self._values, self._sources = text, values, sources
@@ -41,9 +41,10 @@ class Joins:
         trailing: Clause | None,
         clause: exp.Expr | None = None,
     ) -> Scope:
-        """The rows that FROM and WHERE give, and the names of their columns.
+        """Return the scope of the rows that FROM and WHERE give.
 
-        ``clause`` says how joins without a window keep rows.
+        ``trailing`` is the window of the whole query, ``clause`` the options of joins without a
+        window; both may be None.
         """
         existing = [each for each in where if _exists(each) is not None]
         plain = [each for each in where if _exists(each) is None]
@@ -151,7 +152,8 @@ class Joins:
         waiting: Sequence[tuple[JoinSide, exp.Join, How, list[exp.Expr]]],
         pool: list[exp.Expr],
     ) -> int:
-        """Which input to join next: of inner joins, the first that is bounded now."""
+        """Return the place of the input to join next: of inner joins, the first that is bounded
+        now."""
         if any(how != "inner" for _, _, how, _ in waiting):
             return 0
         bounded = (self._pairs.bounded(left, right, pool) for right, *_ in waiting)
@@ -198,7 +200,7 @@ class Joins:
         names: Mapping[str, Mapping[str, str]],
         scope: Scope,
     ) -> list[exp.Expr]:
-        """The conditions of ON or USING."""
+        """Return the conditions of ON or USING."""
         conditions = conjuncts(join.args.get("on"))
         how = self._how(join)
         for each in join.args.get("using") or ():
@@ -229,7 +231,7 @@ class Joins:
     # ---- EXISTS ----------------------------------------------------------------------------
 
     def _half(self, scope: Scope, condition: exp.Expr) -> None:
-        """EXISTS keeps the rows that have a partner, NOT EXISTS those that have none."""
+        """Keep the rows that have a partner (EXISTS), or those that have none (NOT EXISTS)."""
         query = _exists(condition)
         assert query is not None
         how: How = "anti" if isinstance(condition, exp.Not) else "semi"
@@ -267,7 +269,7 @@ class Joins:
 
 
 def _open(relations: Sequence[Relation], hows: Sequence[How]) -> frozenset[str]:
-    """The sources whose columns an outer join may leave empty."""
+    """Return the sources whose columns an outer join may leave null."""
     found: set[str] = set()
     for at, how in enumerate(hows, start=1):
         if how in ("left", "full"):

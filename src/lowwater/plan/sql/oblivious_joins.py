@@ -1,8 +1,7 @@
-"""Joins of equal times without a window that measure their inputs: all of a query's are made one.
+"""Joins of equal times without a window that measure their inputs: all joins of a query become one.
 
-Rows of all inputs have to be connected by equal columns that progress, directly or through others.
-Further columns that are equal in all of them become keys, whatever else is said of them is checked
-on results.
+Equal columns that progress have to connect all inputs, directly or through others. Further columns
+that are equal in all inputs become keys; all other conditions are checked on results.
 """
 
 from __future__ import annotations
@@ -22,7 +21,8 @@ from lowwater.stream.size import byte_count
 
 
 def read_join_clause(tree: exp.Expr | None, values: Values, text: str) -> Oblivious | None:
-    """``[MEMORY '64 MB', STRATEGY hybrid, ACCURACY 0.99, LATENCY 2 seconds]``, read."""
+    """Return the options in ``[MEMORY '64 MB', STRATEGY hybrid, ACCURACY 0.99, LATENCY 2
+    seconds]``; None without such a clause."""
     if tree is None:
         return None
     memory, strategy, accuracy, latency = (
@@ -43,7 +43,7 @@ def read_join_clause(tree: exp.Expr | None, values: Values, text: str) -> Oblivi
 
 
 def _memory(tree: exp.Expr, values: Values, text: str) -> int:
-    """``'64 MB'``, ``64 MB``, a number of bytes, or a parameter that is one of them."""
+    """Return the bytes of ``'64 MB'``, ``64 MB``, a number, or a parameter that is one of them."""
     amount, unit = tree.this, tree.args.get("unit")
     if isinstance(amount, exp.Placeholder | exp.Parameter):
         amount = parameter(amount, values, text)
@@ -62,7 +62,8 @@ def at_once(
     options: Oblivious | None,
     source: exp.Expr,
 ) -> JoinSide | None:
-    """The inner join of all inputs under all conditions; None if it is made two at a time."""
+    """Return the inner join of all inputs under all conditions; None if it is planned two inputs at
+    a time."""
     if any(side.windows for side in sides) or sum(bool(each.node.updates) for each in sides) > 1:
         return None
     keys = _keys(pairs, sides, pool)
@@ -91,7 +92,7 @@ def at_once(
 
 
 def _alike(inputs: Sequence[Node], names: Sequence[str]) -> bool:
-    """Whether columns all progress, count alike and are never null."""
+    """True if columns all progress, count alike and are never null."""
     found = [node.progress.get(name) for node, name in zip(inputs, names, strict=True)]
     known = [each for each in found if each is not None and not each.nullable]
     return len(known) == len(found) and len({each.domain for each in known}) == 1
@@ -100,7 +101,8 @@ def _alike(inputs: Sequence[Node], names: Sequence[str]) -> bool:
 def _keys(
     pairs: Pairs, sides: Sequence[JoinSide], pool: Sequence[exp.Expr]
 ) -> list[tuple[str, ...]]:
-    """Columns that are equal in all inputs, one of each; one that progresses if there is one."""
+    """Return the columns that are equal in all inputs, one of each; a progressing one if there is
+    one."""
     classes: list[set[str]] = []
     for condition in pool:
         pair = _columns(pairs, sides, condition)
@@ -120,7 +122,7 @@ def _keys(
 
 
 def _columns(pairs: Pairs, sides: Sequence[JoinSide], condition: exp.Expr) -> set[str] | None:
-    """The two columns that a condition says are equal, of different inputs."""
+    """Return the two columns of different inputs that a condition demands to be equal."""
     condition = _bare(condition)
     if not isinstance(condition, exp.EQ):
         return None
@@ -135,7 +137,7 @@ def _columns(pairs: Pairs, sides: Sequence[JoinSide], condition: exp.Expr) -> se
 
 
 def _said(condition: exp.Expr, keys: Sequence[tuple[str, ...]]) -> bool:
-    """Whether a condition says no more than that keys are equal."""
+    """True if a condition demands no more than that keys are equal."""
     condition = _bare(condition)
     if not isinstance(condition, exp.EQ):
         return False

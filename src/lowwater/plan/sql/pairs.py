@@ -27,21 +27,21 @@ from lowwater.plan.text_places import at, wrong
 from lowwater.stream.duration import SECOND
 
 HALVES = ("semi", "anti")
-"""Joins whose answers are rows of their left input alone."""
+"""The joins whose results are rows of their left input alone."""
 
 
 @dataclass
 class JoinSide:
-    """One input of a join: its node, whose columns it has, and the windows it was given."""
+    """One input of a join: its node, the sources of its columns, and its windows."""
 
     node: Node
     owners: frozenset[str]
     windows: tuple[tuple[str, Fraction], ...] = ()
-    """Attributes and lengths in seconds."""
+    """Attributes, with the lengths of their windows in seconds."""
 
 
 class Pairs:
-    """Joins two inputs at a time. Every column has an owner: the source it comes from."""
+    """Plans joins of two inputs. Every column has an owner: the source it comes from."""
 
     def __init__(self, text: str, values: Values, origin: str):
         self._text, self._values, self._origin = text, values, origin
@@ -49,25 +49,25 @@ class Pairs:
 
     @property
     def text(self) -> str:
-        """The query's text."""
+        """The text of the query."""
         return self._text
 
     @property
     def origin(self) -> str:
-        """The user's own line."""
+        """The line of the user's program, as ``file:line``."""
         return self._origin
 
     def own(self, columns: Iterable[str], source: str) -> None:
-        """Say which source some columns come from."""
+        """Note that some columns come from a source."""
         self._owner |= dict.fromkeys(columns, source)
 
     def owners(self, condition: exp.Expr) -> frozenset[str]:
-        """The sources a condition is about."""
+        """Return the sources whose columns a condition reads."""
         found = (self._owner.get(column.name) for column in condition.find_all(exp.Column))
         return frozenset(each for each in found if each is not None)
 
     def push(self, side: JoinSide, pool: list[exp.Expr]) -> list[exp.Expr]:
-        """Filter an input by the conditions on it alone; what is left."""
+        """Filter an input by the conditions on it alone; return the other conditions."""
         own = [each for each in pool if self.owners(each) == side.owners]
         self.filter_side(side, *own)
         return [each for each in pool if self.owners(each) != side.owners]
@@ -82,7 +82,7 @@ class Pairs:
         side.node = scope.node
 
     def _flat(self, node: Node) -> Scope:
-        """A scope for conditions whose names have been resolved."""
+        """Return a scope for conditions whose names are resolved."""
         return Scope(self._text, self._values, node, {}, resolved_names=True)
 
     def filter(self, scope: Scope, conditions: Iterable[exp.Expr]) -> None:
@@ -93,7 +93,8 @@ class Pairs:
                 scope.node = row_builders.filtered(scope.node, formula, self._origin)
 
     def side(self, relation: Relation, own: Mapping[str, str], trailing: Clause | None) -> JoinSide:
-        """A source as an input, its columns renamed, with its own window or that of the query."""
+        """Return a source as an input: its columns renamed, with its own window or that of the
+        query."""
         names = {new: old for old, new in own.items()}
         node = row_builders.renamed(relation.node, names, self._origin)
         side = JoinSide(node, frozenset({relation.name}))
@@ -144,9 +145,9 @@ class Pairs:
         return attribute, clause.range.nanoseconds / SECOND
 
     def bounded(self, left: JoinSide, right: JoinSide, conditions: Iterable[exp.Expr]) -> bool:
-        """Whether these conditions, and the windows, bound how far apart in time partners are.
+        """True if conditions and windows bound how far apart in time partners are.
 
-        Newest rows of update streams are bounded by their keys.
+        Rows of update streams are bounded by their keys.
         """
         bands = Bands(self._text, left.node, right.node)
         known = [each for each in conditions if self.owners(each) <= left.owners | right.owners]
@@ -168,9 +169,9 @@ class Pairs:
         source: exp.Expr,
         after: Iterable[exp.Expr] = (),
     ) -> tuple[Node, list[exp.Expr]]:
-        """The join of two inputs, and the conditions that are still to be checked after it.
+        """Return the join of two inputs, and the conditions that are still to be checked after it.
 
-        ``after`` are conditions that will be checked then anyhow.
+        ``after`` are conditions that will be checked then anyhow; ``source`` is where errors point.
         """
         left_over = [each for each in conditions if not self._one_sided(each, left, right, how)]
         if bool(left.windows) != bool(right.windows):
@@ -216,7 +217,8 @@ class Pairs:
             return paired(left.node, right.node, match, "", self._origin), later
 
     def _one_sided(self, condition: exp.Expr, left: JoinSide, right: JoinSide, how: How) -> bool:
-        """Filter one input by a condition on it alone, where the join allows that."""
+        """Filter one input by a condition on it alone, where the join allows that; return True if
+        so."""
         owners = self.owners(condition)
         for side, allowed in (
             (left, how in ("inner", "right", "semi")),
@@ -230,7 +232,8 @@ class Pairs:
     def _equal(
         self, condition: exp.Expr, left: JoinSide, right: JoinSide
     ) -> tuple[str, str] | None:
-        """The key columns of an equality between both sides; computed ones are added."""
+        """Return the key columns of an equality between both sides; computed ones are added to the
+        inputs."""
         while isinstance(condition, exp.Paren):
             condition = condition.this
         if not isinstance(condition, exp.EQ) or self._cuts(condition, [left, right]):
@@ -263,7 +266,8 @@ class Pairs:
     def checked(
         self, sides: Sequence[JoinSide], rest: Sequence[exp.Expr]
     ) -> tuple[Formula | None, list[exp.Expr]]:
-        """Conditions as a residual of a join of all sides, and those to be checked after it."""
+        """Return conditions as the residual of a join of all sides, and those to be checked after
+        it."""
         later = [each for each in rest if self._cuts(each, sides)]
         inside = [each for each in rest if not any(each is one for one in later)]
         return self._residual(inside, sides), later
@@ -320,7 +324,8 @@ class Pairs:
 
 
 def _columns(condition: exp.Expr, left: JoinSide, right: JoinSide) -> tuple[str, str] | None:
-    """The columns of both sides that a condition says are equal."""
+    """Return the columns of both sides that a condition demands to be equal; None if it is no such
+    condition."""
     while isinstance(condition, exp.Paren):
         condition = condition.this
     if not isinstance(condition, exp.EQ):
@@ -331,15 +336,15 @@ def _columns(condition: exp.Expr, left: JoinSide, right: JoinSide) -> tuple[str,
 
 
 def _time_of(side: JoinSide) -> str:
-    """A progressing attribute of an input, with the name of its source."""
+    """Return a progressing attribute of an input, with the name of its source."""
     name = next(iter(side.node.progress))
     source = min(filter(None, side.owners), default="")
     return name if "." in name or not source else f"{source}.{name}"
 
 
 def _within(left: JoinSide, right: JoinSide) -> Iterator[exp.Expr]:
-    """What windows on both inputs say of any two of them (OOP §4.2): strictly less than the other's
-    length before, strictly less than its own after."""
+    """Yield the conditions that windows on both inputs mean (OOP §4.2): a partner is strictly less
+    than its own window's length before, strictly less than the other's after."""
     for one, own in left.windows:
         for two, others in right.windows:
             mine, partners = column_tree(one), column_tree(two)
@@ -354,7 +359,7 @@ def _bare(seconds: Fraction) -> exp.Expr:
 
 
 def _all(sides: Sequence[JoinSide]) -> Node:
-    """The columns of all inputs."""
+    """Return a node with the columns of all inputs."""
     schema = {name: dtype for side in sides for name, dtype in side.node.schema.items()}
     progress = {name: each for side in sides for name, each in side.node.progress.items()}
     return Node((), schema, progress, None)

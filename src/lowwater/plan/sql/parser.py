@@ -1,4 +1,5 @@
-"""Text to trees, and places in the text for errors about them."""
+"""The parser: texts of queries, pipelines and single expressions to trees, errors at their
+places."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from lowwater.plan.sql.dialect import Lowwater
 from lowwater.plan.text_places import pointed, wrong
 
 LONGEST = 100_000
-"""Characters a text may have."""
+"""Most characters of a text."""
 
 
 def statements(text: str) -> list[exp.Expr]:
@@ -69,7 +70,7 @@ def _tokens(text: str, kind: str) -> list[Token]:
 def _parsed(
     tokens: list[Token], text: str, method: Callable[[SqlParser], exp.Expr | None], kind: str
 ) -> list[exp.Expr]:
-    """The trees of a text, each read by one method of the parser."""
+    """Return the trees of a text, each read by one method of the parser."""
     try:
         trees = Lowwater().parser()._parse(method, tokens, text)
     except ParseError as error:
@@ -87,7 +88,7 @@ TYPES = (
     *("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL", "STRING"),
     *("BINARY", "DATE", "TIMESTAMP", "TIMESTAMPTZ", "ARRAY"),
 )
-"""What types are called."""
+"""The names of types that errors list."""
 
 
 def _refuse_unknown_types(tree: exp.Expr, text: str) -> None:
@@ -99,7 +100,7 @@ def _refuse_unknown_types(tree: exp.Expr, text: str) -> None:
 
 
 def _by_statement(tokens: list[Token]) -> list[list[Token]]:
-    """The tokens of each statement, without the semicolons in between."""
+    """Return the tokens of each statement, without the semicolons in between."""
     parts: list[list[Token]] = [[]]
     for token in tokens:
         if token.token_type == TokenType.SEMICOLON:
@@ -113,7 +114,7 @@ BEGINNINGS = ("SELECT", "WITH", "CREATE", "INSERT", "(")
 
 
 def _refuse_other_beginnings(tokens: list[Token], text: str) -> None:
-    """Every statement begins with a known word."""
+    """Refuse a statement that begins with an unknown word."""
     for first, *_ in _by_statement(tokens):
         if first.text.upper() in BEGINNINGS:
             continue
@@ -133,11 +134,12 @@ SEMI ANTI WITH BETWEEN EXISTS CASE WHEN THEN ELSE CAST INTERVAL RANGE SLIDE SESS
 STREAM VIEW INSERT INTO TUMBLE DESCRIPTOR FILTER
 """
 WORDS = frozenset(_WORDS.split())
-"""Words of the language that somebody may have mistyped."""
+"""Words of the language; near misses are hinted at."""
 
 
 def _not_read(error: ParseError, tokens: list[Token], text: str, opening: str) -> ExpressionError:
-    """An error of the parser, at its place; or at a word before it that is nearly a known one."""
+    """Return an error of the parser at its place, or at a word before it that is nearly a known
+    one."""
     first = error.errors[0] if error.errors else {}
     length = len(first.get("highlight") or "") or 1
     line = first.get("line") or 1
@@ -159,7 +161,7 @@ def _not_read(error: ParseError, tokens: list[Token], text: str, opening: str) -
 
 
 def _reason(description: str | None) -> str:
-    """The parser's reason, without its own names for things."""
+    """Return the parser's reason, without its own names for things."""
     if not description or "<class" in description:
         return "something is missing here"
     if "Unexpected token" in description:
@@ -175,11 +177,11 @@ _PIECES = re.compile(
     r"""--[^\n]*|/\*(?:.*?\*/)?|'(?:[^']|'')*(?:'|$)|"(?:[^"]|"")*(?:"|$)|`[^`]*(?:`|$)""",
     re.DOTALL,
 )
-"""Comments, texts and quoted names, also such that do not end."""
+"""Matches comments, texts and quoted names, closed or not."""
 
 
 def _not_closed(text: str) -> ExpressionError:
-    """A text, a name or a comment that does not end, or not where it should."""
+    """Return an error at a text, a name or a comment that is not closed."""
     pieces = [each for each in _PIECES.finditer(text) if not each[0].startswith("--")]
     for each in pieces:
         if each[0] == "/*":
@@ -192,7 +194,7 @@ def _not_closed(text: str) -> ExpressionError:
 
 
 def one_query(text: str) -> exp.Expr:
-    """The only statement of a text, which must be a query."""
+    """Return the only statement of a text, which must be a query."""
     found = statements(text)
     if not found:
         raise pointed("there is no query in this text", text, 0, 1)

@@ -1,9 +1,9 @@
-"""Queries to logical nodes: what a SELECT means, step by step.
+"""Queries to logical nodes: a SELECT, step by step.
 
-FROM and WHERE give a node and the names that can be used over it (``joins``), then come the window
-and the aggregates (``windows``, ``grouping``) or the select list (``listing``), DISTINCT and ORDER
-BY. Nodes are built by the builders
-the fluent API uses, from pieces of text; what they refuse is shown at its place in the query.
+FROM and WHERE give a node and the names that can be used over it (``joins``); then come the window
+and the aggregates (``windows``, ``aggregates``) or the select list (``select_list``), DISTINCT and
+ORDER BY. The builders of the fluent API build the nodes, from trees; errors point at the place in
+the query.
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ from lowwater.plan.text_places import at, wrong
 
 
 def plan_query(text: str, streams: Mapping[str, Node], values: Values, origin: str) -> Node:
-    """The node of a query text over named streams."""
+    """Return the node of a query text over named streams."""
     return Queries(text, values, origin).query(one_query(text), streams)
 
 
 class Queries:
-    """Turns queries of one text into nodes."""
+    """Plans the queries of one text."""
 
     def __init__(self, text: str, values: Values, origin: str):
         self._text, self._values, self._origin = text, values, origin
 
     def query(self, tree: exp.Expr, known: Mapping[str, Node]) -> Node:
-        """The node of a query over what is known by name."""
+        """Return the node of a query over streams and views by name."""
         try:
             return self._query(tree, known)
         except RecursionError:
             raise wrong("this query is nested too deeply to be planned", self._text) from None
 
     def _query(self, tree: exp.Expr, known: Mapping[str, Node]) -> Node:
-        """Any query: a SELECT, a union of such, either with WITH in front."""
+        """Plan a SELECT or a union of such, either with WITH in front."""
         refuse_unread(tree, self._text)
         known = self._with(tree, known)
         if isinstance(tree, exp.Subquery):
@@ -93,7 +93,7 @@ class Queries:
         return OrderBy(tree, self._text, self._values, self._origin)
 
     def _alike(self, node: Node, other: Node) -> Node:
-        """A node whose columns are called, place by place, as those of another."""
+        """Return a node whose columns are called, place by place, as those of another."""
         names = list(node.schema)
         if names == list(other.schema) or len(names) != len(other.schema):
             return node
@@ -140,7 +140,7 @@ class Queries:
             )
 
     def _rows(self, tree: exp.Select, known: Mapping[str, Node]) -> tuple[Scope, Clause | None]:
-        """FROM and WHERE: the rows, the names of their columns, and a window over them."""
+        """Return the scope of FROM and WHERE, and the window over it; None without a window."""
         sources = Sources(self._text, known, self._values, self.query, self._origin)
         first = sources.relation(tree.args["from_"].this)
         trailing = tree.args.get("trailing_window")
@@ -172,7 +172,7 @@ class OrderBy:
 
     @property
     def _key(self) -> exp.Expr:
-        """What is ordered by."""
+        """The tree of the order; more than one, or a descending one, is refused."""
         assert self._order is not None
         first, *others = self._order.expressions
         if others:
@@ -189,7 +189,7 @@ class OrderBy:
     # ---- joins -----------------------------------------------------------------------------
 
     def of_results(self, scope: Scope, items: Sequence[Item]) -> None:
-        """Let a join put its results in order, if it is their time that is asked for."""
+        """Let a join put its results in order, if the order is by their time."""
         if self._order is None:
             return
         stamps = scope.node.stamps
@@ -202,7 +202,8 @@ class OrderBy:
             self._done = True
 
     def _columns(self, key: exp.Expr, scope: Scope, items: Sequence[Item]) -> set[str]:
-        """The columns of a join the greatest of which is ordered by."""
+        """Return the columns of a join whose greatest value is the order; empty if it is another
+        order."""
         if isinstance(key, exp.Greatest):
             parts = [key.this, *key.expressions]
             plain = all(isinstance(part, exp.Column) for part in parts)
@@ -246,7 +247,7 @@ class OrderBy:
     # ---- any result ------------------------------------------------------------------------
 
     def of_rows(self, node: Node) -> Node:
-        """Rows sorted by a column, unless they are in order already."""
+        """Return the rows sorted by a column, unless a join has put them in order."""
         if self._order is None or self._done:
             return node
         strategy = self._order.args.get("strategy")

@@ -1,4 +1,4 @@
-"""Parts of SQL that are read and mean nothing over a stream: they are refused, never ignored."""
+"""Parts of SQL that the parser reads and that mean nothing over a stream: they are refused."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ UNDERSTOOD: Mapping[type[exp.Expr], frozenset[str]] = {
     exp.Join: frozenset(["this", "on", "using", "side", "kind", "method"]),
     exp.Group: frozenset({"expressions"}),
 }
-"""What is understood of each kind of tree."""
+"""The parts of each kind of tree that are planned."""
 
 _NO_END = "a stream has no end, so {} cannot be counted from there"
 REASONS: Mapping[str, str] = {
@@ -63,7 +63,7 @@ _WORDS = {
 
 
 def refuse_unread(tree: exp.Expr, text: str) -> None:
-    """Refuse a tree that has a part nobody would look at."""
+    """Refuse a tree with a part that would be ignored."""
     understood = UNDERSTOOD.get(type(tree))
     if understood is None:
         return

@@ -1,9 +1,9 @@
-"""What names mean inside a query: columns of sources, parameters, and time next to numbers.
+"""Scopes: the meaning of names in a query, and of numbers beside times.
 
-A resolved tree reads the columns of one node by their own names. Where a time stands next to a bare
-number, the number is made a length of time: ``ts - 30`` is thirty seconds earlier, ``ts / 10`` the
-number of the ten-second bucket. Buckets and truncated times are computed as columns ahead of the
-expression, because they progress.
+A resolved tree reads the columns of one node by their own names. A bare number beside a time is a
+length of time: ``ts - 30`` is thirty seconds earlier, ``ts / 10`` the number of the ten-second
+bucket. Buckets and truncated times are computed as columns ahead of the expression, because they
+progress.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ from lowwater.stream.duration import SECOND
 from lowwater.stream.time_domain import TimeDomain
 
 UNITS = ("microsecond", "millisecond", "second", "minute", "hour", "day")
-"""What date_trunc can cut to: units that are as long at any time."""
+"""Units that date_trunc cuts to: those of one fixed length."""
 
 
 @dataclass
 class Scope:
-    """The columns a part of a query can see: by relation, then by name, to columns of ``node``."""
+    """The columns that a part of a query can name: relation to name to column of ``node``."""
 
     text: str
     values: Values
     node: Node
     relations: Mapping[str, Mapping[str, str]]
     merged: Mapping[str, str] = field(default_factory=dict)
-    """Columns that may be named without saying whose they are, though several have them."""
+    """Columns that may be named without their source, though several sources have them."""
     resolved_names: bool = False
-    """Whether trees name columns of ``node`` already."""
+    """True if trees name columns of ``node`` already."""
     made: dict[tuple[str, int, bool], str] = field(default_factory=dict)
 
     # ---- names -----------------------------------------------------------------------------
 
     def column(self, tree: exp.Column) -> str | None:
-        """The column a name stands for; None if it is a parameter."""
+        """Return the column of the node that a name stands for; None if it is a parameter."""
         if tree.args.get("db") is not None:
             raise wrong("a column is written source.column", self.text, tree)
         if tree.table:
@@ -60,7 +60,7 @@ class Scope:
         return self._unqualified(tree)
 
     def source(self, tree: exp.Column) -> str:
-        """The source a column is said to be of."""
+        """Return the source that a column is qualified by."""
         name = found(tree.table, self.relations)
         if name is None:
             message = unknown_name("source", tree.table, [each for each in self.relations if each])
@@ -68,7 +68,7 @@ class Scope:
         return name
 
     def knows(self, name: str) -> bool:
-        """Whether some source has a column of this name."""
+        """Return True if some source has a column of this name."""
         return any(found(name, columns) for columns in (self.merged, *self.relations.values()))
 
     def _unqualified(self, tree: exp.Column) -> str | None:
@@ -95,7 +95,7 @@ class Scope:
     # ---- expressions -----------------------------------------------------------------------
 
     def resolved(self, tree: exp.Expr) -> exp.Expr:
-        """A copy of a tree that reads this scope's node."""
+        """Return a copy of a tree that reads this scope's node."""
         return self._timed(self.named(tree))
 
     def formula(self, tree: exp.Expr) -> Formula:
@@ -103,7 +103,8 @@ class Scope:
         return Formula.of(self.resolved(tree), self.text, tree)
 
     def named(self, tree: exp.Expr) -> exp.Expr:
-        """A copy in which names are those of the node's columns, and parameters are values."""
+        """Return a copy in which names are those of the node's columns, and parameters are
+        values."""
         if self.resolved_names:
             return tree.copy()
 
@@ -125,7 +126,8 @@ class Scope:
         return tree.transform(named)
 
     def _timed(self, tree: exp.Expr) -> exp.Expr:
-        """Numbers next to times become lengths of time; buckets become columns."""
+        """Return the tree with lengths of time for numbers beside times, and columns for
+        buckets."""
 
         def timed(node: exp.Expr) -> exp.Expr:
             bucket = cut(node, self.domain, self.text)
@@ -150,13 +152,14 @@ class Scope:
         return tree.transform(timed, copy=False)
 
     def _lengthen(self, node: exp.Expr, beside: exp.Expr, key: str) -> None:
-        """A number beside a difference of times is a length of time."""
+        """Make a number beside a difference of times a length of time."""
         domain, amount = self._difference(beside), _nanoseconds(node.args[key])
         if domain is not None and amount is not None:
             node.set(key, _length(amount, domain))
 
     def time(self, tree: exp.Expr) -> TimeDomain | None:
-        """How a resolved tree counts, if it is a time: a column that is one, shifted or not."""
+        """Return the domain of a resolved tree that is a time: a time column, shifted or not; else
+        None."""
         if isinstance(tree, exp.Paren):
             return self.time(tree.this)
         if isinstance(tree, exp.Column):
@@ -171,7 +174,7 @@ class Scope:
         return None
 
     def domain(self, column: str) -> TimeDomain | None:
-        """How a column counts, if it is a time."""
+        """Return the domain of a column; None if it is no time."""
         if column in self.node.progress:
             domain = self.node.progress[column].domain
             return None if domain.counts_rows else domain
@@ -179,7 +182,7 @@ class Scope:
         return TimeDomain.of(dtype) if isinstance(dtype, pl.Datetime) else None
 
     def _difference(self, tree: exp.Expr) -> TimeDomain | None:
-        """The domain of two times of which one is taken from the other."""
+        """Return the domain of two times of which one is subtracted from the other; else None."""
         while isinstance(tree, exp.Paren | exp.Abs):
             tree = tree.this
         if not isinstance(tree, exp.Sub):
@@ -200,8 +203,8 @@ class Scope:
         return self.made[wanted]
 
     def with_names(self, *names: str) -> Scope:
-        """The same, where some more names stand for themselves; if there is but one source, as its
-        columns too."""
+        """Return a scope in which more names stand for themselves; if there is one source, also as
+        its columns."""
         own = {name: name for name in names}
         relations = self.relations
         if len(relations) == 1:
@@ -212,7 +215,8 @@ class Scope:
 def cut(
     tree: exp.Expr, domain_of: Callable[[str], TimeDomain | None], text: str
 ) -> tuple[str, int, bool] | None:
-    """Column, width in ticks and whether numbers are asked for, if a tree cuts a time."""
+    """Return the column, the width in ticks, and True for bucket numbers, of a tree that cuts a
+    time; None for others."""
     if not isinstance(tree, exp.Div | exp.TimestampTrunc | exp.DateTrunc):
         return None
     domain = domain_of(tree.this.name) if isinstance(tree.this, exp.Column) else None
@@ -237,13 +241,13 @@ def cut(
 
 
 def _nanoseconds(tree: exp.Expr) -> Fraction | None:
-    """The length of time that a constant is beside a time: bare numbers are seconds."""
+    """Return the nanoseconds of a constant beside a time; bare numbers are seconds."""
     seconds = number(tree)
     return interval(tree) if seconds is None else seconds * SECOND
 
 
 def _length(nanos: Fraction, domain: TimeDomain) -> exp.Expr:
-    """A length of time that can be added to a column of a domain."""
+    """Return the tree of a length of time that can be added to a column of a domain."""
     if not isinstance(domain.dtype, pl.Datetime):
         ticks = nanos * domain.ticks_per_second / SECOND
         exact = str(ticks) if ticks.denominator == 1 else str(float(ticks))
@@ -262,7 +266,8 @@ def _length(nanos: Fraction, domain: TimeDomain) -> exp.Expr:
 
 
 def found(name: str, known: Iterable[str]) -> str | None:
-    """A name as it is known: written the same, or else the same but for letter case."""
+    """Return a name as it is known: written the same, or else the same but for letter case; else
+    None."""
     if name in known:
         return name
     alike = [each for each in known if each.lower() == name.lower()]

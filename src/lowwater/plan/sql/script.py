@@ -18,7 +18,8 @@ from lowwater.plan.text_places import at, line_of, place, wrong
 
 @dataclass(frozen=True)
 class ScriptQuery:
-    """A query of a pipeline file; no ``target``: to the terminal. ``text`` is its statement."""
+    """A query of a pipeline file. ``target`` is None for the terminal; ``text`` is its
+    statement."""
 
     node: Node
     target: str | None
@@ -29,7 +30,7 @@ class ScriptQuery:
 def read_script(
     text: str, values: Values, declare: Callable[[Declared], Node], origin: str
 ) -> list[ScriptQuery]:
-    """The queries of a pipeline file, over the streams that ``declare`` makes."""
+    """Return the queries of a pipeline file, over the streams that ``declare`` makes."""
     known: dict[str, Node] = {}
     planned: list[ScriptQuery] = []
     queries = Queries(text, values, origin)

@@ -1,4 +1,4 @@
-"""Select lists: their items, what ``*`` stands for, and what each column is called."""
+"""Select lists: their items, the columns of ``*``, and the names of columns."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ class Item:
 
     tree: exp.Expr
     name: str | None
-    """The name it was given."""
+    """The name after AS; None without one."""
 
     @classmethod
     def of(cls, tree: exp.Expr) -> Item:
-        """An item as it is written, with or without AS."""
+        """Return the item of a tree, with or without AS."""
         return cls(tree.this, tree.alias) if isinstance(tree, exp.Alias) else cls(tree, None)
 
     @property
     def is_star(self) -> bool:
-        """Whether it stands for several columns."""
+        """True if it stands for several columns."""
         return isinstance(self.tree, exp.Star) or (
             isinstance(self.tree, exp.Column) and isinstance(self.tree.this, exp.Star)
         )
 
 
 def refuse(tree: exp.Expr, text: str) -> None:
-    """Refuse what an item cannot hold."""
+    """Refuse OVER and queries, which an item cannot contain."""
     for each in tree.walk():
         if isinstance(each, exp.Window):
             raise wrong(
@@ -50,12 +50,12 @@ def refuse(tree: exp.Expr, text: str) -> None:
 
 
 def aggregates(tree: exp.Expr | None) -> bool:
-    """Whether there is an aggregate in a tree."""
+    """Return True if there is an aggregate in a tree."""
     return tree is not None and any(is_aggregate(node) for node in tree.walk())
 
 
 def project(scope: Scope, items: Iterable[Item], origin: str) -> Node:
-    """The rows of a scope with the columns of a select list."""
+    """Return the rows of a scope with the columns of a select list."""
     wanted: list[tuple[Item, exp.Expr]] = []
     for item in items:
         if item.is_star:
@@ -72,7 +72,8 @@ def listed(
     text: str,
     origin: str,
 ) -> Node:
-    """Some columns of a node as they are, then items, each as a tree over the node's columns."""
+    """Return some columns of a node as they are, then items, each a tree over the node's
+    columns."""
     columns = {name: Formula.of(column_tree(name), text) for name in first}
     for (item, tree), name in zip(wanted, _names(wanted, columns, text), strict=True):
         with at(text, item.tree):
@@ -87,7 +88,7 @@ def listed(
 
 
 def _starred(scope: Scope, tree: exp.Expr) -> Iterator[exp.Expr]:
-    """The columns ``*`` or ``source.*`` stands for."""
+    """Yield the columns that ``*`` or ``source.*`` stands for."""
     if isinstance(tree, exp.Column):
         owner = scope.source(tree)
         relations = {owner: scope.relations[owner]}
@@ -110,7 +111,7 @@ def _starred(scope: Scope, tree: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def short_name(tree: exp.Expr, text: str) -> str:
-    """What a column is called that was given no name: as the column or function in it."""
+    """Return the name of an item without AS: that of the column or function in it."""
     while isinstance(tree, exp.Paren | exp.Filter | exp.Cast):
         tree = tree.this
     if isinstance(tree, exp.Column):
@@ -121,7 +122,7 @@ def short_name(tree: exp.Expr, text: str) -> str:
 
 
 def _names(wanted: list[tuple[Item, exp.Expr]], taken: Iterable[str], text: str) -> list[str]:
-    """A name for every item, each once."""
+    """Return a name for every item; no two are the same."""
     plain = [item.name or _short_of(item, tree, text) for item, tree in wanted]
     names: list[str] = []
     used = set(taken)
@@ -138,7 +139,7 @@ def _names(wanted: list[tuple[Item, exp.Expr]], taken: Iterable[str], text: str)
 
 
 def _short_of(item: Item, tree: exp.Expr, text: str) -> str:
-    """A column goes by its own name, without the source's."""
+    """Return the name of an item without AS; columns lose the name of their source."""
     if item.is_star:
         return str(tree.name).rsplit(".", 1)[-1]
     return short_name(item.tree, text)

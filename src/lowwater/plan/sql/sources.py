@@ -1,4 +1,4 @@
-"""What stands in FROM: streams, views, unions, sub-queries and windows over them."""
+"""The sources in FROM: streams, views, unions, sub-queries and windows over them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lowwater.plan.text_places import at, wrong
 
 @dataclass(frozen=True)
 class Relation:
-    """Something rows come from, under the name the query knows it by."""
+    """A source of rows, under its name in the query."""
 
     name: str
     node: Node
@@ -28,7 +28,7 @@ class Relation:
 
 
 class Sources:
-    """Reads what stands in FROM."""
+    """Plans the sources in FROM."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Sources:
         self._query, self._origin = query, origin
 
     def relation(self, tree: exp.Expr) -> Relation:
-        """One item of FROM."""
+        """Return the relation of one item of FROM."""
         refuse_unread(tree, self._text)
         if isinstance(tree, clauses.WithWindow):
             inner = self.relation(tree.this)
@@ -67,7 +67,7 @@ class Sources:
         )
 
     def named(self, tree: exp.Table) -> Node:
-        """A stream or view by its name."""
+        """Return the node of a stream or view by its name."""
         if tree.args.get("db") is not None:
             raise wrong("a stream has a simple name", self._text, tree)
         name = tree.name

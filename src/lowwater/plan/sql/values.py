@@ -25,11 +25,11 @@ class Span:
     nanoseconds: Fraction = Fraction(0)
     rows: int | None = None
     on_change: bool = False
-    """Not a length: whenever something changes."""
+    """True for ON CHANGE, which is no length."""
 
 
 def literal(value: object) -> exp.Expr:
-    """A parameter's value as a tree."""
+    """Return the value of a parameter as a tree."""
     if value is None:
         return exp.null()
     if isinstance(value, bool):
@@ -58,7 +58,7 @@ def parameter_term(name: str) -> Term:
 
 
 def parameter(tree: exp.Expr, values: Values, text: str) -> exp.Expr:
-    """What stands for ``:name``."""
+    """Return the tree of the value of ``:name``."""
     name = tree.name
     if not name.isidentifier():
         raise wrong("a parameter has a name, as in :n", text, tree)
@@ -70,7 +70,7 @@ def parameter(tree: exp.Expr, values: Values, text: str) -> exp.Expr:
 
 
 def given(value: object, tree: exp.Expr, text: str) -> exp.Expr:
-    """The value of a parameter, at the place where it is used."""
+    """Return the tree of a parameter's value, at the place where it is used."""
     with at(text, tree):
         found = literal(value)
     for node in found.walk():
@@ -79,7 +79,7 @@ def given(value: object, tree: exp.Expr, text: str) -> exp.Expr:
 
 
 def number(tree: exp.Expr | None) -> Fraction | None:
-    """The value of a numeric constant; None if it is none."""
+    """Return the value of a numeric constant; None for other trees."""
     if isinstance(tree, exp.Paren):
         return number(tree.this)
     if isinstance(tree, exp.Neg):
@@ -94,10 +94,8 @@ def number(tree: exp.Expr | None) -> Fraction | None:
 
 
 def interval(tree: exp.Expr | None) -> Fraction | None:
-    """The nanoseconds of an INTERVAL, of a text such as '5 minutes', or of a sum of such.
-
-    None if it is none of fixed length.
-    """
+    """Return the nanoseconds of an INTERVAL, of a text such as '5 minutes', or of a sum of such;
+    None for other trees, and for lengths that are not fixed."""
     if isinstance(tree, exp.Literal) and tree.is_string:
         return _nanoseconds(tree.name)
     if isinstance(tree, exp.Add):
@@ -118,7 +116,7 @@ def _nanoseconds(length: str) -> Fraction | None:
 
 
 def share(tree: exp.Expr, values: Values, text: str, what: str) -> float:
-    """A part of a whole in a clause: a number between 0 and 1, or a percentage."""
+    """Return the share in a clause, between 0 and 1; a percentage is divided by 100."""
     amount = tree.this
     if isinstance(amount, exp.Placeholder | exp.Parameter):
         amount = parameter(amount, values, text)
@@ -132,7 +130,7 @@ def share(tree: exp.Expr, values: Values, text: str, what: str) -> float:
 
 
 def span(tree: exp.Expr, values: Values, text: str, what: str) -> Span:
-    """A length in a clause: of time (a bare number is seconds) or of rows."""
+    """Return the length in a clause: of time (a bare number is seconds) or of rows."""
     found = interval(tree)
     if found is not None and found > 0:
         return Span(found)
@@ -161,7 +159,7 @@ def span(tree: exp.Expr, values: Values, text: str, what: str) -> Span:
 
 
 def rate(tree: exp.Expr, values: Values, text: str, what: str) -> float:
-    """How many rows a second: a number above zero."""
+    """Return the rate in a clause: rows a second, above zero."""
     size = number(_amount(tree, values, text)) if isinstance(tree, Length) else None
     if size is None or size <= 0 or (isinstance(tree, Length) and _unit(tree) is not None):
         raise wrong(f"{what} takes rows a second, a number above zero such as 50", text, tree)
@@ -176,7 +174,7 @@ def whole(
     unit: str | None = None,
     least: int = 1,
 ) -> int:
-    """A whole number of at least so much in a clause, with the unit it counts or without."""
+    """Return the whole number in a clause, ``least`` or more, with its unit or without."""
     size = number(_amount(tree, values, text)) if isinstance(tree, Length) else None
     named = _unit(tree) if isinstance(tree, Length) else None
     fits = named is None or (unit is not None and named.upper().rstrip("S") == unit.rstrip("S"))
@@ -188,7 +186,7 @@ def whole(
 
 
 def _amount(tree: Length, values: Values, text: str) -> exp.Expr:
-    """The number of a length, put in for a parameter."""
+    """Return the number of a length; a parameter's value stands in its place."""
     amount: exp.Expr = tree.this
     while isinstance(amount, exp.Paren):
         amount = amount.this

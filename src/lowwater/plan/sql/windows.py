@@ -1,4 +1,4 @@
-"""Window clauses: where they stand, what they say, and the windows of aggregates they make."""
+"""Window clauses: read, taken off select items, and made the windows of aggregates."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lowwater.plan.text_places import at, wrong
 
 @dataclass(frozen=True)
 class Clause:
-    """A window clause, read."""
+    """The parts of a window clause."""
 
     tree: exp.Expr
     range: Span | None = None
@@ -29,7 +29,7 @@ class Clause:
 
 
 def read_clause(tree: exp.Expr, values: Values, text: str) -> Clause:
-    """A window clause."""
+    """Return the parts of a window clause; refuse parts that do not go together."""
     parts = {
         name: _span(tree.args[name], values, text, name.upper())
         for name in ("range", "slide", "session")
@@ -72,7 +72,7 @@ def _check_on_change(tree: exp.Expr, range_: Span, text: str) -> None:
 
 
 def _closing(tree: exp.Expr, values: Values, text: str) -> aggregate_builders.Closing:
-    """FLUSH, KEEP and TABLE."""
+    """Return the options FLUSH, KEEP and TABLE."""
     flush, keep, table = (tree.args.get(name) for name in ("flush", "keep", "table"))
     with at(text, keep or tree):
         return aggregate_builders.Closing.of(
@@ -100,7 +100,7 @@ def _flush(tree: exp.Expr, values: Values, text: str) -> Flush:
 
 
 def item_clause(items: list[Item], values: Values, text: str) -> Clause | None:
-    """The window that stands after select items; it is taken off them."""
+    """Return the window after select items, and take it off them; None without one."""
     found = None
     for number, item in enumerate(items):
         for windowed in item.tree.find_all(clauses.WithWindow):
@@ -119,7 +119,7 @@ def item_clause(items: list[Item], values: Values, text: str) -> Clause | None:
 
 
 def window(scope: Scope, clause: Clause) -> aggregate_builders.Window:
-    """The window of an aggregate over the rows of a scope."""
+    """Return the window of an aggregate over the rows of a scope."""
     on = None
     if clause.attribute is not None:
         resolved = scope.resolved(clause.attribute)
