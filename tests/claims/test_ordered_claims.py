@@ -23,7 +23,7 @@ from lowwater.claims.ordered_runs import (
     joined,
     respond,
 )
-from lowwater.joins.ordered.model import BOUND, Setting
+from lowwater.joins.ordered.model import BOUND, OrderCosts
 from lowwater.probe import PerComparison, Probe
 from lowwater.typing import Order
 from tests.support.plots import readable
@@ -56,7 +56,7 @@ def test_the_formulas_agree_and_the_figures_are_the_papers() -> None:
 
 
 def test_response_times_are_added_one_by_one() -> None:
-    setting = Setting.of_two(0.01, 10, (1, 2))  # C_S = 0.1 s, two rows wait
+    setting = OrderCosts.of_two(0.01, 10, (1, 2))  # C_S = 0.1 s, two rows wait
     sync, later = ordered_model.one_by_one(setting, 2)
     assert sync == pytest.approx((1 + 0.1) + (0.5 + 0.2))
     assert later == pytest.approx(1 + 0.5)
@@ -67,7 +67,7 @@ def test_costs_of_figure_5_double_while_the_join_keeps_up() -> None:
     assert all(two.cost == 2 * one.cost for one, two in pairwise(settings))
     last = settings[-1]
     assert last.keeps_up
-    assert not Setting.of_two(2 * last.cost, last.windows[0], last.rates).keeps_up
+    assert not OrderCosts.of_two(2 * last.cost, last.windows[0], last.rates).keeps_up
 
 
 @pytest.mark.parametrize("column", ["gain_eq6", "sync_filter_sum_eq2", "filter_order_sum_added"])

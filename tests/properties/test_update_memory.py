@@ -18,15 +18,17 @@ from hypothesis import strategies as st
 from lowwater.claims.updates_memory import PreallocatedMemory
 from lowwater.state.store import ChunkKey, MemoryStore
 from lowwater.stream.element import Chunk
-from lowwater.updates.memory.blocks import BlockMemory, WindowBuffer
+from lowwater.updates.memory.blocks import BlockMemory, Times, WindowBuffer
 from lowwater.updates.memory.locations import OnDemandMemory
-from tests.support.preallocated_windows import PreallocatedWindows, WindowMemory
+from tests.support import window_buffers
+from tests.support.preallocated_windows import PreallocatedWindows
 
 SCHEMA = pl.Schema({"n": pl.Int64, "s": pl.String, "l": pl.List(pl.Int16)})
 KEYS = 40
 Manager = OnDemandMemory | PreallocatedMemory
 Row = tuple[int | None, str | None, list[int] | None]
 SEEDS = st.integers(0, 2**32)
+AnyMemory = BlockMemory | PreallocatedWindows
 
 
 class WatchedStore(MemoryStore):
@@ -180,7 +182,7 @@ def test_memory_holds_what_a_dict_would(seed: int, kind: type[Manager], page_row
 class Windows:
     """A memory of windows and what a dict says is in it: rows by key in the order they came."""
 
-    def __init__(self, make: Callable[[], WindowMemory], dice: random.Random):
+    def __init__(self, make: Callable[[], AnyMemory], dice: random.Random):
         self.make, self.dice = make, dice
         self.memory = make()
         self.held: dict[int, list[tuple[int, Row]]] = defaultdict(list)
@@ -194,12 +196,23 @@ class Windows:
         times = np.array([self.time() for _ in range(sum(counts))], np.int64)
         rows = [row(self.dice) for _ in times]
         if len(owners) == 1 and self.dice.random() < 0.5:
-            self.memory.buffer(owners[0]).append(frame(rows), times)
+            self.append_to(owners[0], frame(rows), times)
         else:
             self.memory.append(owners, counts, frame(rows), times)
         new = iter(zip(times.tolist(), rows, strict=True))
         for owner, count in zip(owners, counts, strict=True):
             self.held[owner] += [next(new) for _ in range(count)]
+
+    def append_to(self, owner: int, rows: pl.DataFrame, times: Times) -> None:
+        if isinstance(self.memory, BlockMemory):
+            window_buffers.append(self.memory, owner, rows, times)
+        else:
+            self.memory.buffer(owner).append(rows, times)
+
+    def found(self, owner: int, start: int, end: int) -> pl.DataFrame:
+        if isinstance(self.memory, BlockMemory):
+            return window_buffers.between(self.memory, owner, start, end)
+        return self.memory.buffer(owner).between(start, end)
 
     def time(self) -> int:
         self.clock += self.dice.randrange(3)
@@ -213,7 +226,7 @@ class Windows:
     def between(self) -> None:
         for owner in range(OWNERS):
             start, end = self.near(owner), self.near(owner)
-            found = self.memory.buffer(owner).between(start, end)
+            found = self.found(owner, start, end)
             assert found.schema == SCHEMA
             expected = [row for time, row in self.held[owner] if start <= time < end]
             assert found.rows() == expected
@@ -285,7 +298,7 @@ WINDOW_STEPS = ("append", "append", "between", "between", "drop", "reload")
 def test_windows_hold_what_a_dict_would(seed: int, naive: bool, block: int, blocks: int) -> None:
     dice = random.Random(seed)
 
-    def make() -> WindowMemory:
+    def make() -> AnyMemory:
         if naive:
             return PreallocatedWindows(SCHEMA, CAPACITY, block * blocks)
         return BlockMemory(SCHEMA, block * blocks, block)

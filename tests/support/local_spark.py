@@ -15,8 +15,10 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
@@ -24,7 +26,9 @@ import polars as pl
 from pyspark import cloudpickle
 
 from lowwater.api import Stream
+from lowwater.engines.spark.driver.listener import ANSWERS, METRICS, WHOLE
 from lowwater.engines.spark.driver.plan_program import make_program
+from lowwater.engines.spark.driver.reports import Reports
 from lowwater.engines.spark.sources import replay as replay_source
 from lowwater.engines.spark.sources.replay import Log, ReplayReader
 from lowwater.engines.spark.wire import message as message_module
@@ -41,6 +45,7 @@ from lowwater.engines.spark.worker.result import ResultStage
 from lowwater.engines.spark.worker.source_stage import Reading, known
 from lowwater.engines.spark.worker.task import Task
 from lowwater.joins import shape as join_shape
+from lowwater.metrics import RunMetrics
 from lowwater.operators import aggregates, partials
 from lowwater.plan.nodes import SourceNode
 from lowwater.plan.physical.compile import compile_plan
@@ -154,6 +159,8 @@ class LocalSpark:
         self._batch = 0
         self._ticking = False
         self.answers: list[pl.DataFrame] = []
+        self._reports = Reports(self.plan, self.program)
+        self._reported: list[str] = []
         self._refused: dict[str, pl.DataFrame | None] = {}
         self._feeds: list[_ReplayFeed | _UnorderedFeed] = [
             self._feed(source, operator.node)
@@ -230,7 +237,23 @@ class LocalSpark:
                 cache.forget(self._run)
         answers, self._state = self._tried(read())
         self.answers.append(answers)
+        self._reports.take(self._progress(answers))
         self._batch += 1
+
+    def _progress(self, answers: pl.DataFrame) -> Any:
+        """What Spark would tell a listener of the batch."""
+        observed = {METRICS: {"reports": self._reported}, ANSWERS: {"rows": answers.height}}
+        began = datetime.fromtimestamp(clock(self._batch) / 1e9, UTC)
+        return SimpleNamespace(
+            batchId=self._batch,
+            observedMetrics=observed,
+            durationMs={WHOLE: 1_000},
+            timestamp=began.isoformat(),
+        )
+
+    def metrics(self) -> RunMetrics:
+        """The metrics of the run, as the driver gathers them."""
+        return self._reports.metrics()
 
     def _tried(self, messages: Iterable[Message]) -> tuple[pl.DataFrame, State]:
         """The answers and the state after the batch, from the state before it."""
@@ -269,6 +292,7 @@ class LocalSpark:
 
     def _result(self, flowing: list[Message]) -> pl.DataFrame:
         assert {message.kind for message in flowing} <= {Kind.RESULT, Kind.REPORT}
+        self._reported = [m.body.decode() for m in flowing if m.kind == Kind.REPORT]
         partitions: dict[int, list[Message]] = {}
         for message in flowing:
             together = self.program.combined is not None

@@ -9,7 +9,7 @@ locations from ``n * capacity`` on.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -19,65 +19,7 @@ from lowwater.stream.element import Chunk
 from lowwater.updates.memory.blocks import TIME, Times, split, with_times
 from lowwater.updates.memory.columns import Mask
 from lowwater.updates.memory.pages import PAGE_ROWS, Locations, PagedRows, PagePool, Slots
-
-
-class Window(Protocol):
-    """The rows of one key that may be needed."""
-
-    @property
-    def rows(self) -> int:
-        """Rows held."""
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of its locations and of the objects in them."""
-
-    def append(self, rows: Chunk, times: Times) -> None:
-        """Add rows, in any order of time."""
-
-    def between(self, start: int, end: int) -> Chunk:
-        """The rows with ``start <= time < end``, in the order they came."""
-
-    def drop_before(self, time: int) -> None:
-        """Rows below a time are not needed any more."""
-
-
-class WindowMemory(Protocol):
-    """The window buffers of all keys, in pages."""
-
-    @property
-    def used(self) -> int:
-        """Locations that hold a row."""
-
-    @property
-    def allocated(self) -> int:
-        """Locations of the pages in use."""
-
-    @property
-    def dirty(self) -> int:
-        """Locations handed out that hold no row."""
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of the pages in use."""
-
-    @property
-    def pages(self) -> int:
-        """Pages in use."""
-
-    def buffer(self, owner: int) -> Window:
-        """The window buffer of a key, by its number."""
-
-    def append(
-        self, owners: Sequence[int], counts: Sequence[int], rows: Chunk, times: Times
-    ) -> None:
-        """Add rows to many buffers: as many as counted to each, one key after the other."""
-
-    def save(self, store: ChunkStore, name: str) -> dict[str, Any]:
-        """Write pages that changed since the last time; all else that :meth:`load` needs."""
-
-    def load(self, store: ChunkStore, name: str, saved: dict[str, Any]) -> None:
-        """Go on from what was saved, in a new memory; pages are read when touched."""
+from tests.support.window_buffers import objects
 
 
 class PreallocatedBuffer:
@@ -193,7 +135,7 @@ class PreallocatedWindows:
     def bytes_of(self, first: int) -> int:
         """Bytes of a key's locations and of the objects in them."""
         own = np.arange(first, first + self.capacity)
-        return self.capacity * self.pool.layout.row_bytes + self._rows.objects(own)
+        return self.capacity * self.pool.layout.row_bytes + objects(self._rows, own)
 
     def save(self, store: ChunkStore, name: str) -> dict[str, Any]:
         """Write pages that changed since the last time; all else that :meth:`load` needs."""

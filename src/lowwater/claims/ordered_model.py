@@ -14,7 +14,7 @@ import polars as pl
 
 from lowwater.claims import ordered_plots as plots
 from lowwater.claims.claim import Claim, Criterion, Outcome, judge
-from lowwater.joins.ordered.model import BOUND, Setting
+from lowwater.joins.ordered.model import BOUND, OrderCosts
 
 DAY = 86_400.0
 FIRST_COST, RATES = 1e-8, (1.0, 10.0)
@@ -30,37 +30,37 @@ EXACT = 1e-9
 NEAR = 1e-6
 
 
-def one_by_one(setting: Setting, n: int) -> tuple[float, float]:
+def one_by_one(setting: OrderCosts, n: int) -> tuple[float, float]:
     """Add the response times of the n rows that wait together: Sync-Filter's, Filter-Order's."""
     waits = [1 / setting.slow_rate - k / setting.fast_rate for k in range(n)]
     joined = sum(wait + (k + 1) * setting.work for k, wait in enumerate(waits))
     return joined, sum(waits)
 
 
-def grid() -> list[Setting]:
+def grid() -> list[OrderCosts]:
     """Return settings at all loads, windows and rates."""
     settings = []
     for load, n, slow, window in product(LOADS, WAITING, (0.001, 0.1, 1.0), (1.0, 60.0, DAY)):
         rates = (slow, n * slow)
-        cost = load / Setting.of_two(1.0, window, rates).load
-        settings.append(Setting.of_two(cost, window, rates))
+        cost = load / OrderCosts.of_two(1.0, window, rates).load
+        settings.append(OrderCosts.of_two(cost, window, rates))
     return settings
 
 
-def figure_5() -> list[Setting]:
+def figure_5() -> list[OrderCosts]:
     """Return settings in which the cost of a comparison doubles while the join keeps up."""
-    settings = [Setting.of_two(FIRST_COST, DAY, RATES)]
+    settings = [OrderCosts.of_two(FIRST_COST, DAY, RATES)]
     while settings[-1].keeps_up:
-        settings.append(Setting.of_two(2 * settings[-1].cost, DAY, RATES))
+        settings.append(OrderCosts.of_two(2 * settings[-1].cost, DAY, RATES))
     return settings[:-1]
 
 
-def figure_6() -> list[Setting]:
+def figure_6() -> list[OrderCosts]:
     """Return settings in which the slow stream gets faster."""
-    return [Setting.of_two(SLOW_COST, DAY, (slow, SLOW_FAST)) for slow in SLOW_RATES]
+    return [OrderCosts.of_two(SLOW_COST, DAY, (slow, SLOW_FAST)) for slow in SLOW_RATES]
 
 
-def _line(figure: str, setting: Setting) -> dict[str, Any]:
+def _line(figure: str, setting: OrderCosts) -> dict[str, Any]:
     n = round(setting.waiting)
     whole = abs(setting.waiting - n) < NEAR
     sync, later = one_by_one(setting, n) if whole else (None, None)

@@ -18,7 +18,7 @@ from lowwater.claims.ordered_runs import (
     gains,
     microseconds,
 )
-from lowwater.joins.ordered.model import BOUND, Setting
+from lowwater.joins.ordered.model import BOUND, OrderCosts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,7 +39,7 @@ def model(
     axes = figure.subplots(2, 2)
     _draw_model(axes[0][0], axes[1][0], five, "cost_us")
     _draw_model(axes[0][1], axes[1][1], six, "slow_rate")
-    limit = 1e6 / Setting.of_two(1.0, window, rates).load
+    limit = 1e6 / OrderCosts.of_two(1.0, window, rates).load
     for each in axes[:, 0]:
         each.axvline(limit, color=PAPER, ls=":", label="the join can do no more")
         each.set_xlabel("cost of a comparison, c [µs]")
@@ -102,7 +102,7 @@ def over_cost(
     scaled = imposed.with_columns(pl.col(x) / 1e3)
     _draw_response(left, scaled, x)
     loads = [each / 1e3 for each in sync]
-    _draw_gain(right, scaled, x, [Setting.of_two(c / 1e3, window, (SLOW, FAST)) for c in loads])
+    _draw_gain(right, scaled, x, [OrderCosts.of_two(c / 1e3, window, (SLOW, FAST)) for c in loads])
     logarithmic(left, "y")
     right.set_ylim(-3, 80)
     for each in (left, right):
@@ -124,7 +124,7 @@ def over_cost(
     )
 
 
-def over_rate(figure: Figure, points: pl.DataFrame, settings: Sequence[Setting]) -> None:
+def over_rate(figure: Figure, points: pl.DataFrame, settings: Sequence[OrderCosts]) -> None:
     """Draw ORD-F9; ``settings``: the model's, one for each rate of the slow stream."""
     x = "slow_rate"
     window, cost = float(points["window_seconds"][0]), float(points["imposed_cost_us"][0])
@@ -158,7 +158,7 @@ def _draw_response(axes: Axes, points: pl.DataFrame, x: str) -> None:
     axes.set_ylabel("mean response time per input row [s]")
 
 
-def _draw_gain(axes: Axes, points: pl.DataFrame, x: str, settings: Sequence[Setting]) -> None:
+def _draw_gain(axes: Axes, points: pl.DataFrame, x: str, settings: Sequence[OrderCosts]) -> None:
     for order in (FILTER, ADAPTIVE):
         own = gains(points, order, x)
         shown = [100 * value for value in own.values()]

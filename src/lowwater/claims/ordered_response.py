@@ -43,7 +43,7 @@ from lowwater.claims.ordered_runs import (
     shares,
     table,
 )
-from lowwater.joins.ordered.model import Setting, switching_cost
+from lowwater.joins.ordered.model import OrderCosts, switching_cost
 from lowwater.probe import CHUNK_ROWS, PerComparison
 
 SLOW, FAST, WINDOW = 1.0, 10.0, 60.0
@@ -187,7 +187,7 @@ def cost_outcome(points: pl.DataFrame) -> Outcome:
         f" Filter-Order {later[upto[0]]:.2f} → {later[at]:.2f} s (+{rise:.0%}: one server joins the"
         f" slow stream's rows, too); Adaptive switches {spelled} (c·|w|·λ1·λ2 = {ALPHA:g} at"
         f" {microseconds(switch)}); gain there {gain[at]:.0%}, by Eq. 7"
-        f" {Setting.of_two(at / 1e6, window, (SLOW, FAST)).gain:.0%}."
+        f" {OrderCosts.of_two(at / 1e6, window, (SLOW, FAST)).gain:.0%}."
         f" {_overload(sync, later, adaptive, limit)}{_measured(points, x)}"
     )
 
@@ -292,7 +292,7 @@ def rate_outcome(points: pl.DataFrame) -> Outcome:
     sync, later, _ = (curve(points, order, x) for order in ORDERS)
     gain, own = gains(points, FILTER, x), gains(points, ADAPTIVE, x)
     share = shares(points, x)
-    settings = [Setting.of_two(cost / 1e6, window, (rate, FAST)) for rate in sync]
+    settings = [OrderCosts.of_two(cost / 1e6, window, (rate, FAST)) for rate in sync]
     low = [rate for rate, each in zip(sync, settings, strict=True) if each.load < ALPHA / CLEAR]
     top = max(sync)
     criteria = [

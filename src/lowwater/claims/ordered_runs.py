@@ -19,7 +19,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 import lowwater as lw
-from lowwater.joins.ordered.model import Setting
+from lowwater.joins.ordered.model import OrderCosts
 from lowwater.probe import SECOND, Observer, PerComparison, Probe, Step
 from lowwater.typing import Charge, Order
 
@@ -52,9 +52,9 @@ class Experiment:
     """Rows that have queued are read so many at once. More than one is less work for our join, but
     how many pairs it compares is then an estimate, and a bad one if they are minutes apart."""
 
-    def setting(self, cost: float) -> Setting:
+    def setting(self, cost: float) -> OrderCosts:
         """Return the same in the model, at a cost of so many seconds a comparison."""
-        return Setting.of_two(cost, self.window, (self.slow_rate, self.fast_rate))
+        return OrderCosts.of_two(cost, self.window, (self.slow_rate, self.fast_rate))
 
 
 @dataclass(frozen=True)

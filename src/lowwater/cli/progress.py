@@ -234,8 +234,6 @@ def _sentences(query: QueryProgress, where: str) -> list[str]:
     complete = (_complete(each, where) for each in query.streams)
     late = (_late(each, where) for each in query.streams if each.metrics.refused_rows)
     channels = (text for each in query.streams for text in _channels(each))
-    worded = {each.title for each in query.joins}
-    others = (operator_words(o) for o in query.metrics.operators if o.title not in worded)
     return [
         *filter(None, complete),
         *late,
@@ -243,7 +241,7 @@ def _sentences(query: QueryProgress, where: str) -> list[str]:
         *map(strategy_words, query.strategies),
         *map(join_words, query.joins),
         *map(update_words, query.updates),
-        *filter(None, others),
+        *filter(None, map(operator_words, query.metrics.operators)),
     ]
 
 

@@ -25,7 +25,7 @@ group by group. What holds for a group on a side is the greater of the side's ma
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, ClassVar
 
@@ -34,9 +34,9 @@ import polars as pl
 
 from lowwater.joins.reach import Ticks
 from lowwater.joins.shape import IDS, JoinShape
-from lowwater.joins.telling import either, once
 from lowwater.operators.group_rows import take_group_rows
 from lowwater.operators.kernel import Kernel, Request
+from lowwater.operators.output_marks import OutputMarks, any_of
 from lowwater.operators.waiting import Release
 from lowwater.state.group_table import GroupTable, Numbers
 from lowwater.state.slicing import Slicing, reslice, take_below
@@ -75,11 +75,10 @@ class BandJoin(Kernel):
         self._shape, self._reach = shape, shape.reach
         self._names = [shape.out_names(side) for side in (0, 1)]
         self._behind = {each.out: each.behind for each in shape.carried}
-        self._awaited = awaited  # the attributes somebody waits for; None: all
+        self._out = OutputMarks(awaited)
         self._heard: list[dict[tuple[str, ...], Punctuation]] = [{}, {}]  # in output names
         self._slicing = Slicing(slice_ticks)
         self._marks = [BEGINNING, BEGINNING]
-        self._told: dict[tuple[str, ...], tuple[int, ...]] = {}
         self._next_id = [0, 0]
         self._by = list(by)
         self._inside = [shape.group_keys(side, by) for side in (0, 1)]
@@ -296,7 +295,7 @@ class BandJoin(Kernel):
             marks[name] = (marks[name][0] if name in marks else TOLD[side], mark)
         told: list[Element] = []
         for name, (column, mark) in marks.items():
-            whole = self._told.get((name,), (BEGINNING,))[0]
+            whole = self._out.of(name)
             before = np.maximum(self._groups.get(column, places), whole)
             moved = (mark > before) & (mark < END_OF_TIME)
             if moved.any():
@@ -313,14 +312,14 @@ class BandJoin(Kernel):
         for side in (0, 1):
             if self._shape.how in ("inner", ("left", "right")[side]):
                 for known in self._heard[side].values():
-                    told += self._once(self._with_old_rows(side, known))
+                    told += self._out.advance(self._with_old_rows(side, known))
             else:
                 time = self._shape.out_times[side]
-                told += self._once({time: min(self._marks[side], self._threshold(side))})
+                told += self._out.advance({time: min(self._marks[side], self._threshold(side))})
         if self._shape.how == "inner":
             for left in self._heard[0].values():
                 for right in self._heard[1].values():
-                    told += self._once(either(left.bounds, right.bounds))
+                    told += self._out.advance(any_of(left.bounds, right.bounds))
         return told
 
     def _with_old_rows(self, side: int, known: Punctuation) -> dict[str, int]:
@@ -328,14 +327,11 @@ class BandJoin(Kernel):
         bounds = dict(known.bounds)
         threshold, time = self._threshold(side), self._shape.out_times[side]
         if time in bounds:
-            return either(known.bounds, ((time, threshold),))
+            return any_of(known.bounds, ((time, threshold),))
         ((name, mark), *others) = known.bounds
         if others:  # the promise with the time beside these says as much
             return {}
         return {name: min(mark, moved(threshold, -self._behind[name]))}
-
-    def _once(self, bounds: Mapping[str, int]) -> list[Element]:
-        return once(bounds, self._told, self._awaited)
 
     # ---- asking and saving -----------------------------------------------------------------
 
@@ -423,7 +419,7 @@ class BandJoin(Kernel):
             "groups": self._groups.snapshot(),
             "marks": list(self._marks),
             "heard": [dict(each) for each in self._heard],
-            "told": dict(self._told),
+            "out": self._out.snapshot(),
             "ids": list(self._next_id),
             "slicing": self._slicing.snapshot(),
         }
@@ -431,7 +427,8 @@ class BandJoin(Kernel):
     def restore(self, saved: dict[str, Any]) -> None:
         """Go on from a snapshot."""
         super().restore(saved)
-        self._marks, self._told = list(saved["marks"]), dict(saved["told"])
+        self._marks = list(saved["marks"])
+        self._out.restore(saved["out"])
         self._heard = [dict(each) for each in saved["heard"]]
         self._next_id = list(saved["ids"])
         self._groups.restore(saved["groups"])

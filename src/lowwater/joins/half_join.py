@@ -98,7 +98,7 @@ class HalfJoin(BandJoin):
     def _tell(self) -> list[Element]:
         told: list[Element] = []
         for known in self._heard[LEFT].values():
-            told += self._once(self._with_old_rows(LEFT, known))
+            told += self._out.advance(self._with_old_rows(LEFT, known))
         return told
 
     def needs_any(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Request]:

@@ -28,8 +28,8 @@ import polars as pl
 
 from lowwater.joins.multi_shape import MultiShape
 from lowwater.joins.reach import share
-from lowwater.joins.telling import Told, either, once
 from lowwater.operators.kernel import Kernel, Request
+from lowwater.operators.output_marks import OutputMarks, any_of
 from lowwater.state.slicing import Slicing, reslice, take_below
 from lowwater.state.store import ChunkStore, add, read, split
 from lowwater.stream.element import BEGINNING, END_OF_TIME, Chunk, Element, Punctuation, moved
@@ -55,22 +55,21 @@ class MultiJoin(Kernel):
         self._shape = shape
         self._names = [shape.progressing(port) for port in shape.ports]
         self._slack = shape.slack()
-        self._awaited = awaited  # the attributes somebody waits for; None: all
+        self._out = OutputMarks(awaited)
         self._together = self._chosen()
         self._heard: list[dict[tuple[str, ...], Punctuation]] = [{} for _ in shape.ports]
         self._slicing = [Slicing(each) for each in slice_ticks]  # of each input, by its window
         self._marks = [BEGINNING] * self.ports
-        self._told: Told = {}
 
     def _chosen(self) -> list[tuple[int, ...]]:
         """The inputs on whose columns promises are told together, the most first."""
         ports = [
             port
             for port in self._shape.ports
-            if self._awaited is None or self._awaited & set(self._names[port].values())
+            if self._out.awaited is None or self._out.awaited & set(self._names[port].values())
         ]
         sizes: Iterable[int] = range(len(ports), 0, -1)
-        if self._awaited is None or len(ports) > MOST_TOGETHER:
+        if self._out.awaited is None or len(ports) > MOST_TOGETHER:
             sizes = (len(ports), 1)
         return [each for size in sizes for each in combinations(ports, size)]
 
@@ -181,12 +180,12 @@ class MultiJoin(Kernel):
         told: list[Element] = []
         for ports in self._together:
             for known in product(*(self._heard[port].values() for port in ports)):
-                told += once(self._promised(ports, known), self._told, self._awaited)
+                told += self._out.advance(self._promised(ports, known))
         return told
 
     def _promised(self, ports: Sequence[int], known: Iterable[Punctuation]) -> dict[str, int]:
         """What promises of some inputs say of the output, where their rows may be old ones."""
-        bounds = either(*(each.bounds for each in known))
+        bounds = any_of(*(each.bounds for each in known))
         if len(ports) < self.ports:
             bearer = self._bearer(bounds)
             reached = moved(self._least_but(ports), -self._slack[bearer])
@@ -246,14 +245,15 @@ class MultiJoin(Kernel):
         return super().snapshot() | {
             "marks": list(self._marks),
             "heard": [dict(each) for each in self._heard],
-            "told": dict(self._told),
+            "out": self._out.snapshot(),
             "slicing": [each.snapshot() for each in self._slicing],
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Go on from a snapshot."""
         super().restore(saved)
-        self._marks, self._told = list(saved["marks"]), dict(saved["told"])
+        self._marks = list(saved["marks"])
+        self._out.restore(saved["out"])
         self._heard = [dict(each) for each in saved["heard"]]
         for slicing, state in zip(self._slicing, saved["slicing"], strict=True):
             slicing.restore(state)

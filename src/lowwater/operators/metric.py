@@ -27,8 +27,8 @@ class Rule(ABC):
     """How the values of several copies of an operator, one in each bucket, combine to one."""
 
     exact = True
-    """True if the combined value is what one copy with all the rows would report; False if it only
-    estimates that."""
+    """True if the combined value is what one copy with all the rows would report, however the rows
+    are spread over the copies; False if it may differ."""
 
     @abstractmethod
     def combine(self, metric: Metric[Any], parts: Sequence[Readings]) -> Value:

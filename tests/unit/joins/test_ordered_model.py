@@ -6,10 +6,10 @@ from math import inf
 
 import pytest
 
-from lowwater.joins.ordered.model import BOUND, Setting, switching_cost
+from lowwater.joins.ordered.model import BOUND, OrderCosts, switching_cost
 
 SETTINGS = [
-    Setting.of_two(cost, window, (slow, slow * times))
+    OrderCosts.of_two(cost, window, (slow, slow * times))
     for cost in (1e-6, 1e-4, 5e-4)
     for window in (1.0, 60.0)
     for slow in (0.01, 1.0, 3.0)
@@ -18,7 +18,7 @@ SETTINGS = [
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
-def test_the_totals_are_the_sums_of_the_rows_that_wait(setting: Setting) -> None:
+def test_the_totals_are_the_sums_of_the_rows_that_wait(setting: OrderCosts) -> None:
     """Row k of n came k - 1 gaps after the first, and is the k-th to be joined."""
     n, slow, fast = round(setting.waiting), setting.slow_rate, setting.fast_rate
     held = [1 / slow - (k - 1) / fast for k in range(1, n + 1)]
@@ -30,7 +30,7 @@ def test_the_totals_are_the_sums_of_the_rows_that_wait(setting: Setting) -> None
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
-def test_the_gain_follows_from_the_load_alone(setting: Setting) -> None:
+def test_the_gain_follows_from_the_load_alone(setting: OrderCosts) -> None:
     assert setting.measured_gain == pytest.approx(setting.gain)
     assert setting.load == pytest.approx(
         setting.cost * setting.windows[0] * setting.slow_rate * setting.fast_rate
@@ -40,7 +40,7 @@ def test_the_gain_follows_from_the_load_alone(setting: Setting) -> None:
 
 def test_the_setting_of_the_experiment() -> None:
     """λ 1 and 10 a second, a window of a minute, half a millisecond: the load is alpha."""
-    setting = Setting.of_two(0.0005, 60, (10, 1))
+    setting = OrderCosts.of_two(0.0005, 60, (10, 1))
     assert setting.load == pytest.approx(0.3)
     assert setting.gain == pytest.approx(0.3 / 1.3)
     assert setting.filter_order == pytest.approx(0.55)
@@ -50,12 +50,12 @@ def test_the_setting_of_the_experiment() -> None:
 
 def test_rows_of_the_fast_input_meet_what_is_kept_of_the_slow_one() -> None:
     """So with two windows it is the slow input's that counts."""
-    assert Setting(0.001, (30, 7), (1, 10)).load == pytest.approx(0.001 * 30 * 1 * 10)
-    assert Setting(0.001, (30, 7), (10, 1)).load == pytest.approx(0.001 * 7 * 1 * 10)
+    assert OrderCosts(0.001, (30, 7), (1, 10)).load == pytest.approx(0.001 * 30 * 1 * 10)
+    assert OrderCosts(0.001, (30, 7), (10, 1)).load == pytest.approx(0.001 * 7 * 1 * 10)
 
 
 def test_more_inputs_are_one_slow_one_and_the_others_together() -> None:
-    setting = Setting(0.001, (1, 2, 3), (4, 1, 2))
+    setting = OrderCosts(0.001, (1, 2, 3), (4, 1, 2))
     assert (setting.slow, setting.slow_rate, setting.fast_rate) == (1, 1, 6)
     kept = [4, 2, 6]
     assert setting.load == pytest.approx(
@@ -66,4 +66,4 @@ def test_more_inputs_are_one_slow_one_and_the_others_together() -> None:
 
 def test_joins_that_keep_no_rows_never_gain() -> None:
     assert switching_cost(0.3, (0, 0), (1, 10)) == inf
-    assert Setting(1.0, (0, 0), (1, 10)).gain == 0
+    assert OrderCosts(1.0, (0, 0), (1, 10)).gain == 0

@@ -6,13 +6,13 @@ import copy
 
 import pytest
 
-from lowwater.joins.ordered.strategy import ARRIVALS, ENOUGH, Ordering, Rate, Strategy
+from lowwater.joins.ordered.strategy import ARRIVALS, ENOUGH, ArrivalRate, ModeChooser, Ordering
 
 SECOND = 1_000_000_000
 WINDOW = 60.0
 
 
-def told(strategy: Strategy, begin: int, seconds: int, slow: int, cost: float) -> int:
+def told(strategy: ModeChooser, begin: int, seconds: int, slow: int, cost: float) -> int:
     """A slow row every so many seconds, ten fast ones a second, and what comparing two takes."""
     for second in range(begin, begin + seconds):
         for tenth in range(10):
@@ -24,13 +24,13 @@ def told(strategy: Strategy, begin: int, seconds: int, slow: int, cost: float) -
     return begin + seconds
 
 
-def adaptive(alpha: float = 0.3) -> Strategy:
-    return Strategy(Ordering("adaptive", alpha), (WINDOW, WINDOW), 1)
+def adaptive(alpha: float = 0.3) -> ModeChooser:
+    return ModeChooser(Ordering("adaptive", alpha), (WINDOW, WINDOW), 1)
 
 
 @pytest.mark.parametrize("order", ["sync-filter", "filter-order"])
 def test_a_fixed_strategy_stays(order: str) -> None:
-    strategy = Strategy(Ordering(order), (WINDOW, WINDOW), 1)  # type: ignore[arg-type]
+    strategy = ModeChooser(Ordering(order), (WINDOW, WINDOW), 1)  # type: ignore[arg-type]
     told(strategy, 0, 200, 1, 0.01)
     assert strategy.mode == order
     assert strategy.metrics().about == {"strategy": order, "because": "as asked"}
@@ -80,7 +80,7 @@ def test_nothing_is_decided_on_a_few_rows() -> None:
 
 
 def test_a_rate_goes_by_the_clock_and_else_by_the_rows_own_times() -> None:
-    clocked, still = Rate(1_000), Rate(1_000)
+    clocked, still = ArrivalRate(1_000), ArrivalRate(1_000)
     for at in range(3 * ARRIVALS):
         clocked.arrived(2, at * SECOND, 0)
         still.arrived(2, 7, at * 500)
@@ -91,7 +91,7 @@ def test_a_rate_goes_by_the_clock_and_else_by_the_rows_own_times() -> None:
 
 
 def test_a_rate_follows_a_change() -> None:
-    rate = Rate(1)
+    rate = ArrivalRate(1)
     for at in range(ARRIVALS):
         rate.arrived(1, at * SECOND, 0)
     for at in range(ARRIVALS):

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lowwater.joins.ordered.strategy import Rate
+from lowwater.joins.ordered.strategy import ArrivalRate
 from lowwater.progress.lateness import Lateness, bins_of
 from lowwater.stream.element import BEGINNING, END_OF_TIME
 
@@ -122,7 +122,7 @@ class DisorderEstimate:
         self._seen, self._steady = RunningMaxima(), RunningMaxima()
         self._long_term = Lateness(missing, LONG_MEMORY / missing)
         self._short_term = Lateness(missing, SHORT_MEMORY)
-        self._rate = Rate(ticks_per_second)
+        self._rate = ArrivalRate(ticks_per_second)
         self._last = 0  # the last position; if measured, rows of one value have one
         self._value = END_OF_TIME  # of the last row
         self._chosen = 0  # rows seen when the factor in force was chosen

@@ -41,7 +41,7 @@ LOST = Metric(
     "join_results_lost",
     float,
     "rows",
-    Sum(),
+    Sum(exact=False),
     "results lost",
     "Results that were not found, counted or estimated.",
 )
@@ -60,7 +60,6 @@ ACCURACY = Metric(
     Ratio(FOUND, LOST),
     "accuracy",
     "The share of the results that was found.",
-    summary=True,
 )
 ACCURACY_ASKED = Metric(
     "join_accuracy_asked",
@@ -82,7 +81,7 @@ LATE_ROWS = Metric(
     "join_late_rows",
     int,
     "rows",
-    Sum(),
+    Sum(exact=False),
     "late rows",
     "Rows that came after rows they could have met were dropped.",
     total=True,
@@ -91,7 +90,7 @@ GIVEN_UP = Metric(
     "join_given_up_rows",
     int,
     "rows",
-    Sum(),
+    Sum(exact=False),
     "rows given up",
     "Rows dropped before they met anything, because memory was full.",
     total=True,

@@ -41,7 +41,6 @@ from lowwater.joins.oblivious.lost_results import ResultAccount
 from lowwater.joins.oblivious.memory_model import FITS, ReliefChooser
 from lowwater.joins.oblivious.options import SORTING_MODES, SPILLING_MODES, Oblivious
 from lowwater.joins.oblivious.stored_rows import LEAST_ROWS, PAGE_ROWS, StoredRows
-from lowwater.joins.telling import once
 from lowwater.operators.kernel import Host
 from lowwater.operators.metric import Readings
 from lowwater.state.store import ChunkStore
@@ -422,7 +421,7 @@ class ObliviousJoin(MultiJoin):
     def _tell(self) -> list[Element]:
         outs = dict.fromkeys(name for each in self._names for name in each.values())
         mark = self._mark_out
-        return [each for out in outs for each in once({out: mark}, self._told, self._awaited)]
+        return [each for out in outs for each in self._out.advance({out: mark})]
 
     # ---- promises --------------------------------------------------------------------------
 

@@ -137,7 +137,7 @@ RESTARTS = Metric(
     "join_restarts",
     int,
     "count",
-    Max(),
+    Max(exact=False),
     "restarts",
     "How often the counters of all inputs began again; every bucket notices each restart.",
 )
@@ -178,8 +178,8 @@ class RestartingJoin(ObliviousJoin):
 
     @property
     def _follows(self) -> bool:
-        awaited = self._awaited is None or not self._awaited
-        return awaited and all(each == BEGINNING for each in self._input_marks)
+        unawaited = not self._out.awaited
+        return unawaited and all(each == BEGINNING for each in self._input_marks)
 
     def _route(self, port: int, chunk: Chunk, suspects: Any) -> list[Element]:
         restart, results = self._restarting[port], list[Element]()

@@ -19,7 +19,7 @@ BOUND = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class OrderCosts:
     """What the costs depend on."""
 
     cost: float
@@ -30,7 +30,7 @@ class Setting:
     """Rows a second of each input: λ."""
 
     @classmethod
-    def of_two(cls, cost: float, window: float, rates: Sequence[float]) -> Setting:
+    def of_two(cls, cost: float, window: float, rates: Sequence[float]) -> OrderCosts:
         """Two inputs and one window, as in the paper."""
         return cls(cost, (window, window), tuple(rates))
 
@@ -113,5 +113,5 @@ def switching_cost(alpha: float, windows: Sequence[float], rates: Sequence[float
 
     Endless if no row is kept for others.
     """
-    load = Setting(1.0, tuple(windows), tuple(rates)).load
+    load = OrderCosts(1.0, tuple(windows), tuple(rates)).load
     return alpha / load if load else inf

@@ -27,10 +27,11 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
-from lowwater.joins.ordered.strategy import Ordering, Strategy
+from lowwater.joins.ordered.strategy import ModeChooser, Ordering
 from lowwater.joins.ordered.ties import AT, Position, Ties, number_of
 from lowwater.operators.kernel import Host, Kernel, Request
 from lowwater.operators.metric import Max, Metric, Readings, Sum
+from lowwater.operators.output_marks import OutputMarks
 from lowwater.state.store import ChunkStore
 from lowwater.state.time_buffer import TimeBuffer
 from lowwater.stream.element import (
@@ -72,7 +73,7 @@ HELD_BYTES = Metric(
     "order_held_bytes",
     int,
     "bytes",
-    Sum(),
+    Sum(exact=False),
     "bytes of results held",
     "Bytes of the results that wait for their turn.",
     key="held_bytes",
@@ -169,7 +170,9 @@ class OrderedJoin(Kernel):
         ports = range(len(shape.inputs))
         super().__init__(store, len(ports), host)
         self._join, self._shape, self._now = join(store), shape, host.now
-        self._strategy = Strategy(ordering, shape.windows, shape.inputs[0].domain.ticks_per_second)
+        self._strategy = ModeChooser(
+            ordering, shape.windows, shape.inputs[0].domain.ticks_per_second
+        )
         self._mode = self._strategy.mode
         self._waiting = [
             TimeBuffer(store, f"waiting{port}", AT, slice_ticks, then=[number_of(port)])
@@ -184,7 +187,7 @@ class OrderedJoin(Kernel):
         self._next = [0 for _ in ports]
         self._latest = BEGINNING
         self._known: dict[tuple[str, ...], int] = {}  # what the join promised
-        self._told: dict[tuple[str, ...], int] = {}
+        self._out = OutputMarks()
         self._per_row = TARGET / FIRST_PORTION  # nanoseconds, a guess that is soon made better
         self._joined = 0  # rows, in the step before
         self._compared = 0
@@ -394,19 +397,11 @@ class OrderedJoin(Kernel):
     def _tell(self, mark: int) -> list[Element]:
         """Results that are held or still to come are not below the mark."""
         output = self._shape.output
-        told = self._once(dict.fromkeys(output.stamps, mark)) if self._shape.paired else []
+        told = self._out.advance(dict.fromkeys(output.stamps, mark)) if self._shape.paired else []
         for name, lag in output.lags.items():
             known = self._known.get((name,), BEGINNING)
-            told += self._once({name: min(known, moved(mark, -lag))})
+            told += self._out.advance({name: min(known, moved(mark, -lag))})
         return told
-
-    def _once(self, bounds: Mapping[str, int]) -> list[Element]:
-        promise = Punctuation.jointly(bounds)
-        mark = min(promise.values)
-        if mark >= END_OF_TIME or mark <= self._told.get(promise.attributes, BEGINNING):
-            return []
-        self._told[promise.attributes] = mark
-        return [promise]
 
     def finished(self, results: Chunk) -> Chunk:
         """Results of several copies that left at one frontier, in order."""
@@ -502,7 +497,7 @@ class OrderedJoin(Kernel):
             "next": list(self._next),
             "latest": self._latest,
             "known": dict(self._known),
-            "told": dict(self._told),
+            "out": self._out.snapshot(),
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
@@ -519,4 +514,5 @@ class OrderedJoin(Kernel):
         self._heard = [dict(each) for each in saved["heard"]]
         self._ended = set(saved["ended"])
         self._next, self._latest = list(saved["next"]), saved["latest"]
-        self._known, self._told = dict(saved["known"]), dict(saved["told"])
+        self._known = dict(saved["known"])
+        self._out.restore(saved["out"])

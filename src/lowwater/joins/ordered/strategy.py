@@ -17,10 +17,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from lowwater.joins.ordered.model import Setting
+from lowwater.joins.ordered.model import OrderCosts
 from lowwater.operators.metric import REASON, STRATEGY, SWITCHES, Readings
 
-Mode = Literal["sync-filter", "filter-order"]
+OrderMode = Literal["sync-filter", "filter-order"]
 Order = Literal["sync-filter", "filter-order", "adaptive"]
 ORDERS: tuple[Order, ...] = ("sync-filter", "filter-order", "adaptive")
 ALPHA = 0.3
@@ -49,7 +49,7 @@ class Ordering:
         return f"in order by {self.order}{alpha}"
 
 
-class Rate:
+class ArrivalRate:
     """Rows a second of an input, from its last arrivals.
 
     It goes by the engine's clock, and by the rows' own times where that stands still.
@@ -91,7 +91,7 @@ class Rate:
         self._arrivals = deque(map(tuple, arrivals))
 
 
-class Cost:
+class ComparisonCost:
     """Seconds a comparison, from the last pieces of work; older ones count ever less."""
 
     def __init__(self) -> None:
@@ -117,15 +117,15 @@ class Cost:
         self._nanoseconds, self._comparisons = saved
 
 
-class Strategy:
+class ModeChooser:
     """Decides between both modes."""
 
     def __init__(self, ordering: Ordering, windows: Sequence[float], ticks_per_second: int):
         self._ordering = ordering
         self._windows = tuple(windows)
-        self._rates = [Rate(ticks_per_second) for _ in windows]
-        self._cost = Cost()
-        self.mode: Mode = "filter-order" if ordering.order == "filter-order" else "sync-filter"
+        self._rates = [ArrivalRate(ticks_per_second) for _ in windows]
+        self._cost = ComparisonCost()
+        self.mode: OrderMode = "filter-order" if ordering.order == "filter-order" else "sync-filter"
         self.switches = 0
         self.reason = "as asked" if ordering.order != "adaptive" else "too little seen to decide"
 
@@ -146,10 +146,10 @@ class Strategy:
         cost = self._cost.value
         if cost is None or not all(rates):
             return
-        setting = Setting(cost, self._windows, tuple(rate or 0.0 for rate in rates))
+        setting = OrderCosts(cost, self._windows, tuple(rate or 0.0 for rate in rates))
         load, alpha = setting.load, self._ordering.alpha
         stay = self.mode == "filter-order" and load >= BACK * alpha
-        mode: Mode = "filter-order" if load >= alpha or stay else "sync-filter"
+        mode: OrderMode = "filter-order" if load >= alpha or stay else "sync-filter"
         self.switches += mode != self.mode
         self.mode, self.reason = mode, _because(setting, alpha, mode)
 
@@ -177,7 +177,7 @@ class Strategy:
         self._cost.restore(saved["cost"])
 
 
-def _because(setting: Setting, alpha: float, mode: Mode) -> str:
+def _because(setting: OrderCosts, alpha: float, mode: OrderMode) -> str:
     rates = ", ".join(f"{rate:.3g}" for rate in setting.rates)
     sign = ">=" if setting.load >= alpha else "<"
     kept = "; kept until it is clearly below" if mode == "filter-order" and sign == "<" else ""

@@ -22,7 +22,7 @@ from lowwater.errors import OptionError, unknown_name
 from lowwater.joins.oblivious.memory_model import InputTraits, MemoryNeeds, joined
 from lowwater.joins.oblivious.options import RELIEF_MODES
 from lowwater.joins.oblivious.stored_rows import PAGE_ROWS
-from lowwater.joins.ordered.model import Setting, switching_cost
+from lowwater.joins.ordered.model import OrderCosts, switching_cost
 from lowwater.plan.builders.oblivious import known_of, rooted
 from lowwater.plan.builders.updates import sources
 from lowwater.plan.nodes import AnyJoin, Node, SourceNode
@@ -74,14 +74,14 @@ def expected(node: AnyJoin, rates: Rates) -> list[str]:
     if change == inf:
         return [f"expected at {spelled} rows/s: no row is kept for others, so all do the same"]
     if rates.cost is None:
-        setting = Setting(change, node.kept_seconds, each)
+        setting = OrderCosts(change, node.kept_seconds, each)
         return [
             f"expected at {spelled} rows/s: filter-order {_seconds(setting.filter_order)} from a"
             " row's arrival to its results; sync-filter as much while comparing costs nothing,"
             f" {_seconds(setting.sync_filter)} where adaptive changes over"
             f" ({_seconds(change)} a comparison)",
         ]
-    setting = Setting(nanoseconds(rates.cost) / SECOND, node.kept_seconds, each)
+    setting = OrderCosts(nanoseconds(rates.cost) / SECOND, node.kept_seconds, each)
     lines = [
         f"expected at {spelled} rows/s: sync-filter {_seconds(setting.sync_filter)}, filter-order"
         f" {_seconds(setting.filter_order)} from a row's arrival to its results,"

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -78,17 +78,6 @@ class Block:
         """Whether it may have a row with ``start <= time < end``."""
         return self.least < end and start <= self.greatest
 
-    def within(self, start: int, end: int) -> bool:
-        """Whether it has only rows with ``start <= time < end``."""
-        return start <= self.least and self.greatest < end
-
-
-class Place(NamedTuple):
-    """A location in a block."""
-
-    block: Block
-    offset: int
-
 
 class WindowBuffer:
     """The rows of one key, in blocks."""
@@ -96,46 +85,11 @@ class WindowBuffer:
     def __init__(self, memory: BlockMemory):
         self._memory = memory
         self.blocks: list[Block] = []
-        self._window = (0, 0)
 
     @property
     def rows(self) -> int:
         """Rows held."""
         return sum(block.rows for block in self.blocks)
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of its locations and of the objects in them."""
-        return sum(map(self._memory.bytes_of, self.blocks))
-
-    @property
-    def enqueued_to(self) -> Place | None:
-        """Where the last row was put (ET)."""
-        return Place(self.blocks[-1], self.blocks[-1].enqueue - 1) if self.blocks else None
-
-    @property
-    def dequeued_from(self) -> Place | None:
-        """Where the first row is that is held (DF)."""
-        return Place(self.blocks[0], self.blocks[0].dequeue) if self.blocks else None
-
-    @property
-    def window_start(self) -> Place | None:
-        """Where the part begins that has the rows of the window last read (WS)."""
-        blocks = self._reached()
-        return Place(blocks[0], blocks[0].dequeue) if blocks else None
-
-    @property
-    def window_end(self) -> Place | None:
-        """Where the part ends that has the rows of the window last read (WE)."""
-        blocks = self._reached()
-        return Place(blocks[-1], blocks[-1].enqueue - 1) if blocks else None
-
-    def _reached(self) -> list[Block]:
-        return [block for block in self.blocks if block.reaches(*self._window)]
-
-    def append(self, rows: Chunk, times: Times) -> None:
-        """Add rows, in any order of time."""
-        self._memory.write(rows, times, [self.place(times)])
 
     def place(self, times: Times) -> Locations:
         """Make room for rows with these times; where to put them."""
@@ -161,15 +115,6 @@ class WindowBuffer:
         first, block.enqueue = block.enqueue, block.enqueue + len(times)
         return self._memory.locations(block, first, block.enqueue)
 
-    def between(self, start: int, end: int) -> Chunk:
-        """The rows with ``start <= time < end``, in the order they came."""
-        self._window = start, end
-        blocks = self._reached()
-        rows = self._memory.read(blocks)
-        if not all(block.within(start, end) for block in blocks):
-            rows = rows.filter(pl.col(TIME).is_between(start, end, closed="left"))
-        return rows.drop(TIME)
-
     def drop_before(self, time: int) -> None:
         """Give back blocks that have only rows below a time, and drop rows that lead others.
 
@@ -181,14 +126,13 @@ class WindowBuffer:
             if block.least < time:
                 self._memory.drop_leading(block, time)
 
-    def snapshot(self) -> tuple[Any, ...]:
-        """Its blocks, and the window last read."""
-        return [astuple(block) for block in self.blocks], self._window
+    def snapshot(self) -> list[tuple[Any, ...]]:
+        """Return its blocks."""
+        return [astuple(block) for block in self.blocks]
 
     def restore(self, saved: Any) -> None:
         """Go on from a snapshot."""
-        blocks, self._window = saved
-        self.blocks = [Block(*block) for block in blocks]
+        self.blocks = [Block(*block) for block in saved]
 
 
 class BlockMemory:
@@ -294,11 +238,6 @@ class BlockMemory:
             block.dequeue += leading
             block.least = int(times[leading:].min())
             self.used -= leading
-
-    def bytes_of(self, block: Block) -> int:
-        """Bytes of a block's locations and of the objects in them."""
-        held = self.locations(block, block.dequeue, block.enqueue)
-        return self.block_rows * self.pool.layout.row_bytes + self._rows.objects(held)
 
     # ---- saving ----------------------------------------------------------------------------
 

@@ -43,8 +43,6 @@ Fetch = Callable[[], tuple[Slots, Chunk]]
 class _Numbers:
     """The cells of a column of fixed width in a page."""
 
-    has_objects = False
-
     def __init__(self, column: Column, rows: int):
         self._values = np.zeros(rows, column.kind)
         self._nulls: Mask | None = None
@@ -76,8 +74,6 @@ class _Numbers:
 
 class _Objects:
     """The cells of any other column in a page."""
-
-    has_objects = True
 
     def __init__(self, column: Column, rows: int):
         self._values = np.full(rows, None, column.kind)
@@ -179,11 +175,6 @@ class RowPage:
         """What a column of fixed width has in locations, nulls aside."""
         self._open()
         return self._arrays[column].get(slots).values
-
-    def objects(self, slots: Slots) -> int:
-        """Bytes of the objects in locations."""
-        self._open()
-        return sum(payload(each.get(slots).values) for each in self._arrays if each.has_objects)
 
     def clear(self, slots: Slots) -> None:
         """Drop what is in locations, each given once."""
@@ -322,10 +313,6 @@ class PagedRows:
         return np.concatenate(
             [page.numbers(column, slots) for page, _, slots in self._parts(locations)]
         )
-
-    def objects(self, locations: Locations) -> int:
-        """Bytes of the objects in locations that ascend."""
-        return sum(page.objects(slots) for page, _, slots in self._parts(locations))
 
     def clear(self, locations: Locations) -> None:
         """Drop what is in locations that ascend."""

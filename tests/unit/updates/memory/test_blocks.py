@@ -10,8 +10,9 @@ import pytest
 
 from lowwater.state.store import ChunkKey, MemoryStore
 from lowwater.stream.element import Chunk
-from lowwater.updates.memory.blocks import BlockMemory, Place
+from lowwater.updates.memory.blocks import BlockMemory
 from tests.support.preallocated_windows import PreallocatedWindows
+from tests.support.window_buffers import Place, append, between, bytes_of, pointers
 
 SCHEMA = pl.Schema({"n": pl.Int64, "s": pl.String})
 
@@ -28,9 +29,9 @@ def memory() -> BlockMemory:
 
 def test_a_block_is_filled_before_the_next_is_taken(memory: BlockMemory) -> None:
     buffer = memory.buffer(0)
-    buffer.append(*rows([1, 2, 3]))
-    memory.buffer(1).append(*rows([1]))
-    buffer.append(*rows([4, 5]))
+    append(memory, 0, *rows([1, 2, 3]))
+    append(memory, 1, *rows([1]))
+    append(memory, 0, *rows([4, 5]))
     assert [(b.page, b.offset, b.dequeue, b.enqueue) for b in buffer.blocks] == [
         (0, 0, 0, 4),
         (1, 0, 0, 1),
@@ -40,15 +41,16 @@ def test_a_block_is_filled_before_the_next_is_taken(memory: BlockMemory) -> None
 
 def test_pointers_are_those_of_the_paper(memory: BlockMemory) -> None:
     buffer = memory.buffer(0)
-    assert buffer.enqueued_to is buffer.dequeued_from is buffer.window_start is None
-    buffer.append(*rows(list(range(10))))
+    assert pointers(buffer) == (None, None, None, None)
+    append(memory, 0, *rows(list(range(10))))
     first, second, third = buffer.blocks
-    assert buffer.dequeued_from == Place(first, 0)
-    assert buffer.enqueued_to == Place(third, 1)
-    assert buffer.between(5, 9)["n"].to_list() == [5, 6, 7, 8]
-    assert (buffer.window_start, buffer.window_end) == (Place(second, 0), Place(third, 1))
+    assert pointers(buffer).dequeued_from == Place(first, 0)
+    assert pointers(buffer).enqueued_to == Place(third, 1)
+    assert between(memory, 0, 5, 9)["n"].to_list() == [5, 6, 7, 8]
+    window = pointers(buffer, 5, 9)
+    assert (window.window_start, window.window_end) == (Place(second, 0), Place(third, 1))
     buffer.drop_before(6)
-    assert buffer.dequeued_from == Place(second, 2)
+    assert pointers(buffer).dequeued_from == Place(second, 2)
 
 
 def test_blocks_out_of_a_window_are_not_read(memory: BlockMemory) -> None:
@@ -59,17 +61,17 @@ def test_blocks_out_of_a_window_are_not_read(memory: BlockMemory) -> None:
 
     read: list[int] = []
     store = Watched()
-    memory.buffer(7).append(*rows([*range(8), *range(20, 28), *range(10, 18)]))
+    append(memory, 7, *rows([*range(8), *range(20, 28), *range(10, 18)]))
     again = BlockMemory(SCHEMA, page_rows=8, block_rows=4)
     again.load(store, "w", memory.save(store, "w"))
-    assert again.buffer(7).between(12, 18)["n"].to_list() == [*range(12, 18)]
+    assert between(again, 7, 12, 18)["n"].to_list() == [*range(12, 18)]
     assert read == [2]
 
 
 def test_pages_go_with_their_last_block(memory: BlockMemory) -> None:
     one, two = memory.buffer(0), memory.buffer(1)
-    one.append(*rows([1, 2, 3, 4]))
-    two.append(*rows([1]))
+    append(memory, 0, *rows([1, 2, 3, 4]))
+    append(memory, 1, *rows([1]))
     one.drop_before(5)
     assert (memory.pages, one.rows, one.blocks) == (1, 0, [])
     two.drop_before(2)
@@ -78,19 +80,18 @@ def test_pages_go_with_their_last_block(memory: BlockMemory) -> None:
 
 def test_rows_in_any_order_of_time_stay_while_they_are_needed(memory: BlockMemory) -> None:
     buffer = memory.buffer(0)
-    buffer.append(*rows([1, 9, 2, 3, 4]))
+    append(memory, 0, *rows([1, 9, 2, 3, 4]))
     buffer.drop_before(5)
     assert buffer.rows == 3
-    assert buffer.between(5, 10)["n"].to_list() == [9]
+    assert between(memory, 0, 5, 10)["n"].to_list() == [9]
     assert [(block.least, block.greatest) for block in buffer.blocks] == [(2, 9)]
 
 
 def test_a_buffer_takes_its_locations_and_the_objects_in_them(memory: BlockMemory) -> None:
-    buffer = memory.buffer(0)
-    buffer.append(*rows([1, 22, 3, 4, 5]))
-    memory.buffer(1).append(*rows([1]))
+    append(memory, 0, *rows([1, 22, 3, 4, 5]))
+    append(memory, 1, *rows([1]))
     texts = sum(sys.getsizeof(f"at {time}".encode()) for time in (1, 22, 3, 4, 5))
-    assert buffer.bytes == 8 * (8 + 8 + 8) + texts
+    assert bytes_of(memory, 0) == 8 * (8 + 8 + 8) + texts
     assert memory.bytes == 16 * (8 + 8 + 8) + texts + sys.getsizeof(b"at 1")
 
 
