@@ -218,7 +218,7 @@ def test_a_step_looks_at_the_groups_it_is_about(groups: int) -> None:
 
     engine = EmbeddedEngine(plan, Sink(), VirtualClock(), Pace(tick=0), None)
     engine.run()
-    (feed,) = engine._feeds.values()
+    (feed,) = engine.feeds.values()
     told = groups + len(busy)  # each group is answered once, the busy one for every row
     assert feed.stamps <= told
     assert feed.intake.looked <= 8 * told  # twice a row that comes and twice an answer that leaves

@@ -13,8 +13,8 @@ import polars as pl
 import pytest
 
 import lowwater as lw
-from lowwater.pipeline.load import load_text
-from lowwater.pipeline.running import Options, Running
+from lowwater.pipeline.run import PipelineRun, RunSettings
+from lowwater.pipeline.text import load_text
 from tests.unit.pipeline.playing import SCHEMA, START, Kept, table, until, write
 from tests.unit.running import LONG
 
@@ -32,9 +32,9 @@ def stream(location: str, clauses: str = "", schema: str = SCHEMA, name: str = "
     return f"CREATE STREAM {name} {schema} FROM '{location}' PROGRESS ORDERED BY ts {clauses};\n"
 
 
-def run(text: str, engine: str, **options) -> tuple[Kept, Running]:
+def run(text: str, engine: str, **options) -> tuple[Kept, PipelineRun]:
     kept = Kept()
-    running = Running(load_text(text, engine), Options(**options), kept)
+    running = PipelineRun(load_text(text, engine), RunSettings(**options), kept)
     running.wait(MINUTES)
     running.stop()
     assert running.failed is None, running.failed
@@ -80,7 +80,9 @@ def test_a_record_is_bad_on_both_engines_alike(spark):
         ("parquet:p.parquet", "p.parquet: row 1, column v: 1.9 is no BIGINT"),
     ):
         for engine in ("embedded", "spark"):
-            running = Running(load_text(stream(location) + COUNT, engine), Options(), Kept())
+            running = PipelineRun(
+                load_text(stream(location) + COUNT, engine), RunSettings(), Kept()
+            )
             running.wait(MINUTES)
             running.stop()
             assert running.failed is not None
@@ -98,7 +100,7 @@ def test_with_a_checkpoint_open_windows_are_left_for_the_next_run(spark):
     assert [(row["k"], row["n"], row["s"]) for row in second.rows()] == [("a", 2, 5)]
     assert pl.read_parquet("late/*.parquet")["v"].to_list() == [5]
     [about] = running.progress().queries[0].streams
-    assert (about.rows, about.late_rows, about.late_to) == (3, 1, "late")
+    assert (about.metrics.rows, about.metrics.late_rows, about.late_to) == (3, 1, "late")
     assert about.mark == START + timedelta(seconds=30)
 
 
@@ -108,7 +110,9 @@ def test_a_checkpoint_refuses_a_log_that_grew(spark):
             f"CREATE STREAM S FROM 'generate:rate=5,seconds={seconds},start=2024-01-01'"
             " PROGRESS WITHIN 1 SECOND ON ts; SELECT count(*) AS n FROM S [RANGE 5 seconds, WA ts]"
         )
-        running = Running(load_text(text, "spark"), Options(checkpoint=Path("kept")), Kept())
+        running = PipelineRun(
+            load_text(text, "spark"), RunSettings(checkpoint=Path("kept")), Kept()
+        )
         running.wait(MINUTES)
         running.stop()
         failed = running.failed
@@ -125,7 +129,7 @@ def test_a_format_of_sparks_by_name_runs_until_it_is_stopped(spark):
         SELECT value, timestamp FROM R WHERE value % 2 = 0
     """
     kept = Kept()
-    running = Running(load_text(text, "spark"), Options(trigger="100 ms"), kept)
+    running = PipelineRun(load_text(text, "spark"), RunSettings(trigger="100 ms"), kept)
     try:
         until(lambda: len(kept.rows()) > 5, running)
         assert running.active
@@ -147,7 +151,7 @@ def test_lines_of_a_socket_are_csv_or_json(spark):
         text = stream(f"socket:127.0.0.1:{server.getsockname()[1]}") + "SELECT * FROM S"
         kept = Kept()
         server.settimeout(MINUTES)
-        running = Running(load_text(text, "spark"), Options(), kept)
+        running = PipelineRun(load_text(text, "spark"), RunSettings(), kept)
         connection, _ = server.accept()
         try:
             with connection:

@@ -22,7 +22,7 @@ from sqlglot import exp
 import lowwater as lw
 from lowwater.plan.expressions import compile_expression
 from lowwater.plan.language.casts import TYPES
-from lowwater.plan.language.compiler import COMPARISONS, Compiler
+from lowwater.plan.language.compiler import COMPARISONS, ExpressionCompiler
 from lowwater.plan.language.functions import FUNCTIONS, MANY, Function
 from lowwater.plan.language.value import Value
 from lowwater.plan.sql.parser import read_expression
@@ -286,7 +286,7 @@ def ours(text: str, rows: pl.DataFrame) -> tuple[Answer, Value] | lw.ExpressionE
         compiled = compile_expression(read_expression(text), rows.schema)
     except lw.ExpressionError as error:
         return error
-    value = Compiler(rows.schema, text).value(read_expression(text).tree)
+    value = ExpressionCompiler(rows.schema, text).value(read_expression(text).tree)
     assert value.dtype == compiled.dtype
     columns = [value.expr.alias("x")]
     columns += [each.when.alias(f"f{n}") for n, each in enumerate(value.failures)]

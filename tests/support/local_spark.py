@@ -224,8 +224,7 @@ class LocalSpark:
 
     def _tick(self, body: bytes) -> Iterator[Message]:
         for stage in self.program.stages:
-            stamps = any(part.name == "stamp" for part in stage.parts)
-            for bucket in stage.ids if stage.sources or stamps else ():
+            for bucket in stage.ids if stage.sources or stage.stamps else ():
                 yield Message(stage.number, bucket, -1, Kind.TICK, -1, clock(self._batch), body)
 
     def _run_batch(self, read: Callable[[], Iterable[Message]]) -> None:

@@ -21,11 +21,11 @@ from typer.testing import CliRunner
 import lowwater
 from lowwater.cli import app
 from lowwater.cli.progress import ProgressLines, picture, plain_line
-from lowwater.cli.rows import fitted, shown
+from lowwater.cli.screen import cell_text, fit_widths
 from lowwater.metrics import CompletenessMetrics, RunMetrics, StreamMetrics
 from lowwater.metrics.words import length, moment, size
 from lowwater.pipeline.progress import PipelineProgress, QueryProgress, StreamProgress
-from lowwater.pipeline.running import Running
+from lowwater.pipeline.run import PipelineRun
 from lowwater.plan.sql.dialect import STREAM_CLAUSES
 from tests.unit.pipeline.playing import SCHEMA, START, table, until, write
 from tests.unit.running import LONG
@@ -466,11 +466,11 @@ def test_progress_that_cannot_be_shown_ends_no_run(monkeypatch):
         def show(self, progress):
             raise IndexError("half a step")
 
-    whole, early = Running.wait, iter([True] * 3)
+    whole, early = PipelineRun.wait, iter([True] * 3)
     monkeypatch.setattr(
-        Running, "wait", lambda self, *_: not next(early, False) and whole(self, LONG)
+        PipelineRun, "wait", lambda self, *_: not next(early, False) and whole(self, LONG)
     )
-    monkeypatch.setattr("lowwater.cli.progress.ProgressLines", Broken)
+    monkeypatch.setattr("lowwater.cli.runs.ProgressLines", Broken)
     done = lw("run", pipeline(STREAM, ALL))
     assert done.stderr.count("progress could not be shown: IndexError: half a step") == 1
     assert "5 rows in, 4 out" in done.stderr
@@ -544,7 +544,7 @@ def test_the_pipeline_of_the_page_is_fine_and_the_page_names_every_option():
 
 
 def test_values_are_shown_as_people_write_them():
-    assert [shown(each) for each in (None, "", 0.1 + 0.2, 1e30, "a\n b", START, [1, 2])] == [
+    assert [cell_text(each) for each in (None, "", 0.1 + 0.2, 1e30, "a\n b", START, [1, 2])] == [
         "null",
         "",
         "0.3",
@@ -575,9 +575,9 @@ def test_values_are_shown_as_people_write_them():
 
 
 def test_columns_are_made_narrower_widest_first_to_fit_a_line():
-    assert fitted([10, 40, 5], 40) == [10, 21, 5]
-    assert fitted([4, 4], 80) == [4, 4]
-    assert fitted([50, 50], 5) == [6, 6]
+    assert fit_widths([10, 40, 5], 40) == [10, 21, 5]
+    assert fit_widths([4, 4], 80) == [4, 4]
+    assert fit_widths([50, 50], 5) == [6, 6]
 
 
 # ---- ordered joins -----------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import pytest
 
 import lowwater as lw
 from lowwater.errors import ExpressionError, OptionError, QueryError, Term
-from lowwater.pipeline.load import load_text
+from lowwater.pipeline.text import load_text
 from lowwater.updates.options import SCHEDULE, updates_of
 
 OPTION = Term("schedule=", "SCHEDULE")

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from lowwater.cli.rows import shown
-from lowwater.cli.text import escape, one_line, visible
+from lowwater.cli.app import escape, one_line, visible
+from lowwater.cli.screen import cell_text
 
 
 def control_characters(text: str) -> set[str]:
@@ -18,7 +18,7 @@ def control_characters(text: str) -> set[str]:
 
 @given(st.text())
 def test_no_value_reaches_a_terminal_with_control_characters(text):
-    assert not control_characters(shown(text)) - {"\u200d"}
+    assert not control_characters(cell_text(text)) - {"\u200d"}
     assert not control_characters(visible(text)) - {"\n", "\t", "\u200d"}
     assert not control_characters(one_line(text)) - {"\u200d"}
     assert len(one_line(text).splitlines()) <= 1
@@ -29,8 +29,8 @@ def test_printable_text_stays_as_it_is(text):
     assert visible(text) == text
 
 
-def test_escapes_are_shown():
-    assert shown("\x1b[2J\x1b]0;title\x07") == r"\x1b[2J\x1b]0;title\x07"
+def test_escapes_are_cell_text():
+    assert cell_text("\x1b[2J\x1b]0;title\x07") == r"\x1b[2J\x1b]0;title\x07"
     assert visible("a\u202eb") == r"a\u202eb"
 
 

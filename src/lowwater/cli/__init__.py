@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 
-from lowwater.cli import measuring, pipelines
+from lowwater.cli import measurements, pipelines
 from lowwater.cli.app import app
 
 COMMANDS = (
@@ -16,9 +16,9 @@ COMMANDS = (
     pipelines.check,
     pipelines.explain,
     pipelines.dashboard,
-    measuring.claims,
-    measuring.bench,
-    measuring.checkpoint,
+    measurements.claims,
+    measurements.bench,
+    measurements.checkpoint,
 )
 """The commands in the order in which help shows them."""
 

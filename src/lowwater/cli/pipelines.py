@@ -1,204 +1,82 @@
-"""Commands for pipeline files: run them, check them, explain them."""
+"""Commands for pipeline files: run them, check them, explain them; and the page of a past run."""
 
 from __future__ import annotations
 
-import os
-import signal
-import sys
-import threading
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
-from math import isfinite
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Console
 
-from lowwater.cli.app import err, failure, out, wrong_use
-from lowwater.cli.text import escape
-from lowwater.errors import (
-    ExpressionError,
-    LowwaterError,
-    OptionError,
-    QueryError,
-    unknown_name,
+from lowwater.cli.app import Stopping, err, escape, escape_line, failure, out, wrong_use
+from lowwater.cli.options import (
+    DisplayOptions,
+    Output,
+    PageOptions,
+    PipelineOptions,
+    RunOptions,
+    rates_of,
+    with_options,
 )
-from lowwater.stream.duration import nanoseconds
+from lowwater.errors import LowwaterError, QueryError
 
 if TYPE_CHECKING:
-    from lowwater.cli.progress import ProgressView
-    from lowwater.cli.screen import Screen
-    from lowwater.dashboard.options import Dashboard
-    from lowwater.pipeline.load import Pipeline, PlannedQuery
-    from lowwater.pipeline.running import Options, Running
-    from lowwater.pipeline.targets import Writing
+    from collections.abc import Mapping
+
+    import polars as pl
+
+    from lowwater.pipeline.targets import Target
+    from lowwater.pipeline.text import DeclaredStream, Pipeline, PlannedQuery
     from lowwater.plan.physical.costs import Rates
-    from lowwater.sinks import Sink
-
-PipelineFile = Annotated[
-    Path, typer.Argument(metavar="PIPELINE.sql", help="The pipeline; - reads it from the input.")
-]
-Engine = Annotated[
-    str, typer.Option("--engine", metavar="embedded|spark", help="What the queries run on.")
-]
-Params = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--param", metavar="NAME=VALUE", help="A parameter, :NAME in the pipeline; repeatable."
-    ),
-]
-Master = Annotated[
-    str | None, typer.Option("--master", metavar="URL", help="Spark's master, as local[4].")
-]
-Port = Annotated[
-    int | None,
-    typer.Option("--dashboard-port", metavar="N", help="The first free one from 4848, if none."),
-]
-Host = Annotated[
-    str | None,
-    typer.Option("--dashboard-host", metavar="ADDRESS", help="127.0.0.1, if none."),
-]
-OPEN = "[yellow]warning:[/yellow] other machines can read it; no password"
-Output = Annotated[
-    Path | None,
-    typer.Option(
-        "--output", metavar="DIR", help="For relative targets, and for queries without one."
-    ),
-]
+    from lowwater.sinks import Folder
 
 
+@with_options
 def run(
-    pipeline: PipelineFile,
-    engine: Engine = "embedded",
-    master: Master = None,
-    checkpoint: Annotated[
-        Path | None,
-        typer.Option(
-            "--checkpoint", metavar="DIR", help="On Spark: where a later run goes on from."
-        ),
-    ] = None,
-    output: Output = None,
-    param: Params = None,
-    trigger: Annotated[
-        str | None,
-        typer.Option(
-            "--trigger", metavar="TIME", help="On Spark: '1 second' between batches, say."
-        ),
-    ] = None,
-    output_mode: Annotated[
-        str,
-        typer.Option(
-            "--output-mode",
-            metavar="fail|append|replace",
-            help="What to do with folders that already hold results.",
-        ),
-    ] = "fail",
-    flush_every: Annotated[
-        str,
-        typer.Option(
-            "--flush-every", metavar="TIME", help="How long a row may wait to be in a file."
-        ),
-    ] = "2 seconds",
-    real_time: Annotated[
-        bool,
-        typer.Option("--real-time", help="Play generated streams as their rows would arrive."),
-    ] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Show results and errors only.")
-    ] = False,
-    json: Annotated[
-        bool, typer.Option("--json", help="Rows, and progress each second, as lines of JSON.")
-    ] = False,
-    dashboard: Annotated[
-        bool, typer.Option("--dashboard", help="Show the run on a page, to this machine alone.")
-    ] = False,
-    dashboard_port: Port = None,
-    dashboard_host: Host = None,
-    show_rows: Annotated[
-        bool, typer.Option("--show-rows", help="With --dashboard: also the last rows.")
-    ] = False,
-    save_metrics: Annotated[
-        Path | None,
-        typer.Option(
-            "--save-metrics", metavar="DIR", help="For `lowwater dashboard DIR` after the run."
-        ),
-    ] = None,
+    source: PipelineOptions, running: RunOptions, display: DisplayOptions, page: PageOptions
 ) -> None:
     """Run the queries of a pipeline file, all at the same time.
 
     Ctrl-C stops them. Exits with 0 when done or stopped, 1 if something fails, 2 for wrong usage.
     """
-    from lowwater.cli.screen import Screen  # noqa: PLC0415 (help needs none of it)
-    from lowwater.pipeline.running import Options  # noqa: PLC0415
+    from lowwater.cli.runs import run_pipeline  # noqa: PLC0415 (help needs none of it)
 
-    screen = Screen()
-    with _Stopping() as stopping, _warnings_on(screen):
-        try:
-            page = _page(dashboard, dashboard_port, dashboard_host, show_rows)
-            writing = _writing(output_mode, flush_every)
-            options = Options(checkpoint, output, trigger, real_time, page, save_metrics, writing)
-            loaded = _load(pipeline, engine, param, master)
-            if engine == "spark" and screen.err.is_terminal and not quiet and not json:
-                screen.draw("starting Spark")
-            running = _start(loaded, options, screen, json)
-        except QueryError as error:
-            raise _wrong_pipeline(pipeline, error) from error
-        except LowwaterError as error:
-            raise failure(error) from error
-        except KeyboardInterrupt:  # that is how a Spark session takes Ctrl-C
-            screen.say("stopped before anything ran")
-            raise typer.Exit from None
-        finally:
-            screen.close()
-            stopping.listen()
-        if running.url is not None:
-            screen.say(f"dashboard: {running.url}")
-            if page is not None and not page.local:
-                screen.say(OPEN)
-        _watch(running, screen, _view(screen, loaded, quiet, json), stopping.wanted)
+    run_pipeline(source, running, page, display)
 
 
-def check(
-    pipeline: PipelineFile,
-    engine: Engine = "embedded",
-    master: Master = None,
-    output: Output = None,
-    param: Params = None,
-) -> None:
+@with_options
+def check(source: PipelineOptions, output: Output = None) -> None:
     """Read and plan a pipeline file, and say what would run and what it would meet.
 
     Files are looked for, and their first rows read. Exits with 0 if a run could begin, else as it.
     """
-    from lowwater.cli.telling import tell_fine, tell_pipeline  # noqa: PLC0415
-    from lowwater.pipeline.checking import would_meet  # noqa: PLC0415
+    from lowwater.pipeline.preflight import findings  # noqa: PLC0415
     from lowwater.pipeline.targets import late_folders, targets  # noqa: PLC0415
 
     try:
-        loaded = _load(pipeline, engine, param, master)
+        loaded = source.load()
         goals, late = targets(loaded, output), late_folders(loaded, output)
     except LowwaterError as error:
-        raise _wrong_pipeline(pipeline, error) from error
-    tell_pipeline(out(), loaded, goals, late)
+        raise source.wrong(error) from error
+    _print_pipeline(out(), loaded, goals, late)
     wrong = []
-    for met in would_meet(loaded, goals, late):
+    for met in findings(loaded, goals, late):
         if isinstance(met.what, LowwaterError):
             wrong.append(met)
         else:
             err().print(f"[yellow]warning:[/yellow] {escape(str(met))}", soft_wrap=True)
     if not wrong:
-        tell_fine(out(), loaded)
+        _print_fine(out(), loaded)
         return
-    said = "\n".join(map(str, wrong))
+    text = "\n".join(map(str, wrong))
     unusable = any(isinstance(each.what, QueryError) for each in wrong)
-    raise wrong_use(QueryError(said)) if unusable else failure(said)
+    raise wrong_use(QueryError(text)) if unusable else failure(text)
 
 
+@with_options
 def explain(
-    pipeline: PipelineFile,
-    engine: Engine = "embedded",
-    master: Master = None,
-    param: Params = None,
+    source: PipelineOptions,
     rate: Annotated[
         list[str] | None,
         typer.Option(
@@ -213,13 +91,11 @@ def explain(
     ] = None,
 ) -> None:
     """Show how each query of a pipeline would run: operators, progress, partitioning."""
-    from lowwater.cli.telling import tell_plans  # noqa: PLC0415
-
     try:
-        loaded = _load(pipeline, engine, param, master)
-        tell_plans(out(), loaded, _rates(loaded, rate or [], cost))
+        loaded = source.load()
+        _print_plans(out(), loaded, rates_of(loaded, rate or [], cost))
     except LowwaterError as error:
-        raise _wrong_pipeline(pipeline, error) from error
+        raise source.wrong(error) from error
 
 
 def dashboard(
@@ -234,11 +110,12 @@ def dashboard(
     ] = None,
 ) -> None:
     """Show a run that has ended on a page, from the metrics it saved; Ctrl-C ends it."""
+    from lowwater.cli.runs import OPEN  # noqa: PLC0415
     from lowwater.dashboard.page import SavedPage  # noqa: PLC0415
 
-    with _Stopping() as stopping:
+    with Stopping() as stopping:
         try:
-            options = _page(True, port, host, False)
+            options = PageOptions(True, port, host).page()
             assert options is not None
             page = SavedPage(folder, options)
         except LowwaterError as error:
@@ -246,226 +123,89 @@ def dashboard(
         out().print(f"dashboard: {page.url}")
         if not options.local:
             err().print(OPEN)
-        stopping.wanted.wait()
+        stopping.requested.wait()
         page.close()
 
 
-# ---- reading the command -----------------------------------------------------------------------
+# ---- what check and explain print --------------------------------------------------------------
 
 
-def _page(wanted: bool, port: int | None, host: str | None, rows: bool) -> Dashboard | None:
-    """The page that was asked for; what is said of one goes with ``--dashboard``."""
-    from lowwater.dashboard.options import LOOPBACK, dashboard  # noqa: PLC0415
-
-    if not wanted:
-        given = {"--dashboard-port": port, "--dashboard-host": host, "--show-rows": rows or None}
-        for name in (name for name, value in given.items() if value is not None):
-            raise OptionError(f"{name} goes with --dashboard")
-        return None
-    return dashboard(port=port, host=host or LOOPBACK, show_rows=rows)
-
-
-def _writing(mode: str, flush_every: str) -> Writing:
-    """How folders are written; what is wrong with it is said before anything is loaded."""
-    from lowwater.pipeline.targets import Writing  # noqa: PLC0415
-    from lowwater.sinks import MODES  # noqa: PLC0415
-
-    if mode not in MODES:
-        raise OptionError(f"--output-mode is {', '.join(MODES)}, not {mode!r}")
-    if nanoseconds(flush_every, "--flush-every") < 0:
-        raise OptionError(f"--flush-every is zero or more, not {flush_every!r}")
-    return Writing(mode, flush_every)
-
-
-def _load(path: Path, engine: str, param: list[str] | None, master: str | None) -> Pipeline:
-    from lowwater.pipeline.load import load_file, load_text  # noqa: PLC0415
-
-    values = _values(param or [])
-    if master is not None and engine != "spark":
-        raise OptionError("--master is for --engine spark")
-    if str(path) == "-":
-        return load_text(sys.stdin.read(), engine, values, master, "input")
-    return load_file(path, engine, values, master)
+def _print_pipeline(
+    console: Console,
+    pipeline: Pipeline,
+    goals: dict[int, Target],
+    late: dict[int, dict[str, Folder]],
+) -> None:
+    """Print the streams of a pipeline and where the results of its queries go."""
+    for name, stream in pipeline.streams.items():
+        console.print(f"[bold]stream {escape_line(name)}[/bold]", *_stream(stream), sep="\n    ")
+    for query in pipeline.queries:
+        lines = [
+            f"to {goals[query.number]}",
+            f"reads {', '.join(query.streams)}",
+            f"gives {_columns(query.plan.schema)}",
+            *(
+                f"late rows of {name} to {folder.path}"
+                for name, folder in late[query.number].items()
+            ),
+        ]
+        title = f"[bold]query {query.number}[/bold], line {query.line}"
+        console.print(title, *map(escape_line, lines), sep="\n    ", soft_wrap=True)
 
 
-def _wrong_pipeline(path: Path, error: LowwaterError) -> typer.Exit:
-    """What is wrong; an error with a place in the text says in which."""
-    named = "the input" if str(path) == "-" else str(path)
-    return wrong_use(error, named if isinstance(error, ExpressionError) else "")
+def _print_fine(console: Console, pipeline: Pipeline) -> None:
+    """Print that a run could begin."""
+    count = len(pipeline.queries)
+    what = "1 query" if count == 1 else f"{count} queries"
+    ends = " until stopped" if any(each.live for each in pipeline.queries) else ""
+    console.print(f"[green]fine[/green]: {what} would run{ends} on the {pipeline.engine} engine")
 
 
-def _rates(pipeline: Pipeline, given: list[str], cost: str | None) -> Rates | None:
-    from lowwater.plan.physical.costs import Rates  # noqa: PLC0415
+def _stream(stream: DeclaredStream) -> list[str]:
+    from lowwater.plan.explain import promise  # noqa: PLC0415
 
-    if not given:
-        if cost is not None:
-            raise OptionError("--cost goes with --rate, rows a second of each stream")
-        return None
-    found: dict[str, float] = {}
-    for each in given:
-        name, equals, value = each.partition("=")
-        if name not in pipeline.streams:
-            raise OptionError(unknown_name("stream", name, pipeline.streams))
-        number = _value(value)
-        if not equals or isinstance(number, str) or not isinstance(number, int | float):
-            raise OptionError(f"--rate takes stream=rows a second, not {each!r}")
-        found[name] = number
-    return Rates(found, cost)
+    spec, declared = stream.node.spec, stream.declared
+    columns = _columns(spec.schema)
+    follow = ", and what comes later" if declared.follow else ""
+    lines = [f"from {declared.location}{follow}", columns, *promise(stream.node)]
+    return [escape_line(line) for line in lines]
 
 
-def _values(given: list[str]) -> dict[str, object]:
-    values: dict[str, object] = {}
-    for each in given:
-        name, equals, value = each.partition("=")
-        name = name.strip().removeprefix(":")
-        if not equals or not name.isidentifier():
-            raise OptionError(f"--param takes name=value, for example --param n=30, not {each!r}")
-        if name in values:
-            raise OptionError(f"--param {name} is given twice")
-        values[name] = _value(value)
-    return values
+def _columns(schema: Mapping[str, pl.DataType]) -> str:
+    from lowwater.sources.values import type_name  # noqa: PLC0415
+
+    return ", ".join(f"{name} {type_name(dtype)}" for name, dtype in schema.items())
 
 
-def _value(text: str) -> object:
-    """Numbers become numbers; the rest stays text, as does what is in single quotes."""
-    if len(text) > 1 and text[0] == text[-1] == "'":
-        inner = text[1:-1]
-        if "'" in inner.replace("''", ""):
-            raise OptionError(f"--param: a quote inside a text is written twice, not as in {text}")
-        return inner.replace("''", "'")
-    for kind in (int, float):
-        try:
-            number = kind(text)
-        except ValueError:
-            continue
-        if isfinite(number) and "_" not in text:
-            return number
-    return text
+def _print_plans(console: Console, pipeline: Pipeline, rates: Rates | None = None) -> None:
+    """Print the plan of each query."""
+    from lowwater.plan.explain import explain as explained  # noqa: PLC0415
 
-
-# ---- running -----------------------------------------------------------------------------------
-
-
-class _Stopping:
-    """Ctrl-C, or a request to end, sets an event; a second one ends the process at once."""
-
-    SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
-    def __init__(self) -> None:
-        self.wanted = threading.Event()
-        self._before: dict[int, Any] = {}
-
-    def __enter__(self) -> Self:
-        self._before = {each: signal.getsignal(each) for each in self.SIGNALS}
-        self.listen()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if threading.current_thread() is threading.main_thread():
-            for each, handler in self._before.items():
-                signal.signal(each, handler)
-
-    def listen(self) -> None:
-        """Take the signals; a Spark session that was made since has taken them for itself."""
-        if threading.current_thread() is threading.main_thread():
-            for each in self.SIGNALS:
-                signal.signal(each, self._stop)
-
-    def _stop(self, number: int, frame: object) -> None:
-        del number, frame
-        if self.wanted.is_set():
-            os._exit(130)
-        self.wanted.set()
-
-
-def _start(pipeline: Pipeline, options: Options, screen: Screen, json: bool) -> Running:
-    from lowwater.cli.rows import JsonRows, TableRows  # noqa: PLC0415
-    from lowwater.pipeline.running import Running  # noqa: PLC0415
-
-    many = len(pipeline.queries) > 1
-
-    def console(query: PlannedQuery) -> Sink:
-        if json:
-            return JsonRows(screen, query.number)
-        title = f"query {query.number}, line {query.line}" if many else None
-        return TableRows(screen, query.plan.schema, title)
-
-    return Running(pipeline, options, console)
-
-
-def _view(screen: Screen, pipeline: Pipeline, quiet: bool, json: bool) -> ProgressView:
-    from lowwater.cli.progress import NoProgress, ProgressJson, ProgressLines, ProgressTable  # noqa: PLC0415
-
-    if json:
-        return ProgressJson(screen)
-    if quiet:
-        return NoProgress()
-    if screen.err.is_terminal:
-        return ProgressTable(screen, f"{pipeline.name} ({pipeline.engine})")
-    return ProgressLines(screen)
-
-
-@contextmanager
-def _warnings_on(screen: Screen) -> Iterator[None]:
-    """Warnings, which may hold values of rows, as lines about the run."""
-    with warnings.catch_warnings():
-        warnings.showwarning = lambda message, *_: screen.say(
-            f"[yellow]warning:[/yellow] {escape(str(message))}"
+    for query in pipeline.queries:
+        where = query.target or "console"
+        plan = explained(query.plan, _of_query(rates, query))
+        console.print(
+            f"[bold]query {query.number}[/bold], line {query.line}, to {escape_line(where)}"
         )
-        yield
+        for line in plan.splitlines():
+            console.print(_coloured(line), soft_wrap=True)
+        console.print()
 
 
-def _watch(running: Running, screen: Screen, view: ProgressView, stopped: threading.Event) -> None:
-    """Tell how the queries get on until they end, one way or another."""
-
-    def to_stop() -> bool:
-        return stopped.is_set() or screen.closed_by_reader.is_set()
-
-    trouble: BaseException | None = None
-    unshown: str | None = None
-    try:
-        while not running.wait(view.every, to_stop) and not to_stop():
-            unshown = _tell(running, screen, view, unshown)
-    except LowwaterError as error:
-        trouble = error
-    unfinished = running.active
-    running.stop()
-    running.settle()
-    said = _failure(running, trouble)
-    how = "failed" if said is not None else "stopped" if unfinished else "done"
-    view.finish(running.progress(), how, said)
-    _let_go_of_output(screen)
-    ended = None if said is None else failure(said)
-    if running.url is not None and screen.err.is_terminal and not to_stop():
-        screen.say(f"the page stays at {running.url} until Ctrl-C")
-        stopped.wait()
-    if ended is not None:
-        raise ended
+def _of_query(rates: Rates | None, query: PlannedQuery) -> Rates | None:
+    """Return the rates of the streams a query reads."""
+    if rates is None:
+        return None
+    own = {name: rate for name, rate in rates.by_stream.items() if name in query.streams}
+    return replace(rates, by_stream=own)
 
 
-def _tell(running: Running, screen: Screen, view: ProgressView, unshown: str | None) -> str | None:
-    """Show progress; if that fails, the run goes on and the reason is said, each reason once."""
-    try:
-        view.show(running.progress())
-    except Exception as error:
-        reason = f"progress could not be shown: {type(error).__name__}: {error}"
-        if reason != unshown:
-            screen.say(f"[yellow]warning:[/yellow] {escape(reason)}; the run goes on")
-        return reason
-    return unshown
-
-
-def _failure(running: Running, trouble: BaseException | None) -> str | None:
-    """Why the pipeline failed, if it did."""
-    if running.failed is None:
-        return str(trouble) if trouble is not None else None
-    query, error = running.failed
-    said = str(error) if isinstance(error, LowwaterError) else f"{type(error).__name__}: {error}"
-    many = len(running.pipeline.queries) > 1
-    return f"query {query.number} (line {query.line}): {said}" if many else said
-
-
-def _let_go_of_output(screen: Screen) -> None:
-    """When nobody reads, Python must not try to write what is left at its end."""
-    if screen.closed_by_reader.is_set():
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def _coloured(line: str) -> str:
+    """Return a line of a plan with markup: titles of operators stand out."""
+    text = escape_line(line)
+    bare = line.lstrip("│├└─ ")
+    if "#" in bare.split(" ", 1)[0]:
+        title = bare.split(" ", 1)[0]
+        return text.replace(title, f"[bold cyan]{title}[/bold cyan]", 1)
+    label, colon, rest = text.partition(": ")
+    return f"[dim]{label}{colon}[/dim]{rest}" if colon else text

@@ -9,9 +9,8 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from lowwater.cli.rows import json_line
-from lowwater.cli.screen import Screen
-from lowwater.cli.text import escape_line
+from lowwater.cli.app import escape_line
+from lowwater.cli.screen import Screen, json_line
 from lowwater.metrics import CompletenessMetrics
 from lowwater.metrics.values import UpdateMetrics
 from lowwater.metrics.words import (
@@ -74,7 +73,7 @@ class ProgressTable:
         """Take the table away and write the summary."""
         self._screen.close()
         for line in summary(progress, outcome):
-            self._screen.say(line)
+            self._screen.print_line(line)
 
 
 class ProgressLines:
@@ -88,12 +87,12 @@ class ProgressLines:
 
     def show(self, progress: PipelineProgress) -> None:
         """Write a line."""
-        self._screen.say(plain_line(progress, self._rate.of(progress)))
+        self._screen.print_line(plain_line(progress, self._rate.of(progress)))
 
     def finish(self, progress: PipelineProgress, outcome: str, error: str | None) -> None:
         """Write the summary."""
         for line in summary(progress, outcome):
-            self._screen.say(line)
+            self._screen.print_line(line)
 
 
 class ProgressJson:

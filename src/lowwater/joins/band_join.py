@@ -425,7 +425,7 @@ class BandJoin(Kernel):
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from a snapshot."""
+        """Continue from a snapshot."""
         super().restore(saved)
         self._marks = list(saved["marks"])
         self._out.restore(saved["out"])

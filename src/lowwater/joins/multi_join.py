@@ -236,7 +236,7 @@ class MultiJoin(Kernel):
         )
 
     def marks(self) -> dict[str, int]:
-        """The marks of all inputs."""
+        """Return the marks of all inputs."""
         times = enumerate(self._shape.times)
         return {f"{time}[{port}]": self._marks[port] for port, time in times}
 
@@ -250,7 +250,7 @@ class MultiJoin(Kernel):
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from a snapshot."""
+        """Continue from a snapshot."""
         super().restore(saved)
         self._marks = list(saved["marks"])
         self._out.restore(saved["out"])

@@ -299,7 +299,7 @@ class SlidingAggregate(Kernel):
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from a snapshot."""
+        """Continue from a snapshot."""
         super().restore(saved)
         self._mark = saved["mark"]
         self._held.restore(saved["held"])

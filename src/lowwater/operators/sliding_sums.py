@@ -142,7 +142,7 @@ class SlidingPart(ABC):
 
     @abstractmethod
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from a snapshot."""
+        """Continue from a snapshot."""
 
 
 def together(parts: Sequence[Chunk | None]) -> Chunk | None:
@@ -166,7 +166,7 @@ class ExpiringPart(SlidingPart):
         return {"live": self._live.snapshot()}
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from a snapshot."""
+        """Continue from a snapshot."""
         self._live.restore(saved["live"])
 
 

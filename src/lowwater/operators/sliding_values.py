@@ -108,7 +108,7 @@ class DistinctValues(SlidingPart):
         return {"lasts": self._lasts.snapshot(), "due": self._due.snapshot()}
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from a snapshot."""
+        """Continue from a snapshot."""
         self._lasts.restore(saved["lasts"])
         self._due.restore(saved["due"])
 
@@ -367,7 +367,7 @@ class ExtremeValues(SlidingPart):
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from a snapshot."""
+        """Continue from a snapshot."""
         self._since = saved["since"]
         self._rows.restore(saved["rows"])
         self._ends.restore(saved["ends"])

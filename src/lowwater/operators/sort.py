@@ -126,7 +126,7 @@ class Merge(Kernel):
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from a snapshot."""
+        """Continue from a snapshot."""
         super().restore(saved)
         self._registers.restore(*saved["registers"])
         for name, marks in self._carried.items():

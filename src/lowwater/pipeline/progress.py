@@ -10,7 +10,7 @@ from typing import Any
 from lowwater.metrics import CompletenessMetrics, RunMetrics, StreamMetrics, plain
 from lowwater.metrics.lag import Mark, lag, reference, seconds
 from lowwater.metrics.values import JoinMetrics, StrategyMetrics, UpdateMetrics
-from lowwater.pipeline.load import PlannedQuery
+from lowwater.pipeline.text import PlannedQuery
 from lowwater.progress.spec import StreamSpec
 
 

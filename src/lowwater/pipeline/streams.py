@@ -9,10 +9,9 @@ from typing import Any
 from lowwater import api
 from lowwater.engines.run import external_columns
 from lowwater.errors import OptionError, QueryError, Term, unknown_name
-from lowwater.pipeline.generating import generated
-from lowwater.pipeline.location import Location, host_and_port, read_location
+from lowwater.pipeline.location import Location, generated, host_and_port, read_location
 from lowwater.plan.builders import updates as update_builders
-from lowwater.plan.sql.script import Declared
+from lowwater.plan.sql.declarations import Declared
 from lowwater.plan.sql.values import Span
 from lowwater.progress.contract import (
     Contract,

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lowwater.errors import ExpressionError, OptionError, unknown_name
-from lowwater.pipeline.load import Pipeline, PlannedQuery
 from lowwater.pipeline.location import Location, read_location
+from lowwater.pipeline.text import Pipeline, PlannedQuery
 from lowwater.plan.text_places import pointed
 from lowwater.sinks import FORMATS, Folder, Mode
 from lowwater.stream.duration import Duration

@@ -16,7 +16,7 @@ from sqlglot import exp
 from lowwater.errors import ExpressionError, OptionError, QueryError, Term, unknown_name
 from lowwater.operators.checked import Failure
 from lowwater.operators.rowwise import Derivation
-from lowwater.plan.language.compiler import Compiler, finished
+from lowwater.plan.language.compiler import ExpressionCompiler, finished
 from lowwater.plan.language.functions import AGGREGATES
 from lowwater.plan.text_places import wrong
 from lowwater.stream.duration import nanoseconds
@@ -107,7 +107,7 @@ def compile_expression(formula: Formula, schema: Schema) -> Expression:
             formula.shown, pl.col(tree.name), dict(pl.Schema(schema))[tree.name], tree
         )
     try:
-        value = Compiler(schema, formula.text, formula.tree, formula.near).value(tree)
+        value = ExpressionCompiler(schema, formula.text, formula.tree, formula.near).value(tree)
     except RecursionError:
         raise formula.wrong("this expression is nested too deeply") from None
     return Expression(formula.shown, finished(value).expr, value.dtype, tree, value.failures)

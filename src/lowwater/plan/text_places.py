@@ -16,6 +16,12 @@ def place(tree: exp.Expr) -> tuple[int, int] | None:
     return (min(s for s, _ in spots), max(e for _, e in spots)) if spots else None
 
 
+def line_of(tree: exp.Expr, text: str) -> int:
+    """Return the line, from 1, in which a statement or another tree begins."""
+    spot = tree.meta.get("statement") or place(tree)
+    return text.count("\n", 0, spot[0]) + 1 if spot else 1
+
+
 def pointed(
     message: str, text: str, start: int, length: int, about: Term | None = None
 ) -> ExpressionError:

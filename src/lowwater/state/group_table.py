@@ -230,7 +230,7 @@ class GroupTable:
         return {"keys": dict(self._keys), "rows": self._rows(changed) if len(changed) else None}
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from a snapshot."""
+        """Continue from a snapshot."""
         self._start()
         self._keys = dict(saved["keys"])
         rows = saved["rows"]

@@ -109,7 +109,7 @@ class KeyedRows:
         return self._slices, self._rows
 
     def restore(self, saved: Any) -> None:
-        """Go on from a snapshot."""
+        """Continue from a snapshot."""
         self._slices, self._rows = saved
 
 

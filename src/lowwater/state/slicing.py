@@ -46,7 +46,7 @@ class Slicing:
         return self.width, self._seen
 
     def restore(self, saved: Any) -> None:
-        """Go on from a snapshot."""
+        """Continue from a snapshot."""
         self.width, self._seen = saved
 
 

@@ -72,7 +72,7 @@ class KeyCell:
         self.gap = before + (gap - before) * min(1.0, gaps / self.gaps)
 
     def saved(self) -> dict[str, Any]:
-        """What it takes to go on."""
+        """Return the snapshot."""
         return {
             "key": self.key,
             "number": self.number,
@@ -86,7 +86,7 @@ class KeyCell:
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from what :meth:`saved` gave."""
+        """Continue from a snapshot."""
         self.number = saved["number"]
         self.first, self.last = saved["first"], saved["last"]
         (self.gap, self.gaps), self.newest = saved["gap"], saved["newest"]

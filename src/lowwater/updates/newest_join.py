@@ -275,7 +275,7 @@ class NewestJoin(Kernel):
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from a snapshot."""
+        """Continue from a snapshot."""
         super().restore(saved)
         for each, state in zip(self._rows, saved["rows"], strict=True):
             each.restore(state)
@@ -347,7 +347,7 @@ class NewestFilter(Kernel):
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from a snapshot."""
+        """Continue from a snapshot."""
         super().restore(saved)
         self._shown.restore(saved["shown"])
         self._bound, self._left = saved["bound"]

@@ -105,7 +105,7 @@ class Updates:
         return dict(self.weights).get(key, self.other_weight)
 
     def describe(self) -> str:
-        """In words, for people."""
+        """Return the options as text for explain."""
         parts: list[str] = [self.schedule]
         if self.weights:
             parts.append(f"{len(self.weights)} keys weighted")

@@ -68,10 +68,10 @@ class Pace:
         return min(MOST, round(sqrt(waiting * self.cost * self.overhead / 2)))
 
     def saved(self) -> dict[str, Any]:
-        """What it takes to go on."""
+        """Return the snapshot."""
         return {name: getattr(self, name) for name in self.__slots__}
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from what :meth:`saved` gave."""
+        """Continue from a snapshot."""
         for name, value in saved.items():
             setattr(self, name, value)

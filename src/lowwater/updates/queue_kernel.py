@@ -229,7 +229,7 @@ class QueueKernel(Kernel):
         return super().snapshot() | {"pace": self._pace.saved(), "ending": self._ending}
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from a snapshot."""
+        """Continue from a snapshot."""
         super().restore(saved)
         self._pace.restore(saved["pace"])
         self._ending = saved["ending"]

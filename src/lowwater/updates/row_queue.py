@@ -391,7 +391,7 @@ class RowQueue:
         }
 
     def restore(self, store: ChunkStore, saved: dict[str, Any]) -> None:
-        """Go on from what :meth:`save` gave."""
+        """Continue from a snapshot."""
         self.memory.load(store, PAGES, saved["memory"])
         self.keys.restore(saved["keys"])
         cells = self.keys.cells

@@ -58,7 +58,7 @@ class Reference:
         return 0 if self.oldest is None else now - self.oldest
 
     def saved(self) -> SavedReference:
-        """What it takes to go on."""
+        """Return the snapshot."""
         return self.oldest, self._since, self._area
 
 
@@ -127,13 +127,13 @@ class Account:
         )
 
     def saved(self) -> SavedAccount:
-        """What it takes to go on."""
+        """Return the snapshot."""
         both = self.application.saved(), self.queue.saved()
         return *both, tuple(self.behind), self.updates, self.delivered, self.begun
 
     @classmethod
     def restored(cls, saved: SavedAccount) -> Account:
-        """Go on from what :meth:`saved` gave."""
+        """Continue from a snapshot."""
         account = cls()
         application, queue, behind, account.updates, account.delivered, account.begun = saved
         account.application, account.queue = Reference(*application), Reference(*queue)

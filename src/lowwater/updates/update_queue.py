@@ -220,7 +220,7 @@ class UpdateQueue(QueueKernel):
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from a snapshot."""
+        """Continue from a snapshot."""
         super().restore(saved)
         self._queue.restore(self.store, saved["queue"])
         for name, state in saved["marks"].items():

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import lowwater as lw
-from lowwater.engines.embedded import engine
+from lowwater.engines.embedded import outputs
 from lowwater.engines.run import RunOptions, prepare
 from lowwater.plan.physical.compile import compile_plan
 
@@ -187,7 +187,7 @@ def test_the_first_row_that_breaks_any_promise_is_the_one_named(chunk_rows: int)
 
 
 def test_a_side_output_that_is_full_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "REFUSED_LIMIT", 3)
+    monkeypatch.setattr(outputs, "LATE_LIMIT", 3)
     rows = pl.DataFrame({"ts": [9, 1, 2, 3, 4, 5]})
     query = lw.stream(rows, name="s", time="ts")
     run = prepare(compile_plan(query._node), "embedded", RunOptions(chunk_rows=2))

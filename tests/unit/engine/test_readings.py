@@ -82,7 +82,7 @@ def test_a_step_that_takes_long_is_not_waited_for(monkeypatch: pytest.MonkeyPatc
     assert blocked.wait(LONG)
     before = run.metrics()
     with monkeypatch.context() as broken:
-        broken.setattr(run._engine, "_stages", None)  # reading in the middle of the step fails
+        broken.setattr(run._engine, "vertices", None)  # reading in the middle of the step fails
         last = run.metrics()
     go_on.set()
     assert run.await_termination(LONG)

@@ -11,8 +11,8 @@ from typing import Any
 
 import polars as pl
 
-from lowwater.pipeline.load import load_text
-from lowwater.pipeline.running import Options, Running
+from lowwater.pipeline.run import PipelineRun, RunSettings
+from lowwater.pipeline.text import load_text
 from lowwater.progress.spec import StreamSpec
 from tests.unit.running import LONG
 
@@ -65,10 +65,10 @@ class Kept:
         return [row for chunk in list(self.chunks[number]) for row in chunk.to_dicts()]
 
 
-def answers(text: str, options: Options | None = None, **values: object) -> Kept:
+def answers(text: str, options: RunSettings | None = None, **values: object) -> Kept:
     """What the queries of a finite pipeline give to the console."""
     kept = Kept()
-    running = Running(load_text(text, values=values), options or Options(), kept)
+    running = PipelineRun(load_text(text, values=values), options or RunSettings(), kept)
     assert running.wait(LONG)
     running.stop()
     if running.failed is not None:
@@ -77,10 +77,10 @@ def answers(text: str, options: Options | None = None, **values: object) -> Kept
 
 
 @contextmanager
-def playing(text: str, options: Options | None = None):
+def playing(text: str, options: RunSettings | None = None):
     """A pipeline that goes on until the block ends."""
     kept = Kept()
-    running = Running(load_text(text), options or Options(), kept)
+    running = PipelineRun(load_text(text), options or RunSettings(), kept)
     try:
         yield running, kept
     finally:
@@ -88,7 +88,7 @@ def playing(text: str, options: Options | None = None):
     assert running.failed is None
 
 
-def until(condition: Callable[[], Any], running: Running | None = None) -> Any:
+def until(condition: Callable[[], Any], running: PipelineRun | None = None) -> Any:
     """Wait for something to be so."""
     end = time.monotonic() + LONG
     while not (found := condition()):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import lowwater as lw
-from lowwater.pipeline.load import load_text
+from lowwater.pipeline.text import load_text
 from lowwater.stream.duration import SECOND, nanoseconds
 from lowwater.updates.options import updates_of
 from tests.unit.pipeline.playing import SCHEMA, spec

@@ -7,9 +7,8 @@ from datetime import datetime
 import pytest
 
 import lowwater as lw
-from lowwater.pipeline.generating import generated
-from lowwater.pipeline.load import load_file, load_text
-from lowwater.pipeline.location import host_and_port, read_location
+from lowwater.pipeline.location import generated, host_and_port, read_location
+from lowwater.pipeline.text import load_file, load_text
 from tests.unit.pipeline.playing import SCHEMA
 
 

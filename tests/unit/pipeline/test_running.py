@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 
 import lowwater as lw
-from lowwater.pipeline.load import load_text
-from lowwater.pipeline.running import Options, Running
+from lowwater.pipeline.run import PipelineRun, RunSettings
 from lowwater.pipeline.targets import Writing, late_folders, targets
+from lowwater.pipeline.text import load_text
 from tests.unit.pipeline.playing import SCHEMA, START, Kept, answers, playing, table, until, write
 
 FORMATS = ("parquet", "csv", "json")
@@ -125,7 +125,7 @@ def test_a_growing_folder_is_read_until_the_run_is_stopped():
 
 def test_answers_of_a_growing_folder_are_written_while_it_grows():
     text = stream("csv:in", "FOLLOW") + f"INSERT INTO 'parquet:out' {COUNT}"
-    with playing(text, Options(writing=Writing(flush_every=0))) as (running, _):
+    with playing(text, RunSettings(writing=Writing(flush_every=0))) as (running, _):
         write(table([0, 11]), Path("in/1.csv"))
         until(lambda: list(Path("out").glob("*.parquet")), running)
         assert running.active
@@ -191,8 +191,9 @@ def test_late_rows_of_a_stream_without_a_folder_are_counted_only():
     with playing(stream("csv:a.csv") + "SELECT * FROM S") as (running, _):
         until(lambda: not running.active, running)
         progress = running.progress().queries[0].streams[0]
-    assert (progress.rows, progress.late_rows, progress.late_to) == (2, 1, None)
-    assert progress.latest_seconds == 4
+    metrics = progress.metrics
+    assert (metrics.rows, metrics.late_rows, progress.late_to) == (2, 1, None)
+    assert metrics.longest_late_seconds == 4
 
 
 def test_queries_run_at_the_same_time_and_views_are_shared():
@@ -216,7 +217,7 @@ def test_one_query_that_fails_ends_the_others():
         stream("csv:in", "FOLLOW", name="A") + stream("csv:b.csv", name="B") + "SELECT * FROM A;"
         "SELECT * FROM B"
     )
-    running = Running(load_text(text), Options(), Kept())
+    running = PipelineRun(load_text(text), RunSettings(), Kept())
     until(lambda: running.wait(0.1))
     running.stop()
     assert not running.active
@@ -287,7 +288,7 @@ def test_a_folder_that_holds_results_is_refused_before_anything_runs(kind):
 
 def test_options_of_spark_are_refused_elsewhere():
     write(table([0]), Path("a.csv"))
-    for options in (Options(checkpoint=Path("c")), Options(trigger="1 second")):
+    for options in (RunSettings(checkpoint=Path("c")), RunSettings(trigger="1 second")):
         with pytest.raises(lw.OptionError, match="is for --engine spark"):
             answers(stream("csv:a.csv") + COUNT, options)
 
@@ -295,7 +296,7 @@ def test_options_of_spark_are_refused_elsewhere():
 def test_a_generated_stream_plays_at_once_or_in_real_time():
     location = "generate:rate=20,seconds=0.5,process=regular"
     text = stream(location, schema="(ts TIMESTAMP)") + "SELECT count(*) AS n FROM S [RANGE 1 min]"
-    for options in (Options(), Options(real_time=True)):
+    for options in (RunSettings(), RunSettings(real_time=True)):
         assert [row["n"] for row in answers(text, options).rows()] == [9]
 
 
@@ -316,5 +317,7 @@ def test_lag_is_behind_the_newest_stream_if_streams_do_not_go_by_the_clock():
     text = stream("csv:a.csv", name="A") + stream("csv:b.csv", name="B") + "SELECT * FROM A UNION B"
     with playing(text) as (running, _):
         until(lambda: not running.active, running)
-        lags = {each.name: each.lag_seconds for each in running.progress().queries[0].streams}
+        lags = {
+            each.metrics.name: each.lag_seconds for each in running.progress().queries[0].streams
+        }
     assert lags == {"A": 60.0, "B": 0.0}

@@ -35,7 +35,10 @@ Charge = Literal["nothing", "measured"] | int | PerComparison | PerRow
 
 
 def per_row(cost: Duration) -> PerRow:
-    """Let each row that leaves an update queue cost so much time on a virtual clock."""
+    """Let each row that leaves an update queue take ``cost`` on a virtual clock.
+
+    ``cost`` is a length of time of zero or more: ``query.run(charge=lw.per_row("10 ms"))``.
+    """
     return PerRow(nanoseconds(cost, "the cost of a row"))
 
 

@@ -1,6 +1,6 @@
-"""The operator graph at run time: stages joined by arcs, each arc a queue of elements.
+"""The operator graph at run time: vertices joined by arcs, each arc a queue of elements.
 
-Metering is done here, around the kernels, which know nothing of it.
+Time, rows and bytes are measured here, around kernels and stores, never inside them.
 """
 
 from __future__ import annotations
@@ -28,21 +28,23 @@ from lowwater.updates.staleness import Shows
 
 
 class Totals:
-    """What all stages together hold."""
+    """The rows, bytes and elements that all vertices together hold."""
 
     def __init__(self) -> None:
-        self.queued = PeakCounter()  # rows and promises in arcs and in the buffers of merges
+        self.queued = PeakCounter()
+        """Rows and promises in arcs, and rows in the buffers of merges and sorts."""
         self.rows = PeakCounter()
         self.bytes = PeakCounter()
-        self.memory = PeakCounter()  # bytes of state and of rows waiting in arcs
+        self.memory = PeakCounter()
+        """Bytes of state and of rows waiting in arcs."""
 
 
 class Arc:
-    """A queue from one stage to a port of the next."""
+    """A queue from a vertex or a source to an input of a vertex."""
 
     __slots__ = ("_elements", "_totals", "length", "port", "target")
 
-    def __init__(self, target: Stage, port: int, totals: Totals):
+    def __init__(self, target: Vertex, port: int, totals: Totals):
         self.target, self.port = target, port
         self.length = PeakCounter()
         self._elements: deque[Element] = deque()
@@ -70,34 +72,34 @@ class Arc:
 
 
 def rows_of(elements: Iterable[Element]) -> int:
-    """How many rows there are in elements."""
+    """Return the number of rows in elements."""
     return sum(each.height for each in elements if isinstance(each, pl.DataFrame))
 
 
 def weight(element: Element) -> int:
-    """How many rows or promises an element is."""
+    """Return the number of rows of an element; 1 for a promise or an end."""
     return element.height if isinstance(element, pl.DataFrame) else 1
 
 
 def size(element: Element) -> int:
-    """The bytes of an element's rows."""
+    """Return the bytes of an element's rows."""
     return int(element.estimated_size()) if isinstance(element, pl.DataFrame) else 0
 
 
 class Watch(Protocol):
     """Follows the steps of operators while a run goes on."""
 
-    def begins(self, stage: Stage, port: int | None, element: Element | None) -> None:
+    def begins(self, vertex: Vertex, port: int | None, element: Element | None) -> None:
         """An operator is about to take an element of an input, or to go on without one."""
 
-    def worked(self, stage: Stage, results: Sequence[Element], leaving: int) -> None:
+    def worked(self, vertex: Vertex, results: Sequence[Element], leaving: int) -> None:
         """It has done so; the clock does not show it yet. ``leaving``: rows let out of a queue."""
 
-    def charged(self, stage: Stage, nanoseconds: int, compared: int) -> None:
+    def charged(self, vertex: Vertex, nanoseconds: int, compared: int) -> None:
         """The clock shows the time of the step, in nanoseconds; so many pairs were compared."""
 
 
-class Stage(Member):
+class Vertex(Member):
     """An operator at work, with its input queues and its meters."""
 
     def __init__(self, operator: KernelOperator, clock: Clock, totals: Totals):
@@ -116,21 +118,21 @@ class Stage(Member):
         self.inputs: list[Arc] = [Arc(self, port, totals) for port in range(len(operator.inputs))]
         self.outputs: list[Arc] = []
         self.deliver: Callable[[Element], None] | None = None
-        self.refuse: Callable[[str, Chunk | None, list[LateRows]], None] | None = None
+        self.take_late_rows: Callable[[str, Chunk | None, list[LateRows]], None] | None = None
         self._clock, self._totals = clock, totals
-        self._held_in_merge = operator.name in ("merge", "sort")
+        self._held_in_merge = operator.traits.buffers
         self.rows, self.bytes = PeakCounter(), PeakCounter()
         self.busy = 0
         self.idle = 0
         self.watch: Watch | None = None
 
     @property
-    def more(self) -> bool:
-        """Whether there is input to work on."""
+    def has_input(self) -> bool:
+        """True if an element waits at some input."""
         return any(self.inputs)
 
     def execute(self) -> None:
-        """Take one element in, or go on with what is left, and push what comes of it."""
+        """Take one element in, or do a portion of the work that is left, and emit what leaves."""
         arc = next((each for each in self.inputs if each), None)
         element = arc.pop() if arc is not None else None
         compared = self.kernel.comparisons
@@ -154,25 +156,21 @@ class Stage(Member):
         self._meter()
         for note in self.call(self.kernel.notes):
             warnings.warn(f"{self.operator.title}: {note}", StreamWarning, stacklevel=2)
-        aside = self.call(self.kernel.take_late_rows)
-        if aside is not None and self.refuse is not None:
-            self.refuse(*aside)
-        for result in results:
-            self._emit(result)
+        late = self.call(self.kernel.take_late_rows)
+        if late is not None and self.take_late_rows is not None:
+            self.take_late_rows(*late)
+        self.emit(results)
 
-    def _emit(self, element: Element) -> None:
-        if isinstance(element, pl.DataFrame) and not element.height:
-            return
-        self.counts.count_out(element)
-        for arc in self.outputs:
-            arc.push(element)
-        if self.deliver is not None:
-            self.deliver(element)
-
-    def say(self, elements: Iterable[Element]) -> None:
-        """Push promises that follow from no input."""
+    def emit(self, elements: Iterable[Element]) -> None:
+        """Put elements on all arcs that leave the vertex; rows of the result are delivered."""
         for element in elements:
-            self._emit(element)
+            if isinstance(element, pl.DataFrame) and not element.height:
+                continue
+            self.counts.count_out(element)
+            for arc in self.outputs:
+                arc.push(element)
+            if self.deliver is not None:
+                self.deliver(element)
 
     def _meter(self) -> None:
         held_rows, held_bytes = self.kernel.held
@@ -189,7 +187,7 @@ class Stage(Member):
             self._totals.memory.add(grown)
 
     def metrics(self, elapsed: int) -> OperatorMetrics:
-        """What this stage did."""
+        """Return the metrics; ``elapsed`` is the time of the run so far, in nanoseconds."""
         return OperatorMetrics(
             title=self.operator.title,
             detail=self.operator.detail,
@@ -209,3 +207,6 @@ class Stage(Member):
             readings=self.call(self.kernel.metrics),
             staleness=self.call(self.kernel.staleness) if isinstance(self.kernel, Shows) else None,
         )
+
+
+Stage = Vertex

@@ -106,25 +106,26 @@ class EmbeddedRun:
 
     def last_rows(self) -> pl.DataFrame:
         """The last answers, the newest last: as many as the run was asked to keep."""
-        return self._engine.last.table()
+        return self._engine.results.last.table()
 
     def last_late_rows(self, stream: str) -> pl.DataFrame:
         """The same of the rows of a stream that were not let in."""
-        return self._engine.last_refused(stream)
+        return self._engine.side_output.last(stream)
 
     def late_rows(self, stream: str | None = None) -> pa.Table:
         """The side output: rows of a stream that were not let in, and why.
 
         ``_reason`` says why, ``_late_by_seconds`` how late, ``_mark`` which promise was broken.
         """
-        names = self._engine.streams
+        names = [each.spec.name for each in self._engine.feeds.values()]
         if stream is None:
             if len(names) > 1:
                 raise OptionError(f"several streams ran: say which of {', '.join(names)}")
             stream = names[0]
         if stream not in names:
             raise OptionError(unknown_name("stream", stream, names))
-        return self._engine.refused(stream).to_arrow()
+        intake = self._engine.feed(stream).intake
+        return self._engine.side_output.rows(intake).to_arrow()
 
     def metrics(self) -> RunMetrics:
         """What happened so far."""

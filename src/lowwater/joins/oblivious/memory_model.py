@@ -141,6 +141,16 @@ class ReliefChooser:
             self.reason = "too little seen to decide"
 
     @property
+    def sorts(self) -> bool:
+        """True if the mode sorts rows before they are joined."""
+        return self.mode in SORTING_MODES
+
+    @property
+    def spills(self) -> bool:
+        """True if the mode keeps rows of inputs far ahead on disk."""
+        return self.mode in SPILLING_MODES
+
+    @property
     def chooses(self) -> bool:
         """True if the mode depends on predictions: a strategy of ``auto`` and a cap on memory."""
         return self._options.strategy == "auto" and self._options.memory is not None

@@ -39,7 +39,7 @@ from lowwater.joins.oblivious.disorder import Ticks
 from lowwater.joins.oblivious.estimates import InputEstimates
 from lowwater.joins.oblivious.lost_results import ResultAccount
 from lowwater.joins.oblivious.memory_model import FITS, ReliefChooser
-from lowwater.joins.oblivious.options import SORTING_MODES, SPILLING_MODES, Oblivious
+from lowwater.joins.oblivious.options import Oblivious
 from lowwater.joins.oblivious.stored_rows import LEAST_ROWS, PAGE_ROWS, StoredRows
 from lowwater.operators.kernel import Host
 from lowwater.operators.metric import Readings
@@ -88,20 +88,12 @@ class ObliviousJoin(MultiJoin):
         self._joined_below = BEGINNING  # sorted first: rows below have been joined
         self._given_up_below = BEGINNING  # rows below were given up for lack of memory
         self._rows_since_drop = 0  # rows since the last drop
-        self._was_sorting = self._sorts  # the mode by which the rows are stored
+        self._was_sorting = self._chooser.sorts  # the mode by which the rows are stored
         self._joining_waiting = False
         self._warned = False  # about lost results
         self._batch_open = False
         self._first_step: int | None = None
         self._last_step = self._step_time = 0  # start of this step and the one before
-
-    @property
-    def _sorts(self) -> bool:
-        return self._chooser.mode in SORTING_MODES
-
-    @property
-    def _spills(self) -> bool:
-        return self._chooser.mode in SPILLING_MODES
 
     # ---- rows ------------------------------------------------------------------------------
 
@@ -116,14 +108,14 @@ class ObliviousJoin(MultiJoin):
         if not self.host.in_batches:
             self._estimates.measure(self._step_time)
         results += self._choose()
-        if not self._sorts:
+        if not self._chooser.sorts:
             self._unspill(self._frontier)
         elif int(ticks.min()) < self._joined_below:  # their results would be out of order
             in_time = ticks >= self._joined_below
             self._account.take(port, rows.filter(~in_time), self._late_below(port))
             rows, ticks = rows.filter(in_time), ticks[in_time]
         rows = self._spill(port, rows, ticks)
-        if rows.height and self._sorts:
+        if rows.height and self._chooser.sorts:
             self._stored.waiting[port].put(rows)
         elif rows.height:
             results += self._joined(port, rows)
@@ -167,7 +159,7 @@ class ObliviousJoin(MultiJoin):
         self._estimates.losses.found += found.height
         if not found.height:
             return []
-        if self._estimates.unique and not self._sorts:
+        if self._estimates.unique and not self._chooser.sorts:
             self._remember_matched(found)
         return [found]
 
@@ -218,13 +210,13 @@ class ObliviousJoin(MultiJoin):
 
     def _unspill(self, frontier: int) -> None:
         """Bring back spilled rows that the frontier has reached."""
-        if not self._spills:
+        if not self._chooser.spills:
             frontier = END_OF_TIME
         for port in self._shape.ports:
             rows = self._stored.spilled[port].fetch(frontier)
             if rows is None:
                 continue
-            if self._sorts:
+            if self._chooser.sorts:
                 self._stored.waiting[port].put(rows)
             else:  # no row matches them but those of this step
                 self._account.take(port, rows, self._late_below(port))
@@ -232,9 +224,9 @@ class ObliviousJoin(MultiJoin):
 
     def _spill(self, port: int, rows: Chunk, ticks: Ticks) -> Chunk:
         """Spill rows that are far ahead; return the others."""
-        if not self._spills:
+        if not self._chooser.spills:
             return rows
-        frontier = self._sorted_below - 1 if self._sorts else self._frontier
+        frontier = self._sorted_below - 1 if self._chooser.sorts else self._frontier
         far = ticks > frontier
         if not far.any() or not self._far_ahead(port, frontier, int(far.sum())):
             return rows
@@ -304,10 +296,10 @@ class ObliviousJoin(MultiJoin):
 
     def _apply_mode(self) -> list[Chunk]:
         """Change to the mode in force, also after a restart; return the results this releases."""
-        if self._was_sorting == self._sorts:
+        if self._was_sorting == self._chooser.sorts:
             return []
-        self._was_sorting = self._sorts
-        if not self._sorts:
+        self._was_sorting = self._chooser.sorts
+        if not self._chooser.sorts:
             return self._join_all_waiting()
         for port in self._shape.ports:  # keep all rows that waiting rows may match
             self._drop_to(port, self._droppable(port))
@@ -351,7 +343,7 @@ class ObliviousJoin(MultiJoin):
 
     def _advance_marks(self, least: int = BEGINNING) -> list[Chunk]:
         """Advance the marks; if rows are sorted first, join those below them or ``least``."""
-        if not self._sorts:
+        if not self._chooser.sorts:
             self._marks = list(map(max, self._marks, self._bounds))
             return []
         edge = max(self._sorted_below, least)
@@ -393,12 +385,12 @@ class ObliviousJoin(MultiJoin):
         for port in self._shape.ports:
             spilled = self._stored.spilled[port]
             waited, kept = self._stored.take_from(port, value)
-            if self._spills and kept is not None:
+            if self._chooser.spills and kept is not None:
                 self._account.put_back(port, kept)
-            elif not self._spills and waited is not None:
+            elif not self._chooser.spills and waited is not None:
                 self._account.take(port, waited, self._late_below(port))
             for rows in (waited, kept):
-                if rows is not None and self._spills:
+                if rows is not None and self._chooser.spills:
                     spilled.put(rows)
                 elif rows is not None:
                     self._estimates.given_up[port] += rows.height
@@ -460,7 +452,7 @@ class ObliviousJoin(MultiJoin):
 
     def _bounds_moved(self) -> list[Element]:
         results = self._begin_step()
-        if not self._sorts:
+        if not self._chooser.sorts:
             self._unspill(self._frontier)
         return self._finish_step(results, at_once=True)
 

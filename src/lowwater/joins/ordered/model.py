@@ -1,11 +1,11 @@
-"""What ordered joins cost, in formulas (Ordered §4.1, §5.1, Eq. 1-8).
+"""The costs of ordered joins, as formulas (Ordered §4.1, §5.1, Eq. 1-8).
 
-Rows of the fast input wait for the next row of the slow one. With Sync-Filter they are joined
-only then, one after the other; with Filter-Order they were joined while they waited. So both have
-the waiting in common and differ by the work.
+Rows of the fast input wait for the next row of the slow one. With Sync-Filter they are joined only
+then, one after the other; with Filter-Order they are joined while they wait. So both have the
+waiting time in common and differ by the work.
 
-For two inputs the formulas are the paper's. More inputs are taken as one slow input and all
-others together; a row meets what the windows of the other inputs hold.
+For two inputs the formulas are the paper's. More inputs are treated as one slow input and all
+others together; a row is compared with the rows in the windows of the other inputs.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ from dataclasses import dataclass
 from math import inf
 
 BOUND = 0.5
-"""The gain of Filter-Order stays below this while the join keeps up (Eq. 8)."""
+"""Upper bound on the gain of Filter-Order while the join keeps up (Eq. 8)."""
 
 
 @dataclass(frozen=True, slots=True)
 class OrderCosts:
-    """What the costs depend on."""
+    """The quantities that the costs depend on."""
 
     cost: float
     """Seconds to compare two rows: *c*."""
     windows: tuple[float, ...]
-    """Seconds that rows of each input are kept: \\|w\\|."""
+    r"""Seconds that rows of each input are kept: \|w\|."""
     rates: tuple[float, ...]
     """Rows a second of each input: λ."""
 
     @classmethod
     def of_two(cls, cost: float, window: float, rates: Sequence[float]) -> OrderCosts:
-        """Two inputs and one window, as in the paper."""
+        """Return the costs of two inputs with one window, as in the paper."""
         return cls(cost, (window, window), tuple(rates))
 
     @property
     def slow(self) -> int:
-        """The input with the fewest rows a second."""
+        """The number of the input with the fewest rows a second."""
         return min(range(len(self.rates)), key=self.rates.__getitem__)
 
     @property
@@ -56,7 +56,7 @@ class OrderCosts:
 
     @property
     def load(self) -> float:
-        """The share of time that joining the rows of the fast inputs takes: ``c·|w|·λ1·λ2``."""
+        """Share of time that joining the rows of the fast inputs takes: ``c·|w|·λ1·λ2``."""
         kept = [window * rate for window, rate in zip(self.windows, self.rates, strict=True)]
         everything = sum(kept)
         return self.cost * sum(
@@ -67,23 +67,23 @@ class OrderCosts:
 
     @property
     def work(self) -> float:
-        """Seconds to join one of the rows that wait: C_S."""
+        """Seconds to join one waiting row: C_S."""
         return self.load / self.fast_rate
 
     @property
     def keeps_up(self) -> bool:
-        """Whether the join is faster than rows come (Eq. 1)."""
+        """True if the join is faster than rows come (Eq. 1)."""
         return self.load < 1
 
     @property
     def sync_filter_total(self) -> float:
-        """Seconds until all of the rows that wait together are done, summed (Eq. 2)."""
+        """Sum of the response times, in seconds, of the rows that wait together (Eq. 2)."""
         n = self.waiting
         return self.filter_order_total + n * (n + 1) / 2 * self.work
 
     @property
     def sync_filter(self) -> float:
-        """Mean seconds from a row's arrival until it is done, with Sync-Filter (Eq. 3)."""
+        """Mean seconds from a row's arrival to its results, with Sync-Filter (Eq. 3)."""
         return self.filter_order + (self.waiting + 1) / 2 * self.work
 
     @property
@@ -99,19 +99,19 @@ class OrderCosts:
 
     @property
     def measured_gain(self) -> float:
-        """What Filter-Order takes off the mean, as a share of it: from both means (Eq. 6)."""
+        """The share by which Filter-Order shortens the mean, from both means (Eq. 6)."""
         return (self.sync_filter - self.filter_order) / self.sync_filter
 
     @property
     def gain(self) -> float:
-        """The same, from the load alone (Eq. 7)."""
+        """The same share, from the load alone (Eq. 7)."""
         return self.load / (1 + self.load)
 
 
 def switching_cost(alpha: float, windows: Sequence[float], rates: Sequence[float]) -> float:
-    """Seconds a comparison must take for Filter-Order to be worth it: where the load is alpha.
+    """Return the seconds a comparison must take for the load to be alpha.
 
-    Endless if no row is kept for others.
+    From there on Filter-Order is worth it. It is infinite if no row is kept for others.
     """
     load = OrderCosts(1.0, tuple(windows), tuple(rates)).load
     return alpha / load if load else inf

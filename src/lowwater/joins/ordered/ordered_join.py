@@ -1,34 +1,33 @@
 """The ordered join (Ordered §4-§6): any join, with its rows or its results held back.
 
-The time of a row is its timestamp; that of a result the greatest of its rows'. Before the join is
-a buffer for each input, after it one for results. With Sync-Filter rows wait in front until the
-least mark of all inputs has passed them and are then joined by time; with Filter-Order they are
-joined as they come. Either way results leave once that mark has passed them: an earlier one can
-come from no row still to come, and from none that waits.
+The time of a result is the greatest of its rows' times. There is a buffer before the join for each
+input, and one after it for results. With Sync-Filter, rows wait in front until the least mark of
+all inputs has passed them and are then joined by time; with Filter-Order they are joined as they
+come. In both, results leave once that mark has passed them: no row still to come and none that
+waits can make an earlier one.
 
-Changing from Sync-Filter to Filter-Order joins what waits in front. Changing back needs nothing:
-results that are held go on to leave as the mark moves, those of rows joined since among them,
-until none is held (the paper's steps E to L).
+A switch from Sync-Filter to Filter-Order joins the rows that wait in front. A switch back needs no
+work: held results leave as the mark moves, together with those of rows joined since, until none is
+held (the paper's steps E to L).
 
-Invariant: after every step exactly the results up to the frontier have left, the least position
-(:mod:`lowwater.joins.ordered.ties`) that an input has promised. So what leaves, and in which order,
-is the same whatever the strategy and whenever it changes.
+Invariant: after every step exactly the results up to the *frontier* have left. The frontier is the
+least position (``ordered_shape``) that an input's punctuation has reached. So the results and their
+order do not depend on the mode or on switches.
 
-Work can be cut: an engine that asks for portions gets what is ready before the next is joined.
-The frontier is then no further than the first row that is still to be joined.
+Work can be done in portions: ready results leave before the next rows are joined. The frontier is
+then no further than the first row that is still to be joined.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
 
+from lowwater.joins.ordered.ordered_shape import AT, OrderedShape, Position, number_of
 from lowwater.joins.ordered.strategy import ModeChooser, Ordering
-from lowwater.joins.ordered.ties import AT, Position, Ties, number_of
 from lowwater.operators.kernel import Host, Kernel, Request
 from lowwater.operators.metric import Max, Metric, Readings, Sum
 from lowwater.operators.output_marks import OutputMarks
@@ -44,12 +43,11 @@ from lowwater.stream.element import (
     moved,
 )
 from lowwater.stream.low_water_mark import LowWaterMark
-from lowwater.stream.time_domain import TimeDomain
 
 TARGET = 10_000_000
-"""Nanoseconds a portion of work should take."""
+"""Target length of a portion of work, in nanoseconds."""
 FIRST_PORTION = 256
-"""Rows in the first one."""
+"""Rows in the first portion."""
 
 HELD_ROWS = Metric(
     "order_held_rows",
@@ -107,53 +105,8 @@ WAITING_ROWS_PEAK = Metric(
 )
 
 
-@dataclass(frozen=True)
-class Timed:
-    """The time of the rows of an input, or of the results."""
-
-    stamps: tuple[str, ...]
-    """The columns the greatest of which is the time."""
-    lags: Mapping[str, int]
-    """Progressing columns: by how many ticks at most each is below the time."""
-    domain: TimeDomain
-
-    @property
-    def ticks(self) -> pl.Expr:
-        """The time, computed."""
-        return pl.max_horizontal(self.domain.to_ticks(pl.col(name)) for name in self.stamps).alias(
-            AT
-        )
-
-    def mark(self, promise: Punctuation) -> int:
-        """What a promise says of the time."""
-        return min(promise.values) if set(promise.attributes) <= set(self.stamps) else BEGINNING
-
-    def request(self, port: int, mark: int) -> Request:
-        """Return the request that the time of an input be promised up to a mark."""
-        return Request.any_of(port, [(name, mark) for name in self.stamps])
-
-
-@dataclass(frozen=True)
-class OrderedShape:
-    """What an ordered join is made of."""
-
-    inputs: tuple[Timed, ...]
-    output: Timed
-    columns: tuple[str, ...]
-    """The columns that come out."""
-    ties: Ties
-    """How results of one time are told apart."""
-    sides: Mapping[int, tuple[str, ...]]
-    """The inputs whose rows can come out alone, with their stamps in the output: those of at least
-    one of them are not null."""
-    paired: bool
-    """Whether every result has a row of each input."""
-    windows: tuple[float, ...]
-    """Seconds that rows of each input are kept."""
-
-
 class OrderedJoin(Kernel):
-    """Puts order on a join."""
+    """Orders the results of a join."""
 
     rule: ClassVar[str] = "the least mark over the inputs, after the results it releases"
     defers: ClassVar[bool] = True
@@ -179,17 +132,17 @@ class OrderedJoin(Kernel):
             for port in ports
         ]
         self._held = TimeBuffer(store, "held", AT, slice_ticks, then=shape.ties.then)
-        self._todo: list[Chunk | None] = [None for _ in ports]  # rows about to be joined, by time
+        self._todo: list[Chunk | None] = [None for _ in ports]  # rows to be joined, by input
         self._registers = LowWaterMark(ports)
         self._heard: list[dict[tuple[str, ...], Punctuation]] = [{} for _ in ports]
-        self._news = [False for _ in ports]  # whether the join is to be told something
-        self._ended: set[int] = set()  # inputs that ended and the join does not know
+        self._news = [False for _ in ports]  # inputs with punctuation the join has not seen
+        self._ended: set[int] = set()  # ended inputs whose end the join has not seen
         self._next = [0 for _ in ports]
         self._latest = BEGINNING
-        self._known: dict[tuple[str, ...], int] = {}  # what the join promised
+        self._known: dict[tuple[str, ...], int] = {}  # marks of the join
         self._out = OutputMarks()
-        self._per_row = TARGET / FIRST_PORTION  # nanoseconds, a guess that is soon made better
-        self._joined = 0  # rows, in the step before
+        self._per_row = TARGET / FIRST_PORTION  # nanoseconds; the first value is a guess
+        self._joined = 0  # rows in the last step
         self._compared = 0
 
     # ---- rows and promises -----------------------------------------------------------------
@@ -211,7 +164,7 @@ class OrderedJoin(Kernel):
         return self._turn()
 
     def on_punctuation(self, port: int, promise: Punctuation) -> Sequence[Element]:
-        """Move a mark; let rows in and results out."""
+        """Advance the mark of an input; join waiting rows and release results."""
         before = self._heard[port].get(promise.attributes)
         if not promise.goes_beyond(before.values if before else None):
             return []
@@ -222,7 +175,7 @@ class OrderedJoin(Kernel):
         return self._turn()
 
     def on_end(self, port: int) -> Sequence[Element]:
-        """An input that ended holds nobody back."""
+        """Close the mark of an input that ended."""
         self._open.discard(port)
         self._ended.add(port)
         self._registers.close(port)
@@ -233,7 +186,7 @@ class OrderedJoin(Kernel):
         return elements if self._open or self.has_work else [*elements, End()]
 
     def _follow(self) -> None:
-        """Do as the strategy says."""
+        """Change to the mode in force."""
         if self._mode == self._strategy.mode:
             return
         self._mode = self._strategy.mode
@@ -243,7 +196,7 @@ class OrderedJoin(Kernel):
                 self._news[port] = True
 
     def _let_in(self) -> None:
-        """The rows that are in order now are to be joined."""
+        """Take the rows that are in order now out of the front buffers."""
         for port, waiting in enumerate(self._waiting):
             if waiting:
                 self._add(port, waiting.upto(self._registers.value))
@@ -259,16 +212,16 @@ class OrderedJoin(Kernel):
 
     @property
     def has_work(self) -> bool:
-        """Whether rows are still to be joined."""
+        """True if rows are still to be joined."""
         return any(rows is not None for rows in self._todo)
 
     def work_on(self) -> Sequence[Element]:
-        """Join some of them; after the last, if all inputs have ended, so has the output."""
+        """Join a portion of rows; after the last, end the output if all inputs have ended."""
         portion = max(1, round(TARGET / max(1.0, self._per_row)))
         return self._ending(self._release(self._work(portion)))
 
     def record_time(self, nanoseconds: int) -> None:
-        """Learn what comparing costs, and how many rows make a portion."""
+        """Update the cost of a comparison and the rows of a portion."""
         compared = self.comparisons - self._compared
         self._compared = self.comparisons
         self._strategy.took(nanoseconds, compared)
@@ -277,13 +230,14 @@ class OrderedJoin(Kernel):
         self._joined = 0
 
     def _turn(self) -> list[Element]:
-        """What an element leads to; joining is left for later if it is done in portions."""
+        """Return what an element leads to; if work is done in portions, leave the joining for
+        later."""
         if self.host.in_portions and self.has_work:
             return self._release([])
         return self._release(self._work(None))
 
     def _work(self, portion: int | None) -> list[Chunk]:
-        """Join rows, the earliest first if not all; give what comes of it."""
+        """Join rows, the earliest first if ``portion`` limits their number; return the results."""
         results: list[Chunk] = []
         upto = END_OF_TIME if portion is None else self._end_of(portion)
         for port in range(self.ports):
@@ -304,7 +258,7 @@ class OrderedJoin(Kernel):
         return results
 
     def _end_of(self, portion: int) -> int:
-        """The time up to which a portion goes."""
+        """Return the time up to which a portion goes."""
         times = np.concatenate([rows[AT].to_numpy() for rows in self._todo if rows is not None])
         at = min(portion, len(times)) - 1
         return int(np.partition(times, at)[at])
@@ -321,7 +275,7 @@ class OrderedJoin(Kernel):
         return rows if rows.height else None
 
     def _promises(self, port: int) -> list[Punctuation]:
-        """What the join may be told of an input: of rows still to come, and of those that wait."""
+        """Return the punctuation that holds for an input's rows to come and its waiting rows."""
         heard = self._heard[port].values()
         if not self._waiting[port]:
             return list(heard)
@@ -336,7 +290,7 @@ class OrderedJoin(Kernel):
         ]
 
     def _after(self, elements: Sequence[Element]) -> list[Chunk]:
-        """The results among what the join gives; its promises are remembered."""
+        """Return the results among the join's output, and note its punctuation."""
         results = []
         for element in elements:
             if isinstance(element, pl.DataFrame):
@@ -350,10 +304,10 @@ class OrderedJoin(Kernel):
 
     @property
     def frontier(self) -> Position:
-        """No result still to be found is before this position, and none at it that is held is
-        after one of them."""
+        """The position up to which results leave: none to come is before it, none held at it is
+        after one to come."""
         ties = self._shape.ties
-        if not self._shape.paired:  # a row that is there may yet come out alone
+        if not self._shape.paired:  # a row that is there may come out alone later
             known = self._shape.sides.items()
             return min((self._known_of(side), ties.rank(port) - 1) for port, side in known)
         promised = ((self._registers.of(port), ties.rank(port)) for port in range(self.ports))
@@ -361,18 +315,18 @@ class OrderedJoin(Kernel):
 
     @property
     def unjoined(self) -> Position:
-        """The first position of a row that is still to be joined; after all if there is none."""
+        """The first position of a row still to be joined; END_OF_TIME if there is none."""
         todo = ((port, rows) for port, rows in enumerate(self._todo) if rows is not None)
         first = ((int(rows[AT].min()), self._shape.ties.rank(port)) for port, rows in todo)  # type: ignore[arg-type]
         return min(first, default=(END_OF_TIME, self.ports))
 
     def _known_of(self, columns: tuple[str, ...]) -> int:
-        """What the join promised of the greatest of some columns."""
+        """Return the join's mark on the greatest of some columns."""
         own = (mark for names, mark in self._known.items() if set(names) <= set(columns))
         return END_OF_TIME if not self._open and not self.has_work else max(own, default=BEGINNING)
 
     def _release(self, results: list[Chunk]) -> list[Element]:
-        """Let go what is not after the frontier, of what is held and of new results."""
+        """Release the results up to the frontier, of those held and of new ones."""
         frontier = mark, rank = self.frontier
         staying = self._shape.ties.result > rank
         leaving = [held] if (held := self._held.upto(mark, staying)) is not None else []
@@ -389,13 +343,13 @@ class OrderedJoin(Kernel):
         released: list[Element] = []
         if leaving:
             together = pl.concat(leaving) if len(leaving) > 1 else leaving[0]
-            alone = len(leaving) == 1 and held is not None  # in order already
+            alone = len(leaving) == 1 and held is not None  # these are sorted
             rows = together if alone else self._held.sorted(together)
             released = [rows.select(self._shape.columns)]
         return [*released, *self._tell(mark)]
 
     def _tell(self, mark: int) -> list[Element]:
-        """Results that are held or still to come are not below the mark."""
+        """Return punctuation for the results held or still to come."""
         output = self._shape.output
         told = self._out.advance(dict.fromkeys(output.stamps, mark)) if self._shape.paired else []
         for name, lag in output.lags.items():
@@ -404,48 +358,49 @@ class OrderedJoin(Kernel):
         return told
 
     def finished(self, results: Chunk) -> Chunk:
-        """Results of several copies that left at one frontier, in order."""
+        """Sort results of several copies that left at one frontier."""
         timed = results.with_columns(self._shape.output.ticks)
         return timed.sort(AT, self._shape.ties.result, maintain_order=True).drop(AT)
 
     # ---- asking ----------------------------------------------------------------------------
 
     def requests(self) -> Sequence[Request]:
-        """The least row or result that is held wants the marks to come up to it."""
+        """Request progress up to the least row or result that is held."""
         least = min(waiting.least for waiting in self._waiting)
         if self._shape.paired:
             least = min(least, self._held.least)
-            # What is held at a time all inputs have reached waits for later inputs to be past it.
+            # A result at a time that all inputs have reached waits until later inputs pass it.
             return self._wants(least) or [each for each in self._wants(least + 1) if each.port]
         wants = [*self._wants(least), *self._through(self._join.requests())]
         return [*wants, *(self._results_upto(self._held.least + 1) if self._held else ())]
 
     def _wants(self, mark: int) -> list[Request]:
-        """Every input that is behind a mark should come up to it."""
+        """Request progress up to a mark from every input that is behind it."""
         if mark >= END_OF_TIME:
             return []
         behind = (port for port in sorted(self._open) if self._registers.of(port) < mark)
         return [self._shape.inputs[port].request(port, mark) for port in behind]
 
     def _results_upto(self, mark: int) -> list[Request]:
-        """What lets results up to a mark leave."""
+        """Return the requests that let results up to a mark leave."""
         if self._shape.paired:
             return self._wants(mark)
         bounds = [[(name, mark) for name in side] for side in self._shape.sides.values()]
         return [each for side in bounds for each in self._through(self._join.needs_any(side))]
 
     def _through(self, requests: Sequence[Request]) -> list[Request]:
-        """Return requests of the join as requests of this: waiting rows need all inputs as far."""
+        """Return requests of the join as requests of this kernel: waiting rows need all inputs as
+        far."""
         if self._mode == "filter-order":
             return [each for each in requests if each.port in self._open]
         return [want for each in requests for want in self._wants(max(m for _, m in each.bounds))]
 
     def needs(self, attribute: str, mark: int) -> Sequence[Request]:
-        """The input progress without which nothing can be promised."""
+        """Return the input progress that the output needs to promise ``attribute >= mark``."""
         return self.needs_any([(attribute, mark)])
 
     def needs_any(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Request]:
-        """Results must have left up to where no column of a later one is below its bound."""
+        """Return the input progress that lets the output promise one of the bounds."""
         output = self._shape.output
         names = {name for name, _ in bounds}
         if self._shape.paired and set(output.stamps) <= names:
@@ -461,7 +416,7 @@ class OrderedJoin(Kernel):
     # ---- what people see, and saving -------------------------------------------------------
 
     def marks(self) -> dict[str, int]:
-        """The marks of all inputs."""
+        """Return the marks of all inputs."""
         stamps = [" or ".join(each.stamps) for each in self._shape.inputs]
         return {f"{stamps[p]}[{p}]": self._registers.of(p) for p in range(self.ports)}
 
@@ -478,11 +433,11 @@ class OrderedJoin(Kernel):
         }
 
     def settle(self) -> None:
-        """Let the join make its state small."""
+        """Settle the state of the join."""
         self._join.settle()
 
     def snapshot(self) -> dict[str, Any]:
-        """The marks, the numbers and the parts."""
+        """Return the marks, the counters and the snapshots of the parts."""
         assert not self.has_work, "rows are still to be joined"
         return super().snapshot() | {
             "join": self._join.snapshot(),
@@ -501,7 +456,7 @@ class OrderedJoin(Kernel):
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from a snapshot."""
+        """Continue from a snapshot."""
         super().restore(saved)
         self._join.restore(saved["join"])
         self._join.comparisons = self.comparisons = self._compared = saved["compared"]

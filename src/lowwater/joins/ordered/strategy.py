@@ -1,13 +1,13 @@
-"""When rows are joined: once they are in order, or as they come (Ordered §4-§6).
+"""The choice between joining rows in order and ordering results (Ordered §4-§6).
 
 *Sync-Filter* lets rows wait until no earlier one can come, then joins them. *Filter-Order* joins
-rows as they come and holds the results back. *Adaptive* begins with the first and goes over to
-the second when ``c·|w|·λ1·λ2 >= alpha``: then at least the share ``alpha / (1 + alpha)`` of the
-response time is saved. It goes back when the load is clearly below alpha, so that measurements
-which waver about alpha do not make it waver.
+rows as they come and holds the results back. *Adaptive* begins with the first and switches to the
+second when ``c·|w|·λ1·λ2 >= alpha``: then at least the share ``alpha / (1 + alpha)`` of the
+response time is saved. It switches back when the load is clearly below alpha, so that noise does
+not cause switches.
 
-A strategy is told what arrived and what work took; it reads no clock. What it chooses changes when
-work is done and what is held, never the results.
+The choice follows from the arrivals and times given to it; it reads no clock. It changes when work
+is done and what is held, never the results.
 """
 
 from __future__ import annotations
@@ -24,35 +24,35 @@ OrderMode = Literal["sync-filter", "filter-order"]
 Order = Literal["sync-filter", "filter-order", "adaptive"]
 ORDERS: tuple[Order, ...] = ("sync-filter", "filter-order", "adaptive")
 ALPHA = 0.3
-"""The load at which Filter-Order is taken, unless the user says otherwise."""
+"""Default load at which Filter-Order is taken."""
 BACK = 0.75
 """Sync-Filter is taken again when the load is below this share of alpha."""
 ARRIVALS = 256
-"""Rates go by so many of the last arrivals."""
+"""Number of last arrivals that a rate is measured from."""
 ENOUGH = 16
-"""Nothing is decided before so many rows came on each input."""
+"""Number of rows on each input before a decision."""
 STEPS = 128
-"""The cost of a comparison goes by about so many of the last pieces of work."""
+"""Number of last pieces of work that the cost of a comparison is averaged over, about."""
 SECOND = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Ordering:
-    """How the results of a join are put in order."""
+    """The options of the order of a join's results."""
 
     order: Order
     alpha: float = ALPHA
 
     def describe(self) -> str:
-        """In words, for people."""
+        """Return the options as text for explain."""
         alpha = f", alpha {self.alpha:g}" if self.order == "adaptive" else ""
         return f"in order by {self.order}{alpha}"
 
 
 class ArrivalRate:
-    """Rows a second of an input, from its last arrivals.
+    """The rows a second of an input, from its last arrivals.
 
-    It goes by the engine's clock, and by the rows' own times where that stands still.
+    It is measured by the engine's clock, or by the rows' own times if that clock stands still.
     """
 
     def __init__(self, ticks_per_second: int):
@@ -61,7 +61,7 @@ class ArrivalRate:
         self._rows = 0  # of all arrivals but the first, from which time is counted
 
     def arrived(self, rows: int, now: int, ticks: int) -> None:
-        """Take note of rows: when they came, and their latest time."""
+        """Count rows that arrived at ``now``; ``ticks`` is their latest time."""
         if self._arrivals:
             self._rows += rows
             ticks = max(ticks, self._arrivals[-1][2])
@@ -71,7 +71,7 @@ class ArrivalRate:
             self._rows -= self._arrivals[0][0]
 
     def value(self, now: int, ticks: int) -> float | None:
-        """Rows a second up to now; None if too few came, or no time has passed."""
+        """Return the rows a second up to now; None if too few came, or no time has passed."""
         rows = self._rows
         if rows < ENOUGH:
             return None
@@ -82,23 +82,23 @@ class ArrivalRate:
         return rows * self._per_second / passed if passed > 0 else None
 
     def snapshot(self) -> Any:
-        """The last arrivals."""
+        """Return the last arrivals."""
         return list(self._arrivals), self._rows
 
     def restore(self, saved: Any) -> None:
-        """Go on from a snapshot."""
+        """Continue from a snapshot."""
         arrivals, self._rows = saved
         self._arrivals = deque(map(tuple, arrivals))
 
 
 class ComparisonCost:
-    """Seconds a comparison, from the last pieces of work; older ones count ever less."""
+    """The seconds a comparison takes, averaged over the last pieces of work with decay."""
 
     def __init__(self) -> None:
         self._nanoseconds = self._comparisons = 0.0
 
     def took(self, nanoseconds: int, comparisons: int) -> None:
-        """Take note of a piece of work."""
+        """Add a piece of work."""
         keep = 1 - 1 / STEPS
         self._nanoseconds = self._nanoseconds * keep + nanoseconds
         self._comparisons = self._comparisons * keep + comparisons
@@ -109,16 +109,16 @@ class ComparisonCost:
         return self._nanoseconds / self._comparisons / SECOND if self._comparisons else None
 
     def snapshot(self) -> Any:
-        """Both sums."""
+        """Return both sums."""
         return self._nanoseconds, self._comparisons
 
     def restore(self, saved: Any) -> None:
-        """Go on from a snapshot."""
+        """Continue from a snapshot."""
         self._nanoseconds, self._comparisons = saved
 
 
 class ModeChooser:
-    """Decides between both modes."""
+    """Chooses the mode of an ordered join."""
 
     def __init__(self, ordering: Ordering, windows: Sequence[float], ticks_per_second: int):
         self._ordering = ordering
@@ -130,14 +130,14 @@ class ModeChooser:
         self.reason = "as asked" if ordering.order != "adaptive" else "too little seen to decide"
 
     def arrived(self, port: int, rows: int, now: int, ticks: int) -> None:
-        """Take note of rows, and decide anew."""
+        """Count rows that arrived at ``now``, and choose again if the order is adaptive."""
         if self._ordering.order != "adaptive":
             return
         self._rates[port].arrived(rows, now, ticks)
         self._decide(now, ticks)
 
     def took(self, nanoseconds: int, comparisons: int) -> None:
-        """Take note of what comparing rows took."""
+        """Add the time that comparisons took."""
         if comparisons:
             self._cost.took(nanoseconds, comparisons)
 
@@ -159,7 +159,7 @@ class ModeChooser:
         return Readings({STRATEGY: self.mode, REASON: self.reason, SWITCHES: switches})
 
     def snapshot(self) -> Any:
-        """What is known and chosen."""
+        """Return the measurements and the choice."""
         return {
             "mode": self.mode,
             "reason": self.reason,
@@ -169,7 +169,7 @@ class ModeChooser:
         }
 
     def restore(self, saved: Any) -> None:
-        """Go on from a snapshot."""
+        """Continue from a snapshot."""
         self.mode, self.reason = saved["mode"], saved["reason"]
         self.switches = saved["switches"]
         for rate, each in zip(self._rates, saved["rates"], strict=True):

@@ -27,13 +27,17 @@ J = TypeVar("J", bound=nodes.AnyJoin)
 
 @dataclass(frozen=True, slots=True)
 class Same:
-    """Both times of a join lie in the same stretch of this length."""
+    """Both times of a join lie in the same stretch of ``width``; stretches begin at time 0."""
 
     width: Duration
 
 
 def same(width: Duration) -> Same:
-    """Join rows whose times fall into the same stretch: a tumbling-window join."""
+    """Join rows whose times fall into the same stretch: a tumbling-window join.
+
+    ``width`` is the length of a stretch, ``"10 seconds"`` for example: ``a.join(b, on="k",
+    within=lw.same("10 seconds"))``. Stretches follow each other from time 0 on.
+    """
     return Same(width)
 
 
@@ -60,15 +64,16 @@ def ordering_of(order: Order | None, alpha: float | None) -> Ordering | None:
 def joined(
     left: Node,
     right: Node,
+    *,
     on: str | Sequence[str | tuple[str, str]] | Mapping[str, str],
     within: Duration | tuple[Duration, Duration] | Same | None,
     where: Formula | None,
     how: How,
     times: tuple[str, str] | None,
     suffix: str,
+    ordering: Ordering | None,
+    options: Oblivious | None,
     origin: str,
-    ordering: Ordering | None = None,
-    options: Oblivious | None = None,
 ) -> Node:
     """Matching pairs of two inputs, bounded on progressing attributes.
 
@@ -129,14 +134,14 @@ def paired(left: Node, right: Node, match: Match, suffix: str, origin: str) -> N
             oblivious_builders.refuse_order(match.ordering, left_time)
             return oblivious_builders.measuring(
                 (left, right),
-                match.on,
-                match.times,
-                ({name: name for name in left.schema}, names),
-                {inside: out for out, inside in merged.items()},
-                schema,
-                match.where,
-                measure,
-                origin,
+                keys=match.on,
+                times=match.times,
+                names=({name: name for name in left.schema}, names),
+                merged={inside: out for out, inside in merged.items()},
+                schema=schema,
+                where=match.where,
+                how=measure,
+                origin=origin,
             )
     else:
         kind = "a join of times near each other" if how == "inner" else f"a {how} join"

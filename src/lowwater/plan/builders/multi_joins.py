@@ -30,14 +30,15 @@ Windows = Duration | Sequence[Duration]
 
 def joined_together(
     inputs: Sequence[Node],
+    *,
     on: On,
-    within: Windows | None,
-    where: Formula | None,
-    times: Sequence[str] | None,
-    suffixes: Sequence[str] | None,
-    origin: str,
+    within: Windows | None = None,
+    where: Formula | None = None,
+    times: Sequence[str] | None = None,
+    suffixes: Sequence[str] | None = None,
     ordering: Ordering | None = None,
     options: Oblivious | None = None,
+    origin: str,
 ) -> Node:
     """Matching rows of many inputs, bounded on a progressing attribute of each.
 
@@ -61,7 +62,15 @@ def joined_together(
     if how is not None:
         oblivious_builders.refuse_order(ordering, columns.out(0, chosen[0]))
         return oblivious_builders.measuring(
-            inputs, keys, chosen, columns.names, columns.merged, columns.schema, where, how, origin
+            inputs,
+            keys=keys,
+            times=chosen,
+            names=columns.names,
+            merged=columns.merged,
+            schema=columns.schema,
+            where=where,
+            how=how,
+            origin=origin,
         )
     out_times = [columns.out(at, time) for at, time in enumerate(chosen)]
     carried: tuple[Carried, ...] = ()
@@ -186,7 +195,7 @@ def _suffixes(suffixes: Sequence[str] | None, number: int) -> list[str]:
 
 
 @dataclass(frozen=True)
-class _Columns:
+class _OutputColumns:
     """Names inside the join, of each input; the columns that come out."""
 
     names: list[dict[str, str]]
@@ -205,9 +214,9 @@ class _Columns:
 
 def _columns(
     inputs: Sequence[Node], keys: Sequence[tuple[str, ...]], suffixes: Sequence[str]
-) -> _Columns:
+) -> _OutputColumns:
     """A key column that an earlier input has under the same name does not come out again."""
-    found = _Columns([], {}, {})
+    found = _OutputColumns([], {}, {})
     for at, (node, suffix) in enumerate(zip(inputs, suffixes, strict=True)):
         names: dict[str, str] = {}
         for column, dtype in node.schema.items():

@@ -149,6 +149,7 @@ def measured(
 
 def measuring(
     inputs: Sequence[Node],
+    *,
     keys: tuple[tuple[str, ...], ...],
     times: tuple[str, ...],
     names: Sequence[Mapping[str, str]],

@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from lowwater.operators.checked import Failure
 from lowwater.plan.language import times
-from lowwater.plan.language.value import BITS, Call, Value, derived, fitted, limits, named
+from lowwater.plan.language.value import BITS, FunctionCall, Value, derived, fitted, limits, named
 
 _KIND = exp.DataType.Type
 TYPES: Mapping[str, pl.DataType] = {
@@ -41,7 +41,7 @@ TYPES: Mapping[str, pl.DataType] = {
 """What can be cast to, by the parser's names."""
 
 
-def cast(call: Call, to: exp.DataType, forgiving: bool) -> Value:
+def cast(call: FunctionCall, to: exp.DataType, forgiving: bool) -> Value:
     """A value as one of another type; what does not fit is null where that is ``forgiving``."""
     dtype = _type(call, to)
     value = call[0]
@@ -55,7 +55,7 @@ def cast(call: Call, to: exp.DataType, forgiving: bool) -> Value:
     return call.result(converted, dtype, *failures)
 
 
-def _type(call: Call, to: exp.DataType) -> pl.DataType:
+def _type(call: FunctionCall, to: exp.DataType) -> pl.DataType:
     name = to.this.value if isinstance(to.this, _KIND) else str(to.this)
     if name not in TYPES or to.args.get("nested"):
         known = ", ".join(
@@ -81,7 +81,7 @@ def _type(call: Call, to: exp.DataType) -> pl.DataType:
 Converted = tuple[pl.Expr, tuple[Failure, ...]]
 
 
-def _converted(call: Call, value: Value, dtype: pl.DataType) -> Converted:
+def _converted(call: FunctionCall, value: Value, dtype: pl.DataType) -> Converted:
     """A value of another type, and where there is none."""
     if value.is_null:
         return pl.lit(None, dtype=dtype), ()
@@ -107,11 +107,11 @@ def _converted(call: Call, value: Value, dtype: pl.DataType) -> Converted:
     return result, ()
 
 
-def _does_not_fit(call: Call, when: pl.Expr, dtype: pl.DataType) -> Failure:
+def _does_not_fit(call: FunctionCall, when: pl.Expr, dtype: pl.DataType) -> Failure:
     return call.failure(when, f"a value does not fit {named(dtype)}; TRY_CAST gives null for it")
 
 
-def _to_whole(call: Call, value: Value, dtype: pl.DataType) -> Converted:
+def _to_whole(call: FunctionCall, value: Value, dtype: pl.DataType) -> Converted:
     low, high = limits(dtype)
     number = value.expr
     if value.dtype == pl.Boolean():
@@ -134,7 +134,7 @@ def _to_whole(call: Call, value: Value, dtype: pl.DataType) -> Converted:
     return number.cast(dtype, strict=False), (_does_not_fit(call, ~fits, dtype),)
 
 
-def _to_decimal(call: Call, value: Value, dtype: pl.Decimal) -> Converted:
+def _to_decimal(call: FunctionCall, value: Value, dtype: pl.Decimal) -> Converted:
     number = value.expr.cast(pl.Int8) if value.dtype == pl.Boolean() else value.expr
     if value.bare is not None:
         number = pl.lit(str(value.bare))
@@ -145,7 +145,7 @@ def _to_decimal(call: Call, value: Value, dtype: pl.Decimal) -> Converted:
     return parsed, (_does_not_fit(call, parsed.is_null() & number.is_not_null(), dtype),)
 
 
-def _to_time(call: Call, value: Value, dtype: pl.DataType) -> Converted:
+def _to_time(call: FunctionCall, value: Value, dtype: pl.DataType) -> Converted:
     if not times.is_time(value):
         raise call.wrong(f"{named(value.dtype)} cannot be cast to {named(dtype)}", 0)
     if isinstance(dtype, pl.Datetime):
@@ -166,7 +166,7 @@ def _to_time(call: Call, value: Value, dtype: pl.DataType) -> Converted:
 # ---- from texts ----------------------------------------------------------------------------------
 
 
-def _from_text(call: Call, value: Value, dtype: pl.DataType) -> Converted:
+def _from_text(call: FunctionCall, value: Value, dtype: pl.DataType) -> Converted:
     if isinstance(dtype, pl.Date | pl.Datetime):
         found = times.read(value.expr, dtype)
     elif dtype == pl.Boolean():
@@ -264,7 +264,7 @@ def _read_float(text: str) -> float | None:
 # ---- to texts ------------------------------------------------------------------------------------
 
 
-def as_text(call: Call, at: int) -> Value:
+def as_text(call: FunctionCall, at: int) -> Value:
     """An argument as a text."""
     value = call[at]
     dtype = value.dtype

@@ -24,14 +24,14 @@ from lowwater.plan.language.functions import (
     function_of,
     unknown_function,
 )
-from lowwater.plan.language.value import Call, Unfit, Value, null, number
+from lowwater.plan.language.value import FunctionCall, Unfit, Value, null, number
 from lowwater.plan.text_places import wrong
 
 Schema = Mapping[str, pl.DataType]
 _SAYS_NOTHING = frozenset({"_type", "safe", "typed", "big_int"})
 
 
-class Compiler:
+class ExpressionCompiler:
     """Compiles trees over the columns of a schema; errors point into a text."""
 
     def __init__(self, schema: Schema, text: str, *near: exp.Expr | None):
@@ -143,11 +143,11 @@ class Compiler:
 
     # ---- operators -------------------------------------------------------------------------------
 
-    def _call(self, name: str, tree: exp.Expr, trees: Sequence[exp.Expr]) -> Call:
-        return Call(name, tree, trees, [self.value(each) for each in trees], self._text)
+    def _call(self, name: str, tree: exp.Expr, trees: Sequence[exp.Expr]) -> FunctionCall:
+        return FunctionCall(name, tree, trees, [self.value(each) for each in trees], self._text)
 
     def _operator(
-        self, name: str, rule: Callable[[Call], Value], keys: str
+        self, name: str, rule: Callable[[FunctionCall], Value], keys: str
     ) -> Callable[[exp.Expr], Value]:
         def compile_(tree: exp.Expr) -> Value:
             trees: list[exp.Expr] = []

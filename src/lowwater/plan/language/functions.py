@@ -16,9 +16,9 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.parser import Parser as SqlParser
 
 from lowwater.plan.language import numbers, operators, texts, times
-from lowwater.plan.language.value import Call, Value
+from lowwater.plan.language.value import FunctionCall, Value
 
-Rule = Callable[[Call], Value]
+Rule = Callable[[FunctionCall], Value]
 MANY = 1_000
 
 

@@ -7,15 +7,15 @@ from collections.abc import Callable
 import polars as pl
 
 from lowwater.plan.language import times
-from lowwater.plan.language.value import BITS, SIGNED, Call, Value, fitted, limits, named
+from lowwater.plan.language.value import BITS, SIGNED, FunctionCall, Value, fitted, limits, named
 
 
-def _numeric(call: Call, at: int = 0) -> Value:
+def _numeric(call: FunctionCall, at: int = 0) -> Value:
     call.need(at, "a number", lambda value: value.is_number)
     return call[at]
 
 
-def absolute(call: Call) -> Value:
+def absolute(call: FunctionCall) -> Value:
     """``abs``; the least whole number of a type has no opposite."""
     if isinstance(call[0].dtype, pl.Duration):
         return times.absolute(call)
@@ -30,7 +30,7 @@ def absolute(call: Call) -> Value:
     return call.result(pl.when(value.expr == low).then(0).otherwise(value.expr.abs()), dtype, wraps)
 
 
-def sign(call: Call) -> Value:
+def sign(call: FunctionCall) -> Value:
     """-1, 0 or 1; that of NaN is 0."""
     value = _numeric(call)
     if value.is_null:
@@ -48,17 +48,17 @@ def sign(call: Call) -> Value:
     return call.result(found.cast(pl.Int8), pl.Int8())
 
 
-def floor(call: Call) -> Value:
+def floor(call: FunctionCall) -> Value:
     """The greatest whole number that is not above."""
     return _cut(call, lambda value: value.floor())
 
 
-def ceiling(call: Call) -> Value:
+def ceiling(call: FunctionCall) -> Value:
     """The least whole number that is not below."""
     return _cut(call, lambda value: value.ceil())
 
 
-def _cut(call: Call, cut: Callable[[pl.Expr], pl.Expr]) -> Value:
+def _cut(call: FunctionCall, cut: Callable[[pl.Expr], pl.Expr]) -> Value:
     value = _numeric(call)
     if value.is_null or value.dtype in BITS:
         return call.result(value.expr, value.dtype)
@@ -68,7 +68,7 @@ def _cut(call: Call, cut: Callable[[pl.Expr], pl.Expr]) -> Value:
     return call.result(cut(number), dtype)
 
 
-def rounded(call: Call) -> Value:
+def rounded(call: FunctionCall) -> Value:
     """Halves go away from zero."""
     value = _numeric(call)
     places = call.constant_whole(1, -300, 300) if len(call) > 1 else 0
@@ -93,7 +93,7 @@ def _half_away(number: pl.Expr) -> pl.Expr:
     return pl.when(number < 0).then(-size).otherwise(size)
 
 
-def _rounded_whole(call: Call, value: Value, places: int) -> Value:
+def _rounded_whole(call: FunctionCall, value: Value, places: int) -> Value:
     dtype = value.dtype
     if places >= 0:
         return call.result(value.expr, dtype)
@@ -110,23 +110,23 @@ def _rounded_whole(call: Call, value: Value, places: int) -> Value:
     return call.result(number.cast(dtype, strict=False), dtype, wraps)
 
 
-def of_double(compute: Callable[[pl.Expr], pl.Expr]) -> Callable[[Call], Value]:
+def of_double(compute: Callable[[pl.Expr], pl.Expr]) -> Callable[[FunctionCall], Value]:
     """A function of one double."""
 
-    def rule(call: Call) -> Value:
+    def rule(call: FunctionCall) -> Value:
         return call.result(compute(call.a_float(0)), pl.Float64())
 
     return rule
 
 
-def power(call: Call) -> Value:
+def power(call: FunctionCall) -> Value:
     """``power(x, y)``."""
     base, exponent = call.a_float(0), call.a_float(1)
     whole = (base == float("-inf")) & (exponent == 0.5)  # polars takes the square root
     return call.result(pl.when(whole).then(float("inf")).otherwise(base**exponent), pl.Float64())
 
 
-def logarithm(call: Call) -> Value:
+def logarithm(call: FunctionCall) -> Value:
     """``log(x)`` to the base of ten, or ``log(base, x)``."""
     if len(call) == 1:
         return call.result(call.a_float(0).log10(), pl.Float64())
@@ -140,7 +140,7 @@ def logarithm(call: Call) -> Value:
     return call.result(value.log10() / call.a_float(0).log10(), pl.Float64())
 
 
-def is_nan(call: Call) -> Value:
+def is_nan(call: FunctionCall) -> Value:
     """Whether a number is none."""
     value = _numeric(call)
     if not value.dtype.is_float():

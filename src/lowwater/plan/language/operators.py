@@ -22,7 +22,7 @@ from lowwater.plan.language.times import (
 from lowwater.plan.language.value import (
     BITS,
     SIGNED,
-    Call,
+    FunctionCall,
     Unfit,
     Value,
     common,
@@ -40,7 +40,7 @@ _MOST = 2**63 - 1
 # ---- arithmetic ----------------------------------------------------------------------------------
 
 
-def sum_or_product(call: Call) -> Value:
+def sum_or_product(call: FunctionCall) -> Value:
     """``+``, ``-`` and ``*``."""
     left, right = call.arguments
     kinds = [type(each.dtype) for each in call.arguments]
@@ -67,7 +67,7 @@ def _computed(sign: str, one: pl.Expr, two: pl.Expr) -> pl.Expr:
     return one + two if sign == "+" else one - two if sign == "-" else one * two
 
 
-def _folded(call: Call, one: int, two: int) -> Value:
+def _folded(call: FunctionCall, one: int, two: int) -> Value:
     """Two numbers that are written."""
     result = one + two if call.name == "+" else one - two if call.name == "-" else one * two
     dtype = common(call.arguments)
@@ -77,7 +77,7 @@ def _folded(call: Call, one: int, two: int) -> Value:
     return Value(pl.lit(result, dtype=dtype), dtype, constant=True)
 
 
-def _of_decimals(call: Call, dtype: pl.Decimal) -> Value:
+def _of_decimals(call: FunctionCall, dtype: pl.Decimal) -> Value:
     """Decimals: a product has the digits of both."""
     scale = dtype.scale
     if call.name == "*":
@@ -98,7 +98,7 @@ def _decimals(value: Value) -> int:
     return value.dtype.scale if isinstance(value.dtype, pl.Decimal) else 0
 
 
-def _in_range(call: Call, dtype: pl.DataType) -> pl.Expr:
+def _in_range(call: FunctionCall, dtype: pl.DataType) -> pl.Expr:
     """A result of whole numbers, right wherever it fits."""
     mixed = any(each.dtype == pl.UInt64() for each in call.arguments)
     wide = pl.Int128() if mixed else pl.Int64()
@@ -106,7 +106,7 @@ def _in_range(call: Call, dtype: pl.DataType) -> pl.Expr:
     return _computed(call.name, one, two).cast(dtype, strict=False)
 
 
-def _outside(call: Call, dtype: pl.DataType) -> pl.Expr:
+def _outside(call: FunctionCall, dtype: pl.DataType) -> pl.Expr:
     """Where a result does not fit its type."""
     low, high = limits(dtype)
     one, two = call.arguments
@@ -150,7 +150,7 @@ def _outside_beside(sign: str, other: pl.Expr, constant: int, first: bool) -> pl
     return reduce(lambda a, b: a | b, fails) if fails else pl.lit(False)
 
 
-def _of_times(call: Call) -> Value:
+def _of_times(call: FunctionCall) -> Value:
     """Times that are shifted, and differences of times."""
     left, right = call.arguments
     one, two = left.dtype, right.dtype
@@ -177,7 +177,7 @@ def _of_times(call: Call) -> Value:
     raise call.wrong(f"{named(one)} {call.name} {named(two)} means nothing")
 
 
-def quotient(call: Call) -> Value:
+def quotient(call: FunctionCall) -> Value:
     """``/`` is true division; by zero it gives an infinity or NaN."""
     for at in (0, 1):
         call.need(at, "a number", lambda value: value.is_number)
@@ -190,7 +190,7 @@ def quotient(call: Call) -> Value:
     return call.result(one.cast(dtype) / two.cast(dtype), dtype)
 
 
-def remainder(call: Call) -> Value:
+def remainder(call: FunctionCall) -> Value:
     """``%``: it has the sign of what is divided; by zero there is none."""
     for at in (0, 1):
         call.need(at, "a number", lambda value: value.is_number)
@@ -238,7 +238,7 @@ def _fmod(columns: Sequence[pl.Series]) -> pl.Series:
     return pl.select(pl.when(known).then(pl.Series(rest, dtype=one.dtype))).to_series()
 
 
-def negative(call: Call) -> Value:
+def negative(call: FunctionCall) -> Value:
     """``-x``."""
     value = call[0]
     if value.bare is not None:
@@ -271,13 +271,13 @@ _SIGNS: Mapping[str, Callable[[pl.Expr, pl.Expr], pl.Expr]] = {
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
-def comparison(call: Call) -> Value:
+def comparison(call: FunctionCall) -> Value:
     """Two values beside each other; NaN equals itself and is greater than any number."""
     expr = compared(call, call.name, call[0], call[1])
     return call.result(expr, pl.Boolean())
 
 
-def compared(call: Call, sign: str, one: Value, two: Value) -> pl.Expr:
+def compared(call: FunctionCall, sign: str, one: Value, two: Value) -> pl.Expr:
     """A comparison of two values that may be compared."""
     one, two = beside(one, two), beside(two, one)
     if isinstance(one.bare, int | Decimal) and two.bare is None:
@@ -318,14 +318,14 @@ def beside(value: Value, other: Value) -> Value:
     return value
 
 
-def between(call: Call) -> Value:
+def between(call: FunctionCall) -> Value:
     """``x BETWEEN low AND high``."""
     value, low, high = call.arguments
     above, below = compared(call, ">=", value, low), compared(call, "<=", value, high)
     return call.result(above & below, pl.Boolean())
 
 
-def among(call: Call) -> Value:
+def among(call: FunctionCall) -> Value:
     """``x IN (...)``."""
     value, *members = call.arguments
     same = [compared(call, "=", value, each) for each in members]
@@ -335,33 +335,33 @@ def among(call: Call) -> Value:
 # ---- truth ---------------------------------------------------------------------------------------
 
 
-def truth(call: Call, at: int) -> pl.Expr:
+def truth(call: FunctionCall, at: int) -> pl.Expr:
     """A truth value."""
     return call.need(at, "a truth value", lambda value: value.dtype == pl.Boolean()).cast(
         pl.Boolean
     )
 
 
-def both(call: Call) -> Value:
+def both(call: FunctionCall) -> Value:
     """``AND``: what stands right is of no account where the left is false."""
     left, right = truth(call, 0), truth(call, 1)
     inputs = [call[0], guarded(call[1], left.fill_null(True))]
     return derived(left & right, pl.Boolean(), inputs)
 
 
-def either(call: Call) -> Value:
+def either(call: FunctionCall) -> Value:
     """``OR``: what stands right is of no account where the left is true."""
     left, right = truth(call, 0), truth(call, 1)
     inputs = [call[0], guarded(call[1], ~left.fill_null(False))]
     return derived(left | right, pl.Boolean(), inputs)
 
 
-def opposite(call: Call) -> Value:
+def opposite(call: FunctionCall) -> Value:
     """``NOT``."""
     return call.result(~truth(call, 0), pl.Boolean())
 
 
-def is_(call: Call, what: exp.Expr) -> Value:
+def is_(call: FunctionCall, what: exp.Expr) -> Value:
     """``IS NULL``, ``IS TRUE`` and ``IS FALSE`` are never null."""
     if isinstance(what, exp.Null):
         return call.result(call[0].expr.is_null(), pl.Boolean())
@@ -374,7 +374,9 @@ def is_(call: Call, what: exp.Expr) -> Value:
 # ---- choices -------------------------------------------------------------------------------------
 
 
-def case(call: Call, conditions: Sequence[Value], results: Sequence[Value], rest: Value) -> Value:
+def case(
+    call: FunctionCall, conditions: Sequence[Value], results: Sequence[Value], rest: Value
+) -> Value:
     """The result of the first condition that is true; others cannot fail."""
     *results, rest = _alike(call, [*results, rest])
     dtype = common([*results, rest])
@@ -391,7 +393,7 @@ def case(call: Call, conditions: Sequence[Value], results: Sequence[Value], rest
     return derived(chosen, dtype, kept)
 
 
-def _alike(call: Call, values: Sequence[Value]) -> Sequence[Value]:
+def _alike(call: FunctionCall, values: Sequence[Value]) -> Sequence[Value]:
     """Written texts as times where other values are times; days as moments where others are."""
     found = [each for each in values if times.is_time(each)]
     if not found:
@@ -405,12 +407,12 @@ def _alike(call: Call, values: Sequence[Value]) -> Sequence[Value]:
     return [_as_moment(call, each, dtype) if times.is_time(each) else each for each in values]
 
 
-def _as_moment(call: Call, value: Value, dtype: pl.Datetime) -> Value:
+def _as_moment(call: FunctionCall, value: Value, dtype: pl.Datetime) -> Value:
     expr, far = times.as_moment(call, value, dtype)
     return derived(expr, dtype, [value], *far)
 
 
-def coalesce(call: Call) -> Value:
+def coalesce(call: FunctionCall) -> Value:
     """The first value that is not null."""
     values = _alike(call, call.arguments)
     dtype = common(values)
@@ -422,7 +424,7 @@ def coalesce(call: Call) -> Value:
     return derived(pl.coalesce([fitted(each, dtype) for each in values]), dtype, kept)
 
 
-def nullif(call: Call) -> Value:
+def nullif(call: FunctionCall) -> Value:
     """Null where both are the same."""
     same = compared(call, "=", call[0], call[1]).fill_null(False)
     value = call[0]
@@ -430,7 +432,7 @@ def nullif(call: Call) -> Value:
     return call.result(pl.when(~same).then(fitted(value, dtype)), dtype)
 
 
-def extreme(call: Call) -> Value:
+def extreme(call: FunctionCall) -> Value:
     """``greatest`` and ``least``: nulls are passed over, NaN is greater than any number."""
     values = _alike(call, call.arguments)
     dtype = common(values)

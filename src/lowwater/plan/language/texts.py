@@ -13,14 +13,14 @@ import polars as pl
 from sqlglot import exp
 
 from lowwater.plan.language.casts import as_text
-from lowwater.plan.language.value import Call, Value
+from lowwater.plan.language.value import FunctionCall, Value
 
 _FURTHEST = 2**32 - 1
 LONGEST = 10_000
 """Characters to which ``lpad`` and ``rpad`` can bring a text."""
 
 
-def changed(change: Callable[[pl.Expr], pl.Expr]) -> Callable[[Call], Value]:
+def changed(change: Callable[[pl.Expr], pl.Expr]) -> Callable[[FunctionCall], Value]:
     """A function of one text."""
     return lambda call: call.result(change(call.a_text(0)), pl.String())
 
@@ -31,12 +31,12 @@ def _row_by_row(*parts: pl.Expr) -> list[pl.Expr]:
     return [pl.when(every).then(part) for part in parts]
 
 
-def length(call: Call) -> Value:
+def length(call: FunctionCall) -> Value:
     """How many characters a text has."""
     return call.result(call.a_text(0).str.len_chars().cast(pl.Int64), pl.Int64())
 
 
-def part(call: Call) -> Value:
+def part(call: FunctionCall) -> Value:
     """``substr(text, start, length)``: a start below zero counts from the end."""
     text, start = call.a_text(0), call.a_whole(1)
     size = text.str.len_chars().cast(pl.Int64)
@@ -54,17 +54,17 @@ def part(call: Call) -> Value:
     return call.result(found, pl.String(), far)
 
 
-def left(call: Call) -> Value:
+def left(call: FunctionCall) -> Value:
     """The first characters; below zero, all but so many last ones."""
     return _end(call, lambda text, count: text.str.head(count))
 
 
-def right(call: Call) -> Value:
+def right(call: FunctionCall) -> Value:
     """The last characters; below zero, all but so many first ones."""
     return _end(call, lambda text, count: text.str.tail(count))
 
 
-def _end(call: Call, take: Callable[[pl.Expr, pl.Expr], pl.Expr]) -> Value:
+def _end(call: FunctionCall, take: Callable[[pl.Expr, pl.Expr], pl.Expr]) -> Value:
     text, count = call.a_text(0), call.a_whole(1)
     known = text.is_not_null() & count.is_not_null()
     near = count.is_between(-_FURTHEST, _FURTHEST)
@@ -73,7 +73,7 @@ def _end(call: Call, take: Callable[[pl.Expr, pl.Expr], pl.Expr]) -> Value:
     return call.result(found, pl.String(), far)
 
 
-def stripped(call: Call) -> Value:
+def stripped(call: FunctionCall) -> Value:
     """``trim``, ``ltrim`` and ``rtrim``: spaces, or the characters that are given."""
     text = call.a_text(0)
     letters = call.a_text(1) if len(call) > 1 else pl.lit(" ")
@@ -89,7 +89,7 @@ def stripped(call: Call) -> Value:
     return call.result(cut, pl.String())
 
 
-def replaced(call: Call) -> Value:
+def replaced(call: FunctionCall) -> Value:
     """Every place at which a text is found; nothing is found nowhere."""
     text, part, other = _row_by_row(*(call.a_text(at) for at in range(3)))
     pieces = text.str.split(pl.when(part != "").then(part).otherwise(pl.lit("\0")))
@@ -99,7 +99,7 @@ def replaced(call: Call) -> Value:
     return call.result(found, pl.String())
 
 
-def padded(call: Call) -> Value:
+def padded(call: FunctionCall) -> Value:
     """``lpad`` and ``rpad``: to a length that is the same in every row."""
     text = call.a_text(0)
     size = call.constant_whole(1, -LONGEST, LONGEST)
@@ -116,7 +116,7 @@ def padded(call: Call) -> Value:
     return call.result(filling + kept if call.name == "lpad" else kept + filling, pl.String())
 
 
-def piece(call: Call) -> Value:
+def piece(call: FunctionCall) -> Value:
     """``split_part(text, separator, n)``: n below zero counts from the end."""
     text, separator, number = _row_by_row(call.a_text(0), call.a_text(1), call.a_whole(2))
     near = number.clip(-(2**31), 2**31)
@@ -128,7 +128,7 @@ def piece(call: Call) -> Value:
     return call.result(pl.when(known).then(found), pl.String())
 
 
-def position(call: Call) -> Value:
+def position(call: FunctionCall) -> Value:
     """Where a text is found first, counted from 1; 0 if nowhere."""
     text, part = _row_by_row(call.a_text(0), call.a_text(1))
     some = pl.when(part != "").then(part)
@@ -144,10 +144,10 @@ def position(call: Call) -> Value:
     return call.result(found.cast(pl.Int64), pl.Int64())
 
 
-def found_by(search: Callable[[pl.Expr, pl.Expr], pl.Expr]) -> Callable[[Call], Value]:
+def found_by(search: Callable[[pl.Expr, pl.Expr], pl.Expr]) -> Callable[[FunctionCall], Value]:
     """Whether a text holds another one."""
 
-    def rule(call: Call) -> Value:
+    def rule(call: FunctionCall) -> Value:
         text, part = _row_by_row(call.a_text(0), call.a_text(1))
         known = text.is_not_null() & part.is_not_null()
         return call.result(pl.when(known).then(search(text, part)), pl.Boolean())
@@ -155,7 +155,7 @@ def found_by(search: Callable[[pl.Expr, pl.Expr], pl.Expr]) -> Callable[[Call], 
     return rule
 
 
-def matches(call: Call) -> Value:
+def matches(call: FunctionCall) -> Value:
     """``regexp_like(text, pattern)``."""
     text, pattern = call.a_text(0), call.constant_text(1)
     if pattern is None:
@@ -167,7 +167,7 @@ def matches(call: Call) -> Value:
     return call.result(text.str.contains(pattern), pl.Boolean())
 
 
-def like(call: Call, escape: str = "") -> Value:
+def like(call: FunctionCall, escape: str = "") -> Value:
     """``LIKE`` and ``ILIKE``: % stands for anything, _ for one character."""
     text, pattern = call.a_text(0), call.constant_text(1)
     if pattern is None:
@@ -187,13 +187,13 @@ def like(call: Call, escape: str = "") -> Value:
     return call.result(text.str.contains(f"(?s)^{regex}$"), pl.Boolean())
 
 
-def joined(call: Call) -> Value:
+def joined(call: FunctionCall) -> Value:
     """``a || b``."""
     one, two = as_text(call, 0), as_text(call, 1)
     return call.result(one.expr + two.expr, pl.String(), *one.failures, *two.failures)
 
 
-def concatenated(call: Call) -> Value:
+def concatenated(call: FunctionCall) -> Value:
     """``concat``: nulls are passed over."""
     texts = [as_text(call, at) for at in range(len(call))]
     failures = [failure for each in texts for failure in each.failures]
@@ -201,7 +201,7 @@ def concatenated(call: Call) -> Value:
     return call.result(reduce(lambda a, b: a + b, parts), pl.String(), *failures)
 
 
-def concatenated_with(call: Call) -> Value:
+def concatenated_with(call: FunctionCall) -> Value:
     """``concat_ws``: what is not null, with a separator in between."""
     texts = [as_text(call, at) for at in range(1, len(call))]
     failures = [failure for each in texts for failure in each.failures]
@@ -211,7 +211,7 @@ def concatenated_with(call: Call) -> Value:
     return call.result(known, pl.String(), *failures)
 
 
-def escaped(call: Call, tree: exp.Expr) -> Value:
+def escaped(call: FunctionCall, tree: exp.Expr) -> Value:
     """``LIKE ... ESCAPE``."""
     letter = tree.name if isinstance(tree, exp.Literal) and tree.is_string else ""
     if len(letter) != 1:

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from lowwater.errors import OptionError
 from lowwater.operators.checked import Failure
-from lowwater.plan.language.value import Call, Unfit, Value, derived, named
+from lowwater.plan.language.value import FunctionCall, Unfit, Value, derived, named
 from lowwater.stream.duration import nanoseconds
 
 UNITS_A_DAY = {"ns": 86_400 * 10**9, "us": 86_400 * 10**6, "ms": 86_400 * 10**3}
@@ -35,7 +35,7 @@ def day_of(value: Value) -> pl.Expr:
     return ticks
 
 
-def in_calendar(call: Call, at: int, written: bool = False) -> tuple[pl.Expr, Failure]:
+def in_calendar(call: FunctionCall, at: int, written: bool = False) -> tuple[pl.Expr, Failure]:
     """A time whose calendar is known; others fail."""
     value = call[at]
     first, last = (_FIRST_WRITTEN, _LAST_WRITTEN) if written else (_FIRST_DAY, _LAST_DAY)
@@ -79,7 +79,7 @@ def interval(tree: exp.Interval) -> Value:
     return Value(pl.lit(ticks, dtype=pl.Int64).cast(dtype), dtype, constant=True)
 
 
-def shifted(call: Call, moment: Value, length: Value, sign: int) -> Value:
+def shifted(call: FunctionCall, moment: Value, length: Value, sign: int) -> Value:
     """A time that is later or earlier; a day stays one if the length is of days."""
     dtype = moment.dtype
     if length.months is not None:
@@ -106,12 +106,12 @@ def shifted(call: Call, moment: Value, length: Value, sign: int) -> Value:
     return call.result(end.cast(dtype), dtype, *far, failure)
 
 
-def shifted_days(call: Call, day: Value, count: Value, sign: int) -> Value:
+def shifted_days(call: FunctionCall, day: Value, count: Value, sign: int) -> Value:
     """A day so many days later."""
     return _days_later(call, day, count.expr.cast(pl.Int64, strict=False), sign)
 
 
-def _days_later(call: Call, day: Value, days: pl.Expr, sign: int) -> Value:
+def _days_later(call: FunctionCall, day: Value, days: pl.Expr, sign: int) -> Value:
     start = day.expr.to_physical().cast(pl.Int64)
     near = pl.when(days.is_between(-(2**40), 2**40)).then(days).otherwise(2**40)
     end = start + near if sign > 0 else start - near
@@ -120,7 +120,9 @@ def _days_later(call: Call, day: Value, days: pl.Expr, sign: int) -> Value:
     return call.result(end.cast(pl.Int32, strict=False).cast(pl.Date), pl.Date(), far)
 
 
-def as_moment(call: Call, value: Value, dtype: pl.Datetime) -> tuple[pl.Expr, tuple[Failure, ...]]:
+def as_moment(
+    call: FunctionCall, value: Value, dtype: pl.Datetime
+) -> tuple[pl.Expr, tuple[Failure, ...]]:
     """A time as a moment of a type; days and ticks that are too far away fail."""
     if value.dtype == dtype:
         return value.expr, ()
@@ -149,13 +151,13 @@ def instant(value: Value) -> pl.Expr:
     return ticks * _TICKS[value.dtype.time_unit]
 
 
-def date_difference(call: Call) -> Value:
+def date_difference(call: FunctionCall) -> Value:
     """How many days lie between two days."""
     one, two = (each.expr.to_physical().cast(pl.Int64) for each in call.arguments)
     return call.result(one - two, pl.Int64())
 
 
-def moment_difference(call: Call, dtype: pl.DataType) -> Value:
+def moment_difference(call: FunctionCall, dtype: pl.DataType) -> Value:
     """The length of time between two moments."""
     assert isinstance(dtype, pl.Datetime)
     (one, far), (two, away) = (as_moment(call, each, dtype) for each in call.arguments)
@@ -166,7 +168,7 @@ def moment_difference(call: Call, dtype: pl.DataType) -> Value:
     return call.result(length.cast(kind), kind, *far, *away, wraps)
 
 
-def absolute(call: Call) -> Value:
+def absolute(call: FunctionCall) -> Value:
     """The size of a length of time."""
     dtype = call[0].dtype
     ticks = call[0].expr.to_physical()
@@ -200,7 +202,7 @@ _PARTS: Mapping[str, Callable[[pl.Expr], pl.Expr]] = {
 _CLOCK = ("hour", "minute", "second", "millisecond", "microsecond")
 
 
-def part(call: Call, unit: str, at: int) -> Value:
+def part(call: FunctionCall, unit: str, at: int) -> Value:
     """A part of a time, as a whole number."""
     name = unit.lower().removesuffix("s")
     if name not in _PARTS:
@@ -216,13 +218,13 @@ def part(call: Call, unit: str, at: int) -> Value:
     return call.result(found.cast(pl.Int64), pl.Int64(), far)
 
 
-def extract(call: Call) -> Value:
+def extract(call: FunctionCall) -> Value:
     """``EXTRACT(HOUR FROM t)`` and ``hour(t)``."""
     unit = call.tree.this.name if isinstance(call.tree, exp.Extract) else call.name
     return part(call, unit, 0)
 
 
-def date_part(call: Call) -> Value:
+def date_part(call: FunctionCall) -> Value:
     """``date_part('hour', t)``."""
     unit = call.constant_text(0)
     if unit is None:
@@ -246,7 +248,7 @@ _CUTS = {
 }
 
 
-def cut(call: Call) -> Value:
+def cut(call: FunctionCall) -> Value:
     """``date_trunc('hour', t)``."""
     unit = (call.constant_text(0) or "").lower()
     if unit not in _CUTS:
@@ -265,7 +267,7 @@ def cut(call: Call) -> Value:
 _DIRECTIVES = {**{f"%{each}": f"%{each}" for each in "YmdHMSyjaAbBpI%"}, "%f": "%6f"}
 
 
-def written(call: Call) -> Value:
+def written(call: FunctionCall) -> Value:
     """``strftime(t, format)``."""
     call.need(0, "a time", is_time)
     pattern = call.constant_text(1)
@@ -285,7 +287,7 @@ def written(call: Call) -> Value:
     return call.result(moment.dt.strftime(texts), pl.String(), far)
 
 
-def text_of(call: Call, at: int) -> tuple[pl.Expr, Failure]:
+def text_of(call: FunctionCall, at: int) -> tuple[pl.Expr, Failure]:
     """A time as a text: a fraction has no zeros at its end."""
     moment, far = in_calendar(call, at, written=True)
     dtype = call[at].dtype

@@ -250,7 +250,7 @@ def number(value: int | Decimal) -> Value:
 
 
 @dataclass(frozen=True)
-class Call:
+class FunctionCall:
     """A function or an operator with its arguments, as a rule sees it."""
 
     name: str

@@ -177,6 +177,7 @@ class Compiler:
                 passes=unchanged(node.schema),
                 alike=True,
                 ordered=True,
+                buffers=True,
                 releases_alike=True,
                 updates=node.updates is not None,
             ),

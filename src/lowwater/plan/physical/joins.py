@@ -15,8 +15,8 @@ from lowwater.joins.multi_join import MultiJoin
 from lowwater.joins.multi_shape import MultiShape
 from lowwater.joins.oblivious.oblivious_join import ObliviousJoin
 from lowwater.joins.oblivious.restarting_join import RestartingJoin
-from lowwater.joins.ordered.ordered_join import OrderedJoin, OrderedShape, Timed
-from lowwater.joins.ordered.ties import Ties, number_of
+from lowwater.joins.ordered.ordered_join import OrderedJoin
+from lowwater.joins.ordered.ordered_shape import OrderedShape, Ties, Timed, number_of
 from lowwater.joins.reach import Band
 from lowwater.joins.shape import JoinShape
 from lowwater.operators.kernel import Kernel

@@ -63,6 +63,9 @@ class Traits:
     punctuation, whatever rows it holds."""
     ordered: bool = False
     """True if it puts rows in order."""
+    buffers: bool = False
+    """True if the rows it holds wait for nothing but their turn, like those in a queue of an
+    input."""
     releases_alike: bool = False
     """Of an operator that puts rows in order: true if all copies, given the same punctuation, have
     released their rows up to the same mark."""

@@ -285,7 +285,7 @@ def compile_union(plan: Compiler, node: nodes.UnionNode, inputs: tuple[int, ...]
         kernel=Merge,
         build=lambda store, _: Merge(store, ports, time, domain, second(domain), carried),
         describe=lambda demands: [sorting(time, carried, demands) for _ in range(ports)],
-        traits=Traits(alike=True, passes=unchanged(node.schema, ports)),
+        traits=Traits(alike=True, buffers=True, passes=unchanged(node.schema, ports)),
         order=time,
     )
 

@@ -32,7 +32,7 @@ _OPPOSITE: dict[type[exp.Expr], type[exp.Expr]] = {
 
 
 @dataclass
-class Bounds:
+class GapBounds:
     """What is known about ``right - left`` in ticks, and the conditions that say it."""
 
     least: int | None = None
@@ -59,7 +59,7 @@ class Bands:
 
     def __init__(self, text: str, left: Node, right: Node):
         self._text, self._left, self._right = text, left, right
-        self.bounds: dict[Pair, Bounds] = {}
+        self.bounds: dict[Pair, GapBounds] = {}
         self.buckets: dict[Pair, tuple[int, exp.Expr]] = {}
         self.unlike: Pair | None = None
         """Times that were compared though they do not count alike."""
@@ -74,7 +74,7 @@ class Bands:
                 continue
             pair, gap, turned = each
             least, most = _limits(_OPPOSITE[kind] if turned else kind, gap)
-            bounds = self.bounds.setdefault(pair, Bounds())
+            bounds = self.bounds.setdefault(pair, GapBounds())
             bounds.add(least, most, condition if whole else None)
         if isinstance(condition, exp.EQ) and not any(found):
             self._bucket(condition)

@@ -39,7 +39,7 @@ class FlushPolicy(exp.Expression):
     arg_types: ClassVar = {"this": True, "every": False, "within": False}
 
 
-class OnChange(exp.Expression):
+class SlideOnChange(exp.Expression):
     """``ON CHANGE``: the slide of a window that moves with every row."""
 
     arg_types: ClassVar = {}
@@ -51,13 +51,13 @@ class Length(exp.Expression):
     arg_types: ClassVar = {"this": True, "unit": False}
 
 
-class Share(exp.Expression):
+class Portion(exp.Expression):
     """A part of a whole, as a number or in percent."""
 
     arg_types: ClassVar = {"this": True, "percent": False}
 
 
-class Windowed(exp.Expression):
+class WithWindow(exp.Expression):
     """A source, a union or a select item with a window clause."""
 
     arg_types: ClassVar = {"this": True, "clause": True, "alias": False}
@@ -146,13 +146,13 @@ class ClauseParser(SqlParser):
 
     def _parse_bracket(self, this: exp.Expr | None = None) -> exp.Expr | None:
         if self._at_join_clause():  # it is of the joins, not of what stands before it
-            if isinstance(this, Windowed | exp.Bracket):
+            if isinstance(this, WithWindow | exp.Bracket):
                 self.raise_error(_AFTER_ALL, self._curr)
                 self._parse_join_brackets()
             return this
         if this is not None and self._at_window_clause():
             clause = self._parse_window_brackets()
-            return self._parse_bracket(self.expression(Windowed(this=this, clause=clause)))
+            return self._parse_bracket(self.expression(WithWindow(this=this, clause=clause)))
         return super()._parse_bracket(this)
 
     def _parse_column_ops(self, this: exp.Expr | None) -> exp.Expr | None:
@@ -162,7 +162,7 @@ class ClauseParser(SqlParser):
         item = super()._parse_alias(this, explicit)
         if isinstance(item, exp.Alias) and self._at_window_clause():
             clause = self._parse_window_brackets()
-            item.set("this", self.expression(Windowed(this=item.this, clause=clause)))
+            item.set("this", self.expression(WithWindow(this=item.this, clause=clause)))
         return item
 
     def _parse_window_brackets(self) -> WindowClause:
@@ -207,7 +207,7 @@ class ClauseParser(SqlParser):
         token = self._prev
         if not self._match_text_seq("CHANGE"):
             self.raise_error("SLIDE is a length of time, for example 1 minute, or ON CHANGE", token)
-        return placed(self.expression(OnChange()), token)
+        return placed(self.expression(SlideOnChange()), token)
 
     def _parse_flush(self) -> exp.Expr:
         word = self._parse_word("SLOW or LAZY")
@@ -357,7 +357,7 @@ class ClauseParser(SqlParser):
             return None
         number = self._parse_unary()
         percent = self._match(TokenType.MOD) or self._match_text_seq("PERCENT")
-        share = self.expression(Share(this=number, percent=bool(percent)))
+        share = self.expression(Portion(this=number, percent=bool(percent)))
         share = placed(share, token)
         share.meta["end"] = self._prev.end
         return share

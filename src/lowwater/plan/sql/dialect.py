@@ -22,7 +22,7 @@ from lowwater.plan.sql.clauses import (
     STREAM_CLAUSES,
     ClauseParser,
     WindowClause,
-    Windowed,
+    WithWindow,
     hint_at,
     placed,
 )
@@ -192,7 +192,7 @@ class Parser(ClauseParser):
         """A source with the clause and the alias that may come after it."""
         if source is None or not self._at_window_clause():
             return source
-        windowed = self.expression(Windowed(this=source, clause=self._parse_window_brackets()))
+        windowed = self.expression(WithWindow(this=source, clause=self._parse_window_brackets()))
         alias = self._parse_table_alias(alias_tokens=self.TABLE_ALIAS_TOKENS)
         if alias:
             windowed.set("alias", alias)
@@ -202,7 +202,7 @@ class Parser(ClauseParser):
         """The union; a clause or an alias after its last source is the union's."""
         last = sources[-1]
         clause = alias = None
-        if isinstance(last, Windowed):
+        if isinstance(last, WithWindow):
             clause, alias = last.args["clause"], last.args.get("alias")
             last = last.this
         alias = alias or last.args.get("alias")
@@ -211,7 +211,7 @@ class Parser(ClauseParser):
         if clause is None:
             return union
         union.set("alias", None)
-        return self.expression(Windowed(this=union, clause=clause, alias=alias))
+        return self.expression(WithWindow(this=union, clause=clause, alias=alias))
 
     def _parse_placeholder(self) -> exp.Expr | None:
         token = self._curr

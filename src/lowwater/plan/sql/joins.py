@@ -14,7 +14,7 @@ from lowwater.joins.shape import How
 from lowwater.plan.expressions import is_aggregate
 from lowwater.plan.sql.bands import conjuncts
 from lowwater.plan.sql.oblivious_joins import at_once, read_join_clause
-from lowwater.plan.sql.pairs import HALVES, Pairs, Side
+from lowwater.plan.sql.pairs import HALVES, JoinSide, Pairs
 from lowwater.plan.sql.refusals import refuse_unread
 from lowwater.plan.sql.scope import Scope, found
 from lowwater.plan.sql.sources import Relation, Sources
@@ -139,7 +139,7 @@ class Joins:
                 pool = [each for each in pool if not self._pairs.owners(each) <= seen]
             node, rest = self._pairs.join(left, right, conditions, how, join.this, late)
             windows = left.windows if how in HALVES else left.windows + right.windows
-            left = Side(node, left.owners | right.owners, windows)
+            left = JoinSide(node, left.owners | right.owners, windows)
             pool += rest
         self._pairs.filter_side(left, *pool, *late)
         after.node = left.node
@@ -147,8 +147,8 @@ class Joins:
 
     def _next(
         self,
-        left: Side,
-        waiting: Sequence[tuple[Side, exp.Join, How, list[exp.Expr]]],
+        left: JoinSide,
+        waiting: Sequence[tuple[JoinSide, exp.Join, How, list[exp.Expr]]],
         pool: list[exp.Expr],
     ) -> int:
         """Which input to join next: of inner joins, the first that is bounded now."""
@@ -262,7 +262,7 @@ class Joins:
         owners = frozenset({*scope.relations, ""})
         right = self._pairs.side(relation, inner, None)
         scope.node, _ = self._pairs.join(
-            Side(scope.node, owners), right, conditions, how, relation.tree
+            JoinSide(scope.node, owners), right, conditions, how, relation.tree
         )
 
 

@@ -15,7 +15,7 @@ from lowwater.joins.oblivious.options import STRATEGIES, Oblivious
 from lowwater.plan.builders import multi_joins as multi_join_builders
 from lowwater.plan.builders import oblivious as oblivious_builders
 from lowwater.plan.nodes import Node
-from lowwater.plan.sql.pairs import Pairs, Side
+from lowwater.plan.sql.pairs import JoinSide, Pairs
 from lowwater.plan.sql.values import Values, number, parameter, share, span
 from lowwater.plan.text_places import at, wrong
 from lowwater.stream.size import byte_count
@@ -57,11 +57,11 @@ def _memory(tree: exp.Expr, values: Values, text: str) -> int:
 
 def at_once(
     pairs: Pairs,
-    sides: Sequence[Side],
+    sides: Sequence[JoinSide],
     pool: list[exp.Expr],
     options: Oblivious | None,
     source: exp.Expr,
-) -> Side | None:
+) -> JoinSide | None:
     """The inner join of all inputs under all conditions; None if it is made two at a time."""
     if any(side.windows for side in sides) or sum(bool(each.node.updates) for each in sides) > 1:
         return None
@@ -79,16 +79,13 @@ def at_once(
     with at(pairs.text, *rest, source):
         node = multi_join_builders.joined_together(
             [side.node for side in sides],
-            keys,
-            None,
-            residual,
-            times,
-            None,
-            pairs.origin,
-            None,
-            options,
+            on=keys,
+            where=residual,
+            times=times,
+            options=options,
+            origin=pairs.origin,
         )
-    whole = Side(node, frozenset().union(*(side.owners for side in sides)))
+    whole = JoinSide(node, frozenset().union(*(side.owners for side in sides)))
     pairs.filter_side(whole, *later)
     return whole
 
@@ -100,7 +97,9 @@ def _alike(inputs: Sequence[Node], names: Sequence[str]) -> bool:
     return len(known) == len(found) and len({each.domain for each in known}) == 1
 
 
-def _keys(pairs: Pairs, sides: Sequence[Side], pool: Sequence[exp.Expr]) -> list[tuple[str, ...]]:
+def _keys(
+    pairs: Pairs, sides: Sequence[JoinSide], pool: Sequence[exp.Expr]
+) -> list[tuple[str, ...]]:
     """Columns that are equal in all inputs, one of each; one that progresses if there is one."""
     classes: list[set[str]] = []
     for condition in pool:
@@ -120,7 +119,7 @@ def _keys(pairs: Pairs, sides: Sequence[Side], pool: Sequence[exp.Expr]) -> list
     return keys
 
 
-def _columns(pairs: Pairs, sides: Sequence[Side], condition: exp.Expr) -> set[str] | None:
+def _columns(pairs: Pairs, sides: Sequence[JoinSide], condition: exp.Expr) -> set[str] | None:
     """The two columns that a condition says are equal, of different inputs."""
     condition = _bare(condition)
     if not isinstance(condition, exp.EQ):

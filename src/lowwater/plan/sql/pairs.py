@@ -31,7 +31,7 @@ HALVES = ("semi", "anti")
 
 
 @dataclass
-class Side:
+class JoinSide:
     """One input of a join: its node, whose columns it has, and the windows it was given."""
 
     node: Node
@@ -66,13 +66,13 @@ class Pairs:
         found = (self._owner.get(column.name) for column in condition.find_all(exp.Column))
         return frozenset(each for each in found if each is not None)
 
-    def push(self, side: Side, pool: list[exp.Expr]) -> list[exp.Expr]:
+    def push(self, side: JoinSide, pool: list[exp.Expr]) -> list[exp.Expr]:
         """Filter an input by the conditions on it alone; what is left."""
         own = [each for each in pool if self.owners(each) == side.owners]
         self.filter_side(side, *own)
         return [each for each in pool if self.owners(each) != side.owners]
 
-    def filter_side(self, side: Side, *conditions: exp.Expr) -> None:
+    def filter_side(self, side: JoinSide, *conditions: exp.Expr) -> None:
         """Filter the rows of an input."""
         scope = self._flat(side.node)
         self.filter(scope, conditions)
@@ -92,11 +92,11 @@ class Pairs:
             with at(self._text, condition):
                 scope.node = row_builders.filtered(scope.node, formula, self._origin)
 
-    def side(self, relation: Relation, own: Mapping[str, str], trailing: Clause | None) -> Side:
+    def side(self, relation: Relation, own: Mapping[str, str], trailing: Clause | None) -> JoinSide:
         """A source as an input, its columns renamed, with its own window or that of the query."""
         names = {new: old for old, new in own.items()}
         node = row_builders.renamed(relation.node, names, self._origin)
-        side = Side(node, frozenset({relation.name}))
+        side = JoinSide(node, frozenset({relation.name}))
         clause = relation.clause or trailing
         if clause is not None:
             side.windows = (self._window(relation, own, node, clause),)
@@ -143,7 +143,7 @@ class Pairs:
             )
         return attribute, clause.range.nanoseconds / SECOND
 
-    def bounded(self, left: Side, right: Side, conditions: Iterable[exp.Expr]) -> bool:
+    def bounded(self, left: JoinSide, right: JoinSide, conditions: Iterable[exp.Expr]) -> bool:
         """Whether these conditions, and the windows, bound how far apart in time partners are.
 
         Newest rows of update streams are bounded by their keys.
@@ -161,8 +161,8 @@ class Pairs:
 
     def join(
         self,
-        left: Side,
-        right: Side,
+        left: JoinSide,
+        right: JoinSide,
         conditions: list[exp.Expr],
         how: How,
         source: exp.Expr,
@@ -215,7 +215,7 @@ class Pairs:
         with at(self._text, *rest, source):
             return paired(left.node, right.node, match, "", self._origin), later
 
-    def _one_sided(self, condition: exp.Expr, left: Side, right: Side, how: How) -> bool:
+    def _one_sided(self, condition: exp.Expr, left: JoinSide, right: JoinSide, how: How) -> bool:
         """Filter one input by a condition on it alone, where the join allows that."""
         owners = self.owners(condition)
         for side, allowed in (
@@ -227,7 +227,9 @@ class Pairs:
                 return True
         return False
 
-    def _equal(self, condition: exp.Expr, left: Side, right: Side) -> tuple[str, str] | None:
+    def _equal(
+        self, condition: exp.Expr, left: JoinSide, right: JoinSide
+    ) -> tuple[str, str] | None:
         """The key columns of an equality between both sides; computed ones are added."""
         while isinstance(condition, exp.Paren):
             condition = condition.this
@@ -249,7 +251,7 @@ class Pairs:
             return None
         return self._key(left, keys[0]), self._key(right, keys[1])
 
-    def _key(self, side: Side, key: Expression) -> str:
+    def _key(self, side: JoinSide, key: Expression) -> str:
         if key.column is not None:
             return key.column
         name = f"{min(side.owners)}.key{len(side.node.schema)}"
@@ -259,26 +261,26 @@ class Pairs:
         return name
 
     def checked(
-        self, sides: Sequence[Side], rest: Sequence[exp.Expr]
+        self, sides: Sequence[JoinSide], rest: Sequence[exp.Expr]
     ) -> tuple[Formula | None, list[exp.Expr]]:
         """Conditions as a residual of a join of all sides, and those to be checked after it."""
         later = [each for each in rest if self._cuts(each, sides)]
         inside = [each for each in rest if not any(each is one for one in later)]
         return self._residual(inside, sides), later
 
-    def _cuts(self, condition: exp.Expr, sides: Sequence[Side]) -> bool:
+    def _cuts(self, condition: exp.Expr, sides: Sequence[JoinSide]) -> bool:
         domain = self._flat(_all(sides)).domain
         return any(cut(node, domain, self._text) for node in condition.walk())
 
-    def _residual(self, rest: Sequence[exp.Expr], sides: Sequence[Side]) -> Formula | None:
+    def _residual(self, rest: Sequence[exp.Expr], sides: Sequence[JoinSide]) -> Formula | None:
         both = self._flat(_all(sides))
         tree = together(both.resolved(each) for each in rest)
         return Formula.of(tree, self._text, rest[0]) if tree is not None else None
 
     def _unbounded(
         self,
-        left: Side,
-        right: Side,
+        left: JoinSide,
+        right: JoinSide,
         bands: Bands,
         how: How,
         source: exp.Expr,
@@ -317,7 +319,7 @@ class Pairs:
         return wrong(f"{never}: {why}. {hint}", self._text, source)
 
 
-def _columns(condition: exp.Expr, left: Side, right: Side) -> tuple[str, str] | None:
+def _columns(condition: exp.Expr, left: JoinSide, right: JoinSide) -> tuple[str, str] | None:
     """The columns of both sides that a condition says are equal."""
     while isinstance(condition, exp.Paren):
         condition = condition.this
@@ -328,14 +330,14 @@ def _columns(condition: exp.Expr, left: Side, right: Side) -> tuple[str, str] | 
     return (one, two) if one in left.node.schema and two in right.node.schema else None
 
 
-def _time_of(side: Side) -> str:
+def _time_of(side: JoinSide) -> str:
     """A progressing attribute of an input, with the name of its source."""
     name = next(iter(side.node.progress))
     source = min(filter(None, side.owners), default="")
     return name if "." in name or not source else f"{source}.{name}"
 
 
-def _within(left: Side, right: Side) -> Iterator[exp.Expr]:
+def _within(left: JoinSide, right: JoinSide) -> Iterator[exp.Expr]:
     """What windows on both inputs say of any two of them (OOP §4.2): strictly less than the other's
     length before, strictly less than its own after."""
     for one, own in left.windows:
@@ -351,7 +353,7 @@ def _bare(seconds: Fraction) -> exp.Expr:
     return exp.Literal.number(str(Decimal(seconds.numerator) / Decimal(seconds.denominator)))
 
 
-def _all(sides: Sequence[Side]) -> Node:
+def _all(sides: Sequence[JoinSide]) -> Node:
     """The columns of all inputs."""
     schema = {name: dtype for side in sides for name, dtype in side.node.schema.items()}
     progress = {name: each for side in sides for name, each in side.node.progress.items()}

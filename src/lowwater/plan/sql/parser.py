@@ -13,7 +13,7 @@ from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 from lowwater.errors import ExpressionError, QueryError, unknown_name
 from lowwater.plan.expressions import Formula
-from lowwater.plan.sql.clauses import Windowed
+from lowwater.plan.sql.clauses import WithWindow
 from lowwater.plan.sql.dialect import Lowwater
 from lowwater.plan.text_places import pointed, wrong
 
@@ -46,7 +46,7 @@ def read_expression(text: str) -> Formula:
         raise wrong("cannot read this SQL: one expression is expected", text, *found[1:])
     tree = found[0]
     formula = Formula(tree, text, text)
-    if window := tree.find(Windowed):
+    if window := tree.find(WithWindow):
         said = "a window stands before agg(...), window('1 minute', slide='10 seconds') for example"
         raise formula.wrong(said, window.args["clause"])
     if query := tree.find(exp.Query):

@@ -44,7 +44,7 @@ class Sources:
     def relation(self, tree: exp.Expr) -> Relation:
         """One item of FROM."""
         refuse_unread(tree, self._text)
-        if isinstance(tree, clauses.Windowed):
+        if isinstance(tree, clauses.WithWindow):
             inner = self.relation(tree.this)
             if inner.clause is not None:
                 raise wrong("a source has one window clause", self._text, tree.args["clause"])

@@ -50,7 +50,7 @@ def read_clause(tree: exp.Expr, values: Values, text: str) -> Clause:
 
 
 def _span(tree: exp.Expr, values: Values, text: str, what: str) -> Span:
-    if isinstance(tree, clauses.OnChange):
+    if isinstance(tree, clauses.SlideOnChange):
         return Span(on_change=True)
     return span(tree, values, text, what)
 
@@ -103,7 +103,7 @@ def item_clause(items: list[Item], values: Values, text: str) -> Clause | None:
     """The window that stands after select items; it is taken off them."""
     found = None
     for number, item in enumerate(items):
-        for windowed in item.tree.find_all(clauses.Windowed):
+        for windowed in item.tree.find_all(clauses.WithWindow):
             clause = windowed.args["clause"]
             if found is not None and found.tree != clause:
                 raise wrong(
@@ -146,7 +146,7 @@ def window(scope: Scope, clause: Clause) -> aggregate_builders.Window:
 
 
 def _without_window(node: exp.Expr) -> exp.Expr:
-    inner: exp.Expr = node.this if isinstance(node, clauses.Windowed) else node
+    inner: exp.Expr = node.this if isinstance(node, clauses.WithWindow) else node
     return inner
 
 

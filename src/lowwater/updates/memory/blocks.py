@@ -131,7 +131,7 @@ class WindowBuffer:
         return [astuple(block) for block in self.blocks]
 
     def restore(self, saved: Any) -> None:
-        """Go on from a snapshot."""
+        """Continue from a snapshot."""
         self.blocks = [Block(*block) for block in saved]
 
 
@@ -260,7 +260,7 @@ class BlockMemory:
         }
 
     def load(self, store: ChunkStore, name: str, saved: dict[str, Any]) -> None:
-        """Go on from what was saved, in a new memory; pages are read when touched."""
+        """Continue from a snapshot in a new memory; pages are read when touched."""
         self._rows.load(store, name, saved["pages"])
         self._empty.restore(saved["empty"])
         for owner, buffer in saved["buffers"].items():

@@ -97,7 +97,7 @@ class EmptyLocations:
         return {"pages": sorted(self._taken), "taken": bits, "next_page": self._next_page}
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from a snapshot."""
+        """Continue from a snapshot."""
         pages = saved["pages"]
         bits = np.unpackbits(
             np.frombuffer(saved["taken"], np.uint8), count=len(pages) * self._units
@@ -168,6 +168,6 @@ class OnDemandMemory:
         return {"pages": pages, "empty": self._empty.snapshot()}
 
     def load(self, store: ChunkStore, name: str, saved: dict[str, Any]) -> None:
-        """Go on from what was saved, in a new memory; pages are read when touched."""
+        """Continue from a snapshot in a new memory; pages are read when touched."""
         self._rows.load(store, name, saved["pages"])
         self._empty.restore(saved["empty"])

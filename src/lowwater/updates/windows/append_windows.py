@@ -272,7 +272,7 @@ class AppendWindows(WindowQueueKernel):
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from a snapshot."""
+        """Continue from a snapshot."""
         super().restore(saved)
         self._keys.restore(saved["keys"])
         self._due.refill(self._keys.cells.values())

@@ -133,10 +133,10 @@ class CompletionTimes:
         return int(when[min(int(np.searchsorted(tops, mark - self._ahead)), len(when) - 1)])
 
     def saved(self) -> tuple[Any, ...]:
-        """What it takes to go on."""
+        """Return the snapshot."""
         return self.mark, self._top, self._last, tuple(self._tops), tuple(self._when)
 
     def restore(self, saved: tuple[Any, ...]) -> None:
-        """Go on from what :meth:`saved` gave."""
+        """Continue from a snapshot."""
         self.mark, self._top, self._last, tops, when = saved
         self._tops, self._when = list(tops), list(when)

@@ -181,6 +181,6 @@ class UpdateWindows(WindowQueueKernel):
         return super().snapshot() | {"queue": self._queue.save(self.store)}
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from a snapshot."""
+        """Continue from a snapshot."""
         super().restore(saved)
         self._queue.load(self.store, saved["queue"])

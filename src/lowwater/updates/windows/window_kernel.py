@@ -141,6 +141,6 @@ class WindowQueueKernel(QueueKernel):
         return super().snapshot() | {"mark": self._mark, "told": self._told}
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from a snapshot."""
+        """Continue from a snapshot."""
         super().restore(saved)
         self._mark, self._told = saved["mark"], saved["told"]

@@ -102,7 +102,7 @@ class WindowCell(KeyCell):
         return 2 * self.number + 1
 
     def saved(self) -> dict[str, Any]:
-        """What it takes to go on."""
+        """Return the snapshot."""
         return super().saved() | {
             "runs": tuple(self.windows.runs),
             "due": self.due,
@@ -117,7 +117,7 @@ class WindowCell(KeyCell):
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from what :meth:`saved` gave."""
+        """Continue from a snapshot."""
         super().restore(saved)
         self.windows.runs = list(saved["runs"])
         self.due, self.mark, self.begun = saved["due"], saved["mark"], saved["begun"]

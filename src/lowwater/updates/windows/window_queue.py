@@ -437,7 +437,7 @@ class WindowQueue:
         }
 
     def load(self, store: ChunkStore, saved: dict[str, Any]) -> None:
-        """Go on from what :meth:`save` gave."""
+        """Continue from a snapshot."""
         self.memory.load(store, PAGES, saved["memory"])
         self.progress.restore(saved["progress"])
         self.keys.restore(saved["keys"])

@@ -280,7 +280,7 @@ def _clock(
     targets = [
         (stage.number, stage.ids)
         for stage in program.stages
-        if stage.sources or plan.queues or any(part.name == "stamp" for part in stage.parts)
+        if stage.sources or plan.queues or stage.stamps
     ]
     spark.dataSource.register(clock_source.ClockSource)
     reader: Any = spark.readStream.format(clock_source.FORMAT)

@@ -76,6 +76,7 @@ def make_program(
                 routes=_routes(plan, layout, ids, stage),
                 fingerprint=_fingerprint(plan, stage, len(ids[stage.number])),
                 own=_own(plan, stage),
+                stamps=any(plan.operators[index].traits.clocked for index in stage.operators),
                 late_folder=late_folder,
                 ask_folder=ask_folder,
                 hurried=hurried,

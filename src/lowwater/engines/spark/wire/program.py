@@ -80,6 +80,8 @@ class StageProgram:
     fingerprint: tuple[str, ...]
     own: tuple[tuple[str, Identity], ...]
     """The users' aggregates in it, each with its operator."""
+    stamps: bool
+    """True if one of its operators stamps rows by the clock."""
     probe: int = field(default_factory=hash_probe)
     hurried: bool = False
     """Whether rows come while others are worked on, so that some may have to wait."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lowwater.errors import LowwaterError, QueryError, SinkError
-from lowwater.pipeline.load import Pipeline
 from lowwater.pipeline.targets import Target
+from lowwater.pipeline.text import Pipeline
 from lowwater.sinks import Folder
 from lowwater.sources.files import Files
 
@@ -18,7 +18,7 @@ MOST_FILES = 100
 
 
 @dataclass(frozen=True)
-class Met:
+class Finding:
     """Something that a run would meet: an error that ends it, or a warning."""
 
     where: str
@@ -28,19 +28,19 @@ class Met:
         return f"{self.where}: {self.what}"
 
 
-def would_meet(
+def findings(
     pipeline: Pipeline, goals: dict[int, Target], late: dict[int, dict[str, Folder]]
-) -> Iterator[Met]:
+) -> Iterator[Finding]:
     """All that can be seen without running anything."""
     for name, stream in pipeline.streams.items():
         if isinstance(stream.node.source, Files):
             for what in _of_files(stream.node.source):
-                yield Met(f"stream {name}", what)
+                yield Finding(f"stream {name}", what)
     for number, goal in goals.items():
         for folder in (goal.folder, *late[number].values()):
             if folder is not None:
                 for what in _of_folder(folder, pipeline.engine):
-                    yield Met(f"query {number}", what)
+                    yield Finding(f"query {number}", what)
 
 
 def _of_files(files: Files) -> Iterator[LowwaterError | str]:

@@ -15,7 +15,8 @@ from lowwater.plan.builders import updates as update_builders
 from lowwater.plan.nodes import Node, SourceNode
 from lowwater.plan.physical.compile import compile_plan
 from lowwater.plan.physical.operator import PhysicalPlan
-from lowwater.plan.sql.script import Declared, read_script
+from lowwater.plan.sql.declarations import Declared
+from lowwater.plan.sql.script import read_script
 from lowwater.plan.sql.values import Values, parameter_term
 from lowwater.sources.replay import Replay
 

@@ -17,9 +17,9 @@ from lowwater.dashboard.page import Page
 from lowwater.dashboard.watcher import Watcher
 from lowwater.engines.run import Run, RunOptions, prepare
 from lowwater.errors import OptionError, SinkError
-from lowwater.pipeline.load import Pipeline, PlannedQuery
 from lowwater.pipeline.progress import PipelineProgress, QueryProgress, query_progress, with_lags
 from lowwater.pipeline.targets import PLAIN, Target, Writing, late_folders, targets
+from lowwater.pipeline.text import Pipeline, PlannedQuery
 from lowwater.sinks import Folder, Sink, make_sink
 
 AVAILABLE_NOW = "available-now"
@@ -27,7 +27,7 @@ LOOK_SECONDS = 0.05
 
 
 @dataclass(frozen=True)
-class Options:
+class RunSettings:
     """What may be said about a run of a pipeline."""
 
     checkpoint: Path | None = None
@@ -54,10 +54,10 @@ class _Started:
     run: Run
 
 
-class Running:
+class PipelineRun:
     """A pipeline that was started."""
 
-    def __init__(self, pipeline: Pipeline, options: Options, console: Console):
+    def __init__(self, pipeline: Pipeline, options: RunSettings, console: Console):
         self.pipeline = pipeline
         self._options = options
         _check(pipeline, options)
@@ -214,7 +214,7 @@ class Running:
         )
 
 
-def _check(pipeline: Pipeline, options: Options) -> None:
+def _check(pipeline: Pipeline, options: RunSettings) -> None:
     if pipeline.engine != "spark":
         for name in ("checkpoint", "trigger"):
             if getattr(options, name) is not None:

@@ -11,8 +11,7 @@ from typing import Annotated
 
 import typer
 
-from lowwater.cli.app import FAILED, out, wrong_use
-from lowwater.cli.text import escape_line
+from lowwater.cli.app import FAILED, escape_line, out, wrong_use
 from lowwater.errors import LowwaterError, OptionError
 
 

@@ -1,0 +1,7 @@
+"""The fluent API: a thin, immutable facade over logical nodes. Nothing runs before ``collect`` or
+``run``."""
+
+from lowwater.api.constructors import join, sql, stream
+from lowwater.api.query import Grouped, Stream, Windowed
+
+__all__ = ["Grouped", "Stream", "Windowed", "join", "sql", "stream"]

@@ -1,0 +1,340 @@
+"""The functions that make streams: of a source, of a query text, of several streams joined."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, cast
+
+from lowwater.api.query import Stream, condition, joinable, line_of_user
+from lowwater.errors import OptionError, QueryError
+from lowwater.joins.oblivious.options import Strategy
+from lowwater.joins.ordered.strategy import Order
+from lowwater.plan.builders import joins as join_builders
+from lowwater.plan.builders import multi_joins as multi_join_builders
+from lowwater.plan.builders import updates as update_builders
+from lowwater.plan.builders.oblivious import options_of
+from lowwater.plan.nodes import SourceNode
+from lowwater.plan.sql.query import plan_query
+from lowwater.progress.contract import Contract, Generation, Idle, Jump, Ordered, jump
+from lowwater.progress.spec import LatePolicy, Stamp, StreamSpec
+from lowwater.sources.replay import replay
+from lowwater.sources.source import Source
+from lowwater.sources.spark import SparkFrame, is_dataframe
+from lowwater.stream.duration import Duration
+from lowwater.stream.size import Size
+from lowwater.updates.options import (
+    BUDGET,
+    COMPLETE_WITHIN,
+    DELETE_WHEN,
+    EXPIRE,
+    SCHEDULE,
+    UPDATE_KEY,
+    UPDATE_WINDOWS,
+    WEIGHTS,
+    Schedule,
+    Windows,
+    updates_of,
+)
+
+_names = count(1)
+
+
+def stream(
+    source: Any,
+    *,
+    name: str | None = None,
+    time: str | None = None,
+    progress: Contract | Mapping[str, Contract] | None = None,
+    unit: str = "s",
+    stamp: Stamp = "external",
+    channel: str | None = None,
+    channels: Sequence[Hashable] = (),
+    groups: str | Sequence[str] | None = None,
+    idle: Idle | None = None,
+    late: LatePolicy = "side",
+    jump: Jump | None = jump("1 day"),  # noqa: B008
+    punctuate: Generation | None = None,
+    stale_after: Duration | None = None,
+    update_key: str | Sequence[str] | None = None,
+    schedule: Schedule | None = None,
+    weights: Mapping[Hashable, float | Duration] | None = None,
+    budget: Duration | None = None,
+    complete_within: Duration | None = None,
+    windows: Windows | None = None,
+    expire: Duration | None = None,
+    delete_when: str | None = None,
+) -> Stream:
+    """Declare a stream: where its rows come from, and what holds of their times.
+
+    >>> log = pl.DataFrame({"ts": [1, 3, 2, 61], "device": ["a", "a", "b", "a"]})
+    >>> s = lw.stream(log, name="s", time="ts", progress=lw.within("5 seconds"))
+    >>> s.window("1 minute").agg(n="count(*)").collect()["n"].to_pylist()
+    [3, 1]
+
+    ``source``
+        Where the rows come from: a streaming DataFrame of Spark; what ``lw.replay``, ``lw.push`` or
+        a ``lw.Workload`` gives; or a table of PyArrow or Polars, which is a log of arrivals.
+    ``name``
+        Name of the stream in plans, metrics and errors. Default: ``stream1``, ``stream2``, ...
+    ``time``
+        Name of the column by which the stream progresses; must be given. With ``stamp="internal"``
+        or ``"latent"``, name of the column to make.
+    ``progress``
+        The contract on ``time``: ``lw.ordered()`` (default), ``lw.within("5 seconds")``,
+        ``lw.within_rows(500)``, ``lw.punctuated("column")``, ``lw.learned(0.999)`` or
+        ``lw.unpromised()``; or a mapping of columns to contracts if several columns progress. It
+        holds per channel or group, if there are any.
+    ``unit``
+        What integers in a time column count: ``"s"`` (default), ``"ms"``, ``"us"`` or ``"ns"``.
+    ``stamp``
+        Who gives a row its time: the row itself ("external", default), the engine when the row
+        comes in ("internal"), or the first operator that needs a time ("latent").
+    ``channel``
+        Name of the column whose values are channels, each in an order of its own, such as a device
+        or a Kafka partition. The stream's mark is the least of its channels' marks. Default: None,
+        the stream is one channel.
+    ``channels``
+        Values of ``channel`` from which rows will come. The stream's mark waits for each of them.
+        Default: none; a channel is known from its first row on.
+    ``groups``
+        Column, or columns, whose values progress apart: a group that is behind delays its own
+        windows and no others. Excludes ``channel``. Default: None.
+    ``idle``
+        What moves the mark of a source that is silent: ``lw.on_demand(...)`` or
+        ``lw.heartbeat(...)``. Default: None, its operators wait for the next row.
+    ``late``
+        What happens to late rows, and to rows without a usable time or channel: they go to the side
+        output ("side", default), are counted and dropped ("drop"), or end the run ("fail").
+    ``jump``
+        What happens to a row dated far ahead of its channel, ``lw.jump(over, then)``. Default:
+        ``lw.jump("1 day")``, which warns. None: nothing; one wrong date may then make all
+        later rows late.
+    ``punctuate``
+        When marks become punctuation: ``lw.every(step)`` of the column, or ``lw.timer(period)`` of
+        the clock. Default: None, whenever an operator can use them.
+    ``stale_after``
+        Length of time, by the stream, after which a channel that is behind most others, or silent
+        while others send, no longer holds the stream back; until it has caught up, its rows below
+        the stream's mark are late. Needs ``channel``. Default: None, never.
+    ``update_key``
+        Column, or columns, by whose values rows replace each other: this makes an update stream.
+        Under load only the newest row of each key is worked on. Default: None, all rows are. The
+        options that follow need it.
+    ``schedule``
+        The key that is worked on next: the one that waits longest ("in-place", default), the one
+        whose newest row waits longest ("fifo"), keys that are rarely updated before others
+        ("linecutting"), or one of these by how rates differ ("auto"). "append" and "shedding" keep
+        all rows, or a random share, and are there to compare with.
+    ``weights``
+        How much the staleness of single keys counts: a mapping of keys to numbers above zero, or to
+        the periods at which they are looked at, ``{"GOOG": "1 minute", "GM": "1 hour"}``. Default:
+        None, all keys count 1.
+    ``budget``
+        Length of time that the work of one batch on Spark may take. Default: None, as long as keeps
+        answers freshest.
+    ``complete_within``
+        No row is given up as long as none has to wait longer than this length of time. Default:
+        None, a row is given up for any newer one of its key.
+    ``windows``
+        The window of a key that is shown next: the newest that is complete ("lazy", default) or
+        that began ("eager").
+    ``expire``
+        Length of time after its newest row, by the stream, after which a key is forgotten. Default:
+        None, never.
+    ``delete_when``
+        SQL condition on a row whose key is gone, such as ``"status = 'closed'"``. Default: None.
+    """
+    options = {
+        SCHEDULE: schedule,
+        WEIGHTS: weights,
+        BUDGET: budget,
+        COMPLETE_WITHIN: complete_within,
+        UPDATE_WINDOWS: windows,
+        EXPIRE: expire,
+        DELETE_WHEN: delete_when,
+    }
+    if update_key is None:
+        for option, given in options.items():
+            if given is not None:
+                say = (" is for update streams; say ", UPDATE_KEY, " too")
+                raise OptionError(option, *say)
+    declaration = Declaration(
+        name=name or f"stream{next(_names)}",
+        time=time,
+        progress=progress,
+        unit=unit,
+        stamp=stamp,
+        channel=channel,
+        channels=tuple(channels),
+        groups=(groups,) if isinstance(groups, str) else tuple(groups or ()),
+        idle=idle,
+        late=late,
+        jump=jump,
+        punctuate=punctuate,
+        stale_after=stale_after,
+    )
+    node = declaration.node(source, line_of_user())
+    found = Stream(node, time if stamp == "latent" else None)
+    if update_key is None:
+        return found
+    by = updates_of(
+        update_key, schedule, weights, budget, complete_within, windows, expire, delete_when
+    )
+    deletes = condition(delete_when, DELETE_WHEN)
+    return Stream(update_builders.updated(found.node, by, deletes, node.origin))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Declaration:
+    """The options of ``lw.stream`` that are about times."""
+
+    name: str
+    time: str | None
+    progress: Contract | Mapping[str, Contract] | None
+    unit: str
+    stamp: Stamp
+    channel: str | None
+    channels: tuple[Hashable, ...]
+    groups: tuple[str, ...]
+    idle: Idle | None
+    late: LatePolicy
+    jump: Jump | None
+    punctuate: Generation | None
+    stale_after: Duration | None
+
+    def node(self, source: Any, origin: str) -> SourceNode:
+        """Return the node of a source that is declared so, in the user's line ``origin``."""
+        rows = _source(source)
+        if self.time is None:
+            raise OptionError(
+                f'stream {self.name!r}: say which column is the time, time="ts" for example'
+            )
+        spec = StreamSpec(
+            name=self.name,
+            schema=rows.schema,
+            time=self.time,
+            contracts=self._contracts(self.time),
+            unit=self.unit,
+            stamp=self.stamp,
+            channel=self.channel,
+            channels=self.channels,
+            groups=self.groups,
+            idle=self.idle,
+            late=self.late,
+            jump=self.jump,
+            punctuate=self.punctuate,
+            stale_after=self.stale_after,
+        )
+        return SourceNode.of(spec, rows, origin)
+
+    def _contracts(self, time: str) -> dict[str, Contract]:
+        if self.progress is None:
+            return {time: Ordered()}
+        progress = self.progress if isinstance(self.progress, Mapping) else {time: self.progress}
+        for each in progress.values():
+            if not isinstance(each, Contract):
+                raise OptionError(
+                    f"stream {self.name!r}: progress= is lw.ordered(), lw.within('5 seconds'),"
+                    " lw.within_rows(500), lw.punctuated('column'), lw.learned(0.999) or"
+                    f" lw.unpromised(), not {each!r}"
+                )
+        if time not in progress:
+            raise QueryError(
+                f"stream {self.name!r}: progress= must also say how {time!r} progresses"
+            )
+        return {time: progress[time], **progress}
+
+
+def _source(given: Any) -> Source:
+    if is_dataframe(given):
+        return SparkFrame(given)
+    ready = hasattr(given, "open") and hasattr(given, "schema")
+    return cast("Source", given) if ready else replay(given)
+
+
+def sql(text: str, /, **given: Any) -> Stream:
+    """Plan a query text over named streams.
+
+    >>> a = lw.stream(pl.DataFrame({"ts": [1, 2]}), name="a", time="ts")
+    >>> b = lw.stream(pl.DataFrame({"ts": [1, 70]}), name="b", time="ts")
+    >>> text = "SELECT count(*) AS n FROM A UNION B [RANGE 1 minute] HAVING count(*) > :least"
+    >>> lw.sql(text, A=a, B=b, least=1).collect()["n"].to_pylist()
+    [3]
+
+    ``text``
+        One query, at most 100,000 characters. Errors underline the part of it that is wrong.
+    ``given``
+        By name: the streams that the query reads, and the values of its parameters (``:least``),
+        which are numbers, texts, truth values, times and lengths of time.
+    """
+    streams = {name: each.node for name, each in given.items() if isinstance(each, Stream)}
+    values = {name: each for name, each in given.items() if name not in streams}
+    for name, each in values.items():
+        if hasattr(each, "columns") or hasattr(each, "schema"):
+            raise OptionError(f"{name} is no stream; make it one: lw.stream({name}, time=...)")
+    return Stream(plan_query(text, streams, values, line_of_user()))
+
+
+def join(
+    streams: Sequence[Stream],
+    on: multi_join_builders.On = (),
+    within: multi_join_builders.Windows | None = None,
+    *,
+    where: str | None = None,
+    times: Sequence[str] | None = None,
+    suffixes: Sequence[str] | None = None,
+    order: Order | None = None,
+    alpha: float | None = None,
+    memory: Size | None = None,
+    strategy: Strategy | None = None,
+    accuracy: float | None = None,
+    latency: Duration | None = None,
+) -> Stream:
+    """Join many streams at once: one row of each, with equal keys and times near each other.
+
+    No partial results are kept, only rows of the streams.
+
+    >>> rows = pl.DataFrame({"ts": [1, 2], "k": ["x", "y"]})
+    >>> a, b, c = (lw.stream(rows, name=name, time="ts") for name in "abc")
+    >>> lw.join([a, b, c], on="k", within="1 minute").collect()["k"].to_pylist()
+    ['x', 'y']
+
+    ``streams``
+        Two streams or more.
+    ``on``
+        Columns that must be equal: names, or tuples of one name for each stream. A column of one
+        name comes out once. Default: none.
+    ``within``
+        How far a row may be before the latest of the rows it is joined with: a length of time, or
+        one for each stream. Default: None, times must be equal and be among ``on``.
+    ``where``
+        SQL condition on the columns that come out. Default: None.
+    ``times``
+        The time columns that are compared, one of each stream. Default: their main times.
+    ``suffixes``
+        What is added to columns whose names are taken, one for each stream after the first.
+        Default: ``"_2"``, ``"_3"`` and so on.
+    ``order``, ``alpha``
+        How results are put in order of their times, the latest of their rows', as in
+        :meth:`Stream.join`. Default: None, they leave as they are found.
+    ``memory``, ``strategy``, ``accuracy``, ``latency``
+        How long rows are kept without ``within``, as in :meth:`Stream.join`. Default: None, as
+        long as promises demand.
+    """
+    if isinstance(streams, Stream):
+        raise OptionError("join takes a list of streams: lw.join([a, b, c], ...)")
+    return Stream(
+        multi_join_builders.joined_together(
+            [joinable(each, "join").node for each in streams],
+            on=on,
+            within=within,
+            where=condition(where),
+            times=times,
+            suffixes=suffixes,
+            ordering=join_builders.ordering_of(order, alpha),
+            options=options_of(memory, strategy, accuracy, latency),
+            origin=line_of_user(),
+        )
+    )

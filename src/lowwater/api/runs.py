@@ -1,0 +1,297 @@
+"""What can be done with a query: explain it, run it, and correct its answers by late rows."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import polars as pl
+import pyarrow as pa
+
+from lowwater.dashboard.options import LAST, Dashboard, dashboard_of
+from lowwater.dashboard.page import started
+from lowwater.engines.embedded.clock import Charge, Clock
+from lowwater.engines.run import Run, RunOptions, prepare, streaming_dataframe
+from lowwater.errors import OptionError, StreamWarning
+from lowwater.plan.builders import corrections as correction_builders
+from lowwater.plan.explain import explain
+from lowwater.plan.nodes import Node
+from lowwater.plan.physical.compile import compile_plan
+from lowwater.plan.physical.costs import Rates
+from lowwater.plan.physical.operator import PlanShape
+from lowwater.progress.spec import STREAM
+from lowwater.stream.duration import Duration
+
+LateRows = Any
+"""A table of late rows, a folder of such, or these by stream."""
+
+
+class Runnable(ABC):
+    """A query that can be explained and run."""
+
+    _node: Node
+
+    @property
+    @abstractmethod
+    def node(self) -> Node:
+        """The logical node of the query, with a time."""
+
+    def explain(
+        self,
+        plan: PlanShape = "out-of-order",
+        *,
+        rates: Mapping[str, float] | None = None,
+        cost: Duration | None = None,
+    ) -> str:
+        """Return the plan as text: operators, how they progress, how Spark would spread them.
+
+        >>> s = lw.stream(pl.DataFrame({"ts": [1, 2]}), name="s", time="ts")
+        >>> "window" in s.window("1 minute").agg(n="count(*)").explain()
+        True
+
+        ``plan``
+            "out-of-order" (default), or "in-order": the shape that puts rows in order first.
+        ``rates``
+            Rows a second by stream. With them, ordered joins show the latency expected of each
+            strategy, and joins without a window how many rows they are expected to keep. Default:
+            None.
+        ``cost``
+            Length of time that the comparison of two rows takes, ``"5 us"``; goes with ``rates``.
+            Default: None, it is left out.
+        """
+        if cost is not None and rates is None:
+            raise OptionError("cost= goes with rates=, rows a second of each stream")
+        expected = Rates(rates, cost) if rates is not None else None
+        return explain(compile_plan(self._node, plan), expected)
+
+    def collect(
+        self,
+        engine: str = "embedded",
+        *,
+        plan: PlanShape = "out-of-order",
+        chunk_rows: int | None = None,
+        tick: Duration | None = None,
+        clock: Clock | Literal["virtual", "wall"] | None = None,
+        buckets: int | None = None,
+        session: Any = None,
+    ) -> pa.Table:
+        """Run to the end of finite sources and return all results.
+
+        On Spark, what the sources hold now is all there will be. Late rows, which are in no result,
+        are counted in a :class:`lowwater.StreamWarning`.
+
+        >>> s = lw.stream(pl.DataFrame({"ts": [1, 2]}), name="s", time="ts")
+        >>> s.collect().num_rows
+        2
+
+        ``engine``
+            "embedded" (default), in this process, or "spark".
+        ``plan``, ``chunk_rows``, ``tick``, ``clock``, ``buckets``, ``session``
+            As in :meth:`run`.
+        """
+        options = RunOptions(
+            clock=clock,
+            chunk_rows=chunk_rows,
+            tick=tick,
+            buckets=buckets,
+            session=session,
+            to_end=True,
+        )
+        planned = compile_plan(self._node, plan)
+        run = prepare(planned, engine, options).run_here()
+        policies = {each.spec.name: each.spec.late for each in planned.sources}
+        for each in run.metrics().streams:
+            if each.refused_rows and policies[each.name] == "side":
+                warnings.warn(
+                    f"{each.refused_rows:,} row(s) of {each.name} came late, or without a usable"
+                    " time or channel, and are in no answer; run() keeps them, in late_rows()",
+                    StreamWarning,
+                    stacklevel=2,
+                )
+        return run.results()
+
+    def run(
+        self,
+        engine: str = "embedded",
+        *,
+        sink: object = None,
+        late_sink: object = None,
+        checkpoint: object = None,
+        trigger: Duration | None = None,
+        plan: PlanShape = "out-of-order",
+        chunk_rows: int | None = None,
+        tick: Duration | None = None,
+        clock: Clock | Literal["virtual", "wall"] | None = None,
+        charge: Charge = "nothing",
+        buckets: int | None = None,
+        session: Any = None,
+        dashboard: bool | Dashboard = False,
+    ) -> Run:
+        """Run in the background and return a handle.
+
+        >>> s = lw.stream(pl.DataFrame({"ts": [1, 2]}), name="s", time="ts")
+        >>> run = s.run()
+        >>> run.await_termination()
+        True
+        >>> run.metrics().rows_out
+        2
+
+        ``engine``
+            "embedded" (default), in this process, or "spark".
+        ``sink``
+            Where results go: a folder for Parquet files, ``lw.folder(...)``, or a function of a
+            PyArrow table. Default: None, the handle keeps them for ``results()``.
+        ``late_sink``
+            The same for late rows; on Spark a folder. Default: None, the handle keeps them for
+            ``late_rows()``.
+        ``checkpoint``
+            On Spark: a folder from which a run that ended or was killed goes on. Default: None.
+        ``trigger``
+            On Spark: length of time from one batch to the next, or "available-now" to stop after
+            what is there. Default: None, batches follow each other.
+        ``plan``
+            "out-of-order" (default), or "in-order": rows are put in order first, to compare.
+        ``chunk_rows``
+            Most rows that are handed over at once. Default: None, 65,536; on Spark a million rows
+            of a replay make a batch.
+        ``tick``
+            Length of clock time whose arrivals are handed over together; 0: each row as it arrives.
+            Default: None, whenever there are ``chunk_rows`` of them.
+        ``clock``
+            "virtual" jumps from arrival to arrival, "wall" waits for them; or a clock of your own,
+            ``lw.VirtualClock()``. Default: None, virtual unless a source is live.
+        ``charge``
+            What work costs on a virtual clock: "nothing" (default), "measured", nanoseconds a step,
+            or ``lw.per_row(...)``.
+        ``buckets``
+            On Spark: number of parts that state is spread over. Default: None, the number of
+            shuffle partitions, or of cores.
+        ``session``
+            On Spark: the session. Default: None, the active one.
+        ``dashboard``
+            True, or ``lw.dashboard(...)``: show the run on a page, at ``run.dashboard.url``.
+            Default: False.
+        """
+        page = dashboard_of(dashboard)
+        options = RunOptions(
+            sink=sink,
+            late_sink=late_sink,
+            clock=clock,
+            charge=charge,
+            chunk_rows=chunk_rows,
+            tick=tick,
+            checkpoint=checkpoint,
+            trigger=trigger,
+            buckets=buckets,
+            session=session,
+            keep_last=LAST if page is not None and page.show_rows else 0,
+        )
+        planned = compile_plan(self._node, plan)
+        run = prepare(planned, engine, options).start()
+        return run if page is None else started(run, planned, engine, options, page)
+
+    def to_spark(
+        self,
+        spark: Any = None,
+        *,
+        plan: PlanShape = "out-of-order",
+        late_sink: str | Path | None = None,
+        chunk_rows: int | None = None,
+        tick: Duration | None = None,
+        clock: Literal["virtual", "wall"] | None = None,
+        buckets: int | None = None,
+    ) -> Any:
+        """Return the query as a streaming DataFrame, for any sink, trigger and checkpoint of Spark.
+
+        Nothing is started: ``query.to_spark(spark).writeStream.format("console").start()`` does.
+
+        ``spark``
+            The session. Default: None, the active one.
+        ``late_sink``
+            Folder for late rows. Default: None, they are counted and dropped.
+        ``plan``, ``chunk_rows``, ``tick``, ``clock``, ``buckets``
+            As in :meth:`run`.
+        """
+        options = RunOptions(
+            late_sink=late_sink,
+            clock=clock,
+            chunk_rows=chunk_rows,
+            tick=tick,
+            buckets=buckets,
+            session=spark,
+        )
+        return streaming_dataframe(compile_plan(self._node, plan), options)
+
+    # ---- late rows, afterwards -------------------------------------------------------------
+
+    def corrections(self, late: LateRows) -> pa.Table:
+        """Return what late rows would have added: the query's answer to these rows alone.
+
+        Queries whose answers cannot be corrected are refused: those with joins, distinct rows,
+        sessions, windows of rows or on change, and conditions on answers.
+
+        >>> s = lw.stream(pl.DataFrame({"ts": [1, 61, 2]}), name="s", time="ts")
+        >>> query = s.window("1 minute").agg(n="count(*)")
+        >>> run = query.run()
+        >>> run.await_termination()
+        True
+        >>> query.corrections(run.late_rows())["n"].to_pylist()
+        [1]
+
+        ``late``
+            What ``run.late_rows()`` returns, or a folder of such files; where several streams had
+            late rows, a mapping of their names to such. Rows without a usable time are left out.
+        """
+        node = self.node
+        tables = (
+            late if isinstance(late, Mapping) else {correction_builders.only_stream(node): late}
+        )
+        given = {name: _frame(each, name) for name, each in tables.items()}
+        planned = compile_plan(correction_builders.over_late_rows(node, given), "out-of-order")
+        return prepare(planned, "embedded", RunOptions(to_end=True)).run_here().results()
+
+    def corrected(self, answers: Any, late: LateRows) -> pa.Table:
+        """Return answers restated, as if the late rows had come in time.
+
+        Counts and sums are added, of extremes the greater one stays, and windows that had no answer
+        get one. Queries with aggregates of which two values do not make one are refused.
+
+        >>> s = lw.stream(pl.DataFrame({"ts": [1, 61, 2]}), name="s", time="ts")
+        >>> query = s.window("1 minute").agg(n="count(*)")
+        >>> run = query.run()
+        >>> run.await_termination()
+        True
+        >>> query.corrected(run.results(), run.late_rows())["n"].to_pylist()
+        [2, 1]
+
+        ``answers``
+            What ``run.results()`` or ``collect`` returned, or a folder of such files.
+        ``late``
+            The late rows, as in :meth:`corrections`.
+        """
+        node = self.node
+        correction_builders.shape(node)
+        found = pl.DataFrame(self.corrections(late))
+        return correction_builders.put_together(node, _frame(answers), found).to_arrow()
+
+
+def _frame(given: Any, stream: str | None = None) -> pl.DataFrame:
+    """A table, or the Parquet files of a folder; of a stream, where files hold several."""
+    if isinstance(given, str | Path):
+        place = Path(given)
+        if not place.exists():
+            raise OptionError(f"{place} is not there; if no row was late, nothing is to correct")
+        files = sorted(place.rglob("*.parquet")) if place.is_dir() else [place]
+        if not files:
+            return pl.DataFrame()
+        frame = pl.concat([pl.read_parquet(each) for each in files], how="diagonal")
+    elif isinstance(given, pa.Table | pl.DataFrame):
+        frame = pl.DataFrame(given)
+    else:
+        raise OptionError(f"give a table or a folder of Parquet files, not {type(given).__name__}")
+    if stream is not None and STREAM in frame.columns:
+        frame = frame.filter(pl.col(STREAM) == stream)
+    return frame

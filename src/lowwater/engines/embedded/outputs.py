@@ -1,0 +1,145 @@
+"""Outputs of a run: results to the sink, with their latency; late rows to the side output."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+
+import polars as pl
+
+from lowwater.engines.embedded.clock import Clock
+from lowwater.errors import LowwaterError, SinkError, StreamWarning
+from lowwater.metrics import Histogram
+from lowwater.plan.physical.operator import PhysicalPlan
+from lowwater.progress.intake import Intake
+from lowwater.progress.late import LateRows
+from lowwater.sinks import LastRows, Sink, SinkCall, complete, count_delivered
+from lowwater.sources.replay import clock_times
+from lowwater.stream.element import Chunk, Element
+
+LATE_LIMIT = 1_000_000
+"""Late rows of a stream kept in memory where no sink takes them; beyond it they are counted only,
+and a warning says so."""
+
+
+def _write(sink: Sink, rows: Chunk, call: SinkCall) -> None:
+    try:
+        with call.during(sink, rows.height):
+            sink.write(rows)
+    except LowwaterError:
+        raise
+    except Exception as error:
+        raise SinkError(f"the sink failed: {type(error).__name__}: {error}") from error
+
+
+class Results:
+    """Hands results to the sink and measures how long after their arrival they leave."""
+
+    def __init__(self, plan: PhysicalPlan, sink: Sink, clock: Clock, call: SinkCall, keep: int):
+        self._sink, self._clock, self._call = sink, clock, call
+        self._columns = list(plan.schema)
+        self._arrival = _arrival_column(plan)
+        self._delivered = 0
+        self.last = LastRows(keep)
+        self.latency = Histogram()
+        self.read_at = 0
+        """The clock time of the latest reading or timer, in nanoseconds. Latency is measured from
+        it if results have no column with the arrival of their rows."""
+        self.shift = 0
+        """Nanoseconds added to arrival times of replays to get times of the clock."""
+
+    def deliver(self, element: Element) -> None:
+        """Hand rows to the sink; promises and the end are passed over."""
+        if not isinstance(element, pl.DataFrame):
+            return
+        rows = element if element.columns == self._columns else element.select(self._columns)
+        now = self._clock.now()
+        if self._arrival is None:
+            self.latency.add(now - self.read_at, rows.height)
+        else:
+            self.latency.add_all(now - self.shift - clock_times(rows[self._arrival]))
+        self.last.add(rows)
+        _write(self._sink, rows, self._call)
+        self._delivered += rows.height
+
+    def counts(self) -> tuple[int, int]:
+        """Return the rows that left, and those that wait in the sink."""
+        return count_delivered(self._sink, self._delivered)
+
+    def complete(self) -> None:
+        """Let the sink finish its work: every source has ended, or the run was stopped."""
+        complete(self._sink)
+
+    def close(self) -> None:
+        """Close the sink."""
+        with self._call.during(self._sink, 0):
+            self._sink.close()
+
+
+def _arrival_column(plan: PhysicalPlan) -> str | None:
+    """Return the column of the result that holds when its rows arrived, if there is one."""
+    names = {each.source.arrival for each in plan.sources}
+    if len(names) != 1:
+        return None
+    name = names.pop()
+    return name if name in plan.schema else None
+
+
+class SideOutput:
+    """Late rows: handed to a sink, or kept in memory up to a limit."""
+
+    def __init__(self, sink: Sink | None, call: SinkCall, keep: int):
+        self._sink, self._call, self._keep = sink, call, keep
+        self._last: dict[str, LastRows] = {}
+        self._rows: dict[str, list[Chunk]] = {}
+        self._counts: dict[str, int] = {}
+
+    def take(self, stream: str, rows: Chunk) -> None:
+        """Take late rows of a stream."""
+        self._last.setdefault(stream, LastRows(self._keep)).add(rows)
+        if self._sink is not None:
+            _write(self._sink, rows.with_columns(pl.lit(stream).alias("_stream")), self._call)
+            return
+        held = self._counts.get(stream, 0)
+        self._counts[stream] = held + rows.height
+        if held < LATE_LIMIT:
+            self._rows.setdefault(stream, []).append(rows.head(LATE_LIMIT - held))
+        if held <= LATE_LIMIT < held + rows.height:
+            warnings.warn(
+                f"stream {stream!r}: more than {LATE_LIMIT:,} rows were refused; from here on"
+                " they are counted but not kept in memory. Give late_sink= to keep them all",
+                StreamWarning,
+                stacklevel=2,
+            )
+
+    def rows(self, intake: Intake) -> Chunk:
+        """Return the late rows of a stream, as far as they are kept."""
+        kept = self._rows.get(intake.spec.name, [])
+        return pl.concat([intake.nothing_refused(), *kept], how="diagonal")
+
+    def last(self, stream: str) -> Chunk:
+        """Return the latest late rows of a stream, as many as are kept for looking at."""
+        kept = self._last.get(stream)
+        return pl.DataFrame() if kept is None else kept.table()
+
+    def close(self) -> None:
+        """Close the sink, if there is one."""
+        if self._sink is not None:
+            with self._call.during(self._sink, 0):
+                self._sink.close()
+
+
+class OperatorLateRows:
+    """Takes the rows that operators found to be late: counts them with those of their stream."""
+
+    def __init__(self, intakes: Mapping[str, Intake], side_output: SideOutput):
+        self._intakes, self._side_output = intakes, side_output
+
+    def take(self, stream: str, rows: Chunk | None, lines: list[LateRows]) -> None:
+        """Add lines to the account of a stream, and rows to the side output if they are kept."""
+        account = self._intakes[stream].account
+        for line in lines:
+            total = line.mean_seconds * line.rows
+            account.add(line.channel, line.reason, line.rows, line.longest_seconds, total)
+        if rows is not None:
+            self._side_output.take(stream, rows)

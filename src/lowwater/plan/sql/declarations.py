@@ -1,0 +1,424 @@
+"""CREATE STREAM: what the clauses of a statement declare of a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+from sqlglot import exp
+
+from lowwater.errors import unknown_name
+from lowwater.plan.expressions import Formula
+from lowwater.plan.sql import dialect
+from lowwater.plan.sql.clauses import Length
+from lowwater.plan.sql.scope import found
+from lowwater.plan.sql.values import Span, Values, number, parameter, rate, share, span, whole
+from lowwater.plan.text_places import at, line_of, wrong
+from lowwater.progress.contract import Learned, Unpromised
+from lowwater.updates.options import (
+    BUDGET,
+    COMPLETE_WITHIN,
+    DELETE_WHEN,
+    EXPIRE,
+    OPTIONS,
+    SCHEDULE,
+    SCHEDULES,
+    UPDATE_KEY,
+    UPDATE_WINDOWS,
+    WEIGHTS,
+    WINDOWS,
+    Updates,
+    updates_of,
+)
+
+KEY = UPDATE_KEY.clause
+UPDATES = tuple(each.clause for each in OPTIONS)
+"""The clauses, each of which can be said once."""
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A stream as a pipeline file declares it."""
+
+    name: str
+    columns: Mapping[str, pl.DataType] | None
+    location: str
+    time: str | None = None
+    unit: str = "s"
+    """What a time that is a number counts."""
+    within: Span | None = None
+    punctuated: str | None = None
+    learned: float | None = None
+    unpromised: Unpromised | None = None
+    channel: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    on_demand: bool = False
+    skew: Span | None = None
+    heartbeat: Span | None = None
+    stale_after: Span | None = None
+    late_to: str | None = None
+    updates: Updates | None = None
+    deletes: Formula | None = None
+    """The condition of DELETE WHEN."""
+    follow: bool = False
+    options: Mapping[str, str] = field(default_factory=dict)
+    line: int = 1
+
+
+def read_declaration(tree: dialect.CreateStream, values: Values, text: str) -> Declared:
+    """Return what a CREATE STREAM statement declares; ``values`` are the script's parameters."""
+    columns = _columns(tree.args.get("columns"), text)
+    made: dict[str, Any] = {}
+    idle = False
+    for clause in tree.args["clauses"]:
+        name = clause.this
+        if name == "OPTIONS":
+            made["options"] = _options(clause, made, text)
+            continue
+        if name == "LEARNED":
+            made["learned"] = _learned(clause, made, values, text)
+            continue
+        if name in _UNPROMISED:
+            _unpromised(clause, made, values, text)
+            continue
+        if name in UPDATES:
+            continue
+        listed = _listed(clause, columns, text)
+        length = clause.args.get("length")
+        given = span(length, values, text, name) if length is not None else None
+        idle = _clause(name, listed, given, idle, made, clause, text)
+    made |= _known(made, tree.args["clauses"], text)
+    said = {name: [each for each in tree.args["clauses"] if each.this == name] for name in UPDATES}
+    key = [name for each in said[KEY] for name in _listed(each, columns, text)]
+    made["updates"], made["deletes"] = _read_updates(said, key, columns, values, text)
+    time = made.pop("time", None) or _only_time(columns, made.get("punctuated"))
+    if time is None:
+        raise wrong(
+            f"stream {tree.this.name!r}: say which column is the time: PROGRESS ORDERED BY ts",
+            text,
+            tree,
+        )
+    return Declared(
+        tree.this.name,
+        columns,
+        tree.args["location"].name,
+        time,
+        line=line_of(tree, text),
+        **made,
+    )
+
+
+def _listed(
+    clause: exp.Expr, columns: Mapping[str, pl.DataType] | None, text: str
+) -> tuple[str, ...]:
+    """What a clause names: columns, as they were declared, or a place."""
+    names = tuple(each.name for each in clause.expressions if each is not None)
+    if clause.this == "UNIT":
+        return (_unit(clause, text),)
+    if clause.this == "LATE TO" or columns is None:
+        return names
+    known = [found(name, columns) for name in names]
+    for name, column, each in zip(names, known, clause.expressions, strict=True):
+        if column is None:
+            raise wrong(unknown_name("column", name, columns), text, each, clause)
+        dtype = columns[column]
+        if clause.this in ("ORDERED BY", "ON") and not (dtype.is_temporal() or dtype.is_numeric()):
+            raise wrong(f"a time is a TIMESTAMP, a DATE or a number; {column} is none", text, each)
+    return tuple(column for column in known if column is not None)
+
+
+UNITS = {"s": "SECONDS", "ms": "MILLISECONDS", "us": "MICROSECONDS", "ns": "NANOSECONDS"}
+
+
+def _unit(clause: exp.Expr, text: str) -> str:
+    """What numbers count: ``MILLISECONDS``, ``millisecond`` or ``ms``."""
+    name = clause.expressions[0].name
+    for short, long in UNITS.items():
+        if name.lower() == short or name.upper().rstrip("S") == long.rstrip("S"):
+            return short
+    raise wrong(unknown_name("unit", name, UNITS.values()), text, clause)
+
+
+def _clause(
+    name: str,
+    listed: tuple[str, ...],
+    given: Span | None,
+    idle: bool,
+    made: dict[str, Any],
+    clause: exp.Expr,
+    text: str,
+) -> bool:
+    """Take one clause; whether a WITHIN that follows is the skew of an idle source."""
+    if name == "WITHIN":
+        key = "skew" if idle else "within"
+        if key in made:
+            raise wrong("WITHIN is given twice", text, clause)
+        made[key] = given
+        return False
+    if name == "PROGRESS":
+        return False
+    name = name.removeprefix("IDLE ") if "HEARTBEAT" in name else name
+    keys: dict[str, tuple[str, object]] = {
+        "ORDERED BY": ("time", _one(name, listed, clause, text)),
+        "ON": ("time", _one(name, listed, clause, text)),
+        "UNIT": ("unit", _one(name, listed, clause, text)),
+        "PUNCTUATED BY": ("punctuated", _one(name, listed, clause, text)),
+        "PER CHANNEL": ("channel", listed),
+        "PER GROUP": ("groups", listed),
+        "IDLE ON DEMAND": ("on_demand", True),
+        "HEARTBEAT EVERY": ("heartbeat", given),
+        "STALE AFTER": ("stale_after", given),
+        "LATE TO": ("late_to", listed[0] if listed else None),
+        "FOLLOW": ("follow", True),
+    }
+    key, value = keys[name]
+    if key in made:
+        raise wrong(f"{name} is given twice", text, clause)
+    made[key] = value
+    return name in ("IDLE ON DEMAND", "HEARTBEAT EVERY")
+
+
+def _options(clause: exp.Expr, made: Mapping[str, Any], text: str) -> dict[str, str]:
+    if "options" in made:
+        raise wrong("OPTIONS is given twice", text, clause)
+    return {each.this.name: each.expression.name for each in clause.expressions}
+
+
+def _learned(clause: exp.Expr, made: Mapping[str, Any], values: Values, text: str) -> float:
+    if "learned" in made:
+        raise wrong("LEARNED is given twice", text, clause)
+    given = clause.args.get("share")
+    return share(given, values, text, "LEARNED") if given is not None else Learned().completeness
+
+
+_UNPROMISED = ("UNPROMISED", "DISORDER", "MULTIPLICITY", "RATE", "DELAY")
+"""The clause that promises nothing, and those that say what is known all the same."""
+
+
+def _unpromised(clause: exp.Expr, made: dict[str, Any], values: Values, text: str) -> None:
+    name = clause.this
+    if name in made:
+        raise wrong(f"{name} is given twice", text, clause)
+    length = clause.args.get("length")
+    if length is None:
+        made[name] = True
+    elif name == "DELAY":
+        made[name] = _delay(length, values, text)
+    elif name == "RATE":
+        made[name] = rate(length, values, text, name)
+    else:
+        least, unit = (0, "ROWS") if name == "DISORDER" else (1, None)
+        made[name] = whole(length, values, text, name, unit, least)
+
+
+def _delay(length: exp.Expr, values: Values, text: str) -> str:
+    given = span(length, values, text, "DELAY")
+    if given.rows is not None:
+        raise wrong("DELAY takes a length of time such as 10 seconds", text, length)
+    return f"{int(given.nanoseconds)} ns"
+
+
+def _known(
+    made: dict[str, Any], clauses: Sequence[exp.Expr], text: str
+) -> dict[str, Unpromised | None]:
+    """What is said of a stream that promises nothing, taken out of what was made."""
+    said = {name: made.pop(name) for name in _UNPROMISED if name in made}
+    if not said:
+        return {}
+    places = {each.this: each for each in clauses}
+    if "UNPROMISED" not in said:
+        name = next(iter(said))
+        raise wrong(
+            f"{name} goes with PROGRESS UNPROMISED: it is known though nothing is promised",
+            text,
+            places[name],
+        )
+    del said["UNPROMISED"]
+    with at(text, *(places[name] for name in said)):
+        return {"unpromised": Unpromised(**{name.lower(): each for name, each in said.items()})}
+
+
+def _one(name: str, listed: tuple[str, ...], clause: exp.Expr, text: str) -> str | None:
+    if name in ("ORDERED BY", "ON", "PUNCTUATED BY") and clause.this == name and len(listed) != 1:
+        raise wrong(f"{name} names one column", text, clause)
+    return listed[0] if listed else None
+
+
+def _only_time(columns: Mapping[str, pl.DataType] | None, mark: str | None) -> str | None:
+    """The time, where no clause names it: the only one but for the producer's marks."""
+    times = [name for name, dtype in (columns or {}).items() if isinstance(dtype, pl.Datetime)]
+    times = [name for name in times if name != mark]
+    return times[0] if len(times) == 1 else None
+
+
+_TYPES: Mapping[str, pl.DataType] = {
+    "BOOLEAN": pl.Boolean(),
+    "TINYINT": pl.Int8(),
+    "SMALLINT": pl.Int16(),
+    "INT": pl.Int32(),
+    "BIGINT": pl.Int64(),
+    "FLOAT": pl.Float32(),
+    "DOUBLE": pl.Float64(),
+    "TEXT": pl.String(),
+    "VARCHAR": pl.String(),
+    "CHAR": pl.String(),
+    "DATE": pl.Date(),
+    "TIMESTAMP": pl.Datetime("us"),
+    "DATETIME": pl.Datetime("us"),
+    "TIMESTAMPTZ": pl.Datetime("us", "UTC"),
+    "TIMESTAMPLTZ": pl.Datetime("us", "UTC"),
+    "BINARY": pl.Binary(),
+    "VARBINARY": pl.Binary(),
+}
+
+
+def _columns(listed: list[exp.Expr] | None, text: str) -> dict[str, pl.DataType] | None:
+    if listed is None:
+        return None
+    columns: dict[str, pl.DataType] = {}
+    for each in listed:
+        kind = each.args.get("kind") if isinstance(each, exp.ColumnDef) else None
+        if kind is None:
+            raise wrong("a column has a name and a type, for example ts TIMESTAMP", text, each)
+        if each.name in columns:
+            raise wrong(f"column {each.name!r} is declared twice", text, each)
+        columns[each.name] = _type(kind, text, each)
+    return columns
+
+
+def _type(kind: exp.Expr, text: str, at: exp.Expr) -> pl.DataType:
+    name = kind.this.name if hasattr(kind.this, "name") else str(kind.this)
+    if name == "DECIMAL":
+        sizes = [int(each.name) for each in kind.expressions if each.name.isdecimal()]
+        fits = len(sizes) < 2 or sizes[1] <= sizes[0]
+        if len(sizes) != len(kind.expressions) or not fits or not all(n <= 38 for n in sizes):
+            raise wrong("DECIMAL(digits, of them after the point) has at most 38 digits", text, at)
+        return pl.Decimal(*sizes) if sizes else pl.Decimal(38, 9)
+    if name == "ARRAY" and kind.expressions:
+        return pl.List(_type(kind.expressions[0], text, at))
+    if name not in _TYPES:
+        known = "BOOLEAN, INT, BIGINT, DOUBLE, STRING, DATE, TIMESTAMP and DECIMAL"
+        raise wrong(f"unknown type {name}; a column is of type {known}, for example", text, at)
+    return _TYPES[name]
+
+
+# ---- update streams ----------------------------------------------------------------------------
+
+
+def _read_updates(
+    said: Mapping[str, Sequence[exp.Expr]],
+    key: Sequence[str],
+    columns: Mapping[str, object] | None,
+    values: Values,
+    text: str,
+) -> tuple[Updates | None, Formula | None]:
+    """Return the options that the clauses of a stream give, and the condition of DELETE WHEN."""
+    given = {name: clauses[0] for name, clauses in said.items() if clauses}
+    for name, clauses in said.items():
+        if len(clauses) > 1:
+            raise wrong(f"{name} is given twice", text, clauses[1])
+    if KEY not in given:
+        for name, clause in given.items():
+            raise wrong(f"{name} is about updates: say by which UPDATE KEY (...) too", text, clause)
+        return None, None
+    deletes = _condition(given.get(DELETE_WHEN.clause), columns, values, text)
+    options: dict[str, Any] = {
+        "schedule": _word(given.get(SCHEDULE.clause), SCHEDULES, text),
+        "windows": _word(given.get(UPDATE_WINDOWS.clause), WINDOWS, text),
+        "budget": _length(given.get(BUDGET.clause), values, text),
+        "complete_within": _length(given.get(COMPLETE_WITHIN.clause), values, text),
+        "weights": _weights(given.get(WEIGHTS.clause), values, text),
+        "expire": _length(given.get(EXPIRE.clause), values, text),
+        "delete_when": deletes.shown if deletes is not None else None,
+    }
+    with at(text, given[KEY], clauses=given):
+        return updates_of(tuple(key), **options), deletes
+
+
+def _word(clause: exp.Expr | None, known: Sequence[str], text: str) -> str | None:
+    if clause is None:
+        return None
+    word = clause.expressions[0].name
+    if word not in known:
+        upper = [each.upper() for each in known]
+        raise wrong(unknown_name(clause.this, word.upper(), upper), text, clause.expressions[0])
+    return str(word)
+
+
+def _condition(
+    clause: exp.Expr | None, columns: Mapping[str, object] | None, values: Values, text: str
+) -> Formula | None:
+    """A condition on a row, with its columns as they were declared and parameters put in."""
+    if clause is None:
+        return None
+
+    def resolved(node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Placeholder | exp.Parameter):
+            return parameter(node, values, text)
+        if isinstance(node, exp.Column) and columns is not None:
+            column = found(node.name, columns)
+            if column is None:
+                raise wrong(unknown_name("column", node.name, columns), text, node, clause)
+            node.this.set("this", column)
+        return node
+
+    return Formula.of(clause.args["condition"].transform(resolved), text, clause)
+
+
+def _length(clause: exp.Expr | None, values: Values, text: str) -> str | None:
+    if clause is None:
+        return None
+    return _time(clause.args["length"], values, text, clause.this)
+
+
+def _time(tree: exp.Expr, values: Values, text: str, what: str) -> str:
+    length = span(tree, values, text, what)
+    if length.rows is not None:
+        raise wrong(f"{what} takes a length of time such as 1 second", text, tree)
+    return f"{int(length.nanoseconds)} ns"
+
+
+def _weights(
+    clause: exp.Expr | None, values: Values, text: str
+) -> dict[Hashable, float | str] | None:
+    if clause is None:
+        return None
+    weights: dict[Hashable, float | str] = {}
+    for each in clause.expressions:
+        key = _constants(each.this, values, text)
+        if key in weights:
+            raise wrong("WEIGHTS names a key twice", text, each)
+        weights[key] = _weight(each.expression, values, text)
+    return weights
+
+
+def _weight(tree: exp.Expr, values: Values, text: str) -> float | str:
+    """A number, or a length of time: how often a key is looked at."""
+    amount = tree.this if isinstance(tree, Length) and tree.args.get("unit") is None else None
+    if isinstance(amount, exp.Placeholder | exp.Parameter):
+        amount = parameter(amount, values, text)
+    size = number(amount)
+    return float(size) if size is not None else _time(tree, values, text, "WEIGHTS")
+
+
+def _constants(tree: exp.Expr, values: Values, text: str) -> tuple[Hashable, ...]:
+    """The values of a key: one, or several in parentheses."""
+    if isinstance(tree, exp.Paren | exp.Tuple):
+        parts = tree.expressions if isinstance(tree, exp.Tuple) else [tree.this]
+        return tuple(_constant(each, values, text) for each in parts)
+    return (_constant(tree, values, text),)
+
+
+def _constant(tree: exp.Expr, values: Values, text: str) -> Hashable:
+    if isinstance(tree, exp.Placeholder | exp.Parameter):
+        tree = parameter(tree, values, text)
+    if isinstance(tree, exp.Literal) and tree.is_string:
+        return str(tree.this)
+    if isinstance(tree, exp.Boolean):
+        return bool(tree.this)
+    whole = number(tree)
+    if whole is None or whole.denominator != 1:
+        raise wrong("a key in WEIGHTS is a text, a whole number, TRUE or FALSE", text, tree)
+    return int(whole)
