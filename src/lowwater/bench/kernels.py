@@ -25,7 +25,7 @@ from lowwater.api import Stream, stream
 from lowwater.bench.measure import Fingerprint, alternate, stream_results, stream_through
 from lowwater.engines.step import Where, step
 from lowwater.operators.kernel import ALONE
-from lowwater.plan.physical.compile import compile_plan
+from lowwater.plan.physical.planner import compile_plan
 from lowwater.progress.contract import ordered, within
 from lowwater.progress.intake import Intake
 from lowwater.state.store import MemoryStore

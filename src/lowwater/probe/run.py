@@ -19,8 +19,8 @@ from lowwater.errors import OptionError, unknown_name
 from lowwater.joins.ordered.ordered_join import OrderedJoin
 from lowwater.metrics import OperatorMetrics, RunMetrics
 from lowwater.operators.kernel import Kernel
-from lowwater.plan.physical.compile import compile_plan
 from lowwater.plan.physical.operator import KernelOperator, Operator, PhysicalPlan, PlanShape
+from lowwater.plan.physical.planner import compile_plan
 from lowwater.sources.replay import Replay
 from lowwater.stream.duration import SECOND, Duration, nanoseconds
 from lowwater.stream.element import Chunk, Element, End, Punctuation
