@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import lowwater
+from lowwater import probe, typing
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -25,6 +26,14 @@ def test_public_name_is_documented(name, prose):
     """As code: ``lw.name`` in a block, or the name between backticks."""
     pattern = rf"\blw\.{name}\b|`(?:lw\.)?{name}\b[^`]*`"
     assert re.search(pattern, prose), f"{name} is public but no page mentions it"
+
+
+@pytest.mark.parametrize("module", [probe, typing])
+def test_names_of_public_modules_are_listed_in_the_api(module):
+    listed = (ROOT / "docs/api.md").read_text(encoding="utf-8")
+    missing = [each for each in module.__all__ if not re.search(rf"\b{each}\b", listed)]
+    assert not missing
+    assert all(hasattr(module, each) for each in module.__all__)
 
 
 def test_all_lists_every_public_name_and_each_exists():

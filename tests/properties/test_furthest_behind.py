@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lowwater as lw
-from lowwater.plan.physical.compile import compile_plan
+from lowwater.plan.physical.planner import compile_plan
 from lowwater.progress.intake import Intake
 from lowwater.state.store import MemoryStore
 from lowwater.stream.element import BEGINNING

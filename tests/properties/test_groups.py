@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import lowwater as lw
 from lowwater.api import Stream
 from lowwater.errors import StreamWarning
-from lowwater.plan.physical.compile import compile_plan
+from lowwater.plan.physical.planner import compile_plan
 from lowwater.progress.demand import Demand
 from lowwater.progress.intake import Intake
 from lowwater.stream.element import GroupPunctuation

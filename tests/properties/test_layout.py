@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 import lowwater as lw
 from lowwater.joins.ordered.strategy import ORDERS
-from lowwater.plan.physical.compile import compile_plan
 from lowwater.plan.physical.layout import lay_out
+from lowwater.plan.physical.planner import compile_plan
 from tests.properties import test_graphs as small
 from tests.properties.test_graphs import Query, deduplicated, filtered
 from tests.support.batches import dense, unordered

@@ -19,7 +19,7 @@ import lowwater as lw
 from lowwater.joins.oblivious import disorder, estimates, oblivious_join, stored_rows
 from lowwater.joins.oblivious.oblivious_join import ObliviousJoin
 from lowwater.operators.kernel import ALONE, Kernel
-from lowwater.plan.physical.compile import compile_plan
+from lowwater.plan.physical.planner import compile_plan
 from lowwater.state.store import MemoryStore
 from lowwater.stream.element import Punctuation
 from tests.support.checked_run import CheckedRun

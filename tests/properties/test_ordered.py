@@ -20,7 +20,7 @@ from lowwater.api import Stream
 from lowwater.joins.ordered import strategy
 from lowwater.joins.ordered.ordered_join import OrderedJoin
 from lowwater.operators.kernel import ALONE
-from lowwater.plan.physical.compile import compile_plan
+from lowwater.plan.physical.planner import compile_plan
 from lowwater.progress.intake import Intake
 from lowwater.state.store import MemoryStore
 from lowwater.stream.element import BEGINNING, Element, End

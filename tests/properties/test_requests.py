@@ -18,7 +18,7 @@ from lowwater.engines.embedded.clock import VirtualClock
 from lowwater.engines.embedded.engine import EmbeddedEngine, Pace
 from lowwater.engines.spark.wire import tick_requests as asking
 from lowwater.operators.waiting import Release, Waits
-from lowwater.plan.physical.compile import compile_plan
+from lowwater.plan.physical.planner import compile_plan
 from lowwater.stream.element import MARK, GroupPunctuation, Punctuation
 from tests.support.local_spark import LocalSpark, Unordered
 from tests.support.oracle import answer

@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 import lowwater as lw
 from lowwater.operators.kernel import ALONE, Finisher, Host, Kernel, Reducer
 from lowwater.plan import nodes
-from lowwater.plan.physical.compile import compile_plan
 from lowwater.plan.physical.layout import Layout, Stage, lay_out
 from lowwater.plan.physical.operator import KernelOperator, Operator, PhysicalPlan, PlanShape
+from lowwater.plan.physical.planner import compile_plan
 from lowwater.progress.intake import Intake
 from lowwater.state.store import MemoryStore
 from lowwater.stream.element import Element, End, Punctuation

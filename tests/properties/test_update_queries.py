@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import lowwater as lw
 from lowwater.operators.kernel import Host
-from lowwater.plan.physical.compile import compile_plan
+from lowwater.plan.physical.planner import compile_plan
 from lowwater.state.store import MemoryStore
 from tests.support.checked_run import CheckedRun
 from tests.support.local_spark import LocalSpark

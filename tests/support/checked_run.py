@@ -25,8 +25,8 @@ from lowwater.api import Stream
 from lowwater.joins import shape
 from lowwater.operators import aggregates, flush, partials, window_state
 from lowwater.operators.kernel import Host, Kernel
-from lowwater.plan.physical.compile import compile_plan
 from lowwater.plan.physical.operator import KernelOperator, Operator, PlanShape
+from lowwater.plan.physical.planner import compile_plan
 from lowwater.progress.intake import Intake
 from lowwater.state import slicing
 from lowwater.state import store as store_module

@@ -15,7 +15,7 @@ import lowwater as lw
 from lowwater.joins.oblivious.oblivious_join import ObliviousJoin
 from lowwater.joins.oblivious.options import ReliefMode
 from lowwater.operators.kernel import Host, Kernel
-from lowwater.plan.physical.compile import compile_plan
+from lowwater.plan.physical.planner import compile_plan
 from lowwater.state.store import MemoryStore
 from lowwater.stream.element import Chunk
 

@@ -17,8 +17,8 @@ import polars as pl
 
 from lowwater.api import Stream
 from lowwater.operators.kernel import Host, Kernel
-from lowwater.plan.physical.compile import compile_plan
 from lowwater.plan.physical.operator import KernelOperator, Operator
+from lowwater.plan.physical.planner import compile_plan
 from lowwater.progress.intake import Intake
 from lowwater.sources.replay import clock_times
 from lowwater.state.store import MemoryStore

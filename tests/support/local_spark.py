@@ -48,8 +48,8 @@ from lowwater.joins import shape as join_shape
 from lowwater.metrics import RunMetrics
 from lowwater.operators import aggregates, partials
 from lowwater.plan.nodes import SourceNode
-from lowwater.plan.physical.compile import compile_plan
 from lowwater.plan.physical.operator import PlanShape
+from lowwater.plan.physical.planner import compile_plan
 from lowwater.sources.replay import Replay
 from lowwater.state import slicing
 from lowwater.state import store as store_module

@@ -16,8 +16,8 @@ import polars as pl
 
 from lowwater.api import Stream
 from lowwater.operators.kernel import ALONE, Kernel
-from lowwater.plan.physical.compile import compile_plan
 from lowwater.plan.physical.operator import Operator, PlanShape
+from lowwater.plan.physical.planner import compile_plan
 from lowwater.progress.demand import Demand
 from lowwater.progress.intake import Intake
 from lowwater.state.store import MemoryStore

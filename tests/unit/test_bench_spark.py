@@ -14,19 +14,18 @@ from lowwater.bench import (
     BENCHMARKS,
     PARTS,
     run,
-    spark_closes,
+    spark_large,
     spark_oblivious,
     spark_ordered,
     spark_updates,
 )
-from lowwater.bench.many_groups import QUERIES, millis
+from lowwater.bench.kernels import QUERIES, millis
 from lowwater.bench.spark_compare import agreement
 from lowwater.bench.spark_data import BEGIN, Flow, write_files
 from lowwater.bench.spark_groups import LAG, Fleet, due, lateness, lost, write_many
 from lowwater.bench.spark_live import ages_when_read, batches_taken, counted
-from lowwater.bench.spark_side import Batch, Ran, committed
+from lowwater.bench.spark_side import Batch, Ran, Usage, committed, family, used
 from lowwater.bench.spark_small import Wait, completed, waits
-from lowwater.bench.spark_watch import Usage, family, used
 from lowwater.errors import OptionError
 
 
@@ -177,19 +176,19 @@ def test_everybody_speaks_twice_and_then_a_few_go_on(tmp_path: Path):
 
 
 def test_queries_over_many_groups_are_run_chunk_by_chunk(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("lowwater.bench.many_groups.CHUNKS", 2)
+    monkeypatch.setattr("lowwater.bench.kernels.CHUNKS", 2)
     assert all(millis(query, 200) > 0 for query in QUERIES.values())
 
 
 def test_a_burst_is_the_slowest_batch_to_the_median_one():
     def ran(*millis: int) -> Ran:
-        warm = [5_000] * (spark_closes.WARM * spark_closes.BATCHES)
+        warm = [5_000] * (spark_large.CLOSE_WARM * spark_large.CLOSE_BATCHES)
         batches = [batch(number, 0.0, each) for number, each in enumerate([*warm, *millis])]
         return Ran("ours", batches, 0.0, Usage())
 
     rounds = [ran(100, 400, 100, 900), ran(100, 300, 800, 100)]
-    assert spark_closes.batch_millis(rounds) == [100, 300, 100, 100]
-    assert spark_closes.burst(rounds) == 3.0
+    assert spark_large.batch_millis(rounds) == [100, 300, 100, 100]
+    assert spark_large.burst(rounds) == 3.0
 
 
 def pairs(*rows: tuple[int, float]) -> pl.DataFrame:

@@ -30,7 +30,7 @@ from lowwater.metrics.values import ACTIVE, OperatorMetrics
 from lowwater.operators.kernel import Host, Kernel
 from lowwater.operators.metric import Max, Mean, Metric, Ratio, Readings, Sum, Texts, combined
 from lowwater.pipeline.progress import PipelineProgress, QueryProgress, StreamProgress
-from lowwater.plan.physical.compile import compile_plan
+from lowwater.plan.physical.planner import compile_plan
 from lowwater.state.store import MemoryStore
 from lowwater.stream.element import Punctuation
 from tests.support.local_spark import LocalSpark

@@ -11,7 +11,7 @@ import pytest
 import lowwater as lw
 from lowwater.engines.spark.driver.plan_program import make_program
 from lowwater.engines.spark.worker.bucket import Bucket
-from lowwater.plan.physical.compile import compile_plan
+from lowwater.plan.physical.planner import compile_plan
 from tests.support.local_spark import MemoryShelf, Unordered
 
 TABLE = pl.DataFrame({"ts": [1, 2], "k": [0, 1], "v": [3, 4]})

@@ -12,7 +12,7 @@ import lowwater as lw
 from lowwater import probe
 from lowwater.errors import OptionError
 from lowwater.operators.kernel import Kernel
-from lowwater.probe import Chunks, Observer, PerComparison, PerRow, Probe, Step, judge_rows
+from lowwater.probe import Chunks, Observer, PerComparison, PerRow, Probe, Step, judge_rows, parts
 
 
 def rows(name: str, *times: int) -> lw.Stream:
@@ -46,8 +46,10 @@ class Log(Observer):
         self.results += rows.height
 
 
-def test_the_examples_in_its_docstrings_run():
-    assert doctest.testmod(probe).failed == 0
+@pytest.mark.parametrize("module", [probe, parts])
+def test_the_examples_in_its_docstrings_run(module):
+    found = doctest.testmod(module)
+    assert found.attempted > 0 == found.failed
 
 
 def test_an_observer_sees_steps_state_and_results():

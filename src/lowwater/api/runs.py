@@ -19,9 +19,9 @@ from lowwater.errors import OptionError, StreamWarning
 from lowwater.plan.builders import corrections as correction_builders
 from lowwater.plan.explain import explain
 from lowwater.plan.nodes import Node
-from lowwater.plan.physical.compile import compile_plan
 from lowwater.plan.physical.costs import Rates
 from lowwater.plan.physical.operator import PlanShape
+from lowwater.plan.physical.planner import compile_plan
 from lowwater.progress.spec import STREAM
 from lowwater.stream.duration import Duration
 

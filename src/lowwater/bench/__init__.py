@@ -1,5 +1,10 @@
 """Benchmarks: the same work done by us and by a peer in one run; they print, never judge.
 
+``kernels`` compares with Polars. ``spark`` compares with plain Spark, the better of its two state
+stores: both sides read the same Parquet files in the same order, as many a batch, in one session
+with the same settings, and write Parquet. They take turns. Their answers are compared window by
+window. ``LOWWATER_BENCH_SCALE=0.1`` makes everything but the small batches that much smaller.
+
 A run takes place in a process of its own, with as many threads as :data:`THREADS` says for both
 sides, because Polars fixes the size of its thread pool when it is loaded.
 """
@@ -10,26 +15,54 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import polars as pl
 
 from lowwater.bench.kernels import run_kernels
 from lowwater.bench.report import provenance, show
-from lowwater.bench.spark_suite import PARTS as SPARK_PARTS
-from lowwater.bench.spark_suite import run_spark
+from lowwater.bench.spark_compare import Row
+from lowwater.bench.spark_groups import run_groups
+from lowwater.bench.spark_large import run_closes, run_growth, run_w1, run_w2, run_w3
+from lowwater.bench.spark_live import run_w4
+from lowwater.bench.spark_oblivious import run_oblivious
+from lowwater.bench.spark_ordered import run_ordered
+from lowwater.bench.spark_small import run_small
+from lowwater.bench.spark_updates import run_updates
 from lowwater.errors import OptionError, unknown_name
 
 __all__ = ["BENCHMARKS", "THREADS", "run", "show"]
 
+PARTS: Mapping[str, Callable[[], Iterator[Row]]] = {
+    "W1": run_w1,
+    "W2": run_w2,
+    "W3": run_w3,
+    "W4": run_w4,
+    "closes": run_closes,
+    "small": run_small,
+    "groups": run_groups,
+    "ordered": run_ordered,
+    "oblivious": run_oblivious,
+    "updates": run_updates,
+    "growth": run_growth,
+}
+"""Parts of the benchmark ``spark`` that can be run by themselves, by name."""
+
+
+def run_spark() -> Iterator[Row]:
+    """Run all parts."""
+    for part in PARTS.values():
+        yield from part()
+
+
 BENCHMARKS = {"kernels": run_kernels, "spark": run_spark}
-PARTS = dict(SPARK_PARTS)
-"""Parts of benchmarks that can be run by themselves."""
 THREADS = 2
+"""Threads of Polars in every run."""
 
 
 def run(names: list[str]) -> list[dict[str, Any]]:
-    """Run benchmarks, or parts of them, by name (all, if none are named); rows of figures.
+    """Run benchmarks, or parts of them, by name (all, if none are named); return rows of figures.
 
     A row has ``name``, ``ours``, ``peer``, ``peer_value``, their ``unit``, ``ratio`` (ours to the
     peer's), and what it was made with in ``provenance``. :func:`show` prints rows for people.

@@ -1,24 +1,35 @@
 """The three kernels that carry most queries, against plain Polars on the same rows.
 
-Polars sees all rows at once; ours sees them in chunks, out of order, and answers as it goes. So
-the ratio says what streaming costs. Each case also says how its cost a row changes with the length
+Polars has all rows at once; ours gets them in chunks, out of order, and answers as it goes. So the
+ratio is the price of streaming. Each case also measures how its cost a row changes with the length
 of the stream, which it should not, and with smaller chunks, each of which has a cost of its own.
+
+The last part has many groups, of which few move: the cost of a chunk beside that of a stream that
+has but these few. Every group has rows twice; then the same hundred groups go on. It counts
+processor time, because waiting is not compared.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from statistics import median
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from lowwater.api import Stream, stream
-from lowwater.bench.many_groups import run_many_groups
 from lowwater.bench.measure import Fingerprint, alternate, stream_results, stream_through
-from lowwater.progress.contract import within
+from lowwater.engines.step import Where, step
+from lowwater.operators.kernel import ALONE
+from lowwater.plan.physical.planner import compile_plan
+from lowwater.progress.contract import ordered, within
+from lowwater.progress.intake import Intake
+from lowwater.state.store import MemoryStore
+from lowwater.stream.element import Chunk, Element
 
 CHUNK = 100_000
 SMALL_CHUNK = 10_000
@@ -32,7 +43,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Case:
-    """One kernel: its rows, our query, and ways to write it in Polars."""
+    """One kernel: its rows, our query, and several ways to write it in Polars."""
 
     name: str
     what: str
@@ -49,7 +60,7 @@ class Case:
     peers: Mapping[str, Callable[[Frames], pl.DataFrame]]
 
     def frames(self, rows: int) -> list[pl.DataFrame]:
-        """The sources' rows, slightly out of order, from a fixed seed."""
+        """Return the sources' rows, slightly out of order, from a fixed seed."""
         return [_rows(rows, self.rate, self.keys, seed) for seed in range(self.sources)]
 
 
@@ -106,7 +117,7 @@ def _join_then_filter(frames: Frames) -> pl.DataFrame:
 
 
 def _join_by_bucket(frames: Frames) -> pl.DataFrame:
-    """Each left row meets the right rows of three minutes only."""
+    """Join each left row with the right rows of three minutes only."""
     left, right = (frame.lazy() for frame in frames)
     minute = pl.col("ts").dt.truncate("1m")
     reach = pl.concat_list(minute - _BAND, minute, minute + _BAND).alias("minute")
@@ -128,7 +139,7 @@ def _united(frames: Frames) -> pl.LazyFrame:
 
 
 def _covering(minute: pl.Expr) -> pl.Expr:
-    """The starts of the five windows a minute lies in."""
+    """Return the starts of the five windows that a minute lies in."""
     starts = pl.concat_list([minute - pl.duration(minutes=back) for back in range(5)])
     return starts.alias("window_start")
 
@@ -139,7 +150,7 @@ def _answered(counts: pl.LazyFrame) -> pl.DataFrame:
 
 
 def _by_dynamic(frames: Frames) -> pl.DataFrame:
-    """Offset by four minutes, so that windows that open before the first row are there too."""
+    """Count with an offset of four minutes, for the windows that open before the first row."""
     counts = (
         _united(frames)
         .sort("ts")
@@ -156,7 +167,7 @@ def _by_explode(frames: Frames) -> pl.DataFrame:
 
 
 def _by_panes(frames: Frames) -> pl.DataFrame:
-    """As we do it ourselves, written out by hand: minutes first, windows from minutes."""
+    """Count as our kernel does, written out by hand: minutes first, windows from minutes."""
     minutes = _united(frames).group_by(pl.col("ts").dt.truncate("1m").alias("pane"), "key")
     panes = minutes.agg(pl.len().alias("n")).with_columns(_covering(pl.col("pane")))
     counts = panes.explode("window_start").group_by("window_start", "key").agg(pl.col("n").sum())
@@ -186,11 +197,11 @@ CASES = (
 
 
 def run_kernels() -> Iterator[Row]:
-    """Every case: against Polars, as the stream grows, and as chunks get smaller."""
+    """Run every case against Polars, on longer streams, with smaller chunks; then many groups."""
     for case in CASES:
         yield from _against_polars(case)
         yield from _growth(case)
-    yield from run_many_groups()
+    yield from _many_groups()
 
 
 def _against_polars(case: Case) -> Iterator[Row]:
@@ -253,3 +264,91 @@ def _row(case: Case, name: str, ours: float, peer: tuple[str, float], rows: int)
         "peer_value": peer[1],
         "ratio": ours / peer[1],
     }
+
+
+# ---- many groups ---------------------------------------------------------------------------
+
+KNOWN, MOVING = 100_000, 100
+GROUP_ROWS = 1_000
+"""Rows of a chunk."""
+CHUNKS = 60
+GROUPS_TARGET = 1.5
+NOWHERE = Where("bench", "", "")
+
+Query = Callable[[Stream, Stream], Stream]
+
+QUERIES: dict[str, Query] = {
+    "rows judged": lambda a, _: a.where("v >= 0"),
+    "tumbling window": lambda a, _: a.window(10).group_by("g").agg(n="count(*)"),
+    "session": lambda a, _: a.session(8).group_by("g").agg(n="count(*)"),
+    "distinct": lambda a, _: a.distinct("ts", "g"),
+    "group by time": lambda a, _: a.group_by("ts", "g").agg(n="count(*)"),
+    "band join": lambda a, b: a.join(b, on="g", within=5),
+    "anti join": lambda a, b: a.join(b, on="g", within=5, how="anti"),
+}
+
+
+def chunks(known: int) -> tuple[list[Chunk], list[Chunk]]:
+    """Return chunks with rows of all groups, then such with rows of few; equally dense in time."""
+    rng = np.random.default_rng(0)
+    rate = GROUP_ROWS // 10
+    first = []
+    for turn in (-2, -1):
+        for low in range(0, known, 10_000):
+            groups = np.arange(low, min(low + 10_000, known))
+            first.append(_frame(turn * known // rate + groups // rate, groups))
+    later = []
+    for number in range(CHUNKS):
+        times = np.sort(rng.integers(10 + number * 10, 20 + number * 10, GROUP_ROWS))
+        later.append(_frame(times, rng.integers(0, min(MOVING, known), GROUP_ROWS)))
+    return first, later
+
+
+def _frame(times: Any, groups: Any) -> Chunk:
+    return pl.DataFrame({"ts": times, "g": groups, "v": groups})
+
+
+def millis(query: Query, known: int) -> float:
+    """Return the median milliseconds of processor time that a chunk takes."""
+    empty = pl.DataFrame(schema={"ts": pl.Int64, "g": pl.Int64, "v": pl.Int64})
+    sides = [stream(empty, name=each, time="ts", progress=ordered(), groups="g") for each in "ab"]
+    plan = compile_plan(query(sides[0], sides[1])._node)
+    kernels = {each.index: each.build(MemoryStore(), ALONE) for each in plan.kernels}
+    intakes = {each.index: Intake(each.spec, plan.demands[each.index]) for each in plan.sources}
+
+    def push(producer: int, elements: Sequence[Element]) -> None:
+        for element in elements:
+            if isinstance(element, pl.DataFrame) and not element.height:
+                continue
+            for index, port in plan.consumers(producer):
+                push(index, step(kernels[index], port, element, NOWHERE))
+
+    def taken(chunk: Chunk) -> float:
+        begun = time.process_time()
+        for index, intake in intakes.items():
+            result = intake.take(chunk, 0)
+            push(index, [result.rows, *result.promises])
+        return time.process_time() - begun
+
+    first, later = chunks(known)
+    for chunk in first:
+        taken(chunk)
+    return median(map(taken, later)) * 1e3
+
+
+def _many_groups() -> Iterator[Row]:
+    """Run each query with few groups and with many."""
+    for name, query in QUERIES.items():
+        turns = [(millis(query, MOVING), millis(query, KNOWN)) for _ in range(2)]
+        few, many = (min(each) for each in zip(*turns, strict=True))
+        yield {
+            "name": f"many groups: {name}",
+            "what": f"a chunk of {GROUP_ROWS:,} rows of {MOVING} groups, {KNOWN:,} known",
+            "rows": GROUP_ROWS * CHUNKS,
+            "unit": "ms",
+            "ours": many,
+            "peer": f"ours, {MOVING} groups in all",
+            "peer_value": few,
+            "ratio": many / few,
+            "target": GROUPS_TARGET,
+        }

@@ -1,9 +1,12 @@
-"""Sides that take turns on the same files, what they answered, and the figures that come of it."""
+"""Sides that take turns on the same files, their answers compared, and rows of figures."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,26 +30,26 @@ _console = Console(stderr=True)
 
 
 def scale() -> float:
-    """By how much everything is made smaller: ``LOWWATER_BENCH_SCALE``, 1 if it is not set."""
+    """Return the factor by which everything is smaller: ``LOWWATER_BENCH_SCALE``, by default 1."""
     return float(os.environ.get("LOWWATER_BENCH_SCALE") or 1)
 
 
 def scaled(number: float, least: int = 1) -> int:
-    """A number of rows or keys, made smaller."""
+    """Return a number of rows or keys times the scale, at least ``least``."""
     return max(least, round(number * scale()))
 
 
 def say(text: str) -> None:
-    """Tell people how far it is."""
+    """Print a line about the progress of a run."""
     _console.print(text, style="dim", highlight=False, soft_wrap=True)
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """What two sides answered, side by side."""
+    """The answers of two sides, compared."""
 
     same: bool
-    """Whether all windows that both answered have the same rows."""
+    """True if all windows that both answered have the same rows."""
     both: int
     """Windows both answered."""
     only_ours: int
@@ -72,7 +75,7 @@ def _windows(results: pl.DataFrame) -> int:
 
 @contextmanager
 def workspace() -> Iterator[Path]:
-    """A folder for files that nobody needs afterwards."""
+    """Make a folder for the time of a block."""
     folder = scratch_folder("bench")
     try:
         yield folder
@@ -100,7 +103,7 @@ class Bench:
             link_files(folder / "all" / f"{number}", folder / "trial" / f"{number}", TRIAL)
 
     def run(self, side: Side, files: str = "all", memory: bool = False) -> Ran:
-        """One side, once; ``memory`` says whether to watch that too, which costs time."""
+        """Run one side once; ``memory``: whether to measure memory too, which takes time."""
         sources = [
             read_files(self._spark, self._folder / files / f"{number}", flow.schema)
             for number, flow in enumerate(self._flows)
@@ -117,11 +120,11 @@ class Bench:
         return ran
 
     def better(self, sides: Sequence[Side]) -> Side:
-        """The side that is faster over the first files."""
+        """Return the side that is faster over the first files."""
         return max(sides, key=lambda side: self.run(side, "trial").steady_speed)
 
     def turns(self, sides: Sequence[Side], rounds: int = 3) -> dict[str, list[Ran]]:
-        """Every side in turn, again and again; runs by the side's name."""
+        """Run the sides in turn, so many rounds; return their runs by name."""
         runs: dict[str, list[Ran]] = {side.name: [] for side in sides}
         for _ in range(rounds):
             for side in sides:
@@ -130,14 +133,14 @@ class Bench:
 
 
 def fastest(runs: Iterable[Ran]) -> Ran:
-    """The run with the most rows a second after its first batch."""
+    """Return the run with the most rows a second after its first batch."""
     return max(runs, key=lambda ran: ran.steady_speed)
 
 
 def speed_rows(
     name: str, what: str, target: float, runs: Mapping[str, Sequence[Ran]]
 ) -> Iterator[Row]:
-    """Our best run beside each of theirs, fastest first; then both with the start included."""
+    """Return rows of our best run beside each of theirs, the fastest first; then other measures."""
     ours = fastest(runs["ours"])
     theirs = sorted(
         (fastest(each) for side, each in runs.items() if side != "ours"),
@@ -177,7 +180,7 @@ def _answers(ours: Ran, theirs: Ran) -> Row:
 
 
 def figure(name: str, what: str, unit: str, ours: float, peer: str, value: float, rows: int) -> Row:
-    """One line of figures."""
+    """Return one row of figures; ``rows`` is how many rows the run had."""
     return {
         "name": name,
         "what": what,
@@ -188,3 +191,37 @@ def figure(name: str, what: str, unit: str, ours: float, peer: str, value: float
         "peer_value": value,
         "ratio": ours / value,
     }
+
+
+# ---- memory, in a process of its own -------------------------------------------------------
+
+_PROGRAM = "from lowwater.bench.spark_compare import main; main()"
+
+
+def peak_apart(workload: str, side: str, *more: str) -> int:
+    """Return the most bytes that a side held, in a process of its own.
+
+    A JVM keeps what it has once taken, so memory is measured in another process. ``more``: the
+    arguments of the workload.
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", _PROGRAM, workload, side, *more],
+        stdout=subprocess.PIPE, text=True, check=True,
+    )  # fmt: skip
+    return int(json.loads(done.stdout.splitlines()[-1]))
+
+
+def main() -> None:
+    """Measure the workload and side named on the command line; print the bytes."""
+    from lowwater.bench import spark_oblivious  # noqa: PLC0415
+    from lowwater.bench.spark_large import workloads  # noqa: PLC0415
+
+    name, wanted, *more = sys.argv[1:]
+    if name == spark_oblivious.NAME:
+        flows, files, rows_each, sides = spark_oblivious.workload(*map(int, more))
+    else:
+        flows, files, rows_each, sides = workloads()[name]
+    side = next(each for each in sides if each.name == wanted)
+    with workspace() as folder:
+        ran = Bench(folder, flows, files, rows_each).run(side, memory=True)
+    sys.stdout.write(f"{ran.usage.memory}\n")

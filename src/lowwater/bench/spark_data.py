@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import os
+import threading
+import time
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 import polars as pl
@@ -32,7 +37,7 @@ class Flow:
     """Seconds by which its rows are older than when they arrive."""
 
     def rows(self, first: int, count: int) -> pl.DataFrame:
-        """Some rows of the source, the same for the same numbers."""
+        """Return rows of the source by number, the same for the same numbers."""
         rng = np.random.default_rng((self.seed, first))
         arrived = np.arange(first, first + count) / self.rate
         back = rng.uniform(0, self.disorder, count) if self.disorder else 0.0
@@ -45,7 +50,7 @@ class Flow:
 
     @property
     def schema(self) -> str:
-        """The columns as Spark reads them."""
+        """The columns, as Spark reads them."""
         return ", ".join(["ts timestamp", *(f"{name} int" for name in self.keys)])
 
 
@@ -64,7 +69,54 @@ def write_file(rows: pl.DataFrame, path: Path) -> None:
 
 
 def link_files(folder: Path, target: Path, files: int) -> None:
-    """The first files of a folder, in another one."""
+    """Link the first files of a folder into another one."""
     target.mkdir(parents=True)
     for path in sorted(folder.iterdir())[:files]:
         (target / path.name).hardlink_to(path)
+
+
+FEED_EVERY = 0.1
+"""Seconds between two files of a feeder."""
+
+
+class Feeder(ABC):
+    """Drops files of rows that happen now, on a thread of its own, until its block ends."""
+
+    def __init__(self) -> None:
+        self._done = threading.Event()
+        self._numbers = count()
+        self._thread = threading.Thread(target=self._feed, daemon=True)
+
+    def __enter__(self) -> Self:
+        """Drop the first files and begin."""
+        self.tick()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop."""
+        self._done.set()
+        self._thread.join()
+
+    @abstractmethod
+    def tick(self) -> None:
+        """Drop the files of one tick."""
+
+    def _feed(self) -> None:
+        begun = time.monotonic()
+        for number in count(1):
+            if self._done.wait(max(0.0, begun + number * FEED_EVERY - time.monotonic())):
+                return
+            self.tick()
+
+    def put(self, folder: Path, rows: pl.DataFrame) -> None:
+        """Write a file next to a folder and move it in, so that no reader finds it half done."""
+        number = next(self._numbers)
+        unfinished = folder.with_name(f".{number}")
+        write_file(rows, unfinished)
+        unfinished.rename(folder / f"{number:06d}.parquet")
+
+
+def stamps(now: float, rows: int) -> pl.Series:
+    """Return a column of a time, in seconds since 1970, for so many rows."""
+    return pl.Series([int(now * 1e6)] * rows).cast(pl.Datetime("us", "UTC"))

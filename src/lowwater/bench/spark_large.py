@@ -1,29 +1,36 @@
 """Large batches on Spark: ours against plain Spark over the same files, in one session.
 
 W1 counts by many groups, W2 counts over sources that do not keep step, W3 joins and counts; growth
-says what our own cost does as the stream gets longer and state is spread over more buckets.
+measures our own cost as the stream gets longer and state is spread over more buckets; closes
+measures what the close of a window with many groups does to the batches around it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from functools import partial
+from statistics import median
 from typing import Any
+
+import polars as pl
 
 from lowwater.bench import spark_ours, spark_plain
 from lowwater.bench.spark_compare import (
     Bench,
     Row,
+    agreement,
     fastest,
     figure,
+    peak_apart,
     say,
     scaled,
     speed_rows,
     workspace,
 )
-from lowwater.bench.spark_data import Flow
-from lowwater.bench.spark_memory import peak_apart
-from lowwater.bench.spark_side import Ran, Side, ours, plain
+from lowwater.bench.spark_data import BEGIN, Flow
+from lowwater.bench.spark_side import ROCKSDB, Ran, Side, ours, plain
+from lowwater.operators.flush import slow
 
 DELAYS = (0, 60, 240)
 """Seconds by which one source of W2 is behind the others."""
@@ -35,12 +42,12 @@ SLIDING = ("5 minutes", "1 minute")
 
 
 def many_groups() -> Flow:
-    """A million rows a minute, of which about 520,000 differ in their key."""
+    """Return a million rows a minute, of which about 520,000 differ in their key."""
     return Flow(scaled(1_000_000) / 60, {"ip": 1_000, "port": scaled(670)})
 
 
 def run_w1() -> Iterator[Row]:
-    """Tumbling count by two columns."""
+    """Run W1: a tumbling count by two columns."""
     what = "tumbling 1 min count by 2 columns, 520k groups a window"
     say(f"W1: {what}")
     with workspace() as folder:
@@ -54,7 +61,7 @@ def run_w1() -> Iterator[Row]:
 
 
 def run_w2() -> Iterator[Row]:
-    """Sliding count over three sources, one of them behind."""
+    """Run W2: a sliding count over three sources, one of them behind."""
     what = "sliding 5 min / 1 min count over a union of 3, one behind"
     say(f"W2: {what}")
     held: dict[int, dict[str, Ran]] = {}
@@ -81,7 +88,7 @@ def _union_flows(behind: int) -> tuple[list[Flow], int, int]:
 
 
 def _union_forms(behind: int) -> list[list[Side]]:
-    """Plain Spark with one watermark that allows for the delay, and with one for each source."""
+    """Return plain Spark with one watermark that allows for the delay, and with one a source."""
     return [
         plain(partial(_one_watermark, f"{behind} seconds"), "one watermark"),
         plain(_watermark_each, "a watermark each"),
@@ -101,7 +108,7 @@ def _watermark_each(sources: list[Any]) -> Any:
 
 
 def _state_by_delay(what: str, held: dict[int, dict[str, Ran]]) -> Iterator[Row]:
-    """How state grows with the delay, on every side.
+    """Compare state by delay, on every side.
 
     For exact answers every group keeps a number for each open minute, and a delay of four minutes
     opens four more beside six or seven: more than 1.25 times as much on any side.
@@ -118,7 +125,7 @@ def _state_by_delay(what: str, held: dict[int, dict[str, Ran]]) -> Iterator[Row]
 
 
 def _memory_by_delay(what: str) -> Row:
-    """What the whole query takes, with the longest delay and with none."""
+    """Compare the memory of the whole query with the longest delay and with none."""
     most, least = (peak_apart(f"W2 {delay}", "ours") for delay in (max(DELAYS), min(DELAYS)))
     label = f"W2, memory of all processes, {max(DELAYS)} s behind"
     peer = f"ours, {min(DELAYS)} s behind"
@@ -131,20 +138,20 @@ def _memory_by_delay(what: str) -> Row:
 
 
 def band_flows() -> tuple[list[Flow], int, int]:
-    """Two sources whose rows have 1.2 partners each, in so many files of so many rows."""
+    """Return two sources whose rows have 1.2 partners each, the files, and the rows of a file."""
     keys = {"a": 20, "b": 20, "c": 25, "d": scaled(10)}
     return [Flow(scaled(1_000), keys, seed) for seed in (1, 2)], 5, scaled(400_000)
 
 
 def band_sides() -> tuple[Side, list[Side]]:
-    """Ours and theirs."""
+    """Return our side and theirs."""
     mine = partial(spark_ours.band_join, band=60, length="1 minute", disorder="2 seconds")
     theirs = partial(spark_plain.band_join, band=60, length="1 minute", delay="2 seconds")
     return ours(mine), plain(theirs)
 
 
 def run_w3() -> Iterator[Row]:
-    """Band join on four columns, then a count a minute."""
+    """Run W3: a band join on four columns, then a count a minute."""
     what = "band join ±60 s on 4 columns, then count a minute"
     say(f"W3: {what}")
     mine, theirs = band_sides()
@@ -163,7 +170,7 @@ def run_w3() -> Iterator[Row]:
 
 
 def workloads() -> dict[str, tuple[list[Flow], int, int, list[Side]]]:
-    """Flows, files, rows of a file and sides, by name."""
+    """Return flows, files, rows of a file and sides, by name."""
     mine, theirs = band_sides()
     by_delay = {f"W2 {delay}": (*_union_flows(delay), [ours(_sliding_union)]) for delay in DELAYS}
     return {**by_delay, "W3": (*band_flows(), [mine, *theirs])}
@@ -173,7 +180,7 @@ def workloads() -> dict[str, tuple[list[Flow], int, int, list[Side]]]:
 
 
 def run_growth() -> Iterator[Row]:
-    """W1's query as the stream gets longer, and with more buckets."""
+    """Run W1's query on longer streams, and with more buckets."""
     what = "W1's count: longer streams, more buckets"
     say(f"growth: {what}")
     each = scaled(250_000)
@@ -200,3 +207,80 @@ def _beside_the_last(what: str, runs: dict[str, Ran]) -> Iterator[Row]:
             f"growth, {label}", what, "rows/s", ran.steady_speed, f"ours, {name}",
             last.steady_speed, ran.rows,
         ) | {"state_bytes": ran.state_bytes, "state_bytes_peer": last.state_bytes}  # fmt: skip
+
+
+# ---- closes: batches of an eighth of a window --------------------------------------------
+
+CLOSE_WINDOW = 60
+CLOSE_BATCHES = 8
+"""Batches in a window."""
+WINDOWS = 6
+CLOSE_WARM = 2
+"""Windows before batches are looked at."""
+ROUNDS = 4
+POLICY = slow(every=160, within_windows=2)
+
+
+def run_closes() -> Iterator[Row]:
+    """Compare the slowest batch with the median one, with answers that leave slowly and at once.
+
+    A batch does the same in every round, so its time is the shortest of all rounds: what else the
+    machine did at the moment is not the batch's.
+    """
+    what = "520k groups a window, 8 batches a window: the slowest batch to the median"
+    say(f"closes: {what}")
+    sides = [
+        Side("slowly", ROCKSDB, partial(spark_ours.tumbling, flush=POLICY)),
+        Side("at once", ROCKSDB, spark_ours.tumbling),
+    ]
+    with workspace() as folder:
+        rows = scaled(1_000_000) // CLOSE_BATCHES
+        bench = Bench(folder, [many_groups()], CLOSE_BATCHES * WINDOWS, rows)
+        runs = bench.turns(sides, ROUNDS)
+    slowly, at_once = (runs[side.name] for side in sides)
+    bursts = [burst(each) for each in (slowly, at_once)]
+    count = slowly[0].rows
+    yield figure(
+        "closes, slowest / median", what, "×", bursts[0], "ours, at once", bursts[1], count
+    ) | {
+        "target": 1.3,
+        "same_results": agreement(_all_out(slowly[0]), at_once[0].results).same,
+        "batch_millis": {side: batch_millis(each) for side, each in runs.items()},
+    }
+    speeds = [max(ran.steady_speed for ran in each) for each in (slowly, at_once)]
+    yield figure("closes, speed", what, "rows/s", speeds[0], "ours, at once", speeds[1], count)
+    delays = [max(_latest(ran) for ran in each) for each in (slowly, at_once)]
+    yield figure(
+        "closes, latest answer", what, "windows", delays[0], "ours, at once", delays[1], count
+    ) | {"target": POLICY.within_windows + 1 / CLOSE_BATCHES}
+
+
+def batch_millis(runs: Sequence[Ran]) -> list[int]:
+    """Return the milliseconds of each batch, once the first windows have closed."""
+    rounds = [[batch.trigger for batch in ran.full[CLOSE_WARM * CLOSE_BATCHES :]] for ran in runs]
+    return [min(each) for each in zip(*rounds, strict=True)]
+
+
+def burst(runs: Sequence[Ran]) -> float:
+    """Return the slowest batch in times the median."""
+    times = batch_millis(runs)
+    return max(times) / median(times)
+
+
+def _all_out(ran: Ran) -> pl.DataFrame:
+    """Return the answers of windows that had to be all out before the rows ended."""
+    last = BEGIN + WINDOWS * CLOSE_WINDOW - (POLICY.within_windows + 1) * CLOSE_WINDOW
+    return ran.results.filter(pl.col("window_end").dt.epoch("s") <= last)
+
+
+def _latest(ran: Ran) -> float:
+    """Return how many windows after its end the latest answer left, by the rows that had come."""
+    ends = [batch.ended for batch in ran.full]
+    a_batch = CLOSE_WINDOW / CLOSE_BATCHES
+    late = [0.0]
+    answers = ran.results.group_by("window_end").agg(pl.col("written").max())
+    for end, written in answers.iter_rows():
+        number = bisect_left(ends, written)
+        if number < len(ends):  # not of those that leave when the stream ends
+            late.append(BEGIN + (number + 1) * a_batch - end.timestamp())
+    return max(late) / CLOSE_WINDOW

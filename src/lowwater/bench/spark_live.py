@@ -1,16 +1,14 @@
 """W4: two live sources on Spark, one of them nearly silent, counted by seconds.
 
-A thread drops the same kind of files into two folders, stamped with the time of day. What counts is
+A thread drops the same kind of files into two folders, stamped with the time of day. Measured is
 how long after its end a window's answer is in the sink.
 """
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterator
 from functools import partial
-from itertools import count
 from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
@@ -19,7 +17,7 @@ import polars as pl
 
 from lowwater.bench import spark_ours, spark_plain
 from lowwater.bench.spark_compare import Row, figure, say, scale, workspace
-from lowwater.bench.spark_data import write_file
+from lowwater.bench.spark_data import Feeder, stamps
 from lowwater.bench.spark_side import (
     HDFS,
     ROCKSDB,
@@ -36,8 +34,6 @@ from lowwater.progress.contract import on_demand
 SECONDS = 45.0
 SLOW = 20.0
 """Seconds between two rows of the slow source."""
-EVERY = 0.1
-"""Seconds between two files of the fast source."""
 ROWS = 5
 """Rows of one of its files: 50 a second."""
 WARM = 15
@@ -49,65 +45,41 @@ ALLOWED = 2
 SCHEMA = "ts timestamp, key int"
 
 
-class Feeder:
-    """Drops files until it is told to stop."""
+class LiveFeeder(Feeder):
+    """Drops rows of a fast source and, once it is told to, of a nearly silent one."""
 
     def __init__(self, folder: Path):
+        super().__init__()
         self.fast, self.slow = folder / "fast", folder / "slow"
         self.rows: list[float] = []
         self.slow_rows: list[float] = []
-        self._speaks = False
-        self._done = threading.Event()
-        self._numbers = count()
-        self._thread = threading.Thread(target=self._feed, daemon=True)
+        self._both = False
+        self._last = float("-inf")
         for each in (self.fast, self.slow):
             each.mkdir(parents=True)
 
-    def __enter__(self) -> Feeder:
-        """Begin with the fast source."""
-        self._drop(self.fast, ROWS)
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Stop."""
-        self._done.set()
-        self._thread.join()
-
-    def speak(self) -> float:
-        """Let the slow source say something too, now and then; the time from now on counts."""
-        self._speaks = True
+    def feed_both(self) -> float:
+        """Begin with the slow source; return the time, from which on windows count."""
+        self._both = True
         return time.time()
 
-    def _feed(self) -> None:
-        begun, said = time.monotonic(), float("-inf")
-        for tick in count(1):
-            if self._done.wait(max(0.0, begun + tick * EVERY - time.monotonic())):
-                return
-            self._drop(self.fast, ROWS)
-            if self._speaks and time.monotonic() - said >= SLOW:
-                said = time.monotonic()
-                self.slow_rows.append(self._drop(self.slow, 1))
+    def tick(self) -> None:
+        """Drop a file of the fast source and, if it is time, of the slow one."""
+        self._drop(self.fast, ROWS)
+        if self._both and time.monotonic() - self._last >= SLOW:
+            self._last = time.monotonic()
+            self.slow_rows.append(self._drop(self.slow, 1))
 
     def _drop(self, folder: Path, rows: int) -> float:
-        """Write a file next to the folder and move it in, so that it is never seen half done."""
         now = time.time()
         self.rows += [now] * rows
-        number = next(self._numbers)
-        unfinished = folder.with_name(f".{number}")
-        write_file(stamped(now, rows), unfinished)
-        unfinished.rename(folder / f"{number:06d}.parquet")
+        keys = pl.Series([0] * rows, dtype=pl.Int32)
+        self.put(folder, pl.DataFrame({"ts": stamps(now, rows), "key": keys}))
         return now
 
 
-def stamped(now: float, rows: int) -> pl.DataFrame:
-    """Rows that happen now."""
-    times = pl.Series("ts", [int(now * 1e6)] * rows).cast(pl.Datetime("us", "UTC"))
-    return pl.DataFrame({"ts": times, "key": pl.Series([0] * rows, dtype=pl.Int32)})
-
-
 def run_w4() -> Iterator[Row]:
-    """How long windows wait for a source that says next to nothing."""
+    """Measure how long windows wait for a source that is nearly silent."""
     sides = [
         Side("ours", ROCKSDB, _ours),
         Side("spark a watermark each", HDFS, partial(_plain, spark_plain.watermark_each)),
@@ -132,13 +104,13 @@ def _plain(form: Any, sources: list[Any]) -> Any:
 
 
 class Lived:
-    """One side's run: waits in seconds, and what became of the windows."""
+    """One side's run: waits of its windows in seconds, and how many were missing or wrong."""
 
     def __init__(
         self,
         results: pl.DataFrame,
         batches: list[Batch],
-        feeder: Feeder,
+        feeder: LiveFeeder,
         span: tuple[float, float],
     ):
         self.batches = [each for each in batches if each.began >= span[0]]
@@ -162,12 +134,12 @@ class Lived:
 
     @property
     def millis(self) -> float:
-        """The median batch."""
+        """Milliseconds of the median batch."""
         return median(each.trigger for each in self.batches)
 
 
 def ages_when_read(rows: list[float], batches: list[Batch]) -> list[tuple[float, float]]:
-    """For each row when it was read, which is once its batch knows what there is, and its age."""
+    """Return for each row when it was read, which is when its batch listed files, and its age."""
     ages = []
     for row in rows:
         first = next((each for each in batches if each.began >= row), None)
@@ -180,7 +152,7 @@ def ages_when_read(rows: list[float], batches: list[Batch]) -> list[tuple[float,
 def batches_taken(
     due: float, written: float, ages: list[tuple[float, float]], begun: list[float]
 ) -> int:
-    """Batches from the moment an answer could be known until it was written.
+    """Return the batches from the moment an answer could be known until it was written.
 
     The silent source is taken to be as far behind the clock as its last row was when it was read.
     """
@@ -189,7 +161,7 @@ def batches_taken(
 
 
 def counted(rows: list[float]) -> dict[int, int]:
-    """The right answer: rows of each second."""
+    """Return the right answer: rows of each second."""
     totals: dict[int, int] = {}
     for each in rows:
         second = int(int(each * 1e6) // 1_000_000)
@@ -199,12 +171,12 @@ def counted(rows: list[float]) -> dict[int, int]:
 
 def _live(side: Side, seconds: float) -> Lived:
     spark = session()
-    with workspace() as folder, Feeder(folder) as feeder:
+    with workspace() as folder, LiveFeeder(folder) as feeder:
         sources = [read_files(spark, each, SCHEMA, 1_000) for each in (feeder.fast, feeder.slow)]
         query = start(spark, side, sources, folder / "run")
         while len(query.recentProgress) < WARM and query.isActive:
             time.sleep(0.1)
-        begun = feeder.speak()
+        begun = feeder.feed_both()
         time.sleep(seconds)
         span = begun, time.time() - 3.0  # windows that end later had no fair chance
         query.stop()

@@ -22,9 +22,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from lowwater.bench import spark_ours, spark_plain
-from lowwater.bench.spark_compare import Bench, Row, figure, say, scaled, workspace
+from lowwater.bench.spark_compare import Bench, Row, figure, peak_apart, say, scaled, workspace
 from lowwater.bench.spark_data import Flow
-from lowwater.bench.spark_memory import peak_apart
 from lowwater.bench.spark_side import ROCKSDB, Ran, Side, plain
 
 RATE = 5_000

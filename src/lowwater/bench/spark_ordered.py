@@ -23,8 +23,16 @@ import polars as pl
 from lowwater.bench import spark_ours, spark_plain
 from lowwater.bench.spark_compare import Bench, Row, fastest, figure, say, scaled, workspace
 from lowwater.bench.spark_data import BEGIN, DISORDER, Flow
-from lowwater.bench.spark_side import ROCKSDB, Query, Ran, Side, batches_of, plain, started
-from lowwater.bench.spark_watch import watching
+from lowwater.bench.spark_side import (
+    ROCKSDB,
+    Query,
+    Ran,
+    Side,
+    batches_of,
+    plain,
+    started,
+    watching,
+)
 from lowwater.joins.ordered.strategy import ORDERS, Order
 
 BAND = 5

@@ -1,10 +1,16 @@
-"""One side of a comparison with Spark: a query run over files, and what its batches took."""
+"""One side of a comparison with Spark: a query run over files, its batches, and what it used.
+
+Processor time and memory are read from ``/proc``: of this process, its JVM and Python's workers.
+"""
 
 from __future__ import annotations
 
 import json
+import os
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -13,8 +19,6 @@ from typing import Any
 from urllib.parse import unquote, urlparse
 
 import polars as pl
-
-from lowwater.bench.spark_watch import Usage, watching
 
 _STATES = "org.apache.spark.sql.execution.streaming.state"
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
@@ -30,7 +34,120 @@ SETTINGS = {
 """What both sides get on top of the settings of :func:`lowwater.engines.spark.driver.session`."""
 
 Query = Callable[[list[Any]], Any]
-"""From streaming DataFrames to one."""
+"""A function from streaming DataFrames to one."""
+
+
+# ---- what processes use --------------------------------------------------------------------
+
+PROC = Path("/proc")
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def family(parents: Iterable[tuple[int, int]], root: int) -> set[int]:
+    """Return a process and all that descend from it, out of pairs of process and parent."""
+    children: dict[int, list[int]] = {}
+    for process, parent in parents:
+        children.setdefault(parent, []).append(process)
+    found, ahead = set(), [root]
+    while ahead:
+        process = ahead.pop()
+        found.add(process)
+        ahead += [child for child in children.get(process, []) if child not in found]
+    return found
+
+
+def processes() -> set[int]:
+    """Return this process and all that it started."""
+    pairs = []
+    for path in PROC.glob("[0-9]*"):
+        fields = _stat(int(path.name))
+        if fields:
+            pairs.append((int(path.name), int(fields[1])))
+    return family(pairs, os.getpid())
+
+
+@dataclass
+class Usage:
+    """Processor time and memory that were used, as far as samples show."""
+
+    cpu: float = 0.0
+    """Processor seconds of all processes, also of those that have ended."""
+    memory: int = 0
+    """The most bytes held at once; what processes share is counted once."""
+
+
+class Watch:
+    """Samples the processes; the use of one between its last sample and its end is missed."""
+
+    def __init__(self, usage: Usage, memory: bool):
+        self._usage, self._memory = usage, memory
+        self._begun = spent()
+        self._last = dict(self._begun)
+
+    def look(self) -> None:
+        """Take a sample."""
+        self._last |= spent()
+        self._usage.cpu = used(self._begun, self._last)
+        if self._memory:
+            self._usage.memory = max(self._usage.memory, sum(map(_held, processes())))
+
+
+@contextmanager
+def watching(memory: bool = False, seconds: float = 0.25) -> Iterator[Usage]:
+    """Measure what is used while a block runs, with a sample every so many seconds.
+
+    ``memory``: whether to measure memory too, which takes time.
+    """
+    usage, done = Usage(), threading.Event()
+    watch = Watch(usage, memory)
+
+    def repeat() -> None:
+        while not done.wait(seconds):
+            watch.look()
+
+    thread = threading.Thread(target=repeat, daemon=True)
+    thread.start()
+    try:
+        yield usage
+    finally:
+        done.set()
+        thread.join()
+        watch.look()
+
+
+def spent() -> dict[int, float]:
+    """Return the processor seconds of each process so far."""
+    found = {}
+    for process in processes():
+        fields = _stat(process)
+        if fields:
+            found[process] = (int(fields[11]) + int(fields[12])) / _TICKS
+    return found
+
+
+def used(before: Mapping[int, float], after: Mapping[int, float]) -> float:
+    """Return the processor seconds of all processes between two samples."""
+    return sum(now - before.get(process, 0.0) for process, now in after.items())
+
+
+def _stat(process: int) -> list[str]:
+    """Return the fields after the name, which may hold anything; none if the process has ended."""
+    try:
+        text = (PROC / str(process) / "stat").read_text(encoding="utf-8")
+    except OSError:
+        return []
+    return text.rpartition(")")[2].split()
+
+
+def _held(process: int) -> int:
+    try:
+        text = (PROC / str(process) / "smaps_rollup").read_text(encoding="utf-8")
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) * 1024 for line in text.splitlines() if line.startswith("Pss:"))
+
+
+# ---- sides and their batches ---------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -43,12 +160,12 @@ class Side:
 
 
 def ours(query: Query) -> Side:
-    """Our side; it always keeps state in RocksDB."""
+    """Return our side, which always keeps state in RocksDB."""
     return Side("ours", ROCKSDB, query)
 
 
 def plain(query: Query, form: str = "") -> list[Side]:
-    """Plain Spark, with each of its state stores."""
+    """Return plain Spark with each of its state stores; ``form`` is part of the name."""
     label = f"spark {form}".strip()
     return [Side(f"{label}, HDFS", HDFS, query), Side(f"{label}, RocksDB", ROCKSDB, query)]
 
@@ -64,11 +181,11 @@ class Batch:
     millis: dict[str, int]
     spark_state_rows: int
     spark_state_bytes: int
-    """What Spark says its state takes in memory; of the newest version, where it tells."""
+    """Bytes of state in memory by Spark's count; of the newest version, where Spark reports it."""
     state_rows: int
     state_bytes: int
     in_memory: int = 0
-    """Rows that joins without a window did not put aside."""
+    """Rows that joins without a window hold in memory."""
 
     @property
     def trigger(self) -> int:
@@ -83,7 +200,7 @@ class Batch:
 
 @dataclass
 class Ran:
-    """What a run took and gave."""
+    """The time a run took, and its results."""
 
     side: str
     batches: list[Batch]
@@ -128,7 +245,7 @@ class Ran:
         return sum(batch.trigger for batch in self.full[1:]) / 1e3
 
     def middle_millis(self, skip: int) -> float:
-        """The median time of a batch, after so many."""
+        """Return the median milliseconds of a batch, without the first ``skip``."""
         return median(batch.trigger for batch in self.full[skip:])
 
     @property
@@ -148,20 +265,20 @@ class Ran:
 
 
 def session() -> Any:
-    """The session in which all sides run."""
+    """Return the session in which all sides run."""
     from lowwater.engines.spark.driver.session import spark_session  # noqa: PLC0415
 
     return spark_session("local[2]", "lowwater bench", **SETTINGS)
 
 
 def read_files(spark: Any, folder: Path, schema: str, files: int = 1) -> Any:
-    """A folder of Parquet files as a stream, so many files a batch."""
+    """Return a folder of Parquet files as a stream of so many files a batch."""
     reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", files)
     return reader.parquet(str(folder))
 
 
 def run_side(spark: Any, side: Side, sources: list[Any], folder: Path, memory: bool = False) -> Ran:
-    """Run a query over all files that are there and take down what happened."""
+    """Run a query over all files that are there; return its batches and results."""
     folder.mkdir(parents=True)
     begun = time.perf_counter()
     with watching(memory) as usage:
@@ -190,7 +307,7 @@ def started(spark: Any, side: Side, writer: Any) -> Any:
 
 
 def results_in(folder: Path) -> pl.DataFrame:
-    """The rows a query wrote, with the time at which their file was complete."""
+    """Return the rows a query wrote, with the time at which their file was complete."""
     frames = []
     for file in committed(folder / "out" / "_spark_metadata"):
         written = pl.lit(file.stat().st_mtime).alias("written")
@@ -200,7 +317,7 @@ def results_in(folder: Path) -> pl.DataFrame:
 
 
 def committed(log: Path, batch: str = "[0-9]*") -> list[Path]:
-    """The files that a sink's log names; there may be others, of a batch that was cut off."""
+    """Return the files that a sink's log names; others may be of a batch that was cut off."""
     found = set()
     for file in log.glob(batch):
         for line in file.read_text(encoding="utf-8").splitlines():
@@ -210,12 +327,12 @@ def committed(log: Path, batch: str = "[0-9]*") -> list[Path]:
 
 
 def batches_of(query: Any) -> list[Batch]:
-    """All batches of a query, as far as Spark remembers them."""
+    """Return all batches of a query that Spark has kept."""
     return [as_batch(each) for each in query.recentProgress if "addBatch" in each.durationMs]
 
 
 def as_batch(progress: Any) -> Batch:
-    """A batch from Spark's report of it."""
+    """Return a batch from Spark's report of it."""
     operators = progress.stateOperators
     observed = progress.observedMetrics.get("lowwater")
     reports = [json.loads(each) for each in observed["reports"]] if observed else []

@@ -9,12 +9,11 @@ age of the oldest update of a key that no row there reflects, averaged over keys
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from itertools import count, pairwise
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -22,7 +21,7 @@ from typing import Any
 import polars as pl
 
 from lowwater.bench.spark_compare import Row, figure, say, scale, workspace
-from lowwater.bench.spark_data import write_file
+from lowwater.bench.spark_data import FEED_EVERY, Feeder, stamps
 from lowwater.bench.spark_side import (
     HDFS,
     ROCKSDB,
@@ -36,15 +35,13 @@ from lowwater.stream.duration import SECOND
 from lowwater.updates.staleness import Account
 
 KEYS = 100
-EVERY = 0.1
-"""Seconds between two files."""
 ROWS = 100
 """Rows of one of them: 1,000 a second."""
 COST = 0.010
 """Seconds of work a row."""
 SECONDS = 60.0
 LAST = 10
-"""Seconds over which staleness is told, at the end and before."""
+"""Seconds over which staleness is averaged."""
 WARM = 30.0
 """Seconds for which each is run before it counts: Spark and its workers take long to get going."""
 CORES = 2
@@ -55,64 +52,38 @@ FILES = 1_000_000
 
 
 def work(rows: pl.DataFrame) -> pl.DataFrame:
-    """What takes its time."""
+    """Take as long as the work on these rows takes; return them."""
     time.sleep(COST * rows.height)
     return rows
 
 
-class Feeder:
-    """Drops files until it is told to stop, and remembers when each update came."""
+class UpdateFeeder(Feeder):
+    """Drops updates of random keys, and keeps the time of each."""
 
     def __init__(self, folder: Path):
+        super().__init__()
         self.folder = folder / "in"
         self.folder.mkdir(parents=True)
         self.came: list[tuple[float, int]] = []
-        """When each update came, and its key, by its number."""
+        """The time of each update, in seconds since 1970, and its key, by its number."""
         self._random = Random(7)
-        self._done = threading.Event()
-        self._thread = threading.Thread(target=self._feed, daemon=True)
 
-    def __enter__(self) -> Feeder:
-        """Begin."""
-        self._drop(0)
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Stop."""
-        self._done.set()
-        self._thread.join()
-
-    def _feed(self) -> None:
-        begun = time.monotonic()
-        for number in count(1):
-            if self._done.wait(max(0.0, begun + number * EVERY - time.monotonic())):
-                return
-            self._drop(number)
-
-    def _drop(self, number: int) -> None:
-        """Write a file next to the folder and move it in, so that it is never seen half done."""
+    def tick(self) -> None:
+        """Drop one file."""
         keys = [self._random.randrange(KEYS) for _ in range(ROWS)]
         first, now = len(self.came), time.time()
-        rows = pl.DataFrame(
-            {
-                "ts": pl.Series([int(now * 1e6)] * ROWS).cast(pl.Datetime("us", "UTC")),
-                "key": pl.Series(keys, dtype=pl.Int32),
-                "number": pl.int_range(first, first + ROWS, eager=True),
-            }
-        )
-        unfinished = self.folder.with_name(f".{number}")
-        write_file(rows, unfinished)
-        unfinished.rename(self.folder / f"{number:06d}.parquet")
+        numbers = pl.int_range(first, first + ROWS, eager=True)
+        columns = {"ts": stamps(now, ROWS), "key": pl.Series(keys, dtype=pl.Int32)}
+        self.put(self.folder, pl.DataFrame({**columns, "number": numbers}))
         self.came += [(now, key) for key in keys]
 
 
 Shown = list[tuple[float, int, int]]
-"""What a side wrote: when it was there to be read, the key, and the number of the update."""
+"""The rows a side wrote: when each could be read, its key, and the number of the update."""
 
 
 def in_log(folder: Path) -> Shown:
-    """What a streaming query wrote; it is there once the sink's log names it."""
+    """Return what a streaming query wrote; a file can be read once the sink's log names it."""
     first: dict[Path, float] = {}  # later logs name the files of earlier ones again
     for log in (folder / "_spark_metadata").glob("[0-9]*"):
         for file in committed(log.parent, log.name):
@@ -121,7 +92,7 @@ def in_log(folder: Path) -> Shown:
 
 
 def in_folders(folder: Path) -> Shown:
-    """What was written batch by batch, each to a folder; it is there once that is complete."""
+    """Return what was written batch by batch; a batch can be read once its folder is complete."""
     found: Shown = []
     for done in folder.glob("*/_SUCCESS"):
         for file in done.parent.glob("*.parquet"):
@@ -137,7 +108,7 @@ def _rows_of(when: float, file: Path) -> Shown:
 def staleness(
     came: list[tuple[float, int]], shown: list[tuple[float, int, int]], begun: float, end: float
 ) -> float:
-    """The average over all keys between two times, exactly, in seconds."""
+    """Return staleness in seconds, averaged over all keys between two times, exactly."""
     events = [(at, 0, key, number) for number, (at, key) in enumerate(came)]
     events += [(at, 1, key, number) for at, key, number in shown]
     accounts = {key: Account() for key in range(KEYS)}
@@ -164,7 +135,7 @@ def _ns(seconds: float) -> int:
 
 @dataclass(frozen=True)
 class Way:
-    """A way to keep up: what to run, and how its results are written and read."""
+    """A side, and how its results are written and read."""
 
     side: Side
     write: Callable[[Any, Path], Any]
@@ -172,7 +143,7 @@ class Way:
 
 
 def run_updates() -> Iterator[Row]:
-    """How stale what is shown gets under ten times more updates than can be worked on."""
+    """Compare staleness under ten times more updates than can be worked on."""
     seconds = max(20.0, SECONDS * min(1.0, scale()))
     ways = (
         Way(Side("ours", ROCKSDB, _ours), _to_files, in_log),
@@ -184,7 +155,7 @@ def run_updates() -> Iterator[Row]:
         _run(way, WARM)  # what starting costs is not what is asked for
     found = {way.side.name: _run(way, seconds) for way in ways}
     ours = found.pop("ours")
-    what = f"{KEYS} keys, {ROWS / EVERY:,.0f} updates/s, {COST * 1e3:.0f} ms a row: staleness"
+    what = f"{KEYS} keys, {ROWS / FEED_EVERY:,.0f} updates/s, {COST * 1e3:.0f} ms a row: staleness"
     for name, theirs in found.items():
         for part, at in (("in the middle", len(theirs) // 2), ("at the end", -1)):
             yield figure(
@@ -194,7 +165,7 @@ def run_updates() -> Iterator[Row]:
 
 def _run(way: Way, seconds: float) -> list[float]:
     spark = session()
-    with workspace() as folder, Feeder(folder) as feeder:
+    with workspace() as folder, UpdateFeeder(folder) as feeder:
         source = read_files(spark, feeder.folder, SCHEMA, FILES)
         writer = way.write(way.side.query([source]).writeStream, folder / "out")
         writer = writer.option("checkpointLocation", str(folder / "checkpoint"))

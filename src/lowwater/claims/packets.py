@@ -13,7 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 import lowwater as lw
-from lowwater.progress.contract import Contract
+from lowwater.typing import Contract
 
 MICROSECONDS = 1_000_000
 

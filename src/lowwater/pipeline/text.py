@@ -13,8 +13,8 @@ from lowwater.errors import ExpressionError, OptionError, unknown_name
 from lowwater.pipeline.streams import make_stream
 from lowwater.plan.builders import updates as update_builders
 from lowwater.plan.nodes import Node, SourceNode
-from lowwater.plan.physical.compile import compile_plan
 from lowwater.plan.physical.operator import PhysicalPlan
+from lowwater.plan.physical.planner import compile_plan
 from lowwater.plan.sql.declarations import Declared
 from lowwater.plan.sql.script import read_script
 from lowwater.plan.sql.values import Values, parameter_term

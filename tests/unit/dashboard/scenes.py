@@ -11,7 +11,7 @@ import polars as pl
 import lowwater as lw
 from lowwater.dashboard.observation import Observation, WatchedQuery
 from lowwater.metrics import ChannelMetrics, OperatorMetrics, RunMetrics, StreamMetrics
-from lowwater.plan.physical.compile import compile_plan
+from lowwater.plan.physical.planner import compile_plan
 from lowwater.progress.late import LateRows
 
 SCHEMA = {"ts": pl.Int64(), "host": pl.String()}

@@ -17,7 +17,7 @@ from lowwater.dashboard.observation import Observation, WatchedQuery
 from lowwater.dashboard.state import query_state
 from lowwater.dashboard.watcher import Watcher
 from lowwater.errors import OptionError, SinkError
-from lowwater.plan.physical.compile import compile_plan
+from lowwater.plan.physical.planner import compile_plan
 from tests.unit.dashboard.scenes import CLOCK, declared, looked, told
 from tests.unit.running import finished
 

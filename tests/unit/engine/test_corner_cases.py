@@ -12,7 +12,7 @@ import pytest
 import lowwater as lw
 from lowwater.engines.embedded import outputs
 from lowwater.engines.run import RunOptions, prepare
-from lowwater.plan.physical.compile import compile_plan
+from lowwater.plan.physical.planner import compile_plan
 
 
 def test_a_union_of_outer_joins_goes_by_no_time_that_can_be_null() -> None:

@@ -18,7 +18,7 @@ import pytest
 
 import lowwater as lw
 from lowwater.joins.multi_join import MultiJoin
-from lowwater.plan.physical.compile import compile_plan
+from lowwater.plan.physical.planner import compile_plan
 from lowwater.state.store import MemoryStore
 from lowwater.stream.element import End, Punctuation
 from tests.unit.engine.scenes import log

@@ -21,7 +21,7 @@ from lowwater.joins.oblivious.estimates import ACCURACY, FOUND, LOST
 from lowwater.joins.oblivious.oblivious_join import ObliviousJoin
 from lowwater.operators.kernel import Host
 from lowwater.operators.metric import Readings, combined
-from lowwater.plan.physical.compile import compile_plan
+from lowwater.plan.physical.planner import compile_plan
 from lowwater.stream.element import Chunk
 from tests.support import local_spark
 from tests.support.local_spark import LocalSpark, MemoryShelf, Unordered

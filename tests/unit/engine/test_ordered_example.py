@@ -12,7 +12,7 @@ import pytest
 import lowwater as lw
 from lowwater.engines.embedded.clock import VirtualClock
 from lowwater.engines.embedded.engine import EmbeddedEngine, Pace
-from lowwater.plan.physical.compile import compile_plan
+from lowwater.plan.physical.planner import compile_plan
 from lowwater.stream.duration import SECOND
 
 TP = 0.125

@@ -17,7 +17,7 @@ from lowwater.joins.oblivious.memory_model import InputTraits, MemoryNeeds, Reli
 from lowwater.joins.oblivious.oblivious_join import ObliviousJoin
 from lowwater.joins.oblivious.options import Oblivious
 from lowwater.operators.kernel import Host
-from lowwater.plan.physical.compile import compile_plan
+from lowwater.plan.physical.planner import compile_plan
 from lowwater.stream.element import BEGINNING, Punctuation
 
 # ---- model ---------------------------------------------------------------------------------

@@ -11,9 +11,9 @@ import pytest
 import lowwater as lw
 from lowwater.operators.rowwise import Derivation, Project
 from lowwater.plan import nodes
-from lowwater.plan.physical import compile as compiling
-from lowwater.plan.physical.compile import compile_plan
+from lowwater.plan.physical import planner
 from lowwater.plan.physical.layout import lay_out
+from lowwater.plan.physical.planner import compile_plan
 from tests.support.local_spark import LocalSpark
 from tests.unit.running import rows
 
@@ -59,7 +59,7 @@ def compile_swapped(plan, node, inputs):  # type: ignore[no-untyped-def]
 
 
 SWAPPED = mock.patch.object(
-    compiling, "_COMPILERS", {**compiling._COMPILERS, SwappedNode: compile_swapped}
+    planner, "_COMPILERS", {**planner._COMPILERS, SwappedNode: compile_swapped}
 )
 
 

@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 import lowwater as lw
-from lowwater.plan.physical.compile import compile_plan
 from lowwater.plan.physical.layout import lay_out
+from lowwater.plan.physical.planner import compile_plan
 from lowwater.progress.demand import Demand
 
 

@@ -11,8 +11,8 @@ import lowwater as lw
 from lowwater.joins.oblivious.options import Oblivious
 from lowwater.plan.builders.oblivious import unpromised
 from lowwater.plan.nodes import JoinNode, MultiJoinNode
-from lowwater.plan.physical.compile import compile_plan
 from lowwater.plan.physical.layout import lay_out
+from lowwater.plan.physical.planner import compile_plan
 
 
 def sensor(name: str, progress: Any = None, **columns: Any) -> lw.Stream:

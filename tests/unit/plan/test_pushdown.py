@@ -12,8 +12,8 @@ import pytest
 import lowwater as lw
 from lowwater.engines.spark.driver.pushdown import Pushed, push_down
 from lowwater.operators.rowwise import Select
-from lowwater.plan.physical.compile import compile_plan
 from lowwater.plan.physical.operator import KernelOperator
+from lowwater.plan.physical.planner import compile_plan
 from lowwater.sources.spark import SparkFrame
 from lowwater.state.store import MemoryStore
 

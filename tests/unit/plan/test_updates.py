@@ -11,8 +11,8 @@ import pytest
 import lowwater as lw
 from lowwater.plan import nodes
 from lowwater.plan.builders import updates as update_builders
-from lowwater.plan.physical.compile import compile_plan
 from lowwater.plan.physical.layout import lay_out
+from lowwater.plan.physical.planner import compile_plan
 
 COLUMNS = {"ts": [1, 2], "symbol": ["a", "b"], "price": [0.5, 1.5], "market": ["x", "x"]}
 

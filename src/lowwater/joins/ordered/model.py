@@ -56,7 +56,7 @@ class OrderCosts:
 
     @property
     def load(self) -> float:
-        """Share of time that joining the rows of the fast inputs takes: c·|w|·λ1·λ2."""
+        """Share of time that joining the rows of the fast inputs takes: ``c·|w|·λ1·λ2``."""
         kept = [window * rate for window, rate in zip(self.windows, self.rates, strict=True)]
         everything = sum(kept)
         return self.cost * sum(

@@ -11,7 +11,7 @@ import pytest
 import lowwater as lw
 from lowwater.errors import OptionError, QueryError
 from lowwater.operators.kernel import Host
-from lowwater.plan.physical.compile import compile_plan
+from lowwater.plan.physical.planner import compile_plan
 from lowwater.state.store import MemoryStore
 from lowwater.stream.element import MARK, Element, End, GroupPunctuation, Punctuation
 from lowwater.stream.time_domain import TimeDomain

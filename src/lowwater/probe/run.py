@@ -1,29 +1,9 @@
-"""Runs a query in this process on a virtual clock and lets the caller observe every step of it.
-
-A probe is for tests, experiments and teaching: how many rows an operator holds, what a step costs,
-when each result leaves. The run is single-threaded and, unless work is charged as measured, the
-same every time. Metrics of a whole run are enough for most questions; an :class:`Observer` is for
-those about a moment.
-
->>> import lowwater as lw, polars as pl
->>> from lowwater.probe import Observer, Probe
->>> log = pl.DataFrame({"at": [0.0, 1.0, 2.0, 3.0], "ts": [1, 0, 3, 4]})
->>> rows = lw.stream(lw.replay(log, "at"), name="rows", time="ts", progress=lw.within(1))
->>> class Held(Observer):
-...     def on_idle(self) -> None:
-...         print(f"at {self.run.seconds:g} s the sort holds {self.run.operator('sort').rows}")
->>> run = Probe(rows.order_by("ts"), observer=Held(), tick=0).run()
-at 0 s the sort holds 1
-at 1 s the sort holds 1
-at 2 s the sort holds 1
->>> run.results.rows()
-[(1.0, 0, 1.0), (0.0, 1, 2.0), (2.0, 3, 3.0), (3.0, 4, 3.0)]
-"""
+"""A run of a query in this process, on a virtual clock, and the observer that follows it."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -32,36 +12,19 @@ import polars as pl
 from numpy.typing import NDArray
 
 from lowwater.api import Stream
-from lowwater.engines.embedded.clock import Charge, PerComparison, PerRow, VirtualClock
+from lowwater.engines.embedded.clock import Charge, VirtualClock
 from lowwater.engines.embedded.engine import EmbeddedEngine, Pace
 from lowwater.engines.embedded.graph import Stage
 from lowwater.errors import OptionError, unknown_name
-from lowwater.joins.oblivious.disorder import DisorderEstimate
 from lowwater.joins.ordered.ordered_join import OrderedJoin
 from lowwater.metrics import OperatorMetrics, RunMetrics
 from lowwater.operators.kernel import Kernel
-from lowwater.plan.physical.compile import compile_plan
 from lowwater.plan.physical.operator import KernelOperator, Operator, PhysicalPlan, PlanShape
-from lowwater.progress.contract import Contract
-from lowwater.sources.replay import Replay, ReplayReader
+from lowwater.plan.physical.planner import compile_plan
+from lowwater.sources.replay import Replay
 from lowwater.stream.duration import SECOND, Duration, nanoseconds
 from lowwater.stream.element import Chunk, Element, End, Punctuation
-from lowwater.stream.time_domain import TimeDomain
 from lowwater.updates.staleness import Shows, Staleness
-
-__all__ = [
-    "CHUNK_ROWS",
-    "SECOND",
-    "Chunks",
-    "Observer",
-    "PerComparison",
-    "PerRow",
-    "Probe",
-    "ProbedOperator",
-    "Step",
-    "judge_rows",
-    "scrambling_factors",
-]
 
 CHUNK_ROWS = 65_536
 """Rows that a source hands over at once, at most, unless the caller says otherwise."""
@@ -316,73 +279,6 @@ class Probe:
         if self._kept is not None:
             self._kept.append(rows.with_columns(pl.lit(self.seconds).alias("_out_at")))
         self._observer.on_results(rows)
-
-
-class Chunks(Replay):
-    """A source whose rows are made as they are read, chunk by chunk.
-
-    ``make`` returns the chunks in order, anew at every call; each is handed over as it is.
-    ``schema`` is that of all chunks. Their rows have no arrival times.
-    """
-
-    def __init__(self, schema: Mapping[str, pl.DataType], make: Callable[[], Iterable[Chunk]]):
-        super().__init__(pl.DataFrame(schema=schema))
-        self._make = make
-
-    def open(self) -> _ChunkReader:
-        """Start from the first chunk."""
-        return _ChunkReader(self._table, iter(self._make()))
-
-
-class _ChunkReader(ReplayReader):
-    """Hands over one chunk with each reading."""
-
-    def __init__(self, nothing: pl.DataFrame, chunks: Iterator[Chunk]):
-        super().__init__(nothing, None)
-        self._chunks = (each for each in chunks if each.height)
-        self._table = next(self._chunks, nothing)
-
-    def read(self, now: int, limit: int) -> Chunk | None:
-        """Return the next chunk, whole."""
-        chunk = super().read(now, self._table.height)
-        self._table, self._at = next(self._chunks, self._table.clear()), 0
-        return chunk
-
-
-# ---- parts of the library, by themselves -----------------------------------------------------
-
-
-def judge_rows(contract: Contract, times: Ticks, ticks_per_second: int = 1) -> tuple[Ticks, Ticks]:
-    """Judge the rows of one channel by a contract, in the order of their arrival.
-
-    ``times``: the rows' times in ticks; ``ticks_per_second`` (1): how many make a second. Returns
-    two arrays: the mark that each row met (a row below it is late), and the mark after the row.
-
-    >>> import lowwater as lw
-    >>> met, after = judge_rows(lw.within(2), np.array([5, 9, 6]))
-    >>> after.tolist()
-    [3, 7, 7]
-    """
-    channel = contract.channel(TimeDomain(pl.Int64(), ticks_per_second), None)
-    verdict = channel.observe(times, times)
-    return verdict.before, verdict.after
-
-
-def scrambling_factors(keys: Ticks) -> Ticks:
-    """Return the scrambling factor after each row, as a join without a window measures it.
-
-    ``keys``: the join attribute of the rows, in the order of their arrival. The factor is the
-    greatest number of places by which a row came after one that is not less.
-
-    >>> scrambling_factors(np.array([1, 3, 2, 2])).tolist()
-    [0, 0, 1, 2]
-    """
-    estimate = DisorderEstimate(missing=0.001, known=None, ticks_per_second=1)
-    found = []
-    for came, key in enumerate(keys, 1):
-        estimate.observe(np.array([key]), came)
-        found.append(estimate.scrambling)
-    return np.array(found, np.int64)
 
 
 # ---- how a run is observed -------------------------------------------------------------------

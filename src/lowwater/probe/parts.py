@@ -1,0 +1,81 @@
+"""Parts of the library by themselves: a source of chunks, a contract at work, disorder measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from lowwater.joins.oblivious.disorder import DisorderEstimate
+from lowwater.progress.contract import Contract
+from lowwater.sources.replay import Replay, ReplayReader
+from lowwater.stream.element import Chunk
+from lowwater.stream.time_domain import TimeDomain
+
+Ticks = NDArray[np.int64]
+
+
+class Chunks(Replay):
+    """A source whose rows are made as they are read, chunk by chunk.
+
+    ``make`` returns the chunks in order, anew at every call; each is handed over as it is.
+    ``schema`` is that of all chunks. Their rows have no arrival times.
+    """
+
+    def __init__(self, schema: Mapping[str, pl.DataType], make: Callable[[], Iterable[Chunk]]):
+        super().__init__(pl.DataFrame(schema=schema))
+        self._make = make
+
+    def open(self) -> _ChunkReader:
+        """Start from the first chunk."""
+        return _ChunkReader(self._table, iter(self._make()))
+
+
+class _ChunkReader(ReplayReader):
+    """Hands over one chunk with each reading."""
+
+    def __init__(self, nothing: pl.DataFrame, chunks: Iterator[Chunk]):
+        super().__init__(nothing, None)
+        self._chunks = (each for each in chunks if each.height)
+        self._table = next(self._chunks, nothing)
+
+    def read(self, now: int, limit: int) -> Chunk | None:
+        """Return the next chunk, whole."""
+        chunk = super().read(now, self._table.height)
+        self._table, self._at = next(self._chunks, self._table.clear()), 0
+        return chunk
+
+
+def judge_rows(contract: Contract, times: Ticks, ticks_per_second: int = 1) -> tuple[Ticks, Ticks]:
+    """Judge the rows of one channel by a contract, in the order of their arrival.
+
+    ``times``: the rows' times in ticks; ``ticks_per_second`` (1): how many make a second. Returns
+    two arrays: the mark that each row met (a row below it is late), and the mark after the row.
+
+    >>> import lowwater as lw
+    >>> met, after = judge_rows(lw.within(2), np.array([5, 9, 6]))
+    >>> after.tolist()
+    [3, 7, 7]
+    """
+    channel = contract.channel(TimeDomain(pl.Int64(), ticks_per_second), None)
+    verdict = channel.observe(times, times)
+    return verdict.before, verdict.after
+
+
+def scrambling_factors(keys: Ticks) -> Ticks:
+    """Return the scrambling factor after each row, as a join without a window measures it.
+
+    ``keys``: the join attribute of the rows, in the order of their arrival. The factor is the
+    greatest number of places by which a row came after one that is not less.
+
+    >>> scrambling_factors(np.array([1, 3, 2, 2])).tolist()
+    [0, 0, 1, 2]
+    """
+    estimate = DisorderEstimate(missing=0.001, known=None, ticks_per_second=1)
+    found = []
+    for came, key in enumerate(keys, 1):
+        estimate.observe(np.array([key]), came)
+        found.append(estimate.scrambling)
+    return np.array(found, np.int64)
