@@ -177,11 +177,11 @@ def test_the_least_awaited_mark_of_each_group(
             waits.hold(pl.DataFrame({"g": [group], "ts": [time]}))
         elif group is None:
             whole = max(whole, time)
-            waits.hear(0, Punctuation.linear("ts", time))
+            waits.on_promise(0, Punctuation.linear("ts", time))
         else:
             if any(each == group for each, _ in held):
                 marks[group] = max(marks[group], time)
-            waits.hear(0, GroupPunctuation("ts", pl.DataFrame({"g": [group], MARK: [time]})))
+            waits.on_promise(0, GroupPunctuation("ts", pl.DataFrame({"g": [group], MARK: [time]})))
         for key, mark in waits.changed():
             told[key] = mark
         for name in "ab":

@@ -96,7 +96,7 @@ class Awaiting:
             elif isinstance(element, End):
                 waits.end(port)
             else:
-                waits.hear(port, element)
+                waits.on_promise(port, element)
 
     def changes(self) -> Iterator[GroupRequest]:
         """What has changed since this was last called."""

@@ -23,7 +23,7 @@ from lowwater.progress.contract import Heartbeat, OnDemand, Timer
 from lowwater.sources.replay import Replay
 from lowwater.stream.element import SEQUENCE
 
-STATE_FORMAT = 5
+STATE_FORMAT = 6
 
 
 def make_program(
