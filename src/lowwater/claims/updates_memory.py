@@ -300,8 +300,8 @@ def memory_outcome(table: pl.DataFrame) -> Outcome:
         f" {load['naive'][-1]:.2f} as load does; usage"
         f" {means['paging'][0]:.0f} against {means['naive'][0]:.0f} locations on average. Pages"
         f" of {PAGE_ROWS} locations, with those not handed out, which the paper does not count,"
-        f" take {means['paging'][1]:,.0f} against {means['naive'][1]:,.0f} bytes; rows that wait are"
-        f" {means['paging'][2]:.0%} against {means['naive'][2]:.0%} of these"
+        f" take {means['paging'][1]:,.0f} against {means['naive'][1]:,.0f} bytes; rows that wait"
+        f" are {means['paging'][2]:.0%} against {means['naive'][2]:.0%} of these"
     )
 
     share = means["paging"][1] / means["naive"][1]
