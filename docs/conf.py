@@ -36,9 +36,9 @@ html_show_sourcelink = False
 html_show_copyright = False
 
 
-def by_name(*told: Any) -> tuple[str | None, str | None]:
-    """A signature in which aliases of types are called by their names."""
-    *_, arguments, result = told
+def with_alias_names(*event: Any) -> tuple[str | None, str | None]:
+    """Return the arguments and the result of a signature, with type aliases by their names."""
+    *_, arguments, result = event
     return _named(arguments), _named(result)
 
 
@@ -48,5 +48,5 @@ def _named(part: str | None) -> str | None:
 
 
 def setup(app: Any) -> None:
-    """Let signatures be read."""
-    app.connect("autodoc-process-signature", by_name)
+    """Connect what changes signatures."""
+    app.connect("autodoc-process-signature", with_alias_names)

@@ -1,4 +1,4 @@
-"""Aggregate nodes, checked: windows, groups that end by progress, and what is aggregated."""
+"""Aggregate nodes, checked: windows, groups that end by progress, and aggregates."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from lowwater.updates.options import Updates
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """Options of windows that close: what waits for that, and how the answers then leave."""
+    """Options of windows that close: the form of the rows that wait, and how the answers leave."""
 
     flush: Flush = IMMEDIATE
     keep: Form | None = None
@@ -326,7 +326,7 @@ def group_aggregated(
     )
 
 
-# ---- what is aggregated ------------------------------------------------------------------------
+# ---- aggregates --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

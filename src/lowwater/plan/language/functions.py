@@ -46,10 +46,10 @@ class Function:
     def arity(self) -> str:
         """The number of arguments, in words."""
         if self.most == MANY:
-            wanted = f"at least {self.least}"
+            number = f"at least {self.least}"
         else:
-            wanted = f"{self.least}" if self.least == self.most else f"{self.least} or {self.most}"
-        return f"{wanted} argument{'' if wanted.endswith('1') else 's'}"
+            number = f"{self.least}" if self.least == self.most else f"{self.least} or {self.most}"
+        return f"{number} argument{'' if number.endswith('1') else 's'}"
 
     def arguments(self, tree: exp.Expr) -> list[exp.Expr]:
         """Return the arguments of a call."""

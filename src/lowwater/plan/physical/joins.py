@@ -71,7 +71,7 @@ def compile_join(plan: Compiler, node: nodes.JoinNode, inputs: tuple[int, ...]) 
         detail += f", {node.residual.text}"
     inputs = _in_order(plan, node, inputs)
     passes = _pairs_pass(node)
-    remarks = [_told_jointly(node)] if node.how == "inner" else []
+    remarks = [_joint_promises(node)] if node.how == "inner" else []
     if node.ordering is not None:
         wide = replace(shape, output={**shape.output, **_numbers_of(node)})
         alone = {"right": (1,), "full": (0, 1)}.get(node.how, (0,))
@@ -175,7 +175,7 @@ def compile_multi_join(plan: Compiler, node: nodes.MultiJoinNode, inputs: tuple[
             describe=describe,
             slice_ticks=max(slice_ticks),
             passes=passes,
-            remarks=[_told_jointly(node)],
+            remarks=[_joint_promises(node)],
         )
     measures = node.oblivious is not None
     return plan.add(
@@ -190,7 +190,7 @@ def compile_multi_join(plan: Compiler, node: nodes.MultiJoinNode, inputs: tuple[
         traits=Traits(passes=passes, together=node.on, alike=not measures, measures=measures),
         narrow=narrow,
         remarks=[
-            (lambda _, rates: predicted(node, rates)) if measures else _told_jointly(node),
+            (lambda _, rates: predicted(node, rates)) if measures else _joint_promises(node),
         ],
     )
 
@@ -215,12 +215,12 @@ def _pairs_pass(node: nodes.JoinNode) -> tuple[tuple[str, Way], ...]:
     )
 
 
-def _told_jointly(node: AnyJoin) -> Remark:
+def _joint_promises(node: AnyJoin) -> Remark:
     """Return the remark on columns of which an inner join emits joint punctuation (OOP §7)."""
 
     def remark(demands: Demands, _: object) -> list[str]:
         names = [name for name in node.progress if name in demands]
-        return [f"tells jointly: {' or '.join(names)}"] if len(names) > 1 else []
+        return [f"promises jointly: {' or '.join(names)}"] if len(names) > 1 else []
 
     return remark
 

@@ -170,7 +170,7 @@ class Joins:
                 )
             if each.name in names:
                 raise wrong(
-                    f"two sources are called {each.name!r}; tell them apart with AS",
+                    f"two sources are called {each.name!r}; give one another name with AS",
                     self._text,
                     each.tree,
                 )

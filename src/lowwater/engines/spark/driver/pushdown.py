@@ -3,7 +3,7 @@
 Spark leaves out the columns that no operator reads. A text column that only conditions of filters
 read is left out too, if Spark can compute those conditions: each becomes a column of truth values,
 and the filter uses that. Rows that a filter drops carry progress as any row does, so Spark drops no
-row (docs/decisions/050-what-spark-computes.md).
+row (docs/decisions/050-conditions-that-spark-computes.md).
 """
 
 from __future__ import annotations

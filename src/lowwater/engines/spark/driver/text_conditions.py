@@ -4,7 +4,7 @@ A condition compares columns of texts with literals: ``=``, ``<>``, IN, LIKE, ``
 IS NULL, put together by AND, OR and NOT. Such a condition never fails, and a wide text that only it
 reads need not travel to Python. Texts are compared byte by byte, whatever the column's collation,
 and no escape is left to the session. Whatever else there may be is not translated
-(docs/decisions/050-what-spark-computes.md).
+(docs/decisions/050-conditions-that-spark-computes.md).
 """
 
 from __future__ import annotations
