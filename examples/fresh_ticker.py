@@ -30,7 +30,7 @@ WAYS = {"every trade": "append", "the newest of each symbol": "in-place"}
 
 
 def trades(engine: str) -> Any:
-    """Numbered trades as they come in: a log to replay, or a streaming DataFrame."""
+    """Return numbered trades as they come in: a log to replay, or a streaming DataFrame."""
     if engine == "spark":
         from lowwater.engines.spark.driver.session import spark_session  # noqa: PLC0415
 
@@ -41,19 +41,19 @@ def trades(engine: str) -> Any:
 
 
 def price(rows: pl.DataFrame) -> pl.DataFrame:
-    """What is shown of a trade."""
+    """Return the prices that are shown of trades."""
     cents = (10_000 + pl.col("value") * 31 % 500) * 0.92
     return rows.select("timestamp", "value", "symbol", cents=cents.round(1))
 
 
 def slow_price(rows: pl.DataFrame) -> pl.DataFrame:
-    """The same, as slow as looking up a rate may be."""
+    """Return the same, as slow as looking up an exchange rate may be."""
     time.sleep(COST * rows.height)
     return price(rows)
 
 
 def play(engine: str, schedule: Any) -> tuple[pl.DataFrame, list[tuple[float, float]], int]:
-    """What was shown; moments, and how old it was then; and how many trades were given up."""
+    """Return the prices shown; moments, with the age of prices shown then; the trades given up."""
     clock = lw.WallClock() if engine == "spark" else lw.VirtualClock(charge=lw.per_row(COST))
     numbered = lw.stream(trades(engine), name="trades", time="timestamp")
     by_symbol = numbered.map(symbol=f"CAST(floor(sqrt(value * 7919 % {SYMBOLS**2})) AS BIGINT)")
@@ -78,7 +78,7 @@ def play(engine: str, schedule: Any) -> tuple[pl.DataFrame, list[tuple[float, fl
 
 
 def in_a_batch(rows: pl.DataFrame) -> pl.DataFrame:
-    """The prices of these trades, computed at once; some symbols are rarer than others."""
+    """Return the prices of these trades, computed at once; some symbols are rarer than others."""
     symbol = (pl.col("value") * 7919 % SYMBOLS**2).sqrt().cast(pl.Int64)
     return price(rows.with_columns(symbol=symbol))
 

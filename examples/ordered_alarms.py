@@ -1,9 +1,9 @@
-"""Alarms of two sites that belong together, told in the order in which they happened.
+"""Alarms of two sites that belong together, reported in the order in which they happened.
 
 Two alarms of the same line within 5 seconds of each other, one at each site, are one incident.
-Whoever reads incidents wants them in order: an operator should not first read of the consequence.
-The sites' links have delays of their own, so pairs are found in any order. `order=` makes the join
-let them leave by their times, and says what waits for it: alarms, or the pairs made of them.
+Incidents should be read in order, so that nobody reads of the consequence first. The sites' links
+have delays of their own, so pairs are found in any order. With `order=` they leave the join by
+their times; its value decides what is kept back for that, alarms or the pairs made of them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ KEY = ["line", "ts", "ts_right"]
 
 
 def alarms(site: str, seed: int) -> pl.DataFrame:
-    """The alarms of a site as they come in; some overtake others."""
+    """Return the alarms of a site as they come in; some overtake others."""
     chance = np.random.default_rng(seed)
     happened = np.sort(chance.uniform(0, SECONDS, 10 * SECONDS))
     arrived = happened + chance.uniform(*DELAY[site], len(happened))
@@ -39,7 +39,7 @@ def alarms(site: str, seed: int) -> pl.DataFrame:
 
 
 def incidents(logs: dict[str, pl.DataFrame], order: Any) -> lw.Stream:
-    """Pairs of alarms of one line, near each other."""
+    """Find pairs of alarms of one line, near each other."""
     harbour, airport = (
         lw.stream(
             lw.replay(log, arrival="arrived"), name=site, time="ts", progress=lw.within("3 seconds")
@@ -50,7 +50,7 @@ def incidents(logs: dict[str, pl.DataFrame], order: Any) -> lw.Stream:
 
 
 def answers(query: lw.Stream, engine: str) -> pl.DataFrame:
-    """What the query answers, and when: seconds by the clock the alarms arrived by."""
+    """Return the answers and when they left, in seconds of the clock by which alarms arrive."""
     tick, found = TICK[engine], []
     if engine == "spark":
 
@@ -70,7 +70,7 @@ def answers(query: lw.Stream, engine: str) -> pl.DataFrame:
 
 
 def truth(harbour: pl.DataFrame, airport: pl.DataFrame) -> pl.DataFrame:
-    """The same over all alarms at once."""
+    """Find the same over all alarms at once."""
     near = (pl.col("ts") - pl.col("ts_right")).abs() <= pl.duration(seconds=5)
     return harbour.join(airport, on="line").filter(near).select(KEY).sort(KEY)
 
@@ -94,7 +94,7 @@ def main(engine: str = "embedded") -> int:
         )
     none, *_, last = ORDERS[engine]
     print(
-        f"Of {expected.height:,} incidents {back[none]:,} left behind a later one without order and"
+        f"Of {expected.height:,} incidents {back[none]:,} left after a later one without order and"
         f" {sum(back.values()) - back[none]} with it; the price of order is to wait"
         f" {waited[last]:.1f} s instead of {waited[none]:.1f} s."
     )

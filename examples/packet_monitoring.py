@@ -32,7 +32,7 @@ TICK = {"embedded": 1, "spark": 60}  # seconds of arrivals that are handed over 
 
 
 def packets() -> pl.DataFrame:
-    """What the collector gets, as it comes in: the link, its own time, and when it arrived."""
+    """Return the packets as the collector gets them: link, the link's time, and time of arrival."""
     chance, logs = np.random.default_rng(1), []
     for name, (off, drift, least, greatest) in LINKS.items():
         sent = np.sort(chance.uniform(0, SECONDS, 4_800))
@@ -44,7 +44,7 @@ def packets() -> pl.DataFrame:
 
 
 def answers(query: lw.Stream, engine: str) -> pl.DataFrame:
-    """What the query answers, and when: seconds by the clock the packets arrived by."""
+    """Return the answers and when they left, in seconds of the clock by which packets arrive."""
     tick, found = TICK[engine], []
     if engine == "spark":
 

@@ -1,4 +1,4 @@
-"""Packets of three links on Spark: what is answered, when, and what plain Spark makes of it.
+"""Packets of three links on Spark: answers, their delay, and those of plain Spark beside them.
 
 Main1 is on time, Main2 comes in 4 seconds behind, Control is almost silent. First they are played
 in real time and counted in windows of 2 seconds (the paper's Q1, a minute made short). Then packets
@@ -34,7 +34,7 @@ BAND = "2 seconds"
 
 
 def links() -> dict[str, lw.Stream]:
-    """Each link is in order by itself; one that is silent promises that time passes there too."""
+    """Return the links. Each is in order by itself; time passes for a silent one, too."""
     return {
         name: lw.stream(load.replay(), name=name, time="ts", idle=lw.on_demand(skew="1 second"))
         for name, load in LINKS.items()
@@ -42,13 +42,13 @@ def links() -> dict[str, lw.Stream]:
 
 
 def count_all(streams: dict[str, lw.Stream]) -> lw.Stream:
-    """Q1: packets of all links."""
+    """Count the packets of all links (Q1)."""
     together = streams["Control"].union(streams["Main1"], streams["Main2"])
     return together.window(f"{WINDOW} seconds").agg(packets="count(*)")
 
 
 def count_pairs(streams: dict[str, lw.Stream]) -> lw.Stream:
-    """Q7: pairs of packets with one key, near each other in time."""
+    """Count pairs of packets with one key, near each other in time (Q7)."""
     pairs = streams["Main1"].join(streams["Main2"], on=["key"], within=BAND)
     return pairs.window(f"{WINDOW} seconds").agg(pairs="count(*)")
 
@@ -85,14 +85,14 @@ def _progress(run: lw.Run, seconds: float) -> Table:
 
 
 def truth() -> pl.DataFrame:
-    """Q1 over all rows at once."""
+    """Count Q1 over all rows at once."""
     rows = pl.concat([load.table().select("ts") for load in LINKS.values()])
     start = pl.col("ts").dt.truncate(f"{WINDOW}s").alias("window_start")
     return rows.group_by(start).agg(packets=pl.len().cast(pl.Int64)).sort("window_start")
 
 
 def truth_of_pairs() -> pl.DataFrame:
-    """Q7 over all rows at once."""
+    """Count Q7 over all rows at once."""
     left, right = (LINKS[name].table().select("ts", "key") for name in ("Main1", "Main2"))
     near = (pl.col("ts") - pl.col("ts_right")).abs() <= pl.duration(seconds=2)
     pairs = left.join(right, on="key").filter(near)
@@ -101,7 +101,7 @@ def truth_of_pairs() -> pl.DataFrame:
 
 
 def write_log(folder: Path) -> None:
-    """The same packets as files, one for each half second of arrival."""
+    """Write the same packets as files, one for each half second of arrival."""
     folder.mkdir()
     tables = [
         load.table().select("arrived", "ts", pl.lit(name).alias("link"))
@@ -117,7 +117,7 @@ def write_log(folder: Path) -> None:
 
 
 def plain_spark(session: Any, log: Path, folder: Path, delay: str, per_link: bool) -> pl.DataFrame:
-    """Q1 with Spark's watermarks: one for all links together, or one for each of them."""
+    """Count Q1 with Spark's watermarks: one for all links together, or one for each of them."""
     from pyspark.sql import functions as F  # noqa: PLC0415
 
     def read() -> Any:
@@ -144,7 +144,7 @@ def plain_spark(session: Any, log: Path, folder: Path, delay: str, per_link: boo
 
 
 def judge(name: str, answers: pl.DataFrame, column: str) -> tuple[str, int, int, int]:
-    """Windows answered, packets missing from them, windows not answered."""
+    """Return the windows answered, packets missing from them, and windows not answered."""
     expected = truth()
     met = expected.join(answers, on="window_start", how="inner", suffix="_theirs")
     given = column if column != "packets" else "packets_theirs"
@@ -196,7 +196,7 @@ def main() -> int:
 
 
 def show(console: Console, rows: list[tuple[str, int, int, int]]) -> None:
-    """Who answered what."""
+    """Print the answers of each side as a table."""
     table = Table(title="\nThe same packets, the same count", title_justify="left")
     table.add_column("")
     for name in ("windows answered", "packets missing in them", "not yet answered"):

@@ -2,10 +2,10 @@
 
 A pulse is located from four readings, one of each receiver. Radio links bring these out of order,
 one receiver is behind the others, and nobody knows by how much: there is no delay to promise and
-no window to choose. The join measures how disordered the readings are and how far receivers are
-behind each other, and keeps a reading as long as that says. It counts what it loses by that, and
-warns where it finds less than the 99.9 % of results that it aims at: here the beginning costs some,
-when it has not seen yet how far the receivers are apart.
+no window to choose. The join measures the disorder of the readings and how far receivers are behind
+each other, and keeps a reading as long as these require. It estimates the results that it misses,
+and warns when it finds less than the 99.9 % that it aims at: here it misses some at the beginning,
+before it has seen how far the receivers are apart.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ HEARD = ["heard", "heard_2", "heard_3", "heard_4"]
 
 
 def track() -> np.ndarray:
-    """Where the transmitter really is at each pulse: on a circle of 3 km."""
+    """Return the transmitter's real position at each pulse: on a circle of 3 km."""
     turn = np.linspace(0, 4 * np.pi, PULSES)
     return 4_000 + 3_000 * np.column_stack((np.cos(turn), np.sin(turn)))
 
 
 def readings(receiver: int) -> pl.DataFrame:
-    """What one receiver reports, as it comes in; one reading in fifty is lost on the way."""
+    """Return the readings of a receiver as they come in; one in fifty is lost on the way."""
     chance = np.random.default_rng(receiver)
     pulse = np.arange(PULSES)
     heard = np.linalg.norm(track() - RECEIVERS[receiver], axis=1) / LIGHT  # seconds after it left

@@ -27,7 +27,7 @@ KEY = ["host", "syn", "ack"]
 
 
 def packets() -> tuple[pl.DataFrame, pl.DataFrame]:
-    """SYNs and ACKs as they come in; one in ten SYNs is never answered."""
+    """Return SYNs and ACKs as they come in; one in ten SYNs is never answered."""
     chance = np.random.default_rng(2)
     rows = 20_000
     host = chance.integers(0, HOSTS, rows)
@@ -42,7 +42,7 @@ def packets() -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 def sessions(calls: pl.DataFrame, replies: pl.DataFrame, **promise: str) -> lw.Stream:
-    """How many sessions a host had, by the second of the SYN and that of the ACK."""
+    """Count the sessions of a host, by the second of the SYN and that of the ACK."""
     first = lw.stream(lw.replay(calls, arrival="arrived"), name="SYN", time="syn", **promise)
     second = lw.stream(lw.replay(replies, arrival="arrived"), name="ACK", time="ack", **promise)
     pairs = first.join(second, on=["host", "port"], within=(0, WAIT))
@@ -50,7 +50,7 @@ def sessions(calls: pl.DataFrame, replies: pl.DataFrame, **promise: str) -> lw.S
 
 
 def truth(calls: pl.DataFrame, replies: pl.DataFrame) -> pl.DataFrame:
-    """The same over all packets at once."""
+    """Count the same over all packets at once."""
     pairs = calls.join(replies, on=["host", "port"])
     near = pairs.filter((pl.col("ack") - pl.col("syn")).is_between(0, WAIT))
     return near.group_by(KEY).agg(sessions=pl.len().cast(pl.Int64)).sort(KEY)

@@ -1,4 +1,4 @@
-"""One of a thousand devices falls silent: who waits for it, and who says which it is.
+"""One of a thousand devices falls silent: which answers wait for it, and where it is named.
 
 Every device sends a reading a second, in order. With one mark for all devices no second can be
 counted after the one in which a device fell silent, because it may still send. The metrics name the
@@ -31,23 +31,23 @@ LATER = pl.col("first") >= HEARD  # answers for the time in which it is silent
 
 
 def readings(engine: str) -> Any:
-    """Numbered readings as they come in: a log to replay, or a streaming DataFrame."""
-    spoken = f"value % {DEVICES} <> {STALLED} OR value < {HEARD}"
+    """Return numbered readings as they come in: a log to replay, or a streaming DataFrame."""
+    heard = f"value % {DEVICES} <> {STALLED} OR value < {HEARD}"
     if engine == "spark":
         from lowwater.engines.spark.driver.session import spark_session  # noqa: PLC0415
 
         rate = spark_session().readStream.format("rate").option("rowsPerSecond", DEVICES).load()
-        return rate.where(spoken).selectExpr("timestamp", "value", f"value % {DEVICES} AS device")
+        return rate.where(heard).selectExpr("timestamp", "value", f"value % {DEVICES} AS device")
     value = pl.int_range(2 * LONGEST * DEVICES, eager=True).alias("value")
     log = pl.DataFrame(
         {"timestamp": (value * 1_000).cast(pl.Datetime("us", "UTC")), "value": value}
     )
-    log = log.with_columns(device=value % DEVICES).filter(pl.sql_expr(spoken))
+    log = log.with_columns(device=value % DEVICES).filter(pl.sql_expr(heard))
     return lw.replay(log, arrival="timestamp")
 
 
 def count(engine: str, promise: dict[str, Any], by: list[str]) -> tuple[pl.DataFrame, Any]:
-    """Readings a second, each with how late it is told; and which device is furthest behind."""
+    """Count readings a second; return counts with their delay, and the device furthest behind."""
     clock = lw.WallClock() if engine == "spark" else lw.VirtualClock()
     stream = lw.stream(readings(engine), name="readings", time="timestamp", **promise)
     seconds = stream.window("1 second").group_by(*by)
@@ -60,8 +60,8 @@ def count(engine: str, promise: dict[str, Any], by: list[str]) -> tuple[pl.DataF
 
     options = {} if engine == "spark" else {"clock": clock, "tick": 0.1}
     run = query.run(engine, sink=keep, **options)
-    wanted, watched = 0 if "channel" in promise else 2, 0.0  # later answers, if there can be any
-    while watched < SECONDS or (watched < LONGEST and later_answers(found) < wanted):
+    least, watched = 0 if "channel" in promise else 2, 0.0  # later answers, if there can be any
+    while watched < SECONDS or (watched < LONGEST and later_answers(found) < least):
         run.await_termination(0.02)
         watched = run.metrics().stream("readings").rows / DEVICES
     run.stop()  # before the log ends, which would answer everything
@@ -69,12 +69,12 @@ def count(engine: str, promise: dict[str, Any], by: list[str]) -> tuple[pl.DataF
 
 
 def later_answers(found: list[pl.DataFrame]) -> int:
-    """How often something was told of the time in which the device is silent."""
+    """Return how often an answer was about the time in which the device is silent."""
     return sum(not each.filter(LATER).is_empty() for each in found)
 
 
 def right(found: pl.DataFrame, by: list[str]) -> bool:
-    """Whether as many were counted as a batch finds between the first reading and the last."""
+    """Return true if as many were counted as there are between the first reading and the last."""
     for n, first, last in found.select("n", "first", "last").iter_rows():
         numbers = range(first, last + 1, DEVICES if by else 1)
         if n != sum(v % DEVICES != STALLED or v < HEARD for v in numbers):

@@ -10,8 +10,8 @@
     │   ├── BrokenPromise     a row (or a producer's mark) breaks a promise already made
     │   ├── BadInput          a row or chunk that cannot be read: wrong type, no time
     │   ├── OperatorError     an operator failed; names the operator and keeps the cause
-    │   ├── CheckpointError   a checkpoint cannot be gone on from; says why
-    │   └── StateError        rows that were put on disk cannot be had back
+    │   ├── CheckpointError   a run cannot continue from its checkpoint; says why
+    │   └── StateError        rows that were written to disk cannot be read back
     └── SinkError             results could not be handed over
 
 Every class survives pickling with its fields, because errors cross process borders.
@@ -25,7 +25,7 @@ from difflib import get_close_matches
 from typing import Any
 
 HIDDEN = "the terminal has the message, and this page with --show-rows"
-"""Follows what is left of an error whose message may hold values of rows."""
+"""Ends a message that was shortened because it may hold values of rows."""
 
 
 class LowwaterError(Exception):
@@ -70,8 +70,8 @@ class Term:
 class QueryError(LowwaterError):
     """The query cannot be run as it is written.
 
-    The message is the parts, one after the other. ``about`` is the option or clause that the error
-    is about: the one given, else the part the message begins with; None if that is a text.
+    The message is the concatenation of the parts. ``about`` is the option or clause that the error
+    is about: the one given, else the first part if that is a term, else None.
     """
 
     def __init__(self, *parts: str | Term, about: Term | None = None):
@@ -167,7 +167,7 @@ class OperatorError(StreamError):
 
 
 class CheckpointError(StreamError):
-    """A run cannot go on from its checkpoint; the message says why and what can be done."""
+    """A run cannot continue from its checkpoint; the message says why and what can be done."""
 
     @property
     def without_rows(self) -> str:
@@ -176,7 +176,7 @@ class CheckpointError(StreamError):
 
 
 class StateError(StreamError):
-    """Rows that were put on disk cannot be had back, or cannot be put there; names the file."""
+    """Rows cannot be written to disk or read back; names the file."""
 
 
 class SinkError(LowwaterError):
@@ -189,11 +189,11 @@ class SinkError(LowwaterError):
 
 
 class StreamWarning(UserWarning):
-    """Something about a stream that a person should look at; its rows were handled by rule."""
+    """A fact about a stream that a person should look at; its rows were handled as declared."""
 
 
 def message_of(error: BaseException, rows: bool) -> str:
-    """The message of an error; without values of rows unless ``rows``."""
+    """Return the message of an error; without values of rows unless ``rows``."""
     if rows:
         return str(error)
     if isinstance(error, LowwaterError):
@@ -202,7 +202,7 @@ def message_of(error: BaseException, rows: bool) -> str:
 
 
 def unknown_name(what: str, name: str, known: Iterable[str]) -> str:
-    """Say that ``name`` is unknown, what is known, and which known name is nearest."""
+    """Return a message that ``name`` is unknown, with the known names and the nearest of them."""
     names = sorted(known)
     alike = {each.lower(): each for each in names}
     near = get_close_matches(name.lower(), alike, n=1)

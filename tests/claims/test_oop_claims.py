@@ -150,9 +150,9 @@ def test_cli_ends_with_a_line_of_json_and_leaves_files(
     monkeypatch.setattr(registry, "CLAIMS", (_made_up("A-1", True), _made_up("A-2", True)))
     result = runner.invoke(app, ["claims", "--quick", "--out", str(tmp_path)])
     assert result.exit_code == 0, result.output
-    told = json.loads(result.stdout.splitlines()[-1])
-    assert (told["held"], told["failed"]) == (2, 0)
-    assert told["rows"][0] == {"id": "A-1", "paper": "theirs", "ours": "ours", "holds": True}
+    summary = json.loads(result.stdout.splitlines()[-1])
+    assert (summary["held"], summary["failed"]) == (2, 0)
+    assert summary["rows"][0] == {"id": "A-1", "paper": "theirs", "ours": "ours", "holds": True}
     names = sorted(path.name for path in tmp_path.iterdir())
     assert names == ["A-1.csv", "A-1.png", "A-2.csv", "A-2.png", "report.html"]
     assert pl.read_csv(tmp_path / "A-1.csv").shape == (2, 2)

@@ -129,13 +129,13 @@ def test_filter_order_saves_a_quarter_where_adaptive_switches() -> None:
     assert "Adaptive switches between" in readable("ORD-F7", outcome)
 
 
-def test_the_real_cost_of_the_join_is_told_beside_the_imposed() -> None:
+def test_the_real_cost_of_the_join_is_reported_beside_the_imposed() -> None:
     real = over_cost().filter(pl.col("imposed_cost_us").is_null())
     assert real["slow_rate"].to_list() == [1, 2]
     assert (real["cost_us"] > 0).all()
     loads = real.with_columns(pl.Series("load", [0.15, 0.6]))
-    told = ordered_response.cost_outcome(pl.concat([over_cost().head(6), loads])).ours
-    assert "0.3 is reached near 1.4 and 14/s" in told
+    ours = ordered_response.cost_outcome(pl.concat([over_cost().head(6), loads])).ours
+    assert "0.3 is reached near 1.4 and 14/s" in ours
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_the_real_cost_of_the_join_is_told_beside_the_imposed() -> None:
     [
         (FILTER, 1.3, "the gain at the switch"),
         (SYNC, 0.5, "Sync-Filter is not the worst"),
-        (ADAPTIVE, 1.2, "Adaptive leaves Sync-Filter below the switch"),
+        (ADAPTIVE, 1.2, "Adaptive differs from Sync-Filter below the switch"),
     ],
 )
 def test_response_over_cost_that_does_not_hold_says_why(

@@ -48,8 +48,8 @@ def test_areas_are_those_of_many_small_steps(seed: int) -> None:
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
-def test_queues_tell_staleness_as_it_is(schedule: Schedule) -> None:
-    """What the queue counts while it runs is what comes out of the logs of the run."""
+def test_queues_report_staleness_as_it_is(schedule: Schedule) -> None:
+    """The queue counts while it runs; the logs of the run give the same staleness."""
     run = watched(at_random([0.5, 0.3, 0.1, 0.1], 100, 3), schedule, 2.5)
     application, queue = run.averages()
     assert run.own.application == pytest.approx(application, rel=1e-9)
@@ -75,7 +75,7 @@ def test_keys_in_turn_update_as_often_as_they_should() -> None:
 def test_the_worked_example_is_exact() -> None:
     outcome = updates_example.run(True)
     assert outcome.holds, outcome.ours
-    assert "27 deliveries, 27 told exactly" in outcome.ours
+    assert "27 deliveries, 27 reported exactly" in outcome.ours
     assert "5 s in the update queue" in readable("UP-F2", outcome)
     assert "3 → 1, 4 → 2, 5 → 1, 4 → 2, 5 → 1" in outcome.ours
     for column, why in (
@@ -88,7 +88,8 @@ def test_the_worked_example_is_exact() -> None:
         assert why in other.ours
     wrong = outcome.table.with_columns(exact=pl.col("update") != "d")
     assert (
-        "IN-PLACE: the queue tells other values at d" in updates_example.example_outcome(wrong).ours
+        "IN-PLACE: the queue reports other values at d"
+        in updates_example.example_outcome(wrong).ours
     )
 
 
@@ -114,7 +115,7 @@ def test_what_a_service_adds_to_queue_staleness_is_within_its_bounds() -> None:
         ("delta_a_service", 1.1, "at load 3 with 10 keys a service adds"),
         ("queue_updates", 2.0, "ten keys make queue staleness"),
         ("difference_updates", 2.0, "ten keys make the difference"),
-        ("told_application_updates", 1.001, "account of application staleness"),
+        ("reported_application_updates", 1.001, "the application staleness that the queue reports"),
     ],
 )
 def test_staleness_that_is_not_as_it_should_be_does_not_hold(
@@ -193,7 +194,7 @@ def test_line_cutting_that_does_not_pay_does_not_hold(slow: int, factor: float, 
     assert why in outcome.ours
 
 
-def test_drawn_keys_are_not_asked_where_line_cutting_is_best() -> None:
+def test_where_line_cutting_is_best_is_not_judged_of_drawn_keys() -> None:
     drawn = rates().with_columns(arrivals=pl.lit(DRAWN))
     both = pl.concat([rates(), spoiled(drawn, "queue_seconds", 0.5, slow=4, queue="linecutting")])
     assert updates_rates.rates_outcome(both).holds

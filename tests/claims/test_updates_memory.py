@@ -23,7 +23,7 @@ def test_the_claim_is_listed() -> None:
     assert registry.find(["up-f16"]) == (updates_memory.F16,)
 
 
-def test_rates_of_keys_are_as_skewed_as_asked() -> None:
+def test_rates_of_keys_are_as_skewed_as_theta_says() -> None:
     even, skewed = (np.bincount(updates(100_000, theta, 100)[0]) for theta in (0.0, 0.9))
     assert len(even) == len(skewed) == KEYS
     assert even.min() > 0.8 * even.max()
@@ -51,7 +51,7 @@ def test_all_keys_have_a_location_before_the_naive_manager_is_measured() -> None
     assert (paging.used, paging.pages, paging.bytes) == (0, 0, 0)
 
 
-def test_what_is_measured_is_told_in_bytes_of_whole_pages_too(table: pl.DataFrame) -> None:
+def test_bytes_of_whole_pages_are_measured_too(table: pl.DataFrame) -> None:
     assert (table["effective_bytes"] < 1).all()
     assert (table["page_locations"] >= table["usage_locations"]).all()
     paging = table.filter(pl.col("manager") == "paging")

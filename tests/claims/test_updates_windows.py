@@ -127,9 +127,9 @@ def test_gaps_make_eager_worse_only_where_own_rows_end_windows() -> None:
 
 def orders(**ratios: float) -> pl.DataFrame:
     rows = [
-        {"order": order, "over_by": told, "size_ticks": 2, "ratio": ratio}
+        {"order": order, "over_by": ended_by, "size_ticks": 2, "ratio": ratio}
         for (order, ratio) in zip(ORDERS, ratios.values(), strict=True)
-        for told in (OWN, ALL)
+        for ended_by in (OWN, ALL)
     ]
     return pl.DataFrame(rows)
 

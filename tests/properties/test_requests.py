@@ -16,7 +16,7 @@ import lowwater as lw
 from lowwater.api import Stream
 from lowwater.engines.embedded.clock import VirtualClock
 from lowwater.engines.embedded.engine import EmbeddedEngine, Pace
-from lowwater.engines.spark.wire import tick_requests as asking
+from lowwater.engines.spark.wire import tick_requests
 from lowwater.operators.waiting import Release, Waits
 from lowwater.plan.physical.planner import compile_plan
 from lowwater.stream.element import MARK, GroupPunctuation, Punctuation
@@ -177,11 +177,11 @@ def test_the_least_awaited_mark_of_each_group(
             waits.hold(pl.DataFrame({"g": [group], "ts": [time]}))
         elif group is None:
             whole = max(whole, time)
-            waits.hear(0, Punctuation.linear("ts", time))
+            waits.on_promise(0, Punctuation.linear("ts", time))
         else:
             if any(each == group for each, _ in held):
                 marks[group] = max(marks[group], time)
-            waits.hear(0, GroupPunctuation("ts", pl.DataFrame({"g": [group], MARK: [time]})))
+            waits.on_promise(0, GroupPunctuation("ts", pl.DataFrame({"g": [group], MARK: [time]})))
         for key, mark in waits.changed():
             told[key] = mark
         for name in "ab":
@@ -233,10 +233,10 @@ def wanted(rows: list[Any], buckets: int) -> list[int]:
     source: Any = Unordered(table, [table.height])
     stream = lw.stream(source, name="a", time="ts", groups="g", idle=lw.on_demand(skew=2))
     local = LocalSpark(stream.window(20).group_by("g").agg(n="count(*)"), 1, buckets)
-    stages = tuple(replace(each, ask_folder="asks") for each in local.program.stages)
+    stages = tuple(replace(each, request_folder="asks") for each in local.program.stages)
     local.program = replace(local.program, stages=stages)
     local._schedule.random = lambda: 0.0  # type: ignore[method-assign]
-    with mock.patch.object(asking, "ask") as ask:
+    with mock.patch.object(tick_requests, "save_request") as ask:
         local.results()
     times = [call.args[4] for call in ask.call_args_list if call.args[3] == 0]
     return sorted({time for time in times if time is not None})

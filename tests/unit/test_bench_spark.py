@@ -166,7 +166,7 @@ def test_answers_are_late_by_arrival_after_their_device_and_rows_are_lost_by_win
     assert lateness(first, batches, 0) == []
 
 
-def test_everybody_speaks_twice_and_then_a_few_go_on(tmp_path: Path):
+def test_files_have_two_rows_of_each_device_and_then_rows_of_a_few(tmp_path: Path):
     write_many(tmp_path / "in", 1_000)
     files = [pl.read_parquet(path) for path in sorted((tmp_path / "in").iterdir())]
     twice = pl.concat(files[:10])["device"].value_counts()["count"]

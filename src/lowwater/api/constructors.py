@@ -87,7 +87,7 @@ def stream(
         ``lw.unpromised()``; or a mapping of columns to contracts if several columns progress. It
         holds per channel or group, if there are any.
     ``unit``
-        What integers in a time column count: ``"s"`` (default), ``"ms"``, ``"us"`` or ``"ns"``.
+        Unit of integers in a time column: ``"s"`` (default), ``"ms"``, ``"us"`` or ``"ns"``.
     ``stamp``
         Who gives a row its time: the row itself ("external", default), the engine when the row
         comes in ("internal"), or the first operator that needs a time ("latent").
@@ -102,15 +102,15 @@ def stream(
         Column, or columns, whose values progress apart: a group that is behind delays its own
         windows and no others. Excludes ``channel``. Default: None.
     ``idle``
-        What moves the mark of a source that is silent: ``lw.on_demand(...)`` or
-        ``lw.heartbeat(...)``. Default: None, its operators wait for the next row.
+        How the mark of a silent source moves on: ``lw.on_demand(...)`` or ``lw.heartbeat(...)``.
+        Default: None, its operators wait for the next row.
     ``late``
-        What happens to late rows, and to rows without a usable time or channel: they go to the side
-        output ("side", default), are counted and dropped ("drop"), or end the run ("fail").
+        Late rows, and rows without a usable time or channel, go to the side output ("side",
+        default), are counted and dropped ("drop"), or end the run ("fail").
     ``jump``
-        What happens to a row dated far ahead of its channel, ``lw.jump(over, then)``. Default:
-        ``lw.jump("1 day")``, which warns. None: nothing; one wrong date may then make all
-        later rows late.
+        Treatment of a row dated far ahead of its channel, ``lw.jump(over, then)``. Default:
+        ``lw.jump("1 day")``, which warns. None: no row is treated so; one wrong date may then make
+        all later rows late.
     ``punctuate``
         When marks become punctuation: ``lw.every(step)`` of the column, or ``lw.timer(period)`` of
         the clock. Default: None, whenever an operator can use them.
@@ -314,7 +314,7 @@ def join(
     ``times``
         The time columns that are compared, one of each stream. Default: their main times.
     ``suffixes``
-        What is added to columns whose names are taken, one for each stream after the first.
+        Suffixes of columns whose names are taken, one for each stream after the first.
         Default: ``"_2"``, ``"_3"`` and so on.
     ``order``, ``alpha``
         How results are put in order of their times, the latest of their rows', as in

@@ -236,9 +236,9 @@ class Stream(Runnable):
         chosen = (
             prefer if prefer is None or isinstance(prefer, str) else joinable(prefer, "prefer=")
         )
-        wanted = chosen._node if isinstance(chosen, Stream) else chosen
+        preferred = chosen._node if isinstance(chosen, Stream) else chosen
         nodes = [each._node for each in streams]
-        return self._next(row_builders.united(nodes, line_of_user(), wanted))
+        return self._next(row_builders.united(nodes, line_of_user(), preferred))
 
     def join(
         self,
@@ -260,8 +260,7 @@ class Stream(Runnable):
         """Return pairs of rows with equal keys and times near each other.
 
         Update streams are joined on their keys at least: the newest row of each side or, with
-        ``within`` or equal times, the newest that is near enough. What comes out is an update
-        stream.
+        ``within`` or equal times, the newest that is near enough. The result is an update stream.
 
         >>> a = lw.stream(pl.DataFrame({"ts": [0, 100], "k": ["x", "y"]}), name="a", time="ts")
         >>> b = lw.stream(pl.DataFrame({"ts": [30, 300], "k": ["x", "y"]}), name="b", time="ts")
@@ -285,7 +284,7 @@ class Stream(Runnable):
         ``times``
             The time columns that are compared, (left, right). Default: the main times.
         ``suffix``
-            What is added to right columns whose names are taken. Default: ``"_right"``.
+            Suffix of right columns whose names are taken. Default: ``"_right"``.
         ``order``
             Puts results in the order of their times, the later of the two: "sync-filter" holds rows
             until they are in order and then joins them, "filter-order" joins at once and holds
@@ -298,9 +297,9 @@ class Stream(Runnable):
             limit. This option and the next three let the join measure how disordered its inputs
             are, and keep rows as long as that demands; so does an input with ``lw.unpromised()``.
         ``strategy``
-            What relieves the memory: "msf" sorts rows before they are joined, "dbf" puts rows of a
-            stream that is far ahead on disk, "hybrid" does both, "plain" neither, and "auto"
-            (default) chooses.
+            The strategy that relieves the memory: "msf" sorts rows before they are joined, "dbf"
+            puts rows of a stream that is far ahead on disk, "hybrid" does both, "plain" neither,
+            and "auto" (default) chooses.
         ``accuracy``
             Share of results to find, between 0 and 1. Default: 0.999.
         ``latency``
@@ -357,7 +356,7 @@ class Stream(Runnable):
             How the answers of a closed window leave, ``lw.slow(...)`` or ``lw.lazy(...)``. Default:
             None, all at once.
         ``keep``
-            What waits for a window to close: partials by "panes" or by "windows", or the "rows".
+            Form of the state of open windows: partials by "panes" or by "windows", or the "rows".
             Default: None, chosen from the data.
         ``table``
             Number of slots of a table that reduces rows first and never grows; ``flush`` is then
@@ -369,7 +368,7 @@ class Stream(Runnable):
         return Windowed(node, clause, ())
 
     def session(self, gap: Duration, *, on: str | None = None) -> Windowed:
-        """Cut the stream into windows that last until rows of a group stay away.
+        """Cut the stream into windows that end when no row of their group comes for some time.
 
         >>> s = lw.stream(pl.DataFrame({"ts": [1, 5, 60]}), name="s", time="ts")
         >>> s.session("10 seconds").agg(n="count(*)").collect()["n"].to_pylist()

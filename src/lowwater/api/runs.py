@@ -1,4 +1,4 @@
-"""What can be done with a query: explain it, run it, and correct its answers by late rows."""
+"""The methods of a query that explain it, run it, and correct its answers by late rows."""
 
 from __future__ import annotations
 
@@ -80,8 +80,8 @@ class Runnable(ABC):
     ) -> pa.Table:
         """Run to the end of finite sources and return all results.
 
-        On Spark, what the sources hold now is all there will be. Late rows, which are in no result,
-        are counted in a :class:`lowwater.StreamWarning`.
+        On Spark, only the rows that the sources hold now are read. Late rows, which are in no
+        result, are counted in a :class:`lowwater.StreamWarning`.
 
         >>> s = lw.stream(pl.DataFrame({"ts": [1, 2]}), name="s", time="ts")
         >>> s.collect().num_rows
@@ -164,7 +164,7 @@ class Runnable(ABC):
             "virtual" jumps from arrival to arrival, "wall" waits for them; or a clock of your own,
             ``lw.VirtualClock()``. Default: None, virtual unless a source is live.
         ``charge``
-            What work costs on a virtual clock: "nothing" (default), "measured", nanoseconds a step,
+            Cost of work on a virtual clock: "nothing" (default), "measured", nanoseconds a step,
             or ``lw.per_row(...)``.
         ``buckets``
             On Spark: number of parts that state is spread over. Default: None, the number of
@@ -242,7 +242,7 @@ class Runnable(ABC):
         [1]
 
         ``late``
-            What ``run.late_rows()`` returns, or a folder of such files; where several streams had
+            The result of ``run.late_rows()``, or a folder of such files; where several streams had
             late rows, a mapping of their names to such. Rows without a usable time are left out.
         """
         node = self.node
@@ -268,7 +268,7 @@ class Runnable(ABC):
         [2, 1]
 
         ``answers``
-            What ``run.results()`` or ``collect`` returned, or a folder of such files.
+            The result of ``run.results()`` or ``collect``, or a folder of such files.
         ``late``
             The late rows, as in :meth:`corrections`.
         """

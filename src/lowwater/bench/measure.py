@@ -27,7 +27,7 @@ class Fingerprint:
 
     @classmethod
     def of(cls, *frames: pl.DataFrame) -> Fingerprint:
-        """The fingerprint of all rows of some frames, in whatever order."""
+        """Return the fingerprint of all rows of some frames, in whatever order."""
         total = sum(_hash(frame) for frame in frames)
         return cls(sum(frame.height for frame in frames), total % 2**64)
 
@@ -52,7 +52,7 @@ class Timing:
 def alternate(
     sides: Mapping[str, Callable[[], object]], rounds: int = ROUNDS, patience: float = PATIENCE
 ) -> dict[str, Timing]:
-    """Time the sides in turn, so that a change of the machine's mood meets all of them."""
+    """Time the sides in turn, so that other load on the machine slows all of them."""
     timings = {name: Timing() for name in sides}
     begun = time.perf_counter()
     for _ in range(rounds):
@@ -71,7 +71,7 @@ def stream_through(query: Stream, chunk_rows: int) -> None:
 
 
 def stream_results(query: Stream, chunk_rows: int) -> Fingerprint:
-    """Run a query to its end and give the fingerprint of its results."""
+    """Run a query to its end and return the fingerprint of its results."""
     held: list[pl.DataFrame] = []
 
     def keep(table: Any) -> None:
@@ -88,6 +88,6 @@ def _drop(_: object) -> None:
 
 
 def _hash(frame: pl.DataFrame) -> int:
-    """The sum of the row hashes; by halves, so that nothing overflows."""
+    """Return the sum of the row hashes, added by halves, so that nothing overflows."""
     hashes = frame.hash_rows(7)
     return int((hashes & 0xFFFFFFFF).sum()) + (int((hashes // 2**32).sum()) << 32)

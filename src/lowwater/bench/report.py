@@ -1,4 +1,4 @@
-"""Where figures come from, and how people read them."""
+"""The provenance of figures, and their table for people."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rich.table import Table
 
 
 def provenance() -> dict[str, str]:
-    """The revision, the machine and the versions a figure was made with."""
+    """Return the revision, the machine and the versions a figure was made with."""
     return {
         "revision": _revision(),
         "machine": f"{platform.machine()}, {os.cpu_count()} cpus",
@@ -29,7 +29,7 @@ def provenance() -> dict[str, str]:
 def _revision() -> str:
     command = ["git", "describe", "--always", "--dirty"]
     try:
-        told = subprocess.run(
+        done = subprocess.run(
             command,
             cwd=Path(__file__).parent,
             capture_output=True,
@@ -39,11 +39,11 @@ def _revision() -> str:
         )
     except (OSError, subprocess.SubprocessError):
         return "unknown"
-    return told.stdout.strip()
+    return done.stdout.strip()
 
 
 def show(rows: Sequence[dict[str, Any]], console: Console | None = None) -> None:
-    """Print rows of figures as a table, to standard error unless told otherwise."""
+    """Print rows of figures as a table, to standard error unless a console is given."""
     console = console or Console(stderr=True)
     if not console.is_terminal:
         console.width = 120
@@ -76,12 +76,12 @@ def show(rows: Sequence[dict[str, Any]], console: Console | None = None) -> None
 
 
 def _bound(row: dict[str, Any]) -> str:
-    """Speed should be at least what was aimed at, everything else at most."""
+    """Return the sign of a target: speed should be at least that, everything else at most."""
     return "≥" if row.get("unit", "rows/s") == "rows/s" else "≤"
 
 
 def quantity(value: float, unit: str) -> str:
-    """A figure in the unit people think in."""
+    """Write a figure in the unit that people use."""
     if unit == "rows/s":
         return f"{value / 1e6:.2f} M/s"
     if unit == "bytes":

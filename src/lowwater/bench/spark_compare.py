@@ -216,12 +216,12 @@ def main() -> None:
     from lowwater.bench import spark_oblivious  # noqa: PLC0415
     from lowwater.bench.spark_large import workloads  # noqa: PLC0415
 
-    name, wanted, *more = sys.argv[1:]
+    name, chosen, *more = sys.argv[1:]
     if name == spark_oblivious.NAME:
         flows, files, rows_each, sides = spark_oblivious.workload(*map(int, more))
     else:
         flows, files, rows_each, sides = workloads()[name]
-    side = next(each for each in sides if each.name == wanted)
+    side = next(each for each in sides if each.name == chosen)
     with workspace() as folder:
         ran = Bench(folder, flows, files, rows_each).run(side, memory=True)
     sys.stdout.write(f"{ran.usage.memory}\n")

@@ -1,4 +1,4 @@
-"""Devices that do not keep step, on Spark: half of them are an hour behind the others.
+"""Devices of which half are an hour behind the others, on Spark.
 
 Ours goes by each device's own progress. Plain Spark has one watermark for all: one that waits for
 the devices that lag, so that nothing is lost, or one that is as prompt as ours, which loses them.
@@ -39,8 +39,8 @@ WINDOW = 60
 WARM = 5
 
 MANY, MOVING = 100_000, 100
-SPEAKING, STEPS = 10, 25
-"""Batches in which everybody speaks, twice in all, and batches in which few do."""
+EVERYBODY, STEPS = 10, 25
+"""Batches with rows of all devices, two of each, and then batches with rows of few."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Fleet(Flow):
     """Devices, each in order; those with an odd number are behind."""
 
     def rows(self, first: int, count: int) -> pl.DataFrame:
-        """Some rows, the same for the same numbers."""
+        """Return rows by number, the same for the same numbers."""
         rng = np.random.default_rng((self.seed, first))
         arrived = np.arange(first, first + count) / self.rate
         device = rng.integers(0, self.keys["device"], count, dtype=np.int32)
@@ -64,13 +64,13 @@ def ours(sources: list[Any]) -> Any:
 
 
 def plain(sources: list[Any], delay: int) -> Any:
-    """The same by one watermark."""
+    """Count the same by one watermark."""
     rows = sources[0].withWatermark("ts", f"{delay} seconds")
     return spark_plain.counted(rows, f"{WINDOW} seconds", "device")
 
 
 def run_groups() -> Iterator[Row]:
-    """How late answers are, what is lost, and what many groups cost."""
+    """Compare the delay of answers, the rows that are lost, and the cost of many groups."""
     yield from _beside_watermarks()
     yield from _many()
 
@@ -113,7 +113,7 @@ def _beside_watermarks() -> Iterator[Row]:
 
 
 def lateness(results: pl.DataFrame, batches: Sequence[Batch], odd: int) -> list[float]:
-    """Minutes of arrival from when a device has passed a window to the batch of its answer."""
+    """Return the minutes of arrival from a device's passing of a window to its answer's batch."""
     if results.is_empty():
         return []
     ended = [batch.ended for batch in batches]
@@ -129,7 +129,7 @@ def lateness(results: pl.DataFrame, batches: Sequence[Batch], odd: int) -> list[
 
 
 def due(rows: pl.DataFrame) -> pl.DataFrame:
-    """Counts of the windows that every side has had the time to answer."""
+    """Return the counts of the windows that every side has had the time to answer."""
     last = BEGIN + FILES * FILE_SECONDS - PATIENT - 2 * FILE_SECONDS
     counts = rows.group_by(
         pl.col("ts").dt.truncate(f"{WINDOW}s").alias("window_start"), "device"
@@ -139,7 +139,7 @@ def due(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def lost(results: pl.DataFrame, expected: pl.DataFrame) -> int:
-    """Rows of windows that were due and are in no answer."""
+    """Return the number of rows of windows that were due and are in no answer."""
     if results.is_empty():
         return int(expected["rows"].sum())
     answered = results.with_columns(
@@ -174,14 +174,14 @@ def _many() -> Iterator[Row]:
 
 
 def _steps(ran: Ran) -> float:
-    return ran.middle_millis(SPEAKING + WARM)
+    return ran.middle_millis(EVERYBODY + WARM)
 
 
 def write_many(folder: Path, devices: int) -> None:
-    """Files in which everybody speaks twice, and then a few go on."""
+    """Write files with two rows of each device, and then files with rows of a few devices."""
     folder.mkdir(parents=True)
     rng = np.random.default_rng(1)
-    everybody = np.array_split(np.tile(np.arange(devices, dtype=np.int32), 2), SPEAKING)
+    everybody = np.array_split(np.tile(np.arange(devices, dtype=np.int32), 2), EVERYBODY)
     few = [rng.integers(0, MOVING, 1_000, dtype=np.int32) for _ in range(STEPS)]
     for number, names in enumerate([*everybody, *few]):
         times = BEGIN + number * 60 + np.linspace(0, 59, len(names))

@@ -46,7 +46,7 @@ SCHEMA = "ts timestamp, key int"
 
 
 class LiveFeeder(Feeder):
-    """Drops rows of a fast source and, once it is told to, of a nearly silent one."""
+    """Drops rows of a fast source and, after :meth:`feed_both`, of a nearly silent one."""
 
     def __init__(self, folder: Path):
         super().__init__()

@@ -1,13 +1,13 @@
 """Rows of equal times, without a window, on Spark: ours against plain Spark.
 
-Two sources are out of order, and one of them is behind. Ours is told nothing of this: it measures
-how long to keep rows. Plain Spark either keeps all rows for ever, or it is told how late rows can
-be. It is told the least delay with which it finds as much as ours does; nobody knows that before
-all rows are there, so it is reckoned from the files (:func:`found_within`).
+Two sources are out of order, and one of them is behind. Our query states nothing of this: the join
+measures how long to keep rows. Plain Spark either keeps all rows for ever or has a watermark. Its
+delay is the least with which plain Spark finds as many results as ours; nobody knows it before all
+rows are there, so it is computed from the files (:func:`found_within`).
 
-Counted are rows a second, the share of all results that was found, what is kept in the end and half
-way, and the memory of all processes. What ours has put aside is in Spark's state, as all its rows
-are between batches; in a worker's memory are only the others.
+The figures are rows a second, the share of all results that was found, the rows kept half way and
+in the end, and the memory of all processes. Between batches all rows of our join are in Spark's
+state; during a batch a worker's memory has those that the join has not moved to disk.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ FILES = 12
 ROWS_EACH = 25_000
 """Rows of a source in a batch: five seconds of them."""
 MEMORY = "1 MB"
-"""What rows may take in memory, where that is limited."""
+"""The memory that rows may take, where it is limited."""
 NAME = "oblivious"
-TOLD = "spark with a watermark"
+WATERMARK = "with a watermark"
 
 OURS: Mapping[str, Mapping[str, Any]] = {
     "ours": {},
     "ours, dbf": {"strategy": "dbf", "memory": MEMORY},
     "ours, auto": {"strategy": "auto", "memory": MEMORY},
 }
-"""How ours is asked to keep its rows."""
+"""Options of our join, by the name of the side."""
 
 Micros = NDArray[np.int64]
 
@@ -54,39 +54,39 @@ class Epochs(Flow):
     """A source whose rows have times of a grid, so that those of two sources can be equal."""
 
     def rows(self, first: int, count: int) -> pl.DataFrame:
-        """Some rows of the source, the same for the same numbers."""
+        """Return rows of the source by number, the same for the same numbers."""
         rows = super().rows(first, count)
         return rows.with_columns(pl.col("ts").dt.truncate(f"{round(1e6 / self.rate)}us"))
 
 
 def flows() -> list[Flow]:
-    """Two sources; a row of one meets about one of the other."""
+    """Return two sources; a row of one meets about one of the other."""
     rate, keys = scaled(RATE), {"v": 1_000_000}
     return [Epochs(rate, keys, 21, DISORDER), Epochs(rate, keys, 22, DISORDER, BEHIND)]
 
 
 def batches() -> list[list[pl.DataFrame]]:
-    """The rows of each source, file by file."""
+    """Return the rows of each source, file by file."""
     each = scaled(ROWS_EACH)
     return [[flow.rows(at * each, each) for at in range(FILES)] for flow in flows()]
 
 
 def workload(delay: int | None = None) -> tuple[list[Flow], int, int, list[Side]]:
-    """Sources, files, rows of each, and all sides; of plain Spark, those without a watermark unless
-    there is a delay in milliseconds."""
+    """Return sources, files, rows of each, and all sides. Plain Spark has no watermark; with a
+    ``delay`` in milliseconds there are also sides of plain Spark with one."""
     mine = [
         Side(name, ROCKSDB, partial(spark_ours.equal_times, **options))
         for name, options in OURS.items()
     ]
     theirs = plain(spark_plain.equal_times, "without a watermark")
     if delay is not None:
-        told = partial(spark_plain.equal_times, delay=f"{delay} milliseconds")
-        theirs += plain(told, "with a watermark")
+        delayed = partial(spark_plain.equal_times, delay=f"{delay} milliseconds")
+        theirs += plain(delayed, WATERMARK)
     return flows(), FILES, scaled(ROWS_EACH), [*mine, *theirs]
 
 
 def run_oblivious() -> Iterator[Row]:
-    """Speed, completeness and what is kept, of rows of equal times."""
+    """Compare speed, completeness and rows kept, of rows of equal times."""
     what = (
         f"rows of equal times: {DISORDER:g} s of disorder, one source {BEHIND:g} s behind,"
         f" batches of {2 * scaled(ROWS_EACH):,} rows"
@@ -102,13 +102,13 @@ def run_oblivious() -> Iterator[Row]:
         keeping = bench.better(forever)
         runs = {side.name: bench.run(side) for side in mine}
         delay = least_delay(lateness(given), found(runs["ours"].results, everything))
-        told = next(
+        marked = next(
             side for side in workload(delay)[3][len(sides) :] if side.provider == keeping.provider
         )
-        theirs = [bench.run(keeping), bench.run(told)]
+        theirs = [bench.run(keeping), bench.run(marked)]
     memory = {
-        side.name: peak_apart(NAME, side.name, *([] if side is not told else [f"{delay}"]))
-        for side in (mine[0], keeping, told)
+        side.name: peak_apart(NAME, side.name, *([] if side is not marked else [f"{delay}"]))
+        for side in (mine[0], keeping, marked)
     }
     for name, us in runs.items():
         for them in theirs:
@@ -135,7 +135,7 @@ def _beside(
         "same_results": same_pairs(us.results, them.results),
         "made_up": [made_up(ran.results, everything) for ran in pair],
         "processor_seconds": [ran.usage.cpu for ran in pair],
-        "watermark_delay_millis": delay if them.side.startswith(TOLD) else None,
+        "watermark_delay_millis": delay if WATERMARK in them.side else None,
     }
     yield row(": found", "%", [100 * share for share in shares])
     kept = [[kept_rows(ran, share) for share in (0.5, 1.0)] for ran in pair]
@@ -149,21 +149,21 @@ def _beside(
         yield row(": all processes", "bytes", [memory[name], memory[them.side]])
 
 
-# ---- what there is, and what was found -----------------------------------------------------
+# ---- all results, and those found -----------------------------------------------------
 
 
 def pairs(left: pl.DataFrame, right: pl.DataFrame) -> pl.DataFrame:
-    """All results."""
+    """Return all results."""
     return left.join(right, on="ts").select("ts", "v", "v_right")
 
 
 def found(results: pl.DataFrame, everything: pl.DataFrame) -> float:
-    """The share of all results that is there."""
+    """Return the share of all results that was found."""
     return results.height / everything.height
 
 
 def made_up(results: pl.DataFrame, everything: pl.DataFrame) -> int:
-    """Results that are none, or are there too often."""
+    """Return how many results are wrong or came too often."""
     if results.is_empty():
         return 0
     columns = everything.columns
@@ -174,7 +174,7 @@ def made_up(results: pl.DataFrame, everything: pl.DataFrame) -> int:
 
 
 def same_pairs(ours: pl.DataFrame, theirs: pl.DataFrame) -> bool:
-    """Whether both found the same."""
+    """Return true if both found the same."""
     if ours.is_empty() or theirs.is_empty():
         return False
     columns = ["ts", "v", "v_right"]
@@ -183,23 +183,23 @@ def same_pairs(ours: pl.DataFrame, theirs: pl.DataFrame) -> bool:
 
 
 def kept_rows(ran: Ran, share: float) -> int:
-    """Rows kept after a share of the batches."""
+    """Return the rows kept after a share of the batches."""
     full = ran.full
     batch = full[max(0, round(share * len(full)) - 1)]
     return batch.state_rows or batch.spark_state_rows
 
 
 def kept_bytes(ran: Ran) -> int:
-    """Bytes of state in the end: as our operators count them, or as Spark does."""
+    """Return the bytes of state in the end: as our operators count them, or as Spark does."""
     return ran.full[-1].state_bytes or ran.full[-1].spark_state_bytes
 
 
-# ---- what a watermark would find -----------------------------------------------------------
+# ---- the results a watermark finds -----------------------------------------------------------
 
 
 def lateness(given: Sequence[Sequence[pl.DataFrame]]) -> Micros:
-    """By how many microseconds the later row of each result is behind the watermark, if the delay
-    is zero.
+    """Return by how many microseconds the later row of each result is behind the watermark, if the
+    delay is zero.
 
     The watermark is the least of the sources' greatest times as it was when the batch before had
     ended. Rows that come at or below it are dropped. Rows that are kept are dropped by the same
@@ -218,12 +218,12 @@ def lateness(given: Sequence[Sequence[pl.DataFrame]]) -> Micros:
 
 
 def found_within(late: Micros, delay: int) -> float:
-    """The share of all results that a delay of so many milliseconds finds."""
+    """Return the share of all results that a delay of so many milliseconds finds."""
     return float((late < delay * 1_000).mean())
 
 
 def least_delay(late: Micros, share: float) -> int:
-    """The least delay in milliseconds that finds a share of all results."""
+    """Return the least delay in milliseconds that finds a share of all results."""
     count = round(share * len(late))
     if not count:
         return 0
@@ -231,7 +231,7 @@ def least_delay(late: Micros, share: float) -> int:
 
 
 def _marks(given: Sequence[Sequence[pl.DataFrame]]) -> list[int]:
-    """The least of the sources' greatest times before each batch; before the first, none counts."""
+    """Return the least of the sources' greatest times before each batch; 0 before the first."""
     tops = np.array([[rows["ts"].dt.epoch("us").max() for rows in each] for each in given])
     reached = np.maximum.accumulate(tops, axis=1).min(axis=0)
     return [0, *map(int, reached[:-1])]

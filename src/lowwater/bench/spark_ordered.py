@@ -1,12 +1,12 @@
 """Results of a band join in order, on Spark: ours against plain Spark.
 
-Plain Spark can sort what it is given in a batch, but a result of the next batch may be earlier.
+Plain Spark can sort the rows of a batch, but a result of the next batch may be earlier.
 Ours holds results back until no earlier one can come. So three things are counted: rows a second,
-results that go back behind one of an earlier batch, and how long a result takes from its time on,
-by the rows that have arrived when its batch is done.
+results that are earlier than one before them, and how long a result takes from its time to the
+arrival of the last row of its batch.
 
 Both sides hand their batches to a function that writes them, each batch in one file: that is where
-plain Spark can be made to sort. :data:`WAYS` lists how ours can be asked for order.
+plain Spark can be made to sort. :data:`WAYS` lists the ways to order ours.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ TIME = "at"
 BATCH = "batch"
 ROUNDS = 1
 WARM = 3
-"""Batches that are not counted where one is looked at."""
+"""Batches at the beginning that are not counted."""
 
 WAYS: Mapping[str, Order | None] = {"ours": None} | {f"ours, {each}": each for each in ORDERS}
-"""How ours is asked for order: by an order after the join (None), or by a strategy of the join."""
+"""The order of our side: sorted after the join (None), or by a strategy of the join."""
 
 
 @dataclass(frozen=True)
 class Size:
-    """How much comes, and in what pieces."""
+    """The rate of both sources, and the number and size of batches."""
 
     name: str
     rate: float
@@ -68,12 +68,12 @@ class Size:
         return [Flow(self.rate, keys, seed) for seed in (11, 12)]
 
     def arrived(self, batch: int) -> float:
-        """The time of arrival of the last row of a batch, in seconds."""
+        """Return the time of arrival of the last row of a batch, in seconds."""
         return BEGIN + (batch + 1) * self.rows_each / self.rate
 
 
 def sizes() -> list[Size]:
-    """Batches of some minutes, and of a second."""
+    """Return batches of some minutes, and of a second."""
     return [Size("large", 1_000, 6, scaled(150_000)), Size("small", 1_000, 24, 1_000)]
 
 
@@ -83,7 +83,7 @@ class Sorting(Side):
 
 
 def run_ordered() -> Iterator[Row]:
-    """Speed, order and delay of results, by large batches and by small ones."""
+    """Compare speed, order and delay of results, by large batches and by small ones."""
     for size in sizes():
         yield from _case(size)
 
@@ -138,18 +138,17 @@ def _beside(size: Size, what: str, us: Ran, them: Ran) -> Iterator[Row]:
     }
 
 
-# ---- what came out -------------------------------------------------------------------------
+# ---- the results -------------------------------------------------------------------------
 
 
 def goes_back(results: pl.DataFrame) -> int:
-    """Results that are earlier than one before them: of their batch, or of an earlier batch."""
+    """Return how many results are earlier than one before them, in any batch."""
     highest = results.select(pl.col(TIME).cum_max().shift(1)).to_series()
     return int((results[TIME] < highest).sum())
 
 
 def delay(results: pl.DataFrame, size: Size, share: float) -> float:
-    """Seconds of arrival from a result's time to the end of its batch: of so large a share of
-    the results it is at most this."""
+    """Return a quantile of the seconds of arrival from a result's time to the end of its batch."""
     ends = pl.DataFrame({BATCH: range(size.files), "end": map(size.arrived, range(size.files))})
     joined = results.join(ends, on=BATCH)
     waits = joined["end"] - joined[TIME].dt.epoch("us") / 1e6
@@ -157,7 +156,7 @@ def delay(results: pl.DataFrame, size: Size, share: float) -> float:
 
 
 def same_pairs(ours: pl.DataFrame, theirs: pl.DataFrame) -> bool:
-    """Whether both found the same pairs, up to the last time that one of them may hold back."""
+    """Return true if both found the same pairs before the earlier of their last times."""
     if ours.is_empty() or theirs.is_empty():
         return False
     last = min(ours[TIME].max(), theirs[TIME].max())  # type: ignore[type-var]
@@ -198,7 +197,7 @@ def _writing(folder: Path, sort: bool) -> Callable[[Any, int], None]:
 
 
 def results_by_batch(folder: Path) -> pl.DataFrame:
-    """All results as they were written, with the number of their batch."""
+    """Return all results as they were written, with the number of their batch."""
     frames = []
     for batch in sorted(folder.iterdir()):
         for file in sorted(batch.glob("*.parquet")):

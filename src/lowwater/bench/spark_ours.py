@@ -36,12 +36,12 @@ def band_join(sources: list[Any], band: int, length: str, disorder: str) -> Any:
 
 
 def pairs(sources: list[Any], band: int) -> Any:
-    """Pairs of rows at most so many seconds apart, with the greater time."""
+    """Find pairs of rows at most so many seconds apart, with the greater time."""
     return _latest(sources, band).to_spark()
 
 
 def pairs_in_order(sources: list[Any], band: int, order: Order | None) -> Any:
-    """The same in order of the greater time, by a strategy of the join or after it."""
+    """Find the same in order of the greater time, by a strategy of the join or sorted after it."""
     found = _latest(sources, band, order)
     return (found if order else found.order_by("at")).to_spark()
 
@@ -53,7 +53,7 @@ def _latest(sources: list[Any], band: int, order: Order | None = None) -> Stream
 
 
 def equal_times(sources: list[Any], **options: Any) -> Any:
-    """Pairs of rows of equal times, of which nothing is promised."""
+    """Find pairs of rows of equal times; the sources promise nothing."""
     left, right = _streams(sources, unpromised())
     return left.join(right, on="ts", **options).select("ts", "v", "v_right").to_spark()
 

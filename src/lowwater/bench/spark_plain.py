@@ -42,7 +42,7 @@ def band_join(sources: list[Any], band: int, length: str, delay: str) -> Any:
 
 
 def pairs(sources: list[Any], band: int, delay: str) -> Any:
-    """Pairs of rows at most so many seconds apart, with the greater time."""
+    """Find pairs of rows at most so many seconds apart, with the greater time."""
     from pyspark.sql import functions as F  # noqa: PLC0415
 
     left, right = (each.withWatermark("ts", delay) for each in sources)
@@ -54,7 +54,7 @@ def pairs(sources: list[Any], band: int, delay: str) -> Any:
 
 
 def equal_times(sources: list[Any], delay: str | None = None) -> Any:
-    """Pairs of rows of equal times; without a delay, rows are kept for ever."""
+    """Find pairs of rows of equal times; without a delay, rows are kept for ever."""
     from pyspark.sql import functions as F  # noqa: PLC0415
 
     left, right = sources if delay is None else (e.withWatermark("ts", delay) for e in sources)
@@ -63,7 +63,7 @@ def equal_times(sources: list[Any], delay: str | None = None) -> Any:
 
 
 def counted(rows: Any, length: str, *groups: str, slide: tuple[str, ...] = ()) -> Any:
-    """Rows a window and group."""
+    """Count rows by window and group."""
     from pyspark.sql import functions as F  # noqa: PLC0415
 
     counts = rows.groupBy(F.window("ts", length, *slide), *groups).agg(F.count("*").alias("n"))

@@ -1,4 +1,4 @@
-"""One side of a comparison with Spark: a query run over files, its batches, and what it used.
+"""One side of a comparison with Spark: a query run over files, its batches, time and memory.
 
 Processor time and memory are read from ``/proc``: of this process, its JVM and Python's workers.
 """
@@ -31,13 +31,13 @@ SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.streaming.numRecentProgressUpdates": "10000",
 }
-"""What both sides get on top of the settings of :func:`lowwater.engines.spark.driver.session`."""
+"""Settings of both sides, beside those of :func:`lowwater.engines.spark.driver.session`."""
 
 Query = Callable[[list[Any]], Any]
 """A function from streaming DataFrames to one."""
 
 
-# ---- what processes use --------------------------------------------------------------------
+# ---- the use of processes --------------------------------------------------------------------
 
 PROC = Path("/proc")
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -207,7 +207,7 @@ class Ran:
     seconds: float
     """From the start of the query to its end, everything included."""
     usage: Usage
-    """What all processes used together."""
+    """Processor time and memory of all processes together."""
     results: pl.DataFrame = field(default_factory=pl.DataFrame, repr=False)
 
     @property

@@ -31,14 +31,17 @@ BAND = 2
 
 @dataclass(frozen=True)
 class Wait:
-    """How long one window waited."""
+    """The wait of one window for its answer."""
 
     batches: int
     millis: float
 
 
 def waits(results: pl.DataFrame, batches: Sequence[Batch], complete: dict[int, int]) -> list[Wait]:
-    """The wait of each window, by its end in seconds; ``complete`` says with which batch."""
+    """Return the wait of each window.
+
+    ``complete``: the number of the batch that completes a window, by the window's end in seconds.
+    """
     found = []
     ends = results.group_by("window_end").agg(pl.col("written").min())
     for end, written in ends.select(pl.col("window_end").dt.epoch("s"), "written").iter_rows():
@@ -52,7 +55,7 @@ def waits(results: pl.DataFrame, batches: Sequence[Batch], complete: dict[int, i
 
 
 def completed(flows: Sequence[Flow], rows_each: int, files: int, reach: float) -> dict[int, int]:
-    """With which batch each window is complete: when all sources have passed its end by enough."""
+    """Return the batch that completes each window: all sources have passed its end by enough."""
     passed = []
     for number in range(files):
         newest = [_newest(flow.rows(number * rows_each, rows_each)) for flow in flows]
@@ -71,7 +74,7 @@ def _newest(rows: pl.DataFrame) -> float:
 
 
 def run_small() -> Iterator[Row]:
-    """A window count, and a join before one, by batches of a thousand rows."""
+    """Compare a window count, and a join before one, by batches of a thousand rows."""
     length, disorder = f"{WINDOW} seconds", f"{int(DISORDER * 1000)} milliseconds"
     yield from _case(
         "count",
@@ -132,6 +135,6 @@ def _millis(ran: Ran) -> float:
 
 
 def _middle(ran: Ran) -> dict[str, float]:
-    """The median of each part of a batch."""
+    """Return the median of each part of a batch."""
     later = ran.full[WARM:]
     return {name: median(each.millis.get(name, 0) for each in later) for name in later[0].millis}

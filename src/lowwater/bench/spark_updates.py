@@ -3,7 +3,7 @@
 A thread drops a file every tenth of a second. Four sides work on it: ours; plain Spark, which works
 on every row; plain Spark that keeps the latest row of each key in every batch, as one writes that,
 which Spark then does in one task, since it cannot know what a row will cost; and the same spread
-over all cores by hand. All write Parquet files. What counts is how stale what they wrote is: the
+over all cores by hand. All write Parquet files. Staleness is measured: the
 age of the oldest update of a key that no row there reflects, averaged over keys and time.
 """
 
@@ -36,7 +36,7 @@ from lowwater.updates.staleness import Account
 
 KEYS = 100
 ROWS = 100
-"""Rows of one of them: 1,000 a second."""
+"""Rows of one file: 1,000 a second."""
 COST = 0.010
 """Seconds of work a row."""
 SECONDS = 60.0
@@ -152,7 +152,7 @@ def run_updates() -> Iterator[Row]:
         Way(Side(SPREAD, HDFS, _as_is), partial(_latest_to_files, CORES), in_folders),
     )
     for way in ways:
-        _run(way, WARM)  # what starting costs is not what is asked for
+        _run(way, WARM)  # starting is not measured
     found = {way.side.name: _run(way, seconds) for way in ways}
     ours = found.pop("ours")
     what = f"{KEYS} keys, {ROWS / FEED_EVERY:,.0f} updates/s, {COST * 1e3:.0f} ms a row: staleness"
@@ -177,10 +177,10 @@ def _run(way: Way, seconds: float) -> list[float]:
             raise query.exception()
         shown = way.read(folder / "out")
     edges = [begun + at for at in range(0, round(seconds) + 1, LAST)]
-    told = [staleness(feeder.came, shown, low, high) for low, high in pairwise(edges)]
-    spelled = ", ".join(f"{each:.2f}" for each in told)
+    stale = [staleness(feeder.came, shown, low, high) for low, high in pairwise(edges)]
+    spelled = ", ".join(f"{each:.2f}" for each in stale)
     say(f"  {way.side.name}: staleness {spelled} s; {len(shown):,} of {len(feeder.came):,} rows")
-    return told
+    return stale
 
 
 def _ours(sources: list[Any]) -> Any:

@@ -57,7 +57,7 @@ def judge(ours: str, criteria: Sequence[Criterion], table: pl.DataFrame, plot: P
 
 @dataclass(frozen=True)
 class Scale(Generic[Amount]):
-    """How much a claim measures: amounts of any type, for both of its variants."""
+    """The rates, durations and seeds of a claim, for its full and its quick variant."""
 
     full: Amount
     quick: Amount
@@ -75,7 +75,7 @@ class Claim:
     id: str
     """Such as ``OOP-F1``: the paper, then the experiment or section."""
     title: str
-    """What is measured, in a few words."""
+    """The quantity that is measured, in a few words."""
     paper: str
     """The figure or the shape the paper reports, in one line."""
     expects: str

@@ -1,9 +1,9 @@
-"""The toolbox of the claims' plots: one palette, the finding as title, the paper's word below.
+"""The parts that all plots of claims share: one palette, the finding above, the paper's below.
 
 A plot is read by itself. Its title has the measured figure, true whether the claim holds or not;
 every axis has a name, with the unit in brackets if it has numbers; what the paper expects is drawn
 in grey, or stands in the note. A strategy has the same colour in all plots. People who see few
-colours can tell these apart, and no two lines differ in colour alone.
+colours can distinguish these, and no two lines differ in colour alone.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def _lines(text: str, letters: int) -> str:
 
 
 def caption_of(figure: Figure) -> str:
-    """Return the finding and the paper's word of a figure, in one line."""
+    """Return the finding of a figure and what the paper reports, in one line."""
     return " ".join(f"{figure.get_suptitle()}. {figure.get_supxlabel()}".split())
 
 

@@ -29,7 +29,10 @@ FAST, SLOW, PASS = 50.0, 0.05, 0.95
 """Rows a second of both streams; the share of rows that the selections let through."""
 BURST_AT, BURST_SECONDS, BURST_FACTOR = 1.0, 0.5, 10.0
 A_IDLE, B_IDLE, C_IDLE = 0.9, 0.25, 0.001
-"""What is missing to 100 % in A is time at work, not progress: it grows on a busy machine."""
+"""Bounds on the shares of time in which the union waits, in A, B and C.
+
+In A the union works for the rest of the time, which is longer on a busy machine.
+"""
 THOUSANDS = 1_000
 MANY_BEATS = 10_000
 """Heartbeats that are enough for one run."""
@@ -95,12 +98,12 @@ class Point:
     idle_share: float
     """Share of the time in which the union held rows and waited."""
     queue_peak: int
-    """The most rows and promises in all queues and in the union together."""
+    """The most rows and punctuations in all queues and in the union together."""
     unread_peak: int
     """The most rows that had arrived and were not read by the engine yet."""
     beats_due: int
     beats_made: int
-    """Heartbeats that came due, and those made: one stands for all that were missed."""
+    """Heartbeats that came due, and those made: one is made for all that were missed."""
 
 
 class Unread(Observer):
@@ -228,7 +231,7 @@ def latency_outcome(table: pl.DataFrame) -> Outcome:
     return judge(ours, criteria, table, lambda figure: plots.latency(figure, by, beating))
 
 
-_WHY_C = "because each row is also stamped, judged, held, asked for and released, one at a time"
+_WHY_C = "because each row is also stamped, judged, held, requested and released, one at a time"
 
 
 def run_f7(quick: bool) -> Outcome:
@@ -287,11 +290,11 @@ def queues_outcome(table: pl.DataFrame) -> Outcome:
         ours += (
             f" B rises again at high rates{'' if rises else ', in the burst only'}: making"
             " heartbeats takes time in which rows gather (heartbeats themselves never queue here,"
-            " one stands for all that were missed)"
+            " one is made for all that were missed)"
         )
     else:
         ours += (
-            " B does not rise again: heartbeats never queue here, one stands for all that were"
+            " B does not rise again: heartbeats never queue here, one is made for all that were"
             f" missed ({made:.0%} of those due at {rates[-1]:g}/s were made)"
         )
 
@@ -323,7 +326,7 @@ F8 = Claim(
     "ETS-F8",
     "peak total queue length",
     "A thousands; C more than two orders of magnitude lower; B falls, then rises again",
-    "A in the thousands, C ≤ A / 100, B falls with the rate; whether it rises again is said",
+    "A in the thousands, C ≤ A / 100, B falls with the rate; ours states whether it rises again",
     run_f8,
 )
 CLAIMS: tuple[Claim, ...] = (F7, IDLE, F8)

@@ -80,7 +80,7 @@ def queues(figure: Figure, by: Levels, beating: Rates, burst: tuple[float, Rates
     axes.plot(rates, peaks, "s:", color=COLOURS[B], label=f"B, {BURST}")
     axes.axhline(burst_c, color=COLOURS[C], ls=":", label=f"C, {BURST} ({burst_c:,.0f})")
     _levels(axes, {name: by[name] for name in ("A", "C")}, beating, lambda v: f"{v:,.0f}")
-    axes.set_ylabel("peak of all queues [rows and promises]")
+    axes.set_ylabel("peak of all queues [rows and punctuations]")
     caption(
         figure,
         f"Queues peak at {by['C']:,.0f} on demand and {by['A']:,.0f} without timestamps; with"

@@ -56,7 +56,9 @@ def page(results: Sequence[Result], run: Circumstances) -> str:
 
 def _summary(results: Sequence[Result], run: Circumstances) -> str:
     missing = len(run.claims) - len(results)
-    note = f"<p class='missing'>Not run: {missing} of {len(run.claims)} claims. The run goes on, or"
+    note = (
+        f"<p class='missing'>Not run: {missing} of {len(run.claims)} claims. The run continues, or"
+    )
     note += " was stopped.</p>"
     wrong = "".join(
         f"<li>{_link(each.claim)} {_verdict(each.verdict)} {escape(each.reason)}</li>"

@@ -1,8 +1,8 @@
 """Progress that is learned, against the best slack that could have been stated beforehand.
 
-Both are judged by the same channels as in every run. At the completeness that was achieved, the
-smallest fixed slack that reaches it too is looked up *afterwards*: nobody could have known it. The
-claim compares how long answers wait, and how many rows are held for them.
+Both are judged by the channels that every run uses. The smallest fixed slack that is as complete as
+learned progress was is computed *afterwards*; nobody could have known it before. The claim compares
+how long answers wait, and how many rows are held for them.
 
 The disorder of the streams is unknown and changes. The made-up ones behave like the real ones:
 sensors whose clocks drift apart, a radio link that loses contact and hands over what it held, a
@@ -45,23 +45,23 @@ class Series:
     per_second: int
     """Ticks a second."""
     window: int
-    """The windows that are asked for, in ticks."""
+    """Length of the query's windows, in ticks."""
     arrived: Ticks | None = None
-    """When rows arrived, in ticks, where that is known."""
+    """Arrival time of each row in ticks; None if unknown."""
     channels: Ticks | None = None
-    """The number of each row's channel, if there are several."""
+    """The number of each row's channel; None if there is one."""
 
 
 def _arriving(name: str, times: Ticks, delays: Ticks, per_second: int, window: int) -> Series:
-    """Rows in the order in which their delays let them arrive."""
+    """Return rows that arrive after their delays."""
     arrived = times + delays
     order = np.argsort(arrived, kind="stable")
     return Series(name, "", times[order], per_second, window, arrived[order])
 
 
 def drifting(rows: int) -> Series:
-    """Two sensors, of which one falls behind: a hundred seconds at first, twenty minutes in the
-    end, with steps back when its clock is set."""
+    """Return rows of two sensors, of which one falls behind: by a hundred seconds at first and
+    twenty minutes in the end, less for a while because its clock is set."""
     chance = np.random.default_rng(1)
     times = np.cumsum(chance.exponential(8.0, rows)).astype(np.int64)
     at = np.linspace(0, 1, rows)
@@ -71,9 +71,9 @@ def drifting(rows: int) -> Series:
 
 
 def bursts(rows: int) -> Series:
-    """A link that passes through bad areas, one right at the beginning: there its delays are long
-    and it loses contact; most of what was sent meanwhile is handed over at once, the rest had
-    found another way."""
+    """Return rows of a link that passes through bad areas, the first at once: there its delays are
+    long and it loses contact. Most rows sent meanwhile arrive together when contact is back; the
+    rest take another way."""
     chance = np.random.default_rng(2)
     times = np.cumsum(chance.exponential(60.0, rows)).astype(np.int64)
     at = np.linspace(0, 1, rows)
@@ -87,7 +87,7 @@ def bursts(rows: int) -> Series:
 
 
 def seasons(rows: int) -> Series:
-    """A feed that is quick in quiet times and slow in busy ones."""
+    """Return rows of a feed that is quick in quiet times and slow in busy ones."""
     chance = np.random.default_rng(3)
     times = np.cumsum(chance.exponential(1.7, rows)).astype(np.int64)
     length = max(1, rows // 12)
@@ -97,8 +97,8 @@ def seasons(rows: int) -> Series:
 
 
 def lines(rows: int) -> Series:
-    """Four channels into one stream: three of short delays, and one whose delays are long, until
-    it is given a better line."""
+    """Return rows of four channels: three with short delays, and one whose delays are long until it
+    gets a better line."""
     chance = np.random.default_rng(4)
     times = np.cumsum(chance.exponential(10.0, rows)).astype(np.int64)
     channels = chance.integers(0, 4, rows)
@@ -110,13 +110,13 @@ def lines(rows: int) -> Series:
 
 
 def made_up(quick: bool) -> list[Series]:
-    """All made-up streams."""
+    """Return all made-up streams."""
     rows = 120_000 if quick else 200_000
     return [make(rows) for make in (drifting, bursts, seasons, lines)]
 
 
 def real() -> Iterator[Series]:
-    """The real streams that are at hand."""
+    """Yield the real streams whose files are in the folder."""
     folder = Path(os.environ.get(DATA, "no-data"))
     packets = folder / "honeypot_marx/honeypot_marx.parquet"
     if packets.exists():
@@ -146,15 +146,15 @@ TARGETS = (0.99, 0.999)
 NEAR = 0.003
 """How near to the target the share of rows on time must be."""
 PHASES = 50
-"""Windows begin at so many places: how a stream beats against one grid must not decide."""
+"""Number of offsets at which windows begin, so that no single grid decides the result."""
 
 
 @dataclass(frozen=True)
 class Trace:
-    """What a contract did to a stream."""
+    """The marks, completeness and delays that a contract gives a stream."""
 
     met: Ticks
-    """For each row, the mark it met."""
+    """For each row, the mark at which it was judged."""
     complete: float
     delay: float
     """Mean ticks by which the newest time had passed a window's end when it was answered."""
@@ -174,8 +174,8 @@ def trace(series: Series, contract: Contract) -> Trace:
     offsets = np.arange(1, series.window // step + 1)
     ends = np.unique(np.unique(times[kept] // step)[:, None] + offsets) * step
     answered = np.searchsorted(marks, ends)
-    told = answered < len(times)  # the others are answered by the stream's end
-    ends, answered = ends[told], answered[told]
+    by_marks = answered < len(times)  # the others are answered by the stream's end
+    ends, answered = ends[by_marks], answered[by_marks]
     waited = None
     if series.arrived is not None:
         passed = np.searchsorted(tops, ends)
@@ -187,7 +187,7 @@ def trace(series: Series, contract: Contract) -> Trace:
 
 
 def _judged(series: Series, contract: Contract) -> tuple[Ticks, Ticks]:
-    """For each row, the mark it met, and the stream's mark after it."""
+    """Return for each row the mark at which it was judged, and the stream's mark after it."""
     times = series.times
     if series.channels is None:
         return judge_rows(contract, times, series.per_second)
@@ -203,9 +203,9 @@ def _judged(series: Series, contract: Contract) -> tuple[Ticks, Ticks]:
 
 
 def smallest_slack(series: Series, met: Ticks) -> int:
-    """The least bound under which no channel is less complete than it was with these marks.
+    """Return the least slack in ticks with which every channel is as complete as with these marks.
 
-    A promise holds for each channel by itself, so completeness does, too.
+    A contract holds for each channel by itself, so its completeness is measured by channel.
     """
     parts = series.channels if series.channels is not None else np.zeros(len(series.times))
     least = 0
@@ -218,7 +218,7 @@ def smallest_slack(series: Series, met: Ticks) -> int:
 
 
 def compare(series: Series, target: float) -> dict[str, Any]:
-    """One line of the table."""
+    """Return one line of the table."""
     learned = trace(series, lw.learned(completeness=target))
     slack = smallest_slack(series, learned.met)
     fixed = trace(series, lw.within(slack / series.per_second))
@@ -241,13 +241,13 @@ def compare(series: Series, target: float) -> dict[str, Any]:
 
 
 def measured(streams: Iterable[Series]) -> pl.DataFrame:
-    """All streams at all targets."""
+    """Measure all streams at all targets of completeness."""
     lines = [compare(series, target) for series in streams for target in TARGETS]
     return pl.DataFrame(lines, infer_schema_length=None)
 
 
 def judged(table: pl.DataFrame) -> pl.DataFrame:
-    """Streams with their parts together: the mean of what was measured, and whether it is well."""
+    """Return a line for each stream and target: means over its parts, and whether it holds."""
     figures = [
         name for name in table.columns if name.endswith(("complete", "seconds", "held_rows"))
     ]
@@ -268,7 +268,7 @@ def run_learned(quick: bool) -> Outcome:
     whole = judged(table)
     ours = "; ".join(_line(part) for part in whole.partition_by("stream", maintain_order=True))
     criteria = [
-        Criterion(held, f"{stream} at {target:.1%}")
+        Criterion(held, f"{stream} at {target:.1%}: off the target, or no sooner")
         for stream, target, held in whole.select("stream", "target", "holds").iter_rows()
     ]
     return judge(ours, criteria, table, lambda figure: plots.learned(figure, whole, TARGETS))
@@ -285,7 +285,7 @@ def _line(part: pl.DataFrame) -> str:
 LEARNED = Claim(
     "OOP-LEARNED",
     "Progress learned from lateness, against the best fixed slack",
-    "slack is stated beforehand, by who knows the stream",
+    "slack is stated beforehand, by someone who knows the stream",
     f"rows on time within {NEAR:.1%} of 99 % and 99.9 %; answers sooner than with the least fixed"
     " slack that is as complete",
     run_learned,

@@ -1,9 +1,10 @@
 """Buffers that follow the data: WO-Join §5.1, Fig. 5 (one join), Fig. 6 and 7 (joins of joins).
 
-The optimal buffer of a second is the least one that finds all its results, by going back from each.
-Beside it stand what the model predicts (Eq. 8), with the scrambling factors known and with all
-measured by the join as it runs, and what the join really held. Ours keeps rows by value, so that it
-may hold less than the model allows, and less than a buffer of the newest rows would have to.
+The optimal buffer of a second is the least one that finds all results of that second.
+It is compared with the buffer that the model predicts (Eq. 8), once with known scrambling factors
+and once with all parameters measured by the running join, and with the rows that the join held.
+Ours keeps rows by value, so it may hold less than the model allows, and less than a buffer of the
+newest rows would have to.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def estimated(run: JoinRun) -> float:
 
 
 def curves(run: JoinRun, join: int, name: str) -> pl.DataFrame:
-    """Return what a join held and predicted in each second, by input."""
+    """Return the rows that a join held and predicted in each second, by input."""
     own = run.per_second().filter(pl.col("join") == join)
     return own.select(
         pl.col("input", "second"),

@@ -1,9 +1,9 @@
-"""What the window-oblivious join measures, by definition and over whole streams (WO-Join §2).
+"""Disorder, multiplicity and lag by their definitions, over whole streams (WO-Join §2).
 
 A stream is the array of its join keys in the order of arrival. Its *physical index* is the place at
 which a row came, from 1; its *virtual index* the places it has, with its equals, once the whole
-stream is in order. Both need rows that are still to come, so a running join can only estimate them:
-this is what its estimates are checked against.
+stream is in order. Both need rows that are still to come, so a running join can only estimate them;
+its estimates are checked against the functions here.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ Places = NDArray[np.int64]
 
 
 def displacements(keys: Keys) -> Places:
-    """By how many places each row came after the first row that is not less."""
+    """Return by how many places each row came after the first row that is not less."""
     highest = np.maximum.accumulate(keys)
     first = np.searchsorted(highest, keys, side="left")
     return np.arange(len(keys)) - first
 
 
 def scrambling_factor(keys: Keys) -> int:
-    """How many places at most a row came after one that is not less (Def. 2.2).
+    """Return by how many places at most a row came after one that is not less (Def. 2.2).
 
     Equal rows count as out of order: a stream in order has the greatest number of equal rows in it,
     less one.
@@ -32,28 +32,28 @@ def scrambling_factor(keys: Keys) -> int:
 
 
 def multiplicity(keys: Keys) -> int:
-    """How many rows at most have the same key (§3.2)."""
+    """Return how many rows at most have the same key (§3.2)."""
     return int(np.unique(keys, return_counts=True)[1].max()) if len(keys) else 0
 
 
 def virtual_index(keys: Keys) -> tuple[Places, Places]:
-    """The least and the greatest place of each row if the stream were in order (Def. 2.5)."""
+    """Return the least and greatest place of each row if the stream were in order (Def. 2.5)."""
     ordered = np.sort(keys)
     least = np.searchsorted(ordered, keys, side="left") + 1
     return least, np.searchsorted(ordered, keys, side="right")
 
 
 def lag(one: Keys, other: Keys, came: int, other_came: int) -> int:
-    """Rows that one stream is ahead of another after so many rows of each (Def. 2.6)."""
+    """Return by how many rows one stream is ahead of another after so many of each (Def. 2.6)."""
     return int(lags(one, other, np.array([came]), np.array([other_came]))[0])
 
 
 def lags(one: Keys, other: Keys, came: Places, other_came: Places) -> Places:
-    """The same at many moments.
+    """Return the lag at many moments.
 
-    The row that would have come last of the other stream, were it in order, is looked up in the one
-    stream: as many of its rows as are not greater should have come. None should before the first
-    row of the other stream.
+    Take the row of the other stream that would have come last if that stream were in order. Rows of
+    the one stream that are not greater should have come by then: the lag is the number of rows that
+    came less the number of those. Before the first row of the other stream none should have come.
     """
     expected = np.searchsorted(np.sort(one), np.sort(other), side="right")
     return came - np.concatenate(([0], expected))[other_came]

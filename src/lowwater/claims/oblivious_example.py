@@ -142,12 +142,12 @@ def example_outcome(shown: pl.DataFrame, filled: list[Filled]) -> Outcome:
     right = all(drawn[at] == lag for at, lag in EXPECTED.items())
     ours = (
         f"L(t5) = {drawn['t5']}, L(t10) = {drawn['t10']}; {len(found) - wrong} of {len(found)}"
-        f" ways to fill in the lost figure agree; the join's gauge measures the scrambling factors"
+        f" ways to fill in the lost figure agree; the join measures the scrambling factors"
         f" of {len(found) - off} as they are defined"
     )
     criteria = [
         Criterion(right and not wrong, "the definitions give another lag"),
-        Criterion(not off, "what is measured is not what is defined"),
+        Criterion(not off, "a measured scrambling factor is not the defined one"),
     ]
     finding = (
         f"The lag from S1 to S2 is {drawn['t5']} at t5 and {drawn['t10']} at t10; it is the"

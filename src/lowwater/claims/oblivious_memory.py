@@ -36,13 +36,13 @@ from lowwater.typing import Charge, ReliefMode
 PAGE_ROWS = 256
 """Rows of a page on disk, which a join reads ahead."""
 ACCURACY = 0.999
-"""The share of results that a join is to find, unless the query asks for another."""
+"""The share of results that a join is to find, unless the query states another."""
 EQUAL_MEMORY = 0.4
-"""Fixed buffers as large as ours find less than this share of the results."""
+"""Fixed buffers of the size of ours should find less than this share of the results."""
 LARGER = 1.5
-"""To find as many they must be so many times as large."""
+"""To find as many results they should have to be at least this many times as large."""
 ALIKE = 0.25
-"""Sorting first takes as much as no relief, give or take this share."""
+"""The share by which MSF's memory may differ from plain's to count as alike."""
 
 
 # ---- WO-F8 ---------------------------------------------------------------------------------
@@ -181,7 +181,7 @@ def modelled(query: Query, mode: ReliefMode, exact: bool = False) -> float:
 
 
 def reliefs(size: Amounts) -> pl.DataFrame:
-    """Measure what every strategy holds of both queries, on average."""
+    """Measure the rows that every strategy holds for both queries, on average."""
     setting = size.settings[0]
     rows = []
     for number in QUERIES:
@@ -219,7 +219,7 @@ def reliefs_outcome(table: pl.DataFrame) -> Outcome:
             "DBF is below MSF on Query 2: the paper's order comes from the bounds of Theorem"
             " 3.1, and our joins measure their inputs instead (the model with the bounds: MSF"
             f" {_model(table, 'model_rows', 'msf')}, DBF"
-            f" {_model(table, 'model_rows', 'dbf')} rows; with what S7 and S8 are really like:"
+            f" {_model(table, 'model_rows', 'dbf')} rows; with the real traits of S7 and S8:"
             f" MSF {_model(table, 'exact_model_rows', 'msf')}, DBF"
             f" {_model(table, 'exact_model_rows', 'dbf')})",
         ),
@@ -253,7 +253,7 @@ def run_f9(quick: bool) -> Outcome:
 # ---- WO-F11 --------------------------------------------------------------------------------
 
 NEAR = 1.5
-"""Plain takes as long as fixed buffers, up to this factor either way."""
+"""The factor, either way, by which plain's latency may differ from that of fixed buffers."""
 DISK = (1.0, 3.0)
 """DBF takes about one and a half times as long as plain: between these."""
 SORTED = 10**1.5

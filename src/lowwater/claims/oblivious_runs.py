@@ -1,4 +1,4 @@
-"""Joins without a window at work: the two queries of WO-Join §5, row by row on a virtual clock.
+"""Runs of joins without a window: the two queries of WO-Join §5, row by row on a virtual clock.
 
 A run is sampled on a grid of moments: the rows that every join holds, that its model predicts, and
 that it has put on disk. Its results, each with the time at which it left, are compared with all
@@ -37,7 +37,7 @@ JOIN = "obliviousjoin"
 GRID = 4
 """Samples a second."""
 PARTS = 1 << 14
-"""Shares of results are found to within one of so many parts."""
+"""Number of parts into which a search for a share of results divides that share."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Query:
 
     @cached_property
     def joins(self) -> tuple[Truth, ...]:
-        """What each of its joins could find; the last one's results are the query's."""
+        """All results of each of its joins; those of the last join are the query's."""
         if len(self.logs) == 3:
             return (Truth(self.logs),)
         first, second = Truth(self.logs[:3]), Truth(self.logs[3:])
@@ -98,7 +98,7 @@ class Query:
         return high
 
     def fixed_sizes(self, accuracy: float) -> list[list[int]]:
-        """Return the least fixed buffers that find a share of all results, all as far back."""
+        """Return fixed buffers that find a share of all results, each sized for the same share."""
         low, high = 0, PARTS
         while high - low > 1:
             middle = (low + high) // 2
@@ -219,7 +219,7 @@ class JoinRun:
     """The place of each input's row, when the last of them came, when the result left."""
     samples: pl.DataFrame
     details: list[dict[str, Any]]
-    """What each join adds to its metrics, at the end."""
+    """The details that each join adds to its metrics, at the end."""
 
     @cached_property
     def accuracy(self) -> float:
@@ -229,7 +229,7 @@ class JoinRun:
             raise AssertionError("a result came out twice")
         keys = [log.keys[self.results[log.name].to_numpy() - 1] for log in self.query.logs]
         if any(not np.array_equal(key, self.results[KEY].to_numpy()) for key in keys):
-            raise AssertionError("a result is none")
+            raise AssertionError("a result is no match")
         return self.results.height / self.query.total
 
     @cached_property
@@ -254,7 +254,7 @@ class JoinRun:
         return during.group_by("join", "input", maintain_order=True).agg(pl.col(what).mean())
 
     def memory(self, what: str = "held_rows") -> float:
-        """Return what all joins together held on average."""
+        """Return the average of a column over all joins together."""
         return float(self.average(what)[what].sum())
 
 

@@ -2,7 +2,7 @@
 
 A stream's keys count up, each key so many times, and its rows are then moved about: every row is
 held back by a random number of places up to a bound, and the bound is found at which the scrambling
-factor is exactly the one asked for (``scrambling_factor``). While a stream is slowed,
+factor is exactly the given one (``scrambling_factor``). While a stream is slowed,
 its keys go on from where they were, so it falls behind the others and stays behind.
 
 Equal rows count as out of order (Def. 2.2), so a stream of multiplicity 2 in order has a scrambling
@@ -106,7 +106,7 @@ def scrambled(ordered: Keys, disorder: int, random: np.random.Generator) -> Keys
     """Return rows moved about until their scrambling factor is exactly ``disorder``.
 
     Rows trade places with a neighbour one pair after the other as the bound grows, so the factor
-    passes through every number on its way up: bisection finds each.
+    takes every value on its way up, and bisection finds each.
     """
     least = scrambling_factor(ordered)
     if disorder <= least:
@@ -175,7 +175,7 @@ class Setting:
         return self.streams(6, {1: self.phase(10, 40, SLOWED)})
 
 
-# ---- what a join could find ----------------------------------------------------------------
+# ---- the results there are ----------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -200,9 +200,9 @@ class Log:
         return self.table[KEY].to_numpy()
 
     def continued(self, other: Log) -> Keys:
-        """Return the keys and, in order, those to come until the stream is as far as another.
+        """Return the keys and, in order, those that come until the stream has reached another.
 
-        A log ends while its stream goes on: the rows that a stream behind would have had are added.
+        A log ends and its stream does not: rows that a slower stream has yet to send are added.
         """
         further = np.arange(self.keys.max() + 1, other.keys.max() + 1)
         return np.concatenate((self.keys, further.repeat(multiplicity(self.keys))))
@@ -277,8 +277,8 @@ class Truth:
     def predicted(self, disorder: Sequence[int]) -> Places:
         """Return Equation 8 with all parameters known, for each result before its last row came.
 
-        The lag is the one when the row came that is as many places back as the other input is
-        scrambled, and the rows since then are counted instead of being reckoned from rates.
+        The lag is that of the moment at which a row came that is as many places back as the
+        scrambling factor of the other input; rows since then are counted, not estimated.
         """
         found = np.ones_like(self.needs)
         for one, own in enumerate(self.logs):
@@ -286,6 +286,6 @@ class Truth:
             for other, mate in enumerate(self.logs):
                 if other != one:
                     back = np.maximum(0, mate.came_before(self.at) - disorder[other])
-                    wanted = disorder[one] + lags(own.continued(mate), mate.keys, came, back)
-                    found[:, one] = np.maximum(found[:, one], wanted)
+                    needed = disorder[one] + lags(own.continued(mate), mate.keys, came, back)
+                    found[:, one] = np.maximum(found[:, one], needed)
         return found

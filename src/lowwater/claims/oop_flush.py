@@ -1,10 +1,10 @@
 """How fast rows may come when windows close with many groups: OOP experiment G1, Q4, Fig. 9.
 
-Rows of Q4 go through a table of fixed size and what leaves it into the windows above. The claim
+Rows of Q4 go through a table of fixed size, and its partials into the windows above. The claim
 counts the partials that leave with each step, a step being a fixed number of rows. Rows wait in a
 buffer while a step takes longer than its rows took to come; the highest rate is the one at which
 the buffer just does not overflow. The costs of a row and of a partial are means over the whole run,
-so a burst weighs what its partials weigh, not what the machine happened to do at that moment.
+so a burst costs what its partials cost, whatever else the machine did at that moment.
 
 The paper does not state how large the buffer of packets is. Here it is what the in-order table
 needs at the fewest groups to keep the same rate as the others.
@@ -56,7 +56,7 @@ VARIANTS = (
 
 @dataclass(frozen=True)
 class Work:
-    """What a run did: partials that left with each step, and what rows and partials cost."""
+    """The work of a run: partials that left with each step, and the cost of a row and a partial."""
 
     step: int
     """Rows of a step."""

@@ -40,7 +40,7 @@ def cost(query: lw.Stream, shape: PlanShape, tick: float) -> Probe:
 def sweep(
     name: str, points: Sequence[float], query: Callable[[float], lw.Stream], tick: float = 1.0
 ) -> pl.DataFrame:
-    """Measure the peak memory of both plans at every point of a parameter (column ``name``).
+    """Measure the peak memory of both plans at every value of a parameter (column ``name``).
 
     ``bytes`` count state and rows in queues; ``state_bytes`` and ``rows`` count what operators
     hold, with the rows that wait in merges and sorts.

@@ -219,7 +219,7 @@ def groups(figure: Figure, table: pl.DataFrame) -> None:
         f"A prompt device's window waits {own['prompt_delay_s']:.0f} s by its own progress,"
         f" {least['prompt_mean_delay_s'] / 60:.0f} min by the least of all; {own['state_rows']:,}"
         f" rows are held, not {least['state_rows']:,}",
-        "a promise may speak of part of a stream, so that this part waits for no other",
+        "a punctuation may be about part of a stream, so that this part waits for no other",
     )
 
 

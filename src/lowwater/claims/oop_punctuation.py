@@ -107,7 +107,7 @@ def _delays(
     times: Mapping[str, Link],
     before: float,
 ) -> Delays:
-    """Measure how long groups wait that some punctuation can complete: all before a time."""
+    """Measure how long groups wait that punctuation completes: those before a time in seconds."""
     delays, counts = {}, {}
     for kind, used in kinds.items():
         run = Probe(query, tick=1, chunk_rows=ALL_ROWS, punctuation={"group": used}).run()
@@ -226,7 +226,8 @@ def run_groups(quick: bool) -> Outcome:
         raise AssertionError("the two ways of progress counted different rows")
     mean = least["prompt_mean_delay_s"]
     ours = (
-        f"{devices:,} devices, half an hour behind: a window waits {own['prompt_delay_s']:.0f} s"
+        f"{devices:,} devices, half of them an hour behind: a window waits"
+        f" {own['prompt_delay_s']:.0f} s"
         f" after its own device has passed it ({mean:,.0f} s on average for"
         f" the least of all); {own['late_rows']} rows dropped; {own['state_rows']:,} rows held"
         f" at most, not {least['state_rows']:,}"

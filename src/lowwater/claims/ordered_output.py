@@ -3,9 +3,8 @@
 Two Poisson streams, each in order, one behind the other by seconds, both faster for a while. The
 three strategies and the same join with no order get the same arrivals. Results of an ordered join
 must leave by time and be the same as without order; the price is the rows that a strategy keeps.
-While both are faster the work is nearly all the join can do. It piles up longer with Sync-Filter,
-so Adaptive may hold more than Filter-Order when it goes over; with work that takes no time, it does
-not.
+While both streams are faster, the join is nearly overloaded. More rows queue with Sync-Filter then,
+so Adaptive may hold more than Filter-Order when it switches; if work took no time, it would not.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ RATES, WINDOW, KEYS = (2.0, 6.0), 5.0, 8
 BURST = (3.0, 28.0, 3.0)
 """From, to, and how many times the rate."""
 SECONDS, FURTHEST = 40.0, 6.0
-"""One stream is behind the other by up to so many seconds."""
+"""Length of the streams, and the most by which one is behind the other, in seconds."""
 COST = 800_000
 """Nanoseconds a comparison: not worth holding results at the usual rate, worth it in the burst."""
 TICKS = (1.0, 0.2, 0.0)
@@ -44,7 +43,7 @@ class Results:
 
     rows: pl.DataFrame
     details: dict[str, Any]
-    """What the join adds to its metrics."""
+    """The details that the join adds to its metrics."""
     left_over: int
     """Rows plus bytes in its state after the end."""
 
@@ -90,14 +89,14 @@ def measured(seeds: int) -> tuple[pl.DataFrame, dict[str, pl.Series]]:
     for seed in range(seeds):
         runs = {order or UNORDERED: run_join(order, seed) for order in (None, *ORDERS)}
         plain = runs[UNORDERED].rows
-        wanted = plain.sort(plain.columns)
-        lines += [_line(name, seed, each, wanted) for name, each in runs.items()]
+        expected = plain.sort(plain.columns)
+        lines += [_line(name, seed, each, expected) for name, each in runs.items()]
         if not times:
             times = {name: each.times for name, each in runs.items()}
     return pl.DataFrame(lines, infer_schema_length=None), times
 
 
-def _line(name: str, seed: int, run: Results, wanted: pl.DataFrame) -> dict[str, Any]:
+def _line(name: str, seed: int, run: Results, expected: pl.DataFrame) -> dict[str, Any]:
     held = {
         key: int(run.details.get(key, 0))
         for key in ("held_rows_peak", "held_bytes_peak", "waiting_rows_peak", "switches")
@@ -109,7 +108,7 @@ def _line(name: str, seed: int, run: Results, wanted: pl.DataFrame) -> dict[str,
         "tick_seconds": TICKS[seed % len(TICKS)],
         "results": run.rows.height,
         "results_behind": run.behind,
-        "same_results": run.rows.sort(run.rows.columns).equals(wanted),
+        "same_results": run.rows.sort(run.rows.columns).equals(expected),
         **held,
         "left_over": run.left_over + remaining,
     }
@@ -147,9 +146,9 @@ def output_outcome(points: pl.DataFrame, times: Mapping[str, pl.Series]) -> Outc
     )
     ours = (
         f"{points['seed'].n_unique()} seeds, {plain['results']:,} results: without order"
-        f" {share:.0%} leave behind a later one, with each strategy"
+        f" {share:.0%} leave after a later one, with each strategy"
         f" {max(each['results_behind'] for each in ordered)}, and the results are"
-        f" {'the same' if all(each['same_results'] for each in ordered) else 'others'}; Adaptive"
+        f" {'the same' if all(each['same_results'] for each in ordered) else 'different'}; Adaptive"
         f" switches {by[ADAPTIVE]['switches']} times; {held}; after the end"
         f" {sum(each['left_over'] for each in by.values())} rows"
     )

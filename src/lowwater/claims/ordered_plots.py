@@ -41,7 +41,7 @@ def model(
     _draw_model(axes[0][1], axes[1][1], six, "slow_rate")
     limit = 1e6 / OrderCosts.of_two(1.0, window, rates).load
     for each in axes[:, 0]:
-        each.axvline(limit, color=PAPER, ls=":", label="the join can do no more")
+        each.axvline(limit, color=PAPER, ls=":", label="overloaded from here on")
         each.set_xlabel("cost of a comparison, c [µs]")
         logarithmic(each, "x")
     for each in axes[:, 1]:
@@ -91,8 +91,8 @@ def over_cost(
     """Draw ORD-F7, costs in microseconds.
 
     ``setting``: the window in seconds, the cost at which Adaptive should switch, and the cost from
-    which the join is overloaded. ``at``: the cost at which the gain is told. ``found``: between
-    which costs Adaptive switches.
+    which the join is overloaded. ``at``: the cost of the gain in the title. ``found``: the costs
+    between which Adaptive switches.
     """
     x = "imposed_cost_us"
     window, switch, limit = setting
@@ -184,7 +184,7 @@ def output(
     behind = max(each["results_behind"] for each in ordered)
     caption(
         figure,
-        f"Without order {share:.0%} of {plain['results']:,} results leave behind a later one,"
+        f"Without order {share:.0%} of {plain['results']:,} results leave after a later one,"
         f" in order {behind:,}, whatever the strategy",
         "output timestamps never decrease; holding results takes memory",
     )

@@ -171,8 +171,8 @@ def cost_outcome(points: pl.DataFrame) -> Outcome:
         ),
         Criterion(not _falls(sync), "Sync-Filter does not rise with c"),
         Criterion(rise <= LEVEL, f"Filter-Order rises by {rise:.0%} up to the switch"),
-        Criterion(not _off(adaptive, below), "Adaptive leaves Sync-Filter below the switch"),
-        Criterion(not _off(adaptive, above), "Adaptive is off Filter-Order above the switch"),
+        Criterion(not _off(adaptive, below), "Adaptive differs from Sync-Filter below the switch"),
+        Criterion(not _off(adaptive, above), "Adaptive differs from Filter-Order above the switch"),
         Criterion(not (found is None or not _near(found, switch)), "Adaptive switches elsewhere"),
         Criterion(gain[at] >= GAIN, f"the gain at the switch is {gain[at]:.0%}"),
     ]

@@ -41,7 +41,7 @@ class Link:
     even: bool = False
 
     def table(self) -> pl.DataFrame:
-        """The packets in arrival order; ``arrived`` is in seconds."""
+        """Return the packets in arrival order; ``arrived`` is in seconds."""
         rng = np.random.default_rng(self.seed)
         count = round(self.rate * self.seconds)
         at_random = np.sort(rng.uniform(0, self.seconds, count))
@@ -71,11 +71,11 @@ class Link:
         return pl.Series((times * MICROSECONDS).astype(np.int64)).cast(pl.Datetime("us"))
 
     def stream(self, *columns: str, progress: Contract | None = None) -> lw.Stream:
-        """The link as a stream of these columns (all but the arrival time, if none are named).
+        """Return the link as a stream of these columns (by default all but the arrival time).
 
         The arrival time drives the replay and is dropped at once, so no operator holds it.
         """
-        wanted = columns or ("ts", "srcIP", "destIP", "srcPort", "destPort")
+        kept = columns or ("ts", "srcIP", "destIP", "srcPort", "destPort")
         source = lw.stream(
             lw.replay(self.table(), "arrived"),
             name=self.name,
@@ -83,7 +83,7 @@ class Link:
             unit="s",
             progress=progress or lw.ordered(),
         )
-        return source.select(*wanted)
+        return source.select(*kept)
 
 
 REPLIES = (
@@ -96,7 +96,7 @@ REPLIES = (
 
 
 def _ends(flow: NDArray[np.int64]) -> dict[str, NDArray[np.unsignedinteger]]:
-    """Addresses and ports of a flow number: 256 far ends to a near address."""
+    """Return addresses and ports by flow number: a near address has 256 far ends."""
     return {
         "near_ip": (flow // 256).astype(np.uint32) + 0x0A000000,
         "far_ip": (flow % 256).astype(np.uint32) + 0xC0A80000,

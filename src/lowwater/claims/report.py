@@ -35,12 +35,12 @@ class Picture:
 
     path: Path
     text: str
-    """What stands above and below it, for people who do not see it."""
+    """The text above and below the plot, for people who do not see it."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a claim's run gave: an outcome and its plot, or an error."""
+    """The result of a claim's run: an outcome and its plot, or an error."""
 
     claim: Claim
     seconds: float
@@ -83,7 +83,7 @@ class Circumstances:
         return f"lowwater claims {claim.id}" + (" --quick" if self.quick else "")
 
     def facts(self) -> dict[str, str]:
-        """Return what a reader has to know to compare figures, by name."""
+        """Return the facts that a reader needs to compare figures, by name."""
         return {
             "variant": "quick: smaller rates and durations" if self.quick else "full",
             "begun": f"{self.begun:%Y-%m-%d %H:%M %Z}",
@@ -130,7 +130,7 @@ def need_matplotlib() -> None:
 
 
 def attempt(claim: Claim, quick: bool, folder: Path) -> Result:
-    """Run a claim and write its files to a folder; what it raises is part of the result."""
+    """Run a claim and write its files to a folder; an error that it raises is in the result."""
     begun = time.perf_counter()
     try:
         outcome = claim.run(quick)
@@ -149,7 +149,7 @@ def save(claim: Claim, outcome: Outcome, folder: Path) -> Picture:
 
 
 def draw(plot: Plot, path: Path) -> str:
-    """Draw a plot into a PNG file; return what stands above and below it."""
+    """Draw a plot into a PNG file; return the text above and below it."""
     need_matplotlib()
     return caption_of(drawn(plot, path))
 

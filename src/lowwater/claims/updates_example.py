@@ -157,8 +157,8 @@ def table(schedule: Schedule) -> pl.DataFrame:
                 "integral": float(each.area),
                 "average": float(each.area / each.at),
                 "queue_average": float(each.queue_area / each.at),
-                "told_average": averages[0],
-                "told_queue_average": averages[1],
+                "reported_average": averages[0],
+                "reported_queue_average": averages[1],
                 "exact": (update, at, before, after)
                 == (each.update, each.at, each.before, each.after)
                 and averages == (float(each.area / each.at), float(each.queue_area / each.at)),
@@ -182,7 +182,7 @@ def example_outcome(points: pl.DataFrame) -> Outcome:
             Criterion(
                 first == expected, f"{name}: the definition gives other values than ours by hand"
             ),
-            Criterion(not wrong, f"{name}: the queue tells other values at {', '.join(wrong)}"),
+            Criterion(not wrong, f"{name}: the queue reports other values at {', '.join(wrong)}"),
         ]
     update = points.filter(pl.col("queue") == "in-place")
     later = update.join(
@@ -192,7 +192,7 @@ def example_outcome(points: pl.DataFrame) -> Outcome:
     criteria.append(Criterion(same, f"the area of a period is not {PERIOD_AREA}"))
     drops = ", ".join(f"{b:g} → {a:g}" for _, _, b, a in BY_HAND["in-place"])
     ours = (
-        f"{points.height} deliveries, {int(points['exact'].sum())} told exactly; update queue"
+        f"{points.height} deliveries, {int(points['exact'].sum())} reported exactly; update queue"
         f" {drops}, then again; {PERIOD_AREA / PERIOD:g} on average"
     )
     theirs = [(at, stale) for _, at, *both in BY_HAND["in-place"] for stale in both]

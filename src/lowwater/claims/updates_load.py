@@ -5,13 +5,13 @@ An update comes every second, of one key or of one of ten drawn at random; a ser
 seconds as the load says, so a second is also the paper's unit, an update. Application staleness is
 averaged over keys and over the time in which updates come.
 
-With a service the area under application staleness exceeds the one under queue staleness by
+With each service the area under application staleness exceeds the one under queue staleness by
 ``wait * cost + cost² / 2`` without what overlaps with the next service, at most ``cost² / 2``. As
 this is linear in the wait, the bounds hold for the means of all services. UP-F5 checks that on sums
 over whole runs of IN-PLACE, in which nothing is cut off: *wait* is the mean age of the oldest
 update of a key when the key is served.
 
-What ten keys do not change is the difference of the *averages over time*, of a key: a service has
+Ten keys do not change the difference of the *averages over time*, of a key: a service has
 ten times the wait, and a key has a tenth of the services. What does not come from waiting,
 ``cost² / 2`` less the overlap, is spread over ten times as long, so the difference is a little less
 with ten keys.
@@ -104,8 +104,8 @@ def point(load: float, keys: int, run: Watched) -> dict[str, float]:
         "delta_a_service": area / services,
         "least_delta": wait * run.cost,
         "greatest_delta": wait * run.cost + run.cost**2 / 2,
-        "told_application_updates": run.own.application,
-        "told_queue_updates": run.own.queue,
+        "reported_application_updates": run.own.application,
+        "reported_queue_updates": run.own.queue,
     }
 
 
@@ -124,7 +124,7 @@ def outside(points: pl.DataFrame) -> Sequence[str]:
     low, high = delta * slack < pl.col("least_delta"), delta > pl.col("greatest_delta") * slack
     found = points.filter(low | high).select("load", "keys", "delta_a_service")
     return [
-        f"at load {load:g} with {keys:g} keys a service adds {area:.4g}"
+        f"at load {load:g} with {keys:g} keys a service adds {area:.4g}, outside the bounds"
         for load, keys, area in found.iter_rows()
     ]
 
@@ -145,8 +145,8 @@ def staleness_outcome(points: pl.DataFrame) -> Outcome:
     criteria = [Criterion(False, text) for text in beyond]
     criteria += [
         Criterion(
-            np.allclose(points[f"told_{kind}_updates"], points[f"{kind}_updates"], TOLERANCE),
-            f"the queue's own account of {kind} staleness is another",
+            np.allclose(points[f"reported_{kind}_updates"], points[f"{kind}_updates"], TOLERANCE),
+            f"the {kind} staleness that the queue reports is another",
         )
         for kind in ("application", "queue")
     ]

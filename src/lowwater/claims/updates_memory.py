@@ -298,11 +298,10 @@ def memory_outcome(table: pl.DataFrame) -> Outcome:
         f"effective usage of paging never below {least:.2f}, naive {skew['naive'][0]:.2f} to"
         f" {skew['naive'][-1]:.2f} as skew grows and {load['naive'][0]:.2f} to"
         f" {load['naive'][-1]:.2f} as load does; usage"
-        f" {means['paging'][0]:.0f} against {means['naive'][0]:.0f} locations on average. In bytes"
-        f" of whole pages of {PAGE_ROWS} locations, of which the paper does not count what was not"
-        " handed out:"
-        f" {means['paging'][1]:,.0f} against {means['naive'][1]:,.0f}, and rows that wait are"
-        f" {means['paging'][2]:.0%} against {means['naive'][2]:.0%} of these"
+        f" {means['paging'][0]:.0f} against {means['naive'][0]:.0f} locations on average. Pages"
+        f" of {PAGE_ROWS} locations, with those not handed out, which the paper does not count,"
+        f" take {means['paging'][1]:,.0f} against {means['naive'][1]:,.0f} bytes; rows that wait"
+        f" are {means['paging'][2]:.0%} against {means['naive'][2]:.0%} of these"
     )
 
     share = means["paging"][1] / means["naive"][1]

@@ -289,7 +289,7 @@ def _trace(
     axes.plot(times, values, color=COLOURS[way], lw=2, label="staleness")
     label = "by the paper's rules"
     axes.plot(*zip(*theirs, strict=True), "o", color=PAPER, mfc="none", label=label)
-    axes.set_title(f"{WINDOW_NAMES[way]}: what is shown, and the windows that are worked on")
+    axes.set_title(f"{WINDOW_NAMES[way]}: staleness, and the windows that are worked on")
     axes.set_ylabel("staleness [ticks]")
     axes.set_ylim(-4, 13)
     axes.set_xticks(range(1, 25, cost))
@@ -329,12 +329,14 @@ def window_sizes(figure: Figure, lines: Mapping[str, Mapping[Way, Mapping[int, f
 def window_orders(
     figure: Figure, lines: Mapping[str, Mapping[str, Mapping[int, float]]], gaps: int
 ) -> None:
-    """Draw UP-F14: EAGER / LAZY by what ends a window, order of keys, and size; ``gaps``: the
-    greatest size in the title."""
+    """Draw UP-F14: EAGER / LAZY by the rows that end a window, the order of keys, and the size.
+
+    ``gaps``: the greatest size in the title, in ticks.
+    """
     sides = figure.subplots(1, 2, sharey=True)
-    for axes, told in zip(sides, lines, strict=True):
-        _orders(axes, lines[told])
-        axes.set_title(f"a window of a key is over by {told}")
+    for axes, rows in zip(sides, lines, strict=True):
+        _orders(axes, lines[rows])
+        axes.set_title(f"{rows} end a window of a key")
     sides[0].set_ylabel("application staleness, EAGER / LAZY [ratio]")
     sides[1].legend()
     own = iter(next(iter(lines.values())).values())

@@ -129,10 +129,10 @@ def criteria_of(pattern: str, found: Ratios) -> list[Criterion]:
     checks = (
         (abs(found[0] - 1) <= EQUAL, f"{found[0]:.2f} with no slow keys"),
         (abs(found[KEYS] - 1) <= EQUAL, f"{found[KEYS]:.2f} with only slow keys"),
-        (most < 1, f"up to {most:.2f} between"),
+        (most < 1, f"up to {most:.2f} in between"),
         (pattern != IN_TURN or least in BEST, f"best with {least} slow keys"),
     )
-    return [Criterion(check, f"{text} ({pattern})") for check, text in checks]
+    return [Criterion(check, f"the ratio is {text} ({pattern})") for check, text in checks]
 
 
 def rates_outcome(points: pl.DataFrame) -> Outcome:

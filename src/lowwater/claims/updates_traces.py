@@ -205,7 +205,7 @@ def traces_outcome(points: pl.DataFrame) -> Outcome:
         wrong = own.filter(~pl.col("exact"))["window"].to_list()
         criteria += [
             Criterion(first == expected, f"{name}: the rules give another trace than ours by hand"),
-            Criterion(not wrong, f"{name}: the queue does otherwise with windows {wrong}"),
+            Criterion(not wrong, f"{name}: the queue treats windows {wrong} differently"),
         ]
     lines = "; ".join(_line(points.filter(pl.col("queue") == way), way) for way in BY_HAND)
     ours = f"{points.height} windows, {int(points['exact'].sum())} exactly as by the rules; {lines}"

@@ -13,9 +13,9 @@ good from six ticks on. Where time goes on for all keys together, as it does her
 declared with ``groups=``, gaps hold nobody up, and EAGER is better in any order; that is measured
 beside it.
 
-A window of a key makes what is shown stale from the arrival of what completed it (§6.1.2) until it
-or a newer window of the key is shown. Staleness is worked out from what came and what was shown, as
-for rows; the queue's own accounts are not used.
+The result shown of a key is stale from the arrival of the row that completed a newer window
+(§6.1.2) until that window or a newer one is shown. Staleness is computed from the rows that came
+and the windows that were shown; the queue's own accounts are not used.
 """
 
 from __future__ import annotations
@@ -218,7 +218,7 @@ def size_outcome(points: pl.DataFrame) -> Outcome:
 
 
 def run_size(quick: bool) -> Outcome:
-    """Measure one key."""
+    """Measure windows of one key."""
     return size_outcome(over_size(SCALE.of(quick)))
 
 
@@ -231,7 +231,7 @@ ORDERS: dict[str, float | None] = {TURNS: None, "Zipf 0": 0.0, "Zipf 0.5": 0.5, 
 OWN, ALL = "its own rows", "all rows"
 """The rows that end a window of a key."""
 GAPS = 4
-"""Up to this size windows are judged: gaps are long for them."""
+"""The greatest size of windows that are judged, in ticks: gaps matter for those."""
 
 
 def drawn(skew: float | None, rounds: int, seed: int, alone: bool) -> Rows:
@@ -249,15 +249,15 @@ def over_orders(scale: Amounts) -> pl.DataFrame:
     """Measure EAGER and LAZY at every size, in every order of keys."""
     found = []
     for name, skew in ORDERS.items():
-        for told, seeds in ((OWN, scale.seeds), (ALL, scale.seeds[:1])):
+        for ended_by, seeds in ((OWN, scale.seeds), (ALL, scale.seeds[:1])):
             for seed in seeds if skew is not None else seeds[:1]:
-                rows = drawn(skew, scale.rounds, seed, told == OWN)
+                rows = drawn(skew, scale.rounds, seed, ended_by == OWN)
                 for size in scale.rounds_sizes:
                     eager, lazy = (seen(rows, way, size, 1, COST) for way in ("eager", "lazy"))
                     found.append(
                         {
                             "order": name,
-                            "over_by": told,
+                            "over_by": ended_by,
                             "size_ticks": size,
                             "eager_seconds": eager.staleness,
                             "lazy_seconds": lazy.staleness,
@@ -268,9 +268,9 @@ def over_orders(scale: Amounts) -> pl.DataFrame:
     return means.mean().with_columns(ratio=ratio)
 
 
-def ratios(points: pl.DataFrame, order: str, told: str) -> dict[int, float]:
-    """Return EAGER / LAZY by the size of windows."""
-    own = points.filter(pl.col("order") == order, pl.col("over_by") == told)
+def ratios(points: pl.DataFrame, order: str, ended_by: str) -> dict[int, float]:
+    """Return EAGER / LAZY by the size of windows; ``ended_by``: the rows that end a window."""
+    own = points.filter(pl.col("order") == order, pl.col("over_by") == ended_by)
     return dict(own.select("size_ticks", "ratio").iter_rows())
 
 
@@ -296,12 +296,15 @@ def orders_outcome(points: pl.DataFrame) -> Outcome:
         ours += f"; Zipf, longer windows: {plots.spell_range(longer['ratio'].to_list())}"
     together = points.filter(pl.col("over_by") == ALL)["ratio"].to_list()
     ours += f"; where all rows do: {plots.spell_range(together)} in any order"
-    lines = {told: {order: ratios(points, order, told) for order in ORDERS} for told in (OWN, ALL)}
+    lines = {
+        ended_by: {order: ratios(points, order, ended_by) for order in ORDERS}
+        for ended_by in (OWN, ALL)
+    }
     return judge(ours, criteria, points, lambda figure: plots.window_orders(figure, lines, GAPS))
 
 
 def run_orders(quick: bool) -> Outcome:
-    """Measure ten keys."""
+    """Measure windows of ten keys."""
     return orders_outcome(over_orders(SCALE.of(quick)))
 
 

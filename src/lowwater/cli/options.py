@@ -1,4 +1,4 @@
-"""The options of commands for pipeline files, in groups, and what their values mean.
+"""The options of commands for pipeline files, in groups, and the meaning of their values.
 
 A command takes groups; :func:`with_options` makes of it one that takes the options of all groups.
 """
@@ -69,7 +69,10 @@ class PipelineOptions:
         typer.Argument(metavar="PIPELINE.sql", help="The pipeline; - reads the input."),
     ]
     engine: Annotated[
-        str, typer.Option("--engine", metavar="embedded|spark", help="What the queries run on.")
+        str,
+        typer.Option(
+            "--engine", metavar="embedded|spark", help="The engine that runs the queries."
+        ),
     ] = "embedded"
     master: Annotated[
         str | None, typer.Option("--master", metavar="URL", help="Spark's master, as local[4].")
@@ -171,7 +174,7 @@ class RunOptions:
 
 @dataclass(frozen=True)
 class DisplayOptions:
-    """What a run prints."""
+    """The output of a run on the terminal."""
 
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show results and errors only.")] = (
         False

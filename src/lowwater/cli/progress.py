@@ -229,7 +229,7 @@ def summary(progress: PipelineProgress, outcome: str) -> list[str]:
 
 
 def _sentences(query: QueryProgress, where: str) -> list[str]:
-    """Return what is worth a line of the streams and operators of a query."""
+    """Return the lines about the streams and operators of a query."""
     complete = (_complete(each, where) for each in query.streams)
     late = (_late(each, where) for each in query.streams if each.metrics.refused_rows)
     channels = (text for each in query.streams for text in _channels(each))
@@ -255,13 +255,13 @@ def _complete(stream: StreamProgress, where: str) -> str | None:
 
 
 def _channels(stream: StreamProgress) -> list[str]:
-    """Return which channel holds a stream back, and how many are set aside."""
-    name, aside = stream.metrics.name, stream.metrics.stale_channels
+    """Return which channel holds a stream back, and how many are stale."""
+    name, stale = stream.metrics.name, stream.metrics.stale_channels
     holding = stream.metrics.holding
     words = [] if holding is None else [f"{name}: {holding_words(holding)}"]
-    if aside:
-        many = "1 channel is" if aside == 1 else f"{aside} channels are"
-        words.append(f"{name}: {many} set aside (STALE AFTER)")
+    if stale:
+        many = "1 stale channel does" if stale == 1 else f"{stale} stale channels do"
+        words.append(f"{name}: {many} not hold the mark back (STALE AFTER)")
     return words
 
 

@@ -1,4 +1,4 @@
-"""What may be said about a page."""
+"""The options of the page of a run."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from lowwater.errors import OptionError
 
 LOOPBACK = "127.0.0.1"
 LAST = 50
-"""How many answers, and late rows, are shown if rows are."""
+"""Number of results, and of late rows, that are shown with ``show_rows``."""
 
 
 @dataclass(frozen=True)
 class Dashboard:
-    """Where the page of a run is, and what it shows; made by ``lw.dashboard(...)``."""
+    """The address of the page of a run and its options; made by ``lw.dashboard(...)``."""
 
     port: int | None = None
     host: str = LOOPBACK
@@ -24,7 +24,7 @@ class Dashboard:
 
     @property
     def local(self) -> bool:
-        """Whether only this machine can reach it."""
+        """True if only this machine can reach it."""
         if self.host == "localhost":
             return True
         try:
@@ -40,12 +40,15 @@ def dashboard(
     show_rows: bool = False,
     save: str | Path | None = None,
 ) -> Dashboard:
-    """Options of the page that shows a run: ``query.run(dashboard=lw.dashboard(port=8080))``.
+    """Return the options of the page that shows a run.
 
-    ``port``: the first free one from 4848 on, if none is given. ``host``: the address it is reached
-    at; this machine alone unless told otherwise, and there is no password. ``show_rows``: also show
-    the last answers and late rows. ``save``: a folder for the metrics, from which
-    ``lowwater dashboard`` shows the run when it has ended.
+    For example ``query.run(dashboard=lw.dashboard(port=8080))``.
+
+    ``port``: the port of the page; by default the first free one from 4848 on. ``host``: the
+    address of the page; by default only this machine can reach it. There is no password.
+    ``show_rows``: also show the last results and late rows; by default false. ``save``: a folder
+    for the metrics, from which ``lowwater dashboard`` shows the run after it has ended; by default
+    they are not saved.
     """
     number = isinstance(port, int) and not isinstance(port, bool)
     if port is not None and not (number and 0 < port < 65_536):
@@ -56,7 +59,7 @@ def dashboard(
 
 
 def dashboard_of(given: bool | Dashboard) -> Dashboard | None:
-    """The page that was asked for; None if none was."""
+    """Return the options of the page that a user requested; None for no page."""
     if isinstance(given, Dashboard):
         return given
     if isinstance(given, bool):

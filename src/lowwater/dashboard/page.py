@@ -1,4 +1,4 @@
-"""A page of runs: a watcher, and a server for it if one was asked for."""
+"""The page of runs: a watcher that collects metrics, and the server that shows them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from lowwater.plan.physical.operator import PhysicalPlan
 
 
 class Page:
-    """The page of runs that go on, or have ended."""
+    """The page of runs, which may have ended."""
 
     def __init__(
         self, title: str, engine: str, watched: Sequence[WatchedQuery], options: Dashboard
@@ -36,11 +36,11 @@ class Page:
             self._watcher.settle()
             raise
         self.url: str = self._server.url
-        """Where it is."""
+        """Address of the page."""
         atexit.register(self._watcher.settle)
 
     def settle(self) -> None:
-        """Look one last time, and go on showing that."""
+        """Collect the metrics one last time; the page shows them from then on."""
         self._watcher.settle()
 
     def close(self) -> None:
@@ -51,7 +51,8 @@ class Page:
 
 
 def started(run: Run, plan: PhysicalPlan, engine: str, options: RunOptions, page: Dashboard) -> Run:
-    """A run with a page that shows it; with a checkpoint, metrics are saved beside it."""
+    """Return a run with a page that shows it; with a checkpoint, metrics are saved in its
+    folder."""
     if page.save is None and options.checkpoint is not None:
         page = replace(page, save=Path(str(options.checkpoint)) / METRICS)
     live = options.clock == "wall" or any(each.source.live for each in plan.sources)
@@ -68,7 +69,7 @@ def started(run: Run, plan: PhysicalPlan, engine: str, options: RunOptions, page
 
 
 def _named(sink: object) -> str:
-    """Where answers go, as people call it."""
+    """Return the name of a sink, for people."""
     if isinstance(sink, str | Path):
         return str(sink)
     return getattr(sink, "__name__", type(sink).__name__)
@@ -94,7 +95,7 @@ class SavedPage:
 
 
 def _server() -> Any:
-    """The server, whose libraries are wanted only by those who look."""
+    """Return the class of the server; its libraries are optional."""
     try:
         from lowwater.dashboard.server import Server  # noqa: PLC0415
     except ImportError as error:

@@ -32,7 +32,7 @@ from lowwater.metrics.streams import CHANNEL_LAG
 
 ASSETS = Path(__file__).parent / "assets"
 FIRST_PORT, PORTS = 4848, 50
-"""Without a port given, the first free one of these is taken."""
+"""The first port tried, and the number of ports tried, if none is given."""
 TEXT_FORMAT = "text/plain; version=0.0.4; charset=utf-8"
 GUARDS = {
     "Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'",
@@ -44,7 +44,7 @@ GUARDS = {
 
 
 class Shown(Protocol):
-    """What is served."""
+    """The state and history that a server shows."""
 
     history: History
 

@@ -1,8 +1,8 @@
-"""What the operators of a graph await of single groups, and of which sources.
+"""Requests for single groups: the marks that operators await of groups, traced to their sources.
 
-An engine shows every element that an operator takes in, and collects what has changed: which group
-of which source is to be promised how far, for whom. Operators whose groups cannot be traced to
-groups of all their sources go by requests on whole streams, as do those that need such promises.
+An engine shows :class:`Awaiting` every element that an operator takes in, and collects the requests
+that changed: up to which mark a group of a source is to be promised. Operators whose groups cannot
+be traced to groups of all their sources make requests on whole streams.
 """
 
 from __future__ import annotations
@@ -24,17 +24,23 @@ Key = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class GroupRequest:
-    """A source is asked to promise an attribute of one group up to a mark; None: no longer."""
+    """A request that a source promise an attribute of one of its groups up to a mark."""
 
     source: int
     attribute: str
     origin: Hashable
+    """Identifies the request: a later one of the same origin and source replaces it."""
     group: Hashable
     mark: int | None
+    """The mark in ticks; None withdraws the request."""
 
 
 class Awaiting:
-    """Follows what is awaited of groups."""
+    """The requests of all members for single groups.
+
+    ``groups`` are the columns of each source's groups, by source; ``on_demand`` the sources that
+    make timestamps on demand.
+    """
 
     def __init__(
         self,
@@ -64,7 +70,8 @@ class Awaiting:
                 self._covered.add(index)
 
     def _sources(self, index: int, names: tuple[str, ...]) -> list[int] | None:
-        """The sources whose groups these columns name; None if some source has no such groups."""
+        """Return the sources whose groups these columns name; None if some source has no such
+        groups."""
         member = self._members.get(index)
         if member is None:
             groups = self._groups.get(index)
@@ -79,15 +86,15 @@ class Awaiting:
         return found
 
     def covers(self, index: int) -> bool:
-        """Whether all that an operator awaits is requested of single groups."""
+        """Return whether all that an operator awaits is requested of single groups."""
         return index in self._covered
 
     def holds(self, index: int) -> bool:
-        """Whether an operator awaits something of some group."""
+        """Return whether an operator awaits a mark of some group."""
         return any(self._waits.get(index, ()))
 
     def take(self, index: int, port: int, element: Element) -> None:
-        """Take note of what an operator took in."""
+        """Note an element that an operator took in at an input."""
         for waits in self._waits.get(index, ()):
             self._touched.add(index)
             if isinstance(element, pl.DataFrame):
@@ -96,10 +103,10 @@ class Awaiting:
             elif isinstance(element, End):
                 waits.end(port)
             else:
-                waits.hear(port, element)
+                waits.on_promise(port, element)
 
     def changes(self) -> Iterator[GroupRequest]:
-        """What has changed since this was last called."""
+        """Yield the requests that changed since the last call."""
         touched, self._touched = self._touched, set()
         for index in touched:
             for number, waits in enumerate(self._waits[index]):
@@ -109,25 +116,26 @@ class Awaiting:
     def _changed(
         self, index: int, number: int, waits: Waits, key: Any, mark: int | None
     ) -> Iterator[GroupRequest]:
-        origin, wanted = (index, number, key), dict[tuple[int, str], tuple[Hashable, int]]()
+        origin, requested = (index, number, key), dict[tuple[int, str], tuple[Hashable, int]]()
         port, names = waits.release.promised
         if mark is not None:
             request = Request(port, waits.release.attribute, mark)
             for source, attribute, further, group in self._traced(index, request, names, key):
-                held = wanted.get((source, attribute), (group, further))
-                wanted[source, attribute] = (group, max(further, held[1]))
+                held = requested.get((source, attribute), (group, further))
+                requested[source, attribute] = (group, max(further, held[1]))
         for place, group in self._placed.pop(origin, {}).items():
-            if place not in wanted:
+            if place not in requested:
                 yield GroupRequest(*place, origin, group, None)
-        if wanted:
-            self._placed[origin] = {place: group for place, (group, _) in wanted.items()}
-        for (source, attribute), (group, further) in wanted.items():
+        if requested:
+            self._placed[origin] = {place: group for place, (group, _) in requested.items()}
+        for (source, attribute), (group, further) in requested.items():
             yield GroupRequest(source, attribute, origin, group, further)
 
     def _traced(
         self, index: int, request: Request, names: tuple[str, ...], key: Key
     ) -> Iterator[tuple[int, str, int, Hashable]]:
-        """From what an operator awaits of a group to the sources it depends on."""
+        """Follow a request for a group back to the sources it depends on; yield the source, its
+        attribute, the mark and its group."""
         source = self._members[index].part.inputs[request.port]
         member = self._members.get(source)
         if member is None:
@@ -140,18 +148,18 @@ class Awaiting:
             yield from self._traced(source, each, before, key)
 
     def _group(self, source: int, names: Sequence[str], key: Key) -> Hashable:
-        """The name of a source's group in which rows with some keys are."""
+        """Return the name of the source's group that rows with these keys belong to."""
         return channel_name([key[names.index(name)] for name in self._groups[source]])
 
     def snapshot(self) -> dict[str, list[dict[str, Any]]]:
-        """Everything needed to go on elsewhere."""
+        """Return the rows and marks that are awaited, by the slot of each operator."""
         return {
             self._members[index].part.slot: [each.snapshot() for each in waits]
             for index, waits in self._waits.items()
         }
 
     def restore(self, saved: Mapping[str, Sequence[dict[str, Any]]]) -> None:
-        """Go on from a snapshot."""
+        """Continue from a snapshot."""
         for index, waits in self._waits.items():
             for each, before in zip(
                 waits, saved.get(self._members[index].part.slot, ()), strict=False

@@ -27,7 +27,8 @@ if TYPE_CHECKING:  # workers run operators and do no planning
 Given = ParamSpec("Given")
 Returned = TypeVar("Returned")
 Need = tuple[int, str, int]
-"""What a request comes to: a source (or a stage before), an attribute and a mark in ticks."""
+"""A mark that a request needs of an input of the graph: the source (or operator of an earlier
+stage), the attribute and the mark in ticks."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ class Member:
     """An operator at work."""
 
     awaiting: Awaiting | None = None
-    """Follows what the operator awaits of single groups, if anybody does."""
+    """The requests for single groups; None if the operator's requests are on whole streams."""
 
     def __init__(self, part: Part, kernel: Kernel):
         self.part, self.kernel, self.counts = part, kernel, Counts()

@@ -19,11 +19,11 @@ from lowwater.stream.duration import Duration, nanoseconds
 
 ENGINES = ("embedded", "spark")
 STOP_SECONDS = 10.0
-"""How long a run that is stopped is waited for. A sink that blocks cannot be interrupted."""
+"""Seconds that ``stop()`` waits for the end of a run; a sink that blocks cannot be interrupted."""
 
 
 def warn_of_sink(call: SinkCall, seconds: float, more: str = "") -> None:
-    """Say which sink keeps a run from ending, if one has not returned for so long."""
+    """Warn of a sink that has not returned for so many seconds and so keeps a run from ending."""
     said = call.blocked(seconds)
     if said is not None:
         warnings.warn(
@@ -38,13 +38,13 @@ class Shown(Protocol):
     """The page of a run."""
 
     url: str
-    """Where it is."""
+    """Its address."""
 
     def settle(self) -> None:
-        """Look one last time, and go on showing that."""
+        """Read the metrics one last time; the page shows these until it is closed."""
 
     def close(self) -> None:
-        """Take the page down; the run goes on."""
+        """Take the page down; the run continues."""
 
 
 class Run(Protocol):
@@ -65,40 +65,41 @@ class Run(Protocol):
 
     @property
     def active(self) -> bool:
-        """Whether it is still running."""
+        """True until the run has ended."""
 
     @property
     def stopped(self) -> bool:
-        """Whether it was told to end before it did."""
+        """True if ``stop()`` was called before the run ended."""
 
     def stop(self) -> None:
         """End the run and wait for it, for at most ten seconds if a sink does not return."""
 
     def await_termination(self, timeout: float | None = None) -> bool:
-        """Wait for the end; true if it has come. An error of the run is raised here."""
+        """Wait for the end, at most ``timeout`` seconds; return whether it has come. An error of
+        the run is raised here."""
 
     def results(self) -> pa.Table:
-        """The results so far, if they were kept (no ``sink=`` was given)."""
+        """Return the results so far, if they were kept (no ``sink=`` was given)."""
 
     def last_rows(self) -> pl.DataFrame:
-        """The last answers, the newest last: as many as the run was asked to keep."""
+        """Return the last answers, the newest last, at most ``keep_last`` of them."""
 
     def last_late_rows(self, stream: str) -> pl.DataFrame:
-        """The same of the rows of a stream that were not let in."""
+        """Return the last late rows of a stream, at most ``keep_last`` of them."""
 
     def late_rows(self, stream: str | None = None) -> pa.Table:
-        """The side output: rows of a stream that were not let in, and why.
+        """Return the side output: rows of a stream that were not let in, and why.
 
         ``_reason`` says why, ``_late_by_seconds`` how late, ``_mark`` which promise was broken.
         """
 
     def metrics(self) -> RunMetrics:
-        """What happened so far."""
+        """Return the metrics so far."""
 
 
 @dataclass(frozen=True)
 class RunOptions:
-    """What a user may say about a run; engines refuse what they have no use for."""
+    """The options of a run; an engine refuses those that it does not have."""
 
     sink: object = None
     late_sink: object = None
@@ -111,9 +112,10 @@ class RunOptions:
     buckets: int | None = None
     session: Any = None
     to_end: bool = False
-    """Treat what is there now as everything there will be."""
+    """Treat the rows that are there now as all the rows there will be."""
     keep_last: int = 0
-    """So many of the last answers, and late rows, are kept for looking at."""
+    """Number of the last answers, and of the last late rows of each stream, that are kept to be
+    shown."""
 
     def __post_init__(self) -> None:
         for option in ("chunk_rows", "buckets"):
@@ -132,7 +134,7 @@ class RunOptions:
 
 
 def prepare(plan: PhysicalPlan, engine: str, options: RunOptions) -> Run:
-    """Set a plan up on an engine; each is imported only when it is used."""
+    """Set a plan up on an engine, which is imported only here."""
     if engine == "embedded":
         from lowwater.engines.embedded.run import prepare_embedded  # noqa: PLC0415
 
@@ -148,7 +150,7 @@ def prepare(plan: PhysicalPlan, engine: str, options: RunOptions) -> Run:
 
 
 def spark_session(master: str | None = None) -> Any:
-    """A session for queries on Spark: one that is made, or the one that runs."""
+    """Return a session for queries on Spark: the one that runs, or else a new one."""
     from lowwater.engines.spark import require_spark  # noqa: PLC0415
 
     require_spark()
@@ -160,14 +162,14 @@ def spark_session(master: str | None = None) -> Any:
 def external_columns(
     session: Any, format_: str, path: str, options: Mapping[str, str]
 ) -> Mapping[str, pl.DataType]:
-    """The columns that a format of Spark's has by itself."""
+    """Return the columns that a format of Spark's declares itself."""
     from lowwater.engines.spark.driver import inputs as reading  # noqa: PLC0415
 
     return reading.external_columns(session, format_, path, options)
 
 
 def streaming_dataframe(plan: PhysicalPlan, options: RunOptions) -> Any:
-    """A plan as a streaming DataFrame."""
+    """Return a plan as a streaming DataFrame."""
     from lowwater.engines.spark import require_spark  # noqa: PLC0415
 
     require_spark()

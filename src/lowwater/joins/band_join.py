@@ -1,26 +1,27 @@
 """OOP-Join (OOP §5.3, Fig. 4): a symmetric join bounded on progressing attributes.
 
-Rows meet the rows of the other side that are already there, then are kept only if a partner can
-still come. The mark of one side purges the other.
+New rows are matched with the kept rows of the other side. Then they are kept themselves if a
+partner can still come. The mark of one side purges the rows kept of the other.
 
-Output promises. A pair still to come has a left row still to come, or a right one. So what the
-left input promises *or* what the right one does holds of it (joint punctuation, §7), however far
-the join reaches; inputs may be joins that promise jointly themselves. If the left row is an old
-one, it was kept: its time is no lower than what the right mark reaches back to. So what the left
-input promises *or* that bound holds too, and speaks of left columns only; on the left time it is
-the lesser of both (individual punctuation). A column that is never more than so far behind its
-side's time is bounded likewise.
+Output promises. A pair still to come has a left row still to come, or a right one. So it satisfies
+the promise of the left input *or* that of the right one (joint punctuation, §7), whatever the reach
+of the join; the promises of the inputs may be joint themselves. If the left row of the pair came
+before, it was kept, so its time is not below the earliest time that the right mark reaches. So the
+pair also satisfies the promise of the left input *or* that bound, both on left columns; on the left
+time they are one bound, the lesser of the two (individual punctuation). A progressing column that
+is at most ``behind`` ticks below its side's time is bounded likewise.
 
-A side is purged by the other side's promise on its time alone. A joint promise would add nothing:
-what it says of the time by way of the other columns is what its sender tells of the time.
+Only a promise on the time alone purges the other side. A joint promise would add nothing: whatever
+follows from it for the time, the input also promises on the time alone.
 
 Invariant: a row is kept exactly while a partner at or above the other side's mark could match it.
-An outer join answers an unmatched row when it is dropped, and drops it before it tells. Such a row
-has but the columns of its own side: an outer join promises nothing on both sides together, on the
-side it keeps what an inner one does, on the other its time alone, of the rows that have it.
+An outer join emits an unmatched row when it drops it, before the promise that follows. Such a row
+has the columns of its own side only. So an outer join makes no promise on both sides together; on
+the side it keeps, it promises the same as an inner join, and on the other side only the time, for
+rows that have one.
 
-Sides that are told promises per group, by columns that must be equal, let the join do all this
-group by group. What holds for a group on a side is the greater of the side's mark and its own.
+If the inputs promise per group, and columns that must be equal name the groups, the join does the
+same for each group. The mark of a group on a side is the greater of its own and the side's.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ from lowwater.stream.element import (
 
 ROWS = ("rows0", "rows1")
 MATCHED = ("matched0", "matched1")
-HELD, TOLD = ("mark0", "mark1"), ("told0", "told1")
+HELD, PROMISED = ("mark0", "mark1"), ("promised0", "promised1")
 TIME = "__time"
 
 
@@ -82,14 +83,14 @@ class BandJoin(Kernel):
         self._next_id = [0, 0]
         self._by = list(by)
         self._inside = [shape.group_keys(side, by) for side in (0, 1)]
-        self._groups = GroupTable(dict.fromkeys((*HELD, *TOLD), BEGINNING), store)
+        self._groups = GroupTable(dict.fromkeys((*HELD, *PROMISED), BEGINNING), store)
 
     # ---- rows ------------------------------------------------------------------------------
 
     def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
-        """Match rows with the other side, then keep those that can still be met."""
+        """Match rows with the other side, then keep those that can still match rows to come."""
         shape = self._shape
-        rows = shape.prepare(port, chunk, self._next_id[port])
+        rows = shape.prepare(port, chunk, self._next_id[port] if shape.keeps(port) else None)
         self._next_id[port] += chunk.height
         low, high = self._observed(port, chunk)
         pairs = self._meet(port, rows, low, high)
@@ -106,7 +107,7 @@ class BandJoin(Kernel):
         return out
 
     def _observed(self, port: int, chunk: Chunk) -> tuple[int, int]:
-        """The least and the greatest time of new rows; slices are made to fit them."""
+        """Return the least and the greatest time of new rows; adapt the width of slices to them."""
         ticks = self._shape.domain.array_of(chunk[self._shape.times[port]])
         low, high = int(ticks.min()), int(ticks.max())
         if self._slicing.observe(chunk.height, low, high):
@@ -120,7 +121,7 @@ class BandJoin(Kernel):
             reslice(self.store, MATCHED[side], pl.col(TIME) // width)
 
     def _others(self, port: int, low: int, high: int) -> Chunk | None:
-        """The rows of the other side that rows between two times can meet."""
+        """Return the kept rows of the other side that rows between two times can match."""
         first = self._reach.earliest(port, low) // self._slicing.width
         last = self._reach.latest(port, high) // self._slicing.width + 1
         return read(self.store, ROWS[1 - port], first, last)
@@ -133,11 +134,11 @@ class BandJoin(Kernel):
         return self._shape.match(*((rows, others) if port == 0 else (others, rows)))
 
     def _threshold(self, port: int) -> int:
-        """Rows of ``port`` below this time can meet nothing that is still to come."""
+        """The time below which rows of a side match no row still to come."""
         return self._reach.earliest(1 - port, self._marks[1 - port])
 
     def _passed(self, port: int, rows: Chunk, time: pl.Expr) -> pl.Series:
-        """Which rows of a side can meet nothing that is still to come."""
+        """Return, for each row of a side, True if it matches no row still to come."""
         passed = rows.select((time < self._threshold(port)).alias("passed"))["passed"]
         if not self._groups.known:
             return passed
@@ -153,7 +154,7 @@ class BandJoin(Kernel):
         return passed | (rows.select(time.alias(TIME))[TIME] < joined[MARK])
 
     def _keep(self, port: int, rows: Chunk, low: int, high: int) -> Chunk:
-        """Keep the rows that can still be met; the others are given back."""
+        """Keep the rows that can match rows to come; return the others."""
         time = self._shape.inside_time(port)
         done = rows.clear()
         if self._groups.known or low < self._threshold(port):
@@ -178,19 +179,19 @@ class BandJoin(Kernel):
     # ---- promises --------------------------------------------------------------------------
 
     def on_punctuation(self, port: int, promise: Punctuation) -> Sequence[Element]:
-        """Purge the other side and tell what follows."""
+        """Purge the other side; return the unmatched rows and promises that follow."""
         known = promise.renamed(self._names[port])
         before = self._heard[port].get(promise.attributes)
         if known is None or not known.goes_beyond(before.values if before else None):
             return []
         self._heard[port][promise.attributes] = known
         if promise.attributes != (self._shape.times[port],):
-            return self._tell()
+            return self._promise()
         self._marks[port] = promise.values[0]
-        return [*self._purge(1 - port), *self._tell(), *self._tell_all_groups()]
+        return [*self._purge(1 - port), *self._promise(), *self._promise_all_groups()]
 
     def close_port(self, port: int) -> Sequence[Element]:
-        """An input that ended can meet nothing any more."""
+        """Purge the other side of an input that ended: no row of it is still to come."""
         self._marks[port] = END_OF_TIME
         names = self._names[port]
         for kind in [(self._shape.times[port],), *self._heard[port]]:
@@ -202,7 +203,7 @@ class BandJoin(Kernel):
                 answers += self._purge(side)
             self._groups.clear()
             return answers
-        return [*answers, *self._tell(), *self._tell_all_groups()]
+        return [*answers, *self._promise(), *self._promise_all_groups()]
 
     def _purge(self, side: int) -> list[Element]:
         threshold = self._threshold(side)
@@ -213,14 +214,14 @@ class BandJoin(Kernel):
         return self._dropped(side, dropped, met)
 
     def _dropped(self, side: int, rows: Chunk | None, met: Chunk | None) -> list[Element]:
-        """What an outer join says about rows that can meet nothing any more."""
+        """Return the output of an outer join for rows it drops: those without a match."""
         if rows is None or not self._shape.keeps(side):
             return []
         alone = rows if met is None else rows.join(met, on=IDS[side], how="anti")
         return [self._shape.put_out(alone)] if alone.height else []
 
     def _forget_matches(self, side: int, whole: int, threshold: int) -> Chunk | None:
-        """The rows below a time that were met, which need not be remembered any more."""
+        """Drop the record of matched rows below a time, and return it."""
         met = read(self.store, MATCHED[side], None, whole + 1)
         take(self.store, MATCHED[side], None, whole)
         edge = take(self.store, MATCHED[side], whole, whole + 1)
@@ -233,7 +234,7 @@ class BandJoin(Kernel):
     # ---- promises per group ----------------------------------------------------------------
 
     def on_group_punctuation(self, port: int, promise: GroupPunctuation) -> Sequence[Element]:
-        """Purge the other side's rows of these groups and tell what follows for them."""
+        """Purge the other side's rows of these groups; return what follows for the groups."""
         inside = self._inside[port]
         names = inside if port == 0 else {key: self._outside(key) for key in inside}
         if promise.attribute != self._shape.times[port] or not self._by:
@@ -250,17 +251,17 @@ class BandJoin(Kernel):
         places, before = places[moved], before[moved]
         self._groups.put(HELD[port], places, marks[moved])
         low = self._reach.earliest(port, int(before.min()))
-        return [*self._purge_groups(1 - port, places, low), *self._tell_groups(places)]
+        return [*self._purge_groups(1 - port, places, low), *self._promise_groups(places)]
 
     def _outside(self, key: str) -> str:
-        """The right column that must equal a left one."""
+        """Return the right column that must equal a left one."""
         return next(right for left, right in self._shape.on if left == key)
 
     def _effective(self, side: int, places: Numbers) -> Ticks:
         return np.maximum(self._groups.get(HELD[side], places), self._marks[side])
 
     def _purge_groups(self, side: int, places: Numbers, low: int) -> list[Element]:
-        """Drop rows of some groups; nothing of theirs is left below ``low``."""
+        """Drop rows of some groups that their marks have passed; none are kept below ``low``."""
         reached = self._reach.earliest_all(1 - side, self._effective(1 - side, places))
         marks = self._groups.keys(places).rename(self._inside[side])
         marks = marks.with_columns(pl.Series(MARK, reached))
@@ -276,14 +277,14 @@ class BandJoin(Kernel):
         """The sides whose time is in the output, with its name there."""
         return list(enumerate(self._shape.out_times))
 
-    def _tell_all_groups(self) -> list[Element]:
-        """What a side's mark says of groups of which that side has said less."""
+    def _promise_all_groups(self) -> list[Element]:
+        """Return the promises on groups that follow from the mark of a whole side."""
         if not self._groups.known:
             return []
         self._groups.load()
-        return self._tell_groups(np.arange(len(self._groups)))
+        return self._promise_groups(np.arange(len(self._groups)))
 
-    def _tell_groups(self, places: Numbers) -> list[Element]:
+    def _promise_groups(self, places: Numbers) -> list[Element]:
         if not all(self._shape.shows(key) for key in self._by):
             return []
         marks: dict[str, tuple[str, Ticks]] = {}
@@ -292,8 +293,8 @@ class BandJoin(Kernel):
             mark = np.minimum(own, self._reach.earliest_all(1 - side, other))
             if name in marks:  # both times are one column
                 mark = np.maximum(mark, marks[name][1])
-            marks[name] = (marks[name][0] if name in marks else TOLD[side], mark)
-        told: list[Element] = []
+            marks[name] = (marks[name][0] if name in marks else PROMISED[side], mark)
+        promises: list[Element] = []
         for name, (column, mark) in marks.items():
             whole = self._out.of(name)
             before = np.maximum(self._groups.get(column, places), whole)
@@ -302,41 +303,44 @@ class BandJoin(Kernel):
                 self._groups.put(column, places[moved], mark[moved])
                 keys = self._groups.keys(places[moved])
                 frame = keys.with_columns(pl.Series(MARK, mark[moved]))
-                told.append(GroupPunctuation(name, frame, int(before[moved].min())))
-        return told
+                promises.append(GroupPunctuation(name, frame, int(before[moved].min())))
+        return promises
 
     # ---- promises on the whole -------------------------------------------------------------
 
-    def _tell(self) -> list[Element]:
-        told: list[Element] = []
+    def _promise(self) -> list[Element]:
+        promises: list[Element] = []
         for side in (0, 1):
-            if self._shape.how in ("inner", ("left", "right")[side]):
+            if side in self._shape.kind.whole:
                 for known in self._heard[side].values():
-                    told += self._out.advance(self._with_old_rows(side, known))
+                    promises += self._out.advance(self._with_old_rows(side, known))
             else:
                 time = self._shape.out_times[side]
-                told += self._out.advance({time: min(self._marks[side], self._threshold(side))})
-        if self._shape.how == "inner":
+                promises += self._out.advance({time: min(self._marks[side], self._threshold(side))})
+        if self._shape.kind.pairs:
             for left in self._heard[0].values():
                 for right in self._heard[1].values():
-                    told += self._out.advance(any_of(left.bounds, right.bounds))
-        return told
+                    promises += self._out.advance(any_of(left.bounds, right.bounds))
+        return promises
 
     def _with_old_rows(self, side: int, known: Punctuation) -> dict[str, int]:
-        """What a promise of one input says of the output, where its rows may be old ones."""
+        """Return the bounds on the output that follow from a promise of one input.
+
+        They also hold for pairs whose row of that input has come already.
+        """
         bounds = dict(known.bounds)
         threshold, time = self._threshold(side), self._shape.out_times[side]
         if time in bounds:
             return any_of(known.bounds, ((time, threshold),))
         ((name, mark), *others) = known.bounds
-        if others:  # the promise with the time beside these says as much
+        if others:  # the joint promise that includes the time implies this one
             return {}
         return {name: min(mark, moved(threshold, -self._behind[name]))}
 
-    # ---- asking and saving -----------------------------------------------------------------
+    # ---- requests and saving ---------------------------------------------------------------
 
     def releases(self) -> Sequence[Release]:
-        """A row of an outer side is released by a mark past the last time that can meet it."""
+        """Return the marks that release rows of an outer side: past the last time of a partner."""
         return self._released([side for side in (0, 1) if self._shape.keeps(side)])
 
     def _released(self, sides: Sequence[int]) -> list[Release]:
@@ -352,17 +356,17 @@ class BandJoin(Kernel):
         ]  # fmt: skip
 
     def input_keys(self, port: int, names: tuple[str, ...]) -> tuple[str, ...] | None:
-        """The left columns, and those of the right that must equal them."""
+        """Return the left columns, or the right columns that must equal them."""
         if not set(names) <= set(self._by):
             return None
         return names if port == 0 else tuple(map(self._outside, names))
 
     def requests(self) -> Sequence[Request]:
-        """An outer join wants to know when its earliest row has missed its partners."""
+        """Request the mark at which the earliest row of an outer side has no partner to come."""
         return self._missing([side for side in (0, 1) if self._shape.keeps(side)])
 
     def _missing(self, sides: Sequence[int]) -> list[Request]:
-        wants = []
+        requests = []
         for side in sides:
             slices = self.store.slices(ROWS[side])
             if slices:
@@ -370,51 +374,52 @@ class BandJoin(Kernel):
                 assert rows is not None
                 least = int(rows.select(self._shape.inside_time(side).min()).item())
                 time = self._shape.times[1 - side]
-                wants.append(Request(1 - side, time, self._reach.latest(side, least) + 1))
-        return wants
+                requests.append(Request(1 - side, time, self._reach.latest(side, least) + 1))
+        return requests
 
     def needs(self, attribute: str, mark: int) -> Sequence[Request]:
-        """A promise on one side's time needs its own mark, and the other's a reach further."""
+        """Request the side's own mark, and the other side's a reach further."""
         return self.needs_any([(attribute, mark)])
 
     def needs_any(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Request]:
-        """A promise on both sides needs each side's; one on one side, the other's a reach further.
+        """Request the bounds of each side; for bounds on one side only, also the mark of the other
+        side, a reach further.
 
-        A bound on a column that is behind its side's time needs the other side so much further.
+        For a column that may be behind its side's time, that is as many ticks further again.
         """
         inside = [{out: name for name, out in self._names[side].items()} for side in (0, 1)]
         parts = [[(inside[s][n], mark) for n, mark in bounds if n in inside[s]] for s in (0, 1)]
-        wants = [Request.any_of(side, parts[side]) for side in (0, 1) if parts[side]]
+        requests = [Request.any_of(side, parts[side]) for side in (0, 1) if parts[side]]
         for side in (0, 1):
-            if parts[side] and (not parts[1 - side] or self._shape.how != "inner"):
+            if parts[side] and (not parts[1 - side] or not self._shape.kind.pairs):
                 furthest = max(
                     mark + self._behind.get(self._names[side][name], 0)
                     for name, mark in parts[side]
                 )
                 further = self._reach.latest(side, furthest - 1) + 1
-                wants.append(Request(1 - side, self._shape.times[1 - side], further))
-        return [want for want in wants if not self._has(want)]
+                requests.append(Request(1 - side, self._shape.times[1 - side], further))
+        return [request for request in requests if not self._has(request)]
 
-    def _has(self, want: Request) -> bool:
-        """Whether an input has promised what is wanted of it."""
-        if want.port not in self._open:
+    def _has(self, request: Request) -> bool:
+        """True if an input has promised as much as a request of it."""
+        if request.port not in self._open:
             return True
-        for known in self._heard[want.port].values():
-            wished = {self._names[want.port][name]: mark for name, mark in want.bounds}
-            if all(mark >= wished.get(name, END_OF_TIME) for name, mark in known.bounds):
+        for known in self._heard[request.port].values():
+            needed = {self._names[request.port][name]: mark for name, mark in request.bounds}
+            if all(mark >= needed.get(name, END_OF_TIME) for name, mark in known.bounds):
                 return True
         return False
 
     def marks(self) -> dict[str, int]:
-        """The marks of both inputs."""
+        """Return the marks of both inputs."""
         return {f"{self._shape.times[side]}[{side}]": self._marks[side] for side in (0, 1)}
 
     def settle(self) -> None:
-        """Write the marks of groups that moved."""
+        """Write the marks of groups that moved to the store."""
         self._groups.settle()
 
     def snapshot(self) -> dict[str, Any]:
-        """The marks held and told."""
+        """Return the marks of the inputs, the promises made, and the state of slices and groups."""
         return super().snapshot() | {
             "groups": self._groups.snapshot(),
             "marks": list(self._marks),

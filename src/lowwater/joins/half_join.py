@@ -1,11 +1,11 @@
 """Semi and anti joins within a reach: left rows that have a partner, or that have none.
 
-The same reach and purging as the band join. A left row is kept only until its first partner: then
-a semi join answers it and an anti join forgets it. A left row that is dropped without a partner is
-what an anti join answers. Only the left's columns are in the output, and the promises are those of
-the band join on them: a row still to come is a left row still to come, or one that is kept.
+Rows are matched within a reach and purged as in the band join. A left row is kept until its first
+partner comes: then a semi join emits it and an anti join drops it. An anti join emits a left row
+when no partner of it can come any more. The output has the left columns only, and the promises on
+them are those of the band join: a result still to come is a left row still to come, or a kept one.
 
-Invariant: a left row that is kept has met no partner yet, and can still meet one.
+Invariant: a left row that is kept has matched nothing yet, and can still match a row to come.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import polars as pl
 
 from lowwater.joins.band_join import ROWS, BandJoin
 from lowwater.operators.kernel import Request
-from lowwater.operators.waiting import Release
 from lowwater.state.store import read, take
 from lowwater.stream.element import Chunk, Element
 
@@ -26,14 +25,14 @@ AT = "__at"
 
 
 class HalfJoin(BandJoin):
-    """Keeps or drops left rows by whether a partner comes."""
+    """Emits the left rows that have a partner (semi), or those that have none (anti)."""
 
     rule: ClassVar[str] = "the lesser of the left mark and what the right one can reach back to"
 
     def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
-        """Find out which left rows have a partner now."""
+        """Return the left rows that have their first partner now, or can have none any more."""
         shape = self._shape
-        rows = shape.prepare(port, chunk, 0)
+        rows = shape.prepare(port, chunk)
         low, high = self._observed(port, chunk)
         if port == RIGHT:
             met = self._met_in_store(rows, low, high)
@@ -54,7 +53,7 @@ class HalfJoin(BandJoin):
         return [*self._answered(met), *self._missed(missed)]
 
     def _met_in_store(self, rows: Chunk, low: int, high: int) -> Chunk:
-        """The left rows in the store that meet new right rows; they leave it."""
+        """Take out and return the kept left rows that match new right rows."""
         shape, width = self._shape, self._slicing.width
         met = []
         first = self._reach.earliest(RIGHT, low) // width
@@ -75,33 +74,25 @@ class HalfJoin(BandJoin):
         return pl.concat(met) if met else rows.clear()
 
     def _answered(self, met: Chunk) -> list[Element]:
-        return [self._shape.put_out(met)] if met.height and self._shape.how == "semi" else []
+        return [self._shape.put_out(met)] if met.height and not self._shape.keeps(LEFT) else []
 
     def _missed(self, rows: Chunk) -> list[Element]:
-        return [self._shape.put_out(rows)] if rows.height and self._shape.how == "anti" else []
+        return [self._shape.put_out(rows)] if rows.height and self._shape.keeps(LEFT) else []
 
     def _dropped(self, side: int, rows: Chunk | None, met: Chunk | None) -> list[Element]:
         return self._missed(rows) if rows is not None and side == LEFT else []
-
-    def releases(self) -> Sequence[Release]:
-        """A row of an anti join is released by a mark past the last time that can meet it."""
-        return self._released([LEFT] if self._shape.how == "anti" else [])
-
-    def requests(self) -> Sequence[Request]:
-        """An anti join wants to know when its earliest row has missed its partners."""
-        return self._missing([LEFT] if self._shape.how == "anti" else [])
 
     @property
     def _outputs(self) -> list[tuple[int, str]]:
         return [(LEFT, self._shape.times[LEFT])]
 
-    def _tell(self) -> list[Element]:
-        told: list[Element] = []
+    def _promise(self) -> list[Element]:
+        promises: list[Element] = []
         for known in self._heard[LEFT].values():
-            told += self._out.advance(self._with_old_rows(LEFT, known))
-        return told
+            promises += self._out.advance(self._with_old_rows(LEFT, known))
+        return promises
 
     def needs_any(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Request]:
-        """Only columns of the left come out."""
+        """Request the bounds on left columns; there are no others in the output."""
         names = self._names[LEFT].values()
         return super().needs_any([bound for bound in bounds if bound[0] in names])

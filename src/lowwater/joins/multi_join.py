@@ -1,21 +1,20 @@
 """One join over many inputs: rows of each input that are equal in the keys and near in time.
 
-Each input has a window. Rows, one of each input, make a result if none of them is further below the
-latest of them than its own input's window. A new row meets what is kept of the other inputs, one
-after the other, the one with the fewest rows in reach first. Nothing but rows of the inputs is
-kept, however many inputs there are: no result of fewer inputs is (a multi-way window join, as
-against a pipeline of joins of two).
+Each input has a window. Rows, one of each input, make a result if each is at most its own input's
+window below the latest of them. New rows are matched with the kept rows of one other input after
+the other, beginning with the input that has the fewest rows in reach. Only rows of the inputs are
+kept, no results of fewer inputs (a multi-way window join, unlike a pipeline of joins of two).
 
-Output promises. A result still to come has a row still to come of some input. So what one input
-promises, or another, or any other, holds of it (joint punctuation, OOP §7). If none of its rows of
-*some* inputs are still to come, then one of another input is, and its rows of those inputs are at
-most their windows below that. So what these inputs promise, or the least mark of all others less
-a window, holds as well, and speaks of the columns of these inputs only. Of one input it is the
-lesser of its own mark and of the others' marks less its window (individual punctuation).
+Output promises. A result still to come has a row still to come of some input. So it satisfies the
+promise of at least one input (joint punctuation, OOP §7). Now take *some* of the inputs. If the
+rows that the result has of these have all come, a row of another input is still to come, and they
+are at most their windows below it. So the result satisfies the promise of one of these inputs, or
+the least mark of all others less a window: a promise on columns of these inputs only. For one input
+it is the lesser of its own mark and the others' marks less its window (individual punctuation).
 
 Promises per group are not used.
 
-Invariant: a row is kept exactly while a row at or above the mark of some other input could meet it.
+Invariant: a row is kept exactly while a row at or above the mark of another input could match it.
 """
 
 from __future__ import annotations
@@ -35,8 +34,8 @@ from lowwater.state.store import ChunkStore, add, read, split
 from lowwater.stream.element import BEGINNING, END_OF_TIME, Chunk, Element, Punctuation, moved
 
 MOST_TOGETHER = 4
-"""If somebody waits for columns of more inputs than this, promises are told of each input and of
-all that are waited for, not of each choice among them."""
+"""Greatest number of inputs with awaited columns for which every subset of them gets a joint
+promise. Above it only single inputs and all of them together do."""
 
 
 class MultiJoin(Kernel):
@@ -62,7 +61,7 @@ class MultiJoin(Kernel):
         self._marks = [BEGINNING] * self.ports
 
     def _chosen(self) -> list[tuple[int, ...]]:
-        """The inputs on whose columns promises are told together, the most first."""
+        """Return the sets of inputs whose columns are promised jointly, the largest first."""
         ports = [
             port
             for port in self._shape.ports
@@ -76,7 +75,7 @@ class MultiJoin(Kernel):
     # ---- rows ------------------------------------------------------------------------------
 
     def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
-        """Match rows with those of all other inputs, then keep those that can still be met."""
+        """Match rows with all other inputs, then keep those that can match rows to come."""
         rows = self._shape.prepare(port, chunk)
         ticks = self._shape.domain.array_of(chunk[self._shape.times[port]])
         low, high = int(ticks.min()), int(ticks.max())
@@ -88,14 +87,15 @@ class MultiJoin(Kernel):
         return self._shape.inside_time(port) // self._slicing[port].width
 
     def _meet(self, port: int, rows: Chunk, low: int, high: int) -> Chunk | None:
-        """The results of new rows with kept ones."""
+        """Return the results of new rows with kept ones."""
         matched = self._match(port, rows, low, high)
         return None if matched is None else self._shape.put_out(*matched)
 
     def _match(
         self, port: int, rows: Chunk, low: int, high: int
     ) -> tuple[Chunk, dict[int, Chunk]] | None:
-        """All matches of new rows with kept ones, and the rows they are of; None if none is."""
+        """Return all matches of new rows with kept ones, and the rows of each input; None if there
+        are no matches."""
         shape, met = self._shape, {port: rows}
         found = shape.narrow(port, rows)
         for other in self._fewest_first(port, low, high):
@@ -113,7 +113,7 @@ class MultiJoin(Kernel):
         return found, met
 
     def _fewest_first(self, port: int, low: int, high: int) -> list[int]:
-        """The other inputs, by how many of their rows are in reach of rows between two times."""
+        """Return the other inputs, that with the fewest rows in reach of two times first."""
         windows, rows = self._shape.windows, {}
         for other in self._shape.ports:
             if other != port:
@@ -124,7 +124,7 @@ class MultiJoin(Kernel):
         return sorted(rows, key=rows.__getitem__)
 
     def _keep(self, port: int, rows: Chunk, low: int, high: int) -> None:
-        """Keep the rows that can still be met."""
+        """Keep the rows that can match rows to come."""
         if self._slicing[port].observe(rows.height, low, high):
             reslice(self.store, rows_of(port), self._slice(port))
         threshold = self._threshold(port)
@@ -134,17 +134,17 @@ class MultiJoin(Kernel):
             add(self.store, rows_of(port), slice_, part)
 
     def _threshold(self, port: int) -> int:
-        """Rows of ``port`` below this time can meet nothing that is still to come."""
+        """The time below which rows of an input match no row still to come."""
         return moved(self._least_but([port]), -self._shape.windows[port])
 
     def _least_but(self, ports: Sequence[int]) -> int:
-        """The least mark of all other inputs."""
+        """Return the least mark of all inputs but some."""
         return min(mark for port, mark in enumerate(self._marks) if port not in ports)
 
     # ---- promises --------------------------------------------------------------------------
 
     def on_punctuation(self, port: int, promise: Punctuation) -> Sequence[Element]:
-        """Drop what cannot be met any more and tell what follows."""
+        """Drop rows that match no row to come; return the promises that follow."""
         known = promise.renamed(self._names[port])
         before = self._heard[port].get(promise.attributes)
         if known is None or not known.goes_beyond(before.values if before else None):
@@ -153,17 +153,17 @@ class MultiJoin(Kernel):
         if promise.attributes == (self._shape.times[port],):
             self._marks[port] = promise.values[0]
             self._purge(port)
-        return self._tell()
+        return self._promise()
 
     def close_port(self, port: int) -> Sequence[Element]:
-        """An input that ended can meet nothing any more."""
+        """Drop rows that only the ended input could match; return the promises that follow."""
         self._marks[port] = END_OF_TIME
         names = self._names[port]
         for kind in [(self._shape.times[port],), *self._heard[port]]:
             ended = tuple((names[name], END_OF_TIME) for name in kind)
             self._heard[port][kind] = Punctuation(ended)
         self._purge(port)
-        return self._tell() if self._open else []
+        return self._promise() if self._open else []
 
     def _purge(self, ahead: int) -> None:
         """Drop rows of the other inputs that a mark has passed."""
@@ -176,15 +176,18 @@ class MultiJoin(Kernel):
         time, width = self._shape.inside_time(port), self._slicing[port].width
         take_below(self.store, rows_of(port), time, below, width)
 
-    def _tell(self) -> list[Element]:
-        told: list[Element] = []
+    def _promise(self) -> list[Element]:
+        promises: list[Element] = []
         for ports in self._together:
             for known in product(*(self._heard[port].values() for port in ports)):
-                told += self._out.advance(self._promised(ports, known))
-        return told
+                promises += self._out.advance(self._bounds_of(ports, known))
+        return promises
 
-    def _promised(self, ports: Sequence[int], known: Iterable[Punctuation]) -> dict[str, int]:
-        """What promises of some inputs say of the output, where their rows may be old ones."""
+    def _bounds_of(self, ports: Sequence[int], known: Iterable[Punctuation]) -> dict[str, int]:
+        """Return the bounds on the output that follow from promises of some inputs.
+
+        They also hold for results whose rows of these inputs have come already.
+        """
         bounds = any_of(*(each.bounds for each in known))
         if len(ports) < self.ports:
             bearer = self._bearer(bounds)
@@ -193,46 +196,49 @@ class MultiJoin(Kernel):
         return bounds
 
     def _bearer(self, names: Iterable[str]) -> str:
-        """The column that is least behind: it bears what other inputs' marks say of old rows."""
+        """Return the column that is least behind the marks of other inputs: it gets the bound that
+        follows from them."""
         return min(names, key=lambda name: (self._slack[name], name))
 
-    # ---- asking and saving -----------------------------------------------------------------
+    # ---- requests and saving ---------------------------------------------------------------
 
     def needs(self, attribute: str, mark: int) -> Sequence[Request]:
-        """A promise on one input needs its own mark, and the others' a window further."""
-        return self._wanted([(attribute, mark)])
+        """Request the input's own mark, and the others' a window further."""
+        return self._requests_for([(attribute, mark)])
 
     def needs_any(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Request]:
-        """A promise on some inputs needs theirs, and the others' a window further."""
-        if self._spoken_of(bounds) in self._together:
-            return self._wanted(bounds)
+        """Request the bounds of some inputs, and the marks of the others a window further."""
+        if self._ports_of(bounds) in self._together:
+            return self._requests_for(bounds)
         return super().needs_any(bounds)
 
-    def _spoken_of(self, bounds: Sequence[tuple[str, int]]) -> tuple[int, ...]:
+    def _ports_of(self, bounds: Sequence[tuple[str, int]]) -> tuple[int, ...]:
         names = {name for name, _ in bounds}
         return tuple(p for p in self._shape.ports if names & set(self._names[p].values()))
 
-    def _wanted(self, bounds: Sequence[tuple[str, int]]) -> list[Request]:
-        marks, ports = dict(bounds), self._spoken_of(bounds)
-        wants = []
+    def _requests_for(self, bounds: Sequence[tuple[str, int]]) -> list[Request]:
+        marks, ports = dict(bounds), self._ports_of(bounds)
+        requests = []
         for port in ports:
             own = self._names[port].items()
-            wants.append(Request.any_of(port, [(n, marks[out]) for n, out in own if out in marks]))
+            requests.append(
+                Request.any_of(port, [(n, marks[out]) for n, out in own if out in marks])
+            )
         bearer = self._bearer(marks)
         further = marks[bearer] + self._slack[bearer]
         for port in self._shape.ports:
             if port not in ports:
-                wants.append(Request(port, self._shape.times[port], further))
-        return [want for want in wants if not self._has(want)]
+                requests.append(Request(port, self._shape.times[port], further))
+        return [request for request in requests if not self._has(request)]
 
-    def _has(self, want: Request) -> bool:
-        """Whether an input has promised what is wanted of it."""
-        if want.port not in self._open:
+    def _has(self, request: Request) -> bool:
+        """True if an input has promised as much as a request of it."""
+        if request.port not in self._open:
             return True
-        wished = {self._names[want.port][name]: mark for name, mark in want.bounds}
+        needed = {self._names[request.port][name]: mark for name, mark in request.bounds}
         return any(
-            all(mark >= wished.get(name, END_OF_TIME) for name, mark in known.bounds)
-            for known in self._heard[want.port].values()
+            all(mark >= needed.get(name, END_OF_TIME) for name, mark in known.bounds)
+            for known in self._heard[request.port].values()
         )
 
     def marks(self) -> dict[str, int]:
@@ -241,7 +247,7 @@ class MultiJoin(Kernel):
         return {f"{time}[{port}]": self._marks[port] for port, time in times}
 
     def snapshot(self) -> dict[str, Any]:
-        """The marks held and told."""
+        """Return the marks of the inputs, the promises made, and the state of slices."""
         return super().snapshot() | {
             "marks": list(self._marks),
             "heard": [dict(each) for each in self._heard],
@@ -260,5 +266,5 @@ class MultiJoin(Kernel):
 
 
 def rows_of(port: int) -> str:
-    """The name under which rows of an input are kept."""
+    """Return the name under which rows of an input are kept in the store."""
     return f"rows{port}"

@@ -1,12 +1,12 @@
-"""The columns of a join of many inputs: how rows are keyed, matched step by step, put together.
+"""The columns of a join of many inputs: the keys, the matching step by step, the output.
 
-Rows of one input meet those of the others one input after the other. What is matched so far is held
-narrow: for each input the number of the row and its time, and the keys once. Only what meets a row
-of every input is put together from whole rows.
+Rows of one input are matched with those of one other input after the other. A match so far is
+*narrow*: it has the number and the time of the row of each input, and the keys once. Only a match
+of rows of all inputs is put together from whole rows.
 
-Invariant: among rows matched so far, for every two of them the later one is within the window of
-the earlier one. So what the next input may have lies between two times, at most the next window
-and the least of those so far apart.
+Invariant: of every two rows of a match so far, the later one is within the window of the earlier
+one. So a row of the next input that fits lies between two times, which are at most the next window
+and the least window so far apart.
 """
 
 from __future__ import annotations
@@ -24,24 +24,25 @@ from lowwater.stream.time_domain import TimeDomain
 
 @dataclass(frozen=True)
 class MultiShape:
-    """What a join of many inputs matches on and what it puts out."""
+    """The columns that a join of many inputs matches on, and those it emits."""
 
     windows: tuple[int, ...]
-    """For each input, by how many ticks at most its row is below another of a result."""
+    """For each input, the most ticks that its row of a result is below another row of it."""
     domain: TimeDomain
     times: tuple[str, ...]
     """The time column of each input, under its own name."""
     on: tuple[tuple[str, ...], ...]
     """Columns that must be equal, one of each input."""
     names: tuple[Mapping[str, str], ...]
-    """For each input, its columns to the names they have inside the join."""
+    """For each input, the name inside the join of each of its columns."""
     output: Mapping[str, pl.DataType]
-    """The columns that come out, under their inside names."""
+    """The columns of the output, under their inside names."""
     merged: Mapping[str, str]
-    """Inside names of key columns that do not come out to the output column of the same value."""
+    """For key columns that are not in the output, by inside name: the output column of the same
+    value."""
     residual: pl.Expr | None
     carried: tuple[Carried, ...] = ()
-    """Other progressing columns of the inputs that come out."""
+    """Progressing columns of the output beside the times."""
 
     @property
     def ports(self) -> range:
@@ -49,17 +50,18 @@ class MultiShape:
         return range(len(self.times))
 
     def out_name(self, port: int, column: str) -> str:
-        """The output column that has the values of an input's column."""
+        """Return the output column that has the values of an input's column."""
         inside = self.names[port][column]
         return self.merged.get(inside, inside)
 
     def progressing(self, port: int) -> dict[str, str]:
-        """Progressing columns of an input, and their names in the output."""
+        """Return the progressing columns of an input, with their names in the output."""
         times = {self.times[port]: self.out_name(port, self.times[port])}
         return times | {each.name: each.out for each in self.carried if each.side == port}
 
     def slack(self) -> dict[str, int]:
-        """By how much at most each progressing output column is below the time of other inputs."""
+        """Return the most ticks that each progressing output column is below the times of the other
+        inputs."""
         found: dict[str, int] = {}
         behind = {each.out: each.behind for each in self.carried}
         for port in self.ports:
@@ -69,7 +71,7 @@ class MultiShape:
         return found
 
     def inside_time(self, port: int) -> pl.Expr:
-        """The ticks of an input's time, under the name it has inside the join."""
+        """Return the ticks of an input's time, as an expression over inside names."""
         return self.domain.to_ticks(pl.col(self.names[port][self.times[port]]))
 
     def prepare(self, port: int, chunk: Chunk) -> Chunk:
@@ -79,7 +81,7 @@ class MultiShape:
     # ---- matching --------------------------------------------------------------------------
 
     def narrow(self, port: int, rows: Chunk) -> Chunk:
-        """Of rows of an input: their numbers, their times and their keys."""
+        """Return the numbers, times and keys of rows of an input."""
         keys = (
             key_of(self.names[port][names[port]], self.output[self.out_name(0, names[0])])
             for names in self.on
@@ -91,11 +93,11 @@ class MultiShape:
         )
 
     def numbers(self, port: int, found: Chunk) -> pl.Series:
-        """Of matches: the number of the row of an input that each has."""
+        """Return, for each match, the number of its row of an input."""
         return found[_row(port)]
 
     def keys(self, port: int, rows: Chunk) -> Chunk:
-        """What rows of an input are joined on, in one form for all inputs."""
+        """Return the key columns of rows of an input, in one form for all inputs."""
         return self.narrow(port, rows).select(self._keys)
 
     @property
@@ -103,20 +105,20 @@ class MultiShape:
         return [f"__key{at}" for at in range(len(self.on))]
 
     def reached(self, found: Chunk, ports: tuple[int, ...], port: int) -> tuple[int, int]:
-        """The least and the greatest time at which a row of another input can meet some match."""
+        """Return the least and the greatest time at which a row of another input fits any match."""
         times = [found[_time(each)].to_numpy() for each in ports]
         until = [time + self.windows[each] for time, each in zip(times, ports, strict=True)]
         low = np.maximum.reduce(times).min() - self.windows[port]
         return int(low), int(np.minimum.reduce(until).max())
 
     def _between(self, ports: tuple[int, ...], port: int) -> tuple[pl.Expr, pl.Expr]:
-        """From when to when a row of another input can be that meets a match of some inputs."""
+        """Return the first and the last time at which a row of another input fits a match."""
         latest = pl.max_horizontal(pl.col(_time(each)) for each in ports)
         until = pl.min_horizontal(pl.col(_time(each)) + self.windows[each] for each in ports)
         return latest - self.windows[port], until
 
     def extend(self, found: Chunk, ports: tuple[int, ...], port: int, others: Chunk) -> Chunk:
-        """All matches of some inputs' rows with a row of one more input."""
+        """Return the matches of some inputs, each extended by a row of one more input."""
         low, high = self._between(ports, port)
         time = pl.col(_time(port))
         on, window = self._keys, min(self.windows[each] for each in ports)
@@ -129,7 +131,7 @@ class MultiShape:
         return pairs.drop(BUCKET) if by_time else pairs
 
     def _by_time(self, found: Chunk, first: int, window: int, others: Chunk, port: int) -> bool:
-        """Whether rows are to be matched by time as well as by key."""
+        """True if rows are matched by buckets of time as well as by key."""
         if window == self.windows[port] == 0:
             return self.times not in self.on
         if not self.on:
@@ -138,7 +140,7 @@ class MultiShape:
         return far_apart(times, max(window, self.windows[port], 1))
 
     def put_out(self, found: Chunk, rows: Mapping[int, Chunk]) -> Chunk:
-        """Matches of rows of all inputs in the output's columns."""
+        """Return matches of rows of all inputs in the columns of the output."""
         parts = []
         for port in self.ports:
             own = [name for name in self.names[port].values() if name in self.output]

@@ -1,7 +1,7 @@
-"""Which times of the other input a row can meet: the bound that lets a join forget (OOP §5.3).
+"""The times on the other side that a row can match, by which a join drops rows (OOP §5.3).
 
-A reach answers, for a time on one side, the earliest and the latest time on the other side that
-can match it. Both are monotone in the time, so whole time slices can be judged by their ends.
+For a time on one side, a reach has the earliest and the latest time on the other side that can
+match it. Both rise with the time, so a time slice is judged by its ends.
 """
 
 from __future__ import annotations
@@ -19,38 +19,38 @@ Ticks = NDArray[np.int64]
 
 
 class Reach(Protocol):
-    """A bounded match between progressing attributes of two inputs."""
+    """A condition on the times of two inputs that bounds how far matching rows are apart."""
 
     def earliest(self, side: int, time: int) -> int:
-        """The least time on the other side that a row of ``side`` at ``time`` can meet."""
+        """Return the least time on the other side that a row of ``side`` at ``time`` can match."""
 
     def latest(self, side: int, time: int) -> int:
-        """The greatest time on the other side that a row of ``side`` at ``time`` can meet."""
+        """Return the greatest time on the other side that a row of ``side`` at ``time`` matches."""
 
     def behind(self, side: int) -> int:
-        """By how many ticks at most a row of ``side`` is below its partner."""
+        """Return the most ticks that a row of ``side`` is below a partner."""
 
     def earliest_all(self, side: int, times: Ticks) -> Ticks:
-        """:meth:`earliest` of many times at once."""
+        """Return :meth:`earliest` of many times."""
 
     def key(self, ticks: pl.Expr) -> pl.Expr | None:
-        """A value that matching rows share exactly; None if there is none."""
+        """Return an expression that is equal for matching rows; None if there is none."""
 
     def check(self, left: pl.Expr, right: pl.Expr) -> pl.Expr | None:
-        """What is left to check once :meth:`key` is equal; None if nothing is."""
+        """Return the condition on rows of equal :meth:`key`; None if they always match."""
 
     @property
     def span(self) -> int:
-        """How far apart matching times can be, in ticks."""
+        """The most ticks that matching times are apart."""
 
     def seen_by(self, rows: int, others: int, spread: int) -> int:
-        """About how many pairs are compared when rows meet others in their reach together.
+        """Return about how many pairs are compared when rows are matched with others.
 
-        Each of rows that are spread over so many ticks sees only the others in its own reach.
+        The rows are spread over ``spread`` ticks; each is compared with the others in its reach.
         """
 
     def describe(self) -> str:
-        """The reach in words, in ticks."""
+        """Return the reach in words, in ticks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,12 +145,16 @@ class SameBucket:
 
 
 def share(pairs: int, length: int, spread: int) -> int:
-    """Of all pairs, those compared where each row sees a length of others spread over more."""
+    """Return the number of pairs that are compared, out of all ``pairs``.
+
+    Each row is compared with others in a stretch of ``length`` ticks; the others are spread over
+    ``spread`` ticks more.
+    """
     return max(1, pairs * length // (length + spread))
 
 
 def _clamp(partner: int, time: int) -> int:
-    """Keep the marks that mean 'nothing yet' and 'ended' where they are."""
+    """Return a partner's time; BEGINNING and END_OF_TIME are their own partners."""
     return time if time in (BEGINNING, END_OF_TIME) else partner
 
 

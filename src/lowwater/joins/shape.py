@@ -1,4 +1,4 @@
-"""The columns of a join: how both sides are keyed, renamed, matched and put together."""
+"""The columns of a join of two inputs: the keys, the names, the matching, the output."""
 
 from __future__ import annotations
 
@@ -16,16 +16,51 @@ from lowwater.stream.element import Chunk
 from lowwater.stream.time_domain import TimeDomain
 
 How = Literal["inner", "left", "right", "full", "semi", "anti"]
-HOWS: tuple[How, ...] = ("inner", "left", "right", "full", "semi", "anti")
 IDS = ("__id0", "__id1")
 BUCKET = "__bucket"
 FAR = 8
-"""Over more reaches than this, rows are matched by buckets of time as well as by key."""
+"""Rows spread over more reaches than this are matched by buckets of time as well as by key."""
+
+
+@dataclass(frozen=True, slots=True)
+class JoinKind:
+    """What comes out of a kind of join. Side 0 is the left input, side 1 the right one."""
+
+    shown: tuple[int, ...] = (0, 1)
+    """The sides whose columns come out."""
+    alone: tuple[int, ...] = ()
+    """The sides whose rows come out if no row of the other side matches them."""
+
+    @property
+    def whole(self) -> tuple[int, ...]:
+        """The sides whose columns are in every result."""
+        return tuple(side for side in self.shown if 1 - side not in self.alone)
+
+    @property
+    def outer(self) -> bool:
+        """True if the columns of a side are null in some results."""
+        return self.whole != self.shown
+
+    @property
+    def pairs(self) -> bool:
+        """True if every result is a pair of rows, with the columns of both."""
+        return self.whole == (0, 1)
+
+
+KINDS: Mapping[How, JoinKind] = {
+    "inner": JoinKind(),
+    "left": JoinKind(alone=(0,)),
+    "right": JoinKind(alone=(1,)),
+    "full": JoinKind(alone=(0, 1)),
+    "semi": JoinKind(shown=(0,)),
+    "anti": JoinKind(shown=(0,), alone=(0,)),
+}
+"""The kinds of joins of two inputs, by the value of ``how=``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """A progressing column beside the time of its input, never more than so far behind it."""
+    """A progressing column of an input beside its time, at most ``behind`` ticks below the time."""
 
     side: int
     name: str
@@ -35,7 +70,7 @@ class Carried:
 
 @dataclass(frozen=True)
 class JoinShape:
-    """What a join matches on and what it puts out."""
+    """The columns that a join matches on, and those it emits."""
 
     reach: Reach
     domain: TimeDomain
@@ -44,15 +79,15 @@ class JoinShape:
     on: tuple[tuple[str, str], ...]
     """Pairs of columns that must be equal."""
     right_names: Mapping[str, str]
-    """Right column to the name it has inside the join."""
+    """The name inside the join of each right column."""
     output: Mapping[str, pl.DataType]
-    """The columns that come out."""
+    """The columns of the output."""
     merged: Mapping[str, str]
     """Output key column to the right column (inside name) that has the same value."""
     residual: pl.Expr | None
-    how: How
+    kind: JoinKind
     carried: tuple[Carried, ...] = ()
-    """Other progressing columns of the inputs that come out."""
+    """Progressing columns of the output beside the times."""
 
     @property
     def out_times(self) -> tuple[str, str]:
@@ -62,39 +97,40 @@ class JoinShape:
         return self.times[0], same[0] if same else right
 
     def out_names(self, side: int) -> dict[str, str]:
-        """Progressing columns of a side, and their names in the output."""
+        """Return the progressing columns of a side, with their names in the output."""
         times = {self.times[side]: self.out_times[side]}
         return times | {each.name: each.out for each in self.carried if each.side == side}
 
     def keeps(self, side: int) -> bool:
         """Whether rows of a side come out even when nothing matches them."""
-        return self.how == "full" or self.how == ("left", "right")[side]
+        return side in self.kind.alone
 
     def shows(self, key: str) -> bool:
         """Whether a left column that is matched on is in the output, and never null there."""
-        return key in self.output and (self.how in ("inner", "semi", "anti") or key in self.merged)
+        return key in self.output and (not self.kind.outer or key in self.merged)
 
     def group_keys(self, side: int, keys: Sequence[str]) -> dict[str, str]:
-        """Columns of the left that name groups, with the names they have on a side inside."""
+        """Return, for left columns that name groups, the names inside the join on a side."""
         partner = dict(reversed(self.on))
         return {key: key if side == 0 else self.right_names[partner[key]] for key in keys}
 
     def inside_time(self, side: int) -> pl.Expr:
-        """The ticks of a side's time, under the name it has inside the join."""
+        """Return the ticks of a side's time, as an expression over inside names."""
         name = self.times[0] if side == 0 else self.right_names[self.times[1]]
         return self.domain.to_ticks(pl.col(name))
 
-    def prepare(self, side: int, chunk: Chunk, first_id: int) -> Chunk:
-        """Rename the rows of a side, and number them if unmatched ones must be told apart."""
+    def prepare(self, side: int, chunk: Chunk, first_id: int | None = None) -> Chunk:
+        """Return the rows of a side under their inside names, with a number each from ``first_id``
+        on if it is given."""
         if side == 1:
             chunk = chunk.rename(dict(self.right_names))
-        if not self.keeps(side):
+        if first_id is None:
             return chunk
         numbers = pl.int_range(first_id, first_id + chunk.height, dtype=pl.Int64)
         return chunk.with_columns(numbers.alias(IDS[side]))
 
     def match(self, left: Chunk, right: Chunk) -> Chunk:
-        """All matching pairs, columns of both sides under their inside names."""
+        """Return all matching pairs, with the columns of both sides under their inside names."""
         kinds = [self.output[name] for name, _ in self.on]
         inside = [self.right_names[other] for _, other in self.on]
         left_on = [key_of(name, kind) for (name, _), kind in zip(self.on, kinds, strict=True)]
@@ -133,7 +169,7 @@ class JoinShape:
         return reduce(and_, some) if some else None
 
     def put_out(self, pairs: Chunk) -> Chunk:
-        """Pairs, or rows of one side alone, in the output's columns."""
+        """Return pairs, or rows of one side alone, in the columns of the output."""
         columns = []
         for name, dtype in self.output.items():
             inside = self.merged.get(name)
@@ -146,7 +182,7 @@ class JoinShape:
 
 
 def key_of(name: str, dtype: pl.DataType) -> pl.Expr:
-    """A key column. Numbers are compared by their bits: one NaN, one zero, as in SQL."""
+    """Return a key column. Floats are compared by their bits: one NaN, one zero, as in SQL."""
     column = pl.col(name)
     if not dtype.is_float():
         return column
@@ -155,17 +191,17 @@ def key_of(name: str, dtype: pl.DataType) -> pl.Expr:
 
 
 def far_apart(times: Iterable[Ticks], span: int) -> bool:
-    """Whether rows lie over so many reaches that pairs must be kept from forming by time."""
+    """True if rows are spread over so many reaches that they are matched by buckets of time."""
     return bool(max(map(np.ptp, times)) > FAR * span)
 
 
 def bucketed(
     rows: Chunk, between: tuple[pl.Expr, pl.Expr], others: Chunk, time: pl.Expr, width: int
 ) -> tuple[Chunk, Chunk]:
-    """Both sides with a bucket of time that matching rows share.
+    """Return both sides with a bucket of time that is equal for matching rows.
 
-    A row can meet others between two times, less than a bucket apart. They lie in at most two
-    buckets; the row is put into each, and meets another row in exactly one.
+    A row can match others between two times, less than a bucket apart. They lie in at most two
+    buckets; the row is copied into each, and matches another row in exactly one.
     """
     early, late = (each // width for each in between)
     twice = [

@@ -1,4 +1,4 @@
-"""How far marks are behind the clock, or, where streams do not go by it, behind the newest."""
+"""Lags: how far marks are behind the clock or, if streams do not follow it, the newest mark."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from lowwater.stream.time_domain import TimeDomain
 Mark = datetime | int | None
 
 NEAR_SECONDS = 86_400
-"""A stream whose time is this far from the clock's does not go by the clock."""
+"""Seconds between the clock and the newest mark from which streams do not follow the clock."""
 
 
 def seconds(mark: Mark, domain: TimeDomain) -> float | None:
-    """A mark in seconds; None where there is none, or where it counts rows."""
+    """Return a mark in seconds; None if there is none, or if it counts rows."""
     if isinstance(mark, datetime):
         return (mark if mark.tzinfo else mark.replace(tzinfo=UTC)).timestamp()
     if mark is None or domain.counts_rows:
@@ -23,8 +23,8 @@ def seconds(mark: Mark, domain: TimeDomain) -> float | None:
 
 
 def reference(marks: Iterable[float | None], clock: float | None) -> float | None:
-    """What lags count from: the clock, if there is one and the newest mark is near it, or else
-    that mark; None if there are no marks."""
+    """Return the time in seconds that lags are measured from: the clock if there is one and the
+    newest mark is near it, else that mark; None if there are no marks."""
     newest = max((mark for mark in marks if mark is not None), default=None)
     if newest is None or clock is None:
         return newest
@@ -32,5 +32,5 @@ def reference(marks: Iterable[float | None], clock: float | None) -> float | Non
 
 
 def lag(mark: float | None, ahead: float | None) -> float | None:
-    """How far a mark is behind, in seconds."""
+    """Return how far a mark is behind, in seconds."""
     return None if mark is None or ahead is None else round(max(0.0, ahead - mark), 6)

@@ -28,23 +28,23 @@ class CompletenessMetrics:
     target: Annotated[
         float, share("stream_complete_target", "target", "The share of rows to be on time.")
     ]
-    """The share of rows that shall be on time."""
+    """The share of rows that should be on time."""
     expected: Annotated[
         float,
         share("stream_complete_expected", "expected now", "The share expected of rows to come."),
     ]
-    """The share of the rows now coming that should be, by what recent rows were like."""
+    """The share of the rows to come that will be on time, estimated from recent rows."""
     recent: float
-    """The share of recent rows that were."""
+    """The share of recent rows that were on time."""
     slack_seconds: Annotated[
         float | None, seconds("stream_slack_seconds", "slack", "The slack in force.")
     ]
     """The slack in force, the longest of all channels; None before the first mark."""
     shortfall: str | None = None
-    """Why fewer rows are on time than shall be, by more than 0.3 points; None if that is not so.
-    Of a stream, the reason of the channel of which it has been so longest."""
+    """Why the share of rows on time is more than 0.3 points below the target; None if it is not.
+    Of a stream, the reason of the channel that has been below for longest."""
     short_since: datetime | int | None = None
-    """The newest time when that began."""
+    """The newest time of the stream when that began."""
 
     @property
     def achieved(self) -> float:
@@ -63,9 +63,9 @@ class ChannelMetrics:
     mark: Mark
     """Its own promise; None before the first."""
     silent_seconds: float | None
-    """How long it has sent nothing, by the engine's clock; None where that is not known."""
+    """Seconds since it last sent rows, by the engine's clock; None if that is not known."""
     stale: bool = False
-    """Whether it is set aside (``stale_after=``), so that it does not hold the stream back."""
+    """True if it is stale (``stale_after=``) and so does not hold the stream back."""
 
 
 @dataclass(frozen=True)
@@ -76,11 +76,11 @@ class HoldingChannel:
     behind_nanoseconds: int | None
     """How far it is behind the channel furthest ahead; None if it has promised nothing yet."""
     stale_after: Duration | None
-    """The option that sets channels aside that are further behind, if it is in force."""
+    """How far behind a channel must be to be stale; None if none ever is."""
 
 
 CHANNELS = 500
-"""The number of channels of a stream that metrics list, at most: those furthest behind."""
+"""The greatest number of channels that the metrics of a stream list: those furthest behind."""
 
 
 @dataclass(frozen=True)
@@ -145,9 +145,9 @@ class StreamMetrics:
     ] = None
     stale_channels: Annotated[
         int,
-        size("stream_stale_channels", "channels set aside", "Channels set aside.", "count"),
+        size("stream_stale_channels", "stale channels", "Channels that are stale.", "count"),
     ] = 0
-    """How many channels are set aside."""
+    """Number of channels that are stale."""
     holding: HoldingChannel | None = None
     """The channel that holds the stream back; None if none does."""
 
@@ -234,7 +234,7 @@ def holding_channel(
     """Return the channel that holds a stream back; None if none does.
 
     ``behind`` are the channels, the one furthest behind first, each with its mark; ``ahead`` is the
-    mark furthest ahead, ``stale`` those set aside and ``after`` the option that does so.
+    mark furthest ahead, ``stale`` the stale channels and ``after`` the option ``stale_after=``.
     """
     holding = next(((name, mark) for name, mark, _ in behind if name not in stale), None)
     if holding is None or not BEGINNING < ahead < END_OF_TIME or holding[1] >= ahead:

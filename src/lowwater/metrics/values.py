@@ -109,9 +109,9 @@ class OperatorMetrics:
     ] = 0.0
     """On Spark, of runs with a stream that may be silent, the time between batches."""
     readings: Readings = field(default_factory=Readings)
-    """What the kernel measures of its own work, by metric."""
+    """The kernel's measurements of its own work, by metric."""
     staleness: Staleness | None = None
-    """Of the queue of an update stream: how stale what is shown was, and is."""
+    """How stale the shown rows of an update stream were, and are; None of other operators."""
 
     @property
     def about(self) -> Mapping[str, str | int | float]:
@@ -120,7 +120,7 @@ class OperatorMetrics:
 
     @property
     def all_readings(self) -> Readings:
-        """Everything that is measured of the operator, by metric."""
+        """All measurements of the operator, by metric."""
         return readings_of(self) | self.readings | _staleness_readings(self.staleness)
 
 
@@ -134,7 +134,7 @@ class BatchMetrics:
     rows: Annotated[int, size("batch_rows", "rows of a batch", "Rows read in the last batch.")]
     """Rows read from all streams."""
     parts: Mapping[str, float]
-    """What took how many seconds, by Spark's names."""
+    """The seconds that each step of the batch took, by Spark's names."""
 
 
 @dataclass(frozen=True)
@@ -212,7 +212,7 @@ class RunMetrics:
 
     @property
     def all_readings(self) -> Readings:
-        """Everything that is measured of the run as a whole, by metric."""
+        """All measurements of the run as a whole, by metric."""
         found = readings_of(self) | {REFUSED_ROWS: self.refused_rows}
         if self.latency.count:
             found |= {
@@ -221,14 +221,14 @@ class RunMetrics:
         return found | (readings_of(self.batches[-1]) if self.batches else {})
 
     def operator(self, name: str) -> OperatorMetrics:
-        """The first operator whose title begins with ``name``."""
+        """Return the first operator whose title begins with ``name``."""
         for each in self.operators:
             if each.title.startswith(name):
                 return each
         raise OptionError(unknown_name("operator", name, (each.title for each in self.operators)))
 
     def stream(self, name: str) -> StreamMetrics:
-        """The stream of that name."""
+        """Return the stream of that name."""
         for each in self.streams:
             if each.name == name:
                 return each
@@ -247,7 +247,7 @@ LATENCY: Mapping[float, Metric[float]] = {
 
 @dataclass(frozen=True)
 class JoinMetrics:
-    """What a join without a window found, and what it gave up."""
+    """The accuracy of a join without a window, and the rows that it gave up."""
 
     title: str
     accuracy: float
@@ -266,15 +266,16 @@ class JoinMetrics:
 
 @dataclass(frozen=True)
 class UpdateMetrics:
-    """How stale what an update stream shows is, and what waits."""
+    """The staleness of an update stream, and the number of rows that wait in it."""
 
     title: str
     keys: int
     staleness_seconds: float
-    """How long what is shown of a key has been out of date, on average over keys and time."""
+    """Seconds by which the shown row of a key is out of date, on average over keys and time."""
     stalest_key: tuple[object, ...]
+    """The key whose shown rows are the most out of date."""
     stalest_seconds: float
-    """The same of the key of which it is most."""
+    """Seconds by which they are, on average over time."""
     waiting: int
     given_up: int
     """Rows, or windows, that newer ones replaced."""
@@ -307,7 +308,7 @@ class StrategyMetrics:
     strategy: str
     because: str
     switches: int
-    """How often it changed."""
+    """Number of times it changed."""
 
     @classmethod
     def of(cls, operator: OperatorMetrics) -> StrategyMetrics | None:

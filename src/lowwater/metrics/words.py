@@ -65,7 +65,7 @@ def in_unit(value: Value, unit: Unit) -> str:
 
 
 def join_words(join: JoinMetrics) -> str:
-    """Return which share of its results a join without a window found, and what it lost."""
+    """Return which share of its results a join without a window found, and why it lost others."""
     lost = [f"{join.late_rows:,} rows came too late for it"] if join.late_rows else []
     if join.given_up_rows:
         lost.append(f"{join.given_up_rows:,} had no place in memory")
@@ -76,7 +76,7 @@ def join_words(join: JoinMetrics) -> str:
 
 
 def update_words(queue: UpdateMetrics) -> str:
-    """Return how stale what an update stream shows is, and how much waits or was given up."""
+    """Return how stale an update stream is, and how much waits or was given up."""
     worst = ", ".join(map(str, queue.stalest_key))
     stale = f"{queue.staleness_seconds:.3g} s out of date on average"
     if queue.keys > 1:
@@ -99,10 +99,10 @@ def holding_words(holding: HoldingChannel) -> str:
     else:
         text += f"is {spell(holding.behind_nanoseconds)} behind the one furthest ahead"
     if holding.stale_after is not None:
-        return f"{text}; channels are set aside by stale_after={holding.stale_after!r}"
+        return f"{text}; a channel is stale by stale_after={holding.stale_after!r}"
     return (
-        f"{text}; stale_after='1 hour' (STALE AFTER 1 HOUR in a pipeline) sets aside a channel that"
-        " is further behind than that"
+        f"{text}; with stale_after='1 hour' (STALE AFTER 1 HOUR in a pipeline) a channel that is"
+        " further behind than that no longer does"
     )
 
 

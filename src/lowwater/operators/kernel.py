@@ -1,9 +1,9 @@
-"""The kernel: what every operator is to an engine.
+"""The kernel: an operator as an engine sees it.
 
-An engine hands a kernel one element at a time and gets elements back. A kernel reads no clock,
-rolls no dice, knows no engine and calls nobody downstream; its rows are in the chunk store it was
-given, its few numbers in its snapshot. Kernel plus store after a snapshot can be built again
-elsewhere and go on as if nothing had happened.
+An engine gives a kernel one element at a time and gets elements back. A kernel reads no clock, uses
+no random numbers, and knows neither its engine nor the operators after it. Its rows are in a chunk
+store, its few numbers in its snapshot. A kernel that is built again from store and snapshot, in
+another process too, continues as if it had never stopped.
 
 Invariants every kernel keeps: a punctuation it emits is true of all rows it emits later; marks it
 emits never go back; after the end of all inputs its store is empty.
@@ -78,20 +78,20 @@ ALONE = Host()
 
 
 class Kernel:
-    """Base of all kernels. One input and plain forwarding unless a subclass says otherwise."""
+    """Base of all kernels. Unless overridden, it has one input and passes rows and promises on."""
 
     rule: ClassVar[str] = "promises pass through"
     """How output promises follow from input promises, in words (shown by explain)."""
 
     comparisons = 0
-    """Pairs of rows compared so far: what a join's work is measured by."""
+    """Number of pairs of rows compared so far: the measure of a join's work."""
     queues: ClassVar[bool] = False
-    """True if rows wait here until there is time for them: :meth:`work_on` lets one portion out
-    whenever nothing new is there to be read, and :meth:`end_portion` follows when its results have
-    left."""
+    """True if rows wait here until there is time for them. Whenever no input is there to be read,
+    the engine calls :meth:`work_on`, which releases one portion, and :meth:`end_portion` when its
+    results have left."""
     defers: ClassVar[bool] = False
-    """True if part of the work can be left for :meth:`work_on`, to be done once all that came
-    is known."""
+    """True if part of the work may be left for :meth:`work_on`, which the engine calls when all
+    rows of a batch have come."""
 
     def __init__(self, store: ChunkStore, ports: int = 1, host: Host = ALONE):
         self.store, self.ports, self.host = store, ports, host
@@ -116,7 +116,7 @@ class Kernel:
         return elements if self._open else [*elements, End()]
 
     def close_port(self, port: int) -> Sequence[Element]:
-        """Return what leaves when an input ends."""
+        """Return the output at the end of an input, before the end itself."""
         return []
 
     @property
@@ -125,7 +125,7 @@ class Kernel:
         return False
 
     def work_on(self) -> Sequence[Element]:
-        """Do one portion of the work that is left, and return what leaves."""
+        """Do one portion of the work that is left, and return the output."""
         return []
 
     def record_time(self, nanoseconds: int) -> None:
@@ -153,12 +153,14 @@ class Kernel:
         return 0, 0
 
     def requests(self) -> Sequence[Request]:
-        """Return the progress that would release something this kernel holds back."""
+        """Return requests for the progress that would release rows or answers held here."""
         return []
 
     def releases(self) -> Sequence[Release]:
-        """Return which marks of single groups release rows that this kernel holds back; nothing if
-        only marks of the whole stream do."""
+        """Return the marks of single groups that release rows held here.
+
+        Nothing if only marks of the whole stream do.
+        """
         return ()
 
     def input_keys(self, port: int, names: tuple[str, ...]) -> tuple[str, ...] | None:
@@ -181,16 +183,16 @@ class Kernel:
         return [each for attribute, mark in bounds for each in self.needs(attribute, mark)]
 
     def take_late_rows(self) -> tuple[str, Chunk | None, list[LateRows]] | None:
-        """Return what was refused since the last call: the stream, its late rows (None if they are
-        dropped) and the lines of their account; None if nothing was."""
+        """Return the late rows since the last call: the stream, the rows (None if they are dropped)
+        and the lines of their account; None if there were none."""
         return None
 
     def marks(self) -> dict[str, int]:
-        """The promises held, by input or attribute, for people to look at."""
+        """Return the marks of the inputs, by input or attribute, for people."""
         return {}
 
     def metrics(self) -> Readings:
-        """Return what this kernel measures of its own work: choices made and why, buffer sizes."""
+        """Return the metrics of this kernel's work: its choices and their reasons, buffer sizes."""
         return Readings()
 
     def about(self) -> dict[str, str | int | float]:
@@ -198,49 +200,53 @@ class Kernel:
         return self.metrics().about
 
     def notes(self) -> Sequence[str]:
-        """Warnings for people that have come up since this was asked before. Copies that notice
-        the same give the same text."""
+        """Return the warnings for people since the last call. Copies return the same text for the
+        same reason."""
         return []
 
     def settle(self) -> None:
-        """Make the state small: an engine is about to write it. Answers stay what they are."""
+        """Make the state small before an engine writes it. Answers do not change."""
 
     def snapshot(self) -> dict[str, Any]:
-        """The kernel's few numbers."""
+        """Return the state that is not in the store."""
         return {"open": sorted(self._open)}
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from a snapshot."""
+        """Set the state to that of a snapshot."""
         self._open = set(saved["open"])
 
 
 @runtime_checkable
 class Finisher(Protocol):
-    """A kernel of which several copies can run, each on some of the rows: what they let go by the
-    same promise, finished together, is what one of them would let go if it had all rows.
+    """A kernel of which several copies can run, each on some of the rows.
+
+    The output of all copies for one promise, finished together, is the output of a single copy with
+    all the rows.
 
     ``finished`` touches no state: it may run in a process that has none of it.
     """
 
     def finished(self, parts: Chunk, /) -> Chunk:
-        """The answers, from what all copies let go."""
+        """Return the answers, from the output of all copies."""
 
 
 class Reducer(Kernel, ABC):
-    """A kernel that aggregates, so that rows can be reduced on the way to it and its answers be
-    put together from the answers of several copies of it, each of which saw some of the rows.
+    """A kernel that aggregates.
+
+    Rows can be reduced to partials on the way to it. Several copies can run, each on some of the
+    rows; the final answers follow from their partial answers.
 
     ``reduced`` and ``finished`` touch no state: they may run in a process that has none of it.
     """
 
     @abstractmethod
     def reduced(self, chunk: Chunk) -> Chunk:
-        """Rows as partials."""
+        """Return rows as partials."""
 
     @abstractmethod
     def on_partials(self, partials: Chunk) -> None:
-        """Take partials in as if they were the rows they came from."""
+        """Take partials in, with the effect of the rows they came from."""
 
     @abstractmethod
     def finished(self, parts: Chunk) -> Chunk:
-        """The answers, from partial answers of all copies."""
+        """Return the answers, from the partial answers of all copies."""

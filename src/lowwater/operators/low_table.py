@@ -286,7 +286,7 @@ class LowTable(Kernel):
         alive[self._at[self._at >= 0]] = True
         return super().snapshot() | {
             "mark": self._mark,
-            "told": self._promised,
+            "promised": self._promised,
             "rows": self._rows,
             "next": self._next,
             "alive": (self._added, np.packbits(alive).tobytes()),
@@ -296,7 +296,7 @@ class LowTable(Kernel):
         """Set the state to that of a snapshot."""
         super().restore(saved)
         self._clear()
-        self._mark, self._promised = saved["mark"], saved["told"]
+        self._mark, self._promised = saved["mark"], saved["promised"]
         self._rows, self._next = saved["rows"], saved["next"]
         self._added, bits = saved["alive"]
         alive = np.unpackbits(np.frombuffer(bits, np.uint8), count=self._added).astype(bool)

@@ -20,7 +20,7 @@ Value = int | float | str
 Unit = Literal[
     "rows", "bytes", "seconds", "keys", "windows", "share", "rows/s", "count", "state", "text"
 ]
-"""What a value counts. Of texts, a "state" is one of a few words and a "text" is prose."""
+"""The unit of a value. A text has the unit "state" if it is one of a few words, else "text"."""
 
 
 class Rule(ABC):

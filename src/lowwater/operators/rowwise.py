@@ -217,24 +217,24 @@ class Project(Kernel):
 
     def needs_any(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Request]:
         """Request a joint promise of the sources."""
-        wanted: dict[str, int] = {}
+        needed: dict[str, int] = {}
         for attribute, mark in bounds:
             if derivation := self._derived.get(attribute):
                 for source, shift in derivation.sources:
                     further = derivation.unrounded(mark) - shift
-                    wanted[source] = max(further, wanted.get(source, further))
-        return [Request.any_of(0, list(wanted.items()))] if wanted else []
+                    needed[source] = max(further, needed.get(source, further))
+        return [Request.any_of(0, list(needed.items()))] if needed else []
 
     def snapshot(self) -> dict[str, Any]:
         """Return the marks received and emitted."""
         return super().snapshot() | {
             "held": dict(self._held),
-            "told": dict(self._emitted),
+            "emitted": dict(self._emitted),
             "joint": dict(self._joint),
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Set the state to that of a snapshot."""
         super().restore(saved)
-        self._held, self._emitted = dict(saved["held"]), dict(saved["told"])
+        self._held, self._emitted = dict(saved["held"]), dict(saved["emitted"])
         self._joint = dict(saved["joint"])

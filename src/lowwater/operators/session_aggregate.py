@@ -251,7 +251,7 @@ class SessionAggregate(Kernel):
         """Return the mark, the last promises, and the width of a slice."""
         return super().snapshot() | {
             "mark": self._mark,
-            "told": dict(self._emitted),
+            "emitted": dict(self._emitted),
             "starts": self._starts.snapshot(),
             "slicing": self._slicing.snapshot(),
         }
@@ -259,6 +259,6 @@ class SessionAggregate(Kernel):
     def restore(self, saved: dict[str, Any]) -> None:
         """Set the state to that of a snapshot."""
         super().restore(saved)
-        self._mark, self._emitted = saved["mark"], dict(saved["told"])
+        self._mark, self._emitted = saved["mark"], dict(saved["emitted"])
         self._starts.restore(saved["starts"])
         self._slicing.restore(saved["slicing"])

@@ -1,18 +1,17 @@
 """Sliding aggregate: a window that moves with every row and answers whenever its answer changes.
 
 At an instant ``t`` the window holds the rows with ``t - range < ts <= t``. It changes when rows
-come, at their time, and when they leave, exactly a range later, whether a row comes then or not. A
-group is answered at each instant at which one of its aggregates is not what it was before. It
-begins and ends with an empty window, so a group that is empty again says so once and is forgotten.
+come, at their time, and when they leave, exactly a range later. A group is answered at each instant
+at which one of its aggregates changes. Its window is empty at first; when it is empty again, the
+group is answered once more and dropped.
 
-The input needs no order. Rows at or above the mark are held; what happens before the mark is known
-in full and is answered.
+The input needs no order. Rows at or above the mark are held; instants below it are answered.
 
 Progress: with the mark at ``m``, all instants before ``m`` are answered: ends are promised up to
 ``m``, starts a range less.
 
 Invariant: answers follow from the rows alone, not from how they came, how they were cut or when the
-mark moved. A group is remembered exactly while one of its levels is not that of an empty window.
+mark moved. A group is kept exactly while one of its levels is not that of an empty window.
 """
 
 from __future__ import annotations
@@ -53,13 +52,13 @@ FUNCTIONS = ("count", "sum", "avg", "min", "max")
 
 
 def check(call: Call) -> None:
-    """Whether an aggregate can be computed over a sliding window."""
+    """Raise if an aggregate cannot be computed over a sliding window."""
     if call.function not in FUNCTIONS:
         raise unable(call.function)
 
 
 def unable(what: str) -> QueryError:
-    """What to say of an aggregate that is not among those that work."""
+    """Return the error for an aggregate that is not supported."""
     return QueryError(
         f"a window that slides on change has no {what}; it has count(*), count(x),"
         " count(DISTINCT x), sum, avg, min and max"
@@ -67,7 +66,7 @@ def unable(what: str) -> QueryError:
 
 
 class _Columns:
-    """What has to be kept for some aggregates: each thing once, whoever needs it."""
+    """The columns that are kept for some aggregates, each once even if several need it."""
 
     def __init__(self, calls: Sequence[Call]):
         self.arguments: dict[str, pl.Expr] = {}
@@ -91,7 +90,7 @@ class _Columns:
         return pl.col(name)
 
     def _finish(self, call: Call) -> pl.Expr:
-        """An aggregate from levels."""
+        """Return the expression of an aggregate over levels."""
         if call.argument is None:
             return self._tally(ROWS, pl.len(), pl.Int64())
         assert call.dtype is not None
@@ -139,7 +138,8 @@ class SlidingAggregate(Kernel):
     """Aggregates rows per group over the last ``range`` ticks, at every instant."""
 
     rule: ClassVar[str] = (
-        "instants before the mark are answered; ends are told up to the mark, starts a range less"
+        "instants before the mark are answered; ends are promised up to the mark,"
+        " starts a range less"
     )
 
     def __init__(
@@ -180,23 +180,23 @@ class SlidingAggregate(Kernel):
     # ---- answers ---------------------------------------------------------------------------
 
     def on_punctuation(self, port: int, promise: Punctuation) -> Sequence[Element]:
-        """Answer the instants before the mark."""
+        """Return the answers of instants before the mark, and the promises that follow."""
         if promise.attributes != (self._time,) or promise.values[0] <= self._mark:
             return []
         self._mark = promise.values[0]
-        told = [
+        promises = [
             Punctuation.linear(START, self._mark - self._range),
             Punctuation.linear(END, self._mark),
         ]
-        return [*self._answer(self._mark), *told]
+        return [*self._answer(self._mark), *promises]
 
     def close_port(self, port: int) -> Sequence[Element]:
-        """Answer everything that is left: all rows leave."""
+        """Return the answers of all instants that are left: all rows leave the window."""
         self._mark = END_OF_TIME
         return self._answer(END_OF_TIME)
 
     def _answer(self, high: int) -> list[Element]:
-        """The answers of all instants before a tick."""
+        """Return the answers of all instants before a tick."""
         fresh = self._held.take(high)
         events = [part.events(fresh, high) for part in self._parts]
         some = [each for each in events if each is not None]
@@ -204,7 +204,7 @@ class SlidingAggregate(Kernel):
             return []
         instants, found = Instants.of(some, self._keys, TIME)
         places = iter(found)
-        base = self._known(instants.groups)
+        base = self._levels_of(instants.groups)
         levels = pl.DataFrame(
             [
                 level
@@ -218,8 +218,8 @@ class SlidingAggregate(Kernel):
         changed = self._changes(instants, levels, base.select(levels.columns))
         return [self._shown(changed)] if changed.height else []
 
-    def _known(self, groups: Chunk) -> Chunk:
-        """What was known of groups; of those that were empty, that they were."""
+    def _levels_of(self, groups: Chunk) -> Chunk:
+        """Return the last levels of groups; those of an empty window for groups that have none."""
         held = self._base.look_up(groups)
         if held is None:
             empty = (pl.lit(None, dtype=dtype).alias(n) for n, dtype in self._columns.items())
@@ -252,7 +252,7 @@ class SlidingAggregate(Kernel):
         self._base.replace(instants.groups, rows.select(*self._keys, *self._columns))
 
     def _changes(self, instants: Instants, levels: Chunk, before: Chunk) -> Chunk:
-        """The answers that are not what they were before, with their groups and times."""
+        """Return the answers that differ from those before them, with their groups and times."""
         earlier = np.arange(len(instants)) - 1
         earlier[instants.firsts] = len(instants) + np.arange(len(before))
         answers = pl.concat([levels, before]).select(self._finish)
@@ -271,26 +271,26 @@ class SlidingAggregate(Kernel):
         end = self._domain.from_ticks(pl.col(END))
         return answers.select(start, end, *self._groups, *self._names)
 
-    # ---- asking and saving -----------------------------------------------------------------
+    # ---- requests and saving --------------------------------------------------------------
 
     def requests(self) -> Sequence[Request]:
-        """The next row that comes or leaves wants the mark past it."""
+        """Request a mark just past the next row that comes or leaves."""
         leaving = [part.least + self._range for part in self._parts if part.least < END_OF_TIME]
         due = min([self._held.least, *leaving])
         return [Request(0, self._time, due + 1)] if due < END_OF_TIME else []
 
     def needs(self, attribute: str, mark: int) -> Sequence[Request]:
-        """Ends are promised up to the input's mark, starts a range less."""
+        """Request the mark itself for ends, and a range more for starts."""
         if attribute not in (START, END):
             return []
         return [Request(0, self._time, mark + self._range if attribute == START else mark)]
 
     def marks(self) -> dict[str, int]:
-        """The input's mark."""
+        """Return the mark of the input."""
         return {self._time: self._mark}
 
     def snapshot(self) -> dict[str, Any]:
-        """The mark, and how rows are sliced."""
+        """Return the mark, and the state of the rows and the parts."""
         return super().snapshot() | {
             "mark": self._mark,
             "held": self._held.snapshot(),

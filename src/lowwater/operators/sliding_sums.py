@@ -27,13 +27,13 @@ _MANTISSA = 53
 
 
 def numbered(frames: Sequence[Chunk], keys: Sequence[str]) -> tuple[Chunk, list[Ints]]:
-    """The different keys in some frames, and for each row of each frame the number of its key."""
+    """Return the distinct keys of some frames, and for each row of each frame its key's number."""
     groups = pl.concat([each.select(keys) for each in frames]).unique(maintain_order=True)
     return groups, [numbers(each, groups) for each in frames]
 
 
 def numbers(rows: Chunk, groups: Chunk) -> Ints:
-    """The number of each row's key among groups; -1 for those that are not among them."""
+    """Return the number of each row's key among groups; -1 for keys that are not among them."""
     keys = groups.columns
     if keys == [ALL]:
         return np.zeros(rows.height, np.int64)
@@ -45,20 +45,21 @@ def numbers(rows: Chunk, groups: Chunk) -> Ints:
 
 @dataclass(frozen=True)
 class Instants:
-    """Moments of groups, sorted by the number of the group and by time."""
+    """Instants of groups, sorted by the number of the group and by time."""
 
     groups: Chunk
     """The keys of the groups, by number."""
     group: Ints
     times: Ints
     firsts: Ints
-    """Where each group begins."""
+    """The index of the first instant of each group."""
 
     @classmethod
     def of(
         cls, events: Sequence[Chunk], keys: Sequence[str], time: str
     ) -> tuple[Instants, list[Ints]]:
-        """The moments of some events, and for each row of each frame the place of its moment."""
+        """Return the instants of some events, and for each row of each frame the index of its
+        instant."""
         groups, found = numbered(events, keys)
         group = np.concatenate(found)
         times = np.concatenate([each[time].to_numpy() for each in events])
@@ -78,11 +79,11 @@ class Instants:
 
     @property
     def lasts(self) -> Ints:
-        """The last instant of each group."""
+        """The index of the last instant of each group."""
         return np.append(self.firsts[1:], len(self)) - 1
 
     def running(self, deltas: Ints, base: Ints) -> Ints:
-        """Running sums within groups, from a base for each."""
+        """Return running sums within groups, each group beginning with its base."""
         total = np.cumsum(deltas, axis=0)
         before = total[self.firsts] - deltas[self.firsts]
         running: Ints = total - before[self.group] + base[self.group]
@@ -91,44 +92,45 @@ class Instants:
 
 TIME, ROWS = "__t", "__rows"
 SLICES_PER_RANGE = 64
-"""Rows of a window are kept in this many slices, unless they are too few for it."""
+"""Number of slices that the rows of a window are kept in; fewer if the range is short."""
 
 
 @dataclass(frozen=True)
 class SlidingStore:
-    """Where a kind keeps its rows, the columns that name a group, and how long the window is."""
+    """The store of the parts, the columns that name a group, and the window's range in ticks."""
 
     store: ChunkStore
     keys: tuple[str, ...]
     range: int
 
     def buffer(self, name: str) -> TimeBuffer:
-        """Rows by time."""
+        """Return a new buffer of rows by time."""
         return TimeBuffer(self.store, name, TIME, max(1, self.range // SLICES_PER_RANGE))
 
     def leaves(self, high: int) -> int:
-        """Rows before this leave before ``high``."""
+        """Return the time below which rows leave the window before ``high``."""
         return END_OF_TIME if high == END_OF_TIME else high - self.range
 
 
 class SlidingPart(ABC):
-    """One kind of aggregate over the rows in the window."""
+    """One kind of aggregate over the rows in the window. Its values at an instant are *levels*."""
 
     columns: Mapping[str, pl.DataType]
-    """What is known of a group between releases."""
+    """The columns, with their types, that are kept of a group between punctuations."""
 
     @abstractmethod
     def events(self, fresh: Chunk | None, high: int) -> Chunk | None:
-        """When something happens to which group before ``high``; None if nothing does."""
+        """Return the groups that change before ``high``, with the times at which they do; None if
+        there are none."""
 
     @abstractmethod
     def levels(
         self, events: Chunk | None, places: Ints | None, instants: Instants, base: Chunk
     ) -> list[pl.Series]:
-        """The levels after each instant, from the columns of each group before."""
+        """Return the levels after each instant, given the kept columns of each group."""
 
     def kept(self) -> list[pl.Series]:
-        """Columns of each group after its last instant that are not among the levels."""
+        """Return the kept columns of each group that are not levels, after its last instant."""
         return []
 
     @property
@@ -138,7 +140,7 @@ class SlidingPart(ABC):
 
     @abstractmethod
     def snapshot(self) -> dict[str, Any]:
-        """What is not in the store."""
+        """Return the state that is not in the store."""
 
     @abstractmethod
     def restore(self, saved: dict[str, Any]) -> None:
@@ -146,13 +148,13 @@ class SlidingPart(ABC):
 
 
 def together(parts: Sequence[Chunk | None]) -> Chunk | None:
-    """All rows of some frames; None if there are none."""
+    """Return all rows of some frames; None if there are none."""
     found = [part for part in parts if part is not None and part.height]
     return pl.concat(found) if found else None
 
 
 class ExpiringPart(SlidingPart):
-    """A part that keeps rows until they leave, and nothing else."""
+    """A part whose only state is the rows that have not left yet."""
 
     _live: TimeBuffer
 
@@ -162,7 +164,7 @@ class ExpiringPart(SlidingPart):
         return self._live.least
 
     def snapshot(self) -> dict[str, Any]:
-        """How rows are sliced."""
+        """Return how rows are sliced."""
         return {"live": self._live.snapshot()}
 
     def restore(self, saved: dict[str, Any]) -> None:
@@ -171,7 +173,7 @@ class ExpiringPart(SlidingPart):
 
 
 class RunningSums(ExpiringPart):
-    """Counts, and sums of whole and decimal numbers: added when a row comes, then taken away."""
+    """Counts, and sums of integers and decimals. A row is added when it comes, subtracted later."""
 
     def __init__(
         self, store: SlidingStore, sums: Mapping[str, pl.Expr], types: Mapping[str, pl.DataType]
@@ -182,7 +184,7 @@ class RunningSums(ExpiringPart):
         self._live = store.buffer("live")
 
     def events(self, fresh: Chunk | None, high: int) -> Chunk | None:
-        """What is added, and what is taken away a range later."""
+        """Return the amounts that are added, and those that are subtracted a range later."""
         keys, leaves = [*self._store.keys, TIME], self._store.leaves(high)
         gone = [self._live.take(leaves)]
         came = None
@@ -190,7 +192,7 @@ class RunningSums(ExpiringPart):
             came = fresh.group_by(keys).agg(self._sums)
             if not self._every:
                 came = came.filter(pl.any_horizontal(pl.col(list(self.columns)) != 0))
-            gone.append(_let_in(came, leaves, self._live))
+            gone.append(_keep(came, leaves, self._live))
         left = together(gone)
         if left is not None:
             left = left.with_columns(
@@ -201,7 +203,7 @@ class RunningSums(ExpiringPart):
     def levels(
         self, events: Chunk | None, places: Ints | None, instants: Instants, base: Chunk
     ) -> list[pl.Series]:
-        """Running sums."""
+        """Return the running sums."""
         found = []
         for name, dtype in self.columns.items():
             deltas = None if events is None else events[name]
@@ -217,8 +219,8 @@ class RunningSums(ExpiringPart):
         return found
 
 
-def _let_in(came: Chunk, leaves: int, live: TimeBuffer) -> Chunk | None:
-    """Let rows wait to leave, except those that leave at once: these are given back."""
+def _keep(came: Chunk, leaves: int, live: TimeBuffer) -> Chunk | None:
+    """Keep rows until they leave the window; return those that leave at once."""
     early = came[TIME] < leaves
     if not early.any():
         live.put(came)
@@ -230,7 +232,7 @@ def _let_in(came: Chunk, leaves: int, live: TimeBuffer) -> Chunk | None:
 def _running_decimals(
     deltas: pl.Series | None, places: Ints | None, instants: Instants, base: pl.Series
 ) -> pl.Series:
-    """Running sums of numbers that are wider than those of numpy."""
+    """Return running sums of numbers that are wider than those of numpy."""
     name, dtype = base.name, base.dtype
     moves = [pl.DataFrame({"at": instants.firsts, name: base})]
     if deltas is not None:
@@ -243,9 +245,9 @@ def _running_decimals(
 
 
 class ExactSum(ExpiringPart):
-    """A sum of floats, kept exactly: digits come and go as whole numbers.
+    """An exact sum of floats: their digits are added and subtracted as integers.
 
-    NaN and infinities are counted beside it, and gone when the last of them has left.
+    NaN and infinities are counted separately, so they have no effect once the last has left.
     """
 
     SIGN = "__sign"
@@ -262,13 +264,13 @@ class ExactSum(ExpiringPart):
         self._kept: list[pl.Series] = []
 
     def events(self, fresh: Chunk | None, high: int) -> Chunk | None:
-        """The values that come, and those that leave."""
+        """Return the values that come, and those that leave."""
         leaves, value = self._store.leaves(high), pl.col(self._column)
         gone = [self._live.take(leaves)]
         came = None
         if fresh is not None:
             came = fresh.select(*self._store.keys, TIME, value).drop_nulls(self._column)
-            gone.append(_let_in(came, leaves, self._live))
+            gone.append(_keep(came, leaves, self._live))
             came = came.with_columns(pl.lit(1, dtype=pl.Int64).alias(self.SIGN))
         left = together(gone)
         if left is not None:
@@ -280,7 +282,7 @@ class ExactSum(ExpiringPart):
     def levels(
         self, events: Chunk | None, places: Ints | None, instants: Instants, base: Chunk
     ) -> list[pl.Series]:
-        """The exact sums after each instant, rounded."""
+        """Return the exact sums after each instant, rounded to floats."""
         table, low = _unpacked(base[self._digits], base[self._low])
         odd, table = table[:, :3], table[:, 3:]
         deltas = np.zeros((len(instants), 3), np.int64)
@@ -312,12 +314,15 @@ class ExactSum(ExpiringPart):
         return [pl.Series(self._name, values)]
 
     def kept(self) -> list[pl.Series]:
-        """The digits of each group's sum."""
+        """Return the digits of each group's sum."""
         return self._kept
 
 
 def _unpacked(lists: pl.Series, lows: pl.Series) -> tuple[Ints, int]:
-    """Digits of groups as one table, behind the counts of what is no number; its first place."""
+    """Return the digits of groups as one table, and the place of its first digit.
+
+    Three columns before the digits count NaN and both infinities.
+    """
     known = np.flatnonzero(lists.is_not_null().to_numpy())
     if not len(known):
         return np.zeros((len(lists), 4), np.int64), 0
@@ -337,7 +342,7 @@ def _unpacked(lists: pl.Series, lows: pl.Series) -> tuple[Ints, int]:
 
 
 def digits(values: Floats) -> tuple[Ints, int]:
-    """Finite floats as rows of signed digits, and the place of the first digit.
+    """Return finite floats as rows of signed digits, and the place of the first digit.
 
     A value is the sum of ``digit * 2 ** (32 * place)``.
     """
@@ -359,7 +364,7 @@ def digits(values: Floats) -> tuple[Ints, int]:
 
 
 def _trimmed(table: Ints, low: int) -> tuple[Ints, int]:
-    """The same without columns of zeros at either end; one column at least."""
+    """Return the same without columns of zeros at either end; one column at least."""
     used = np.flatnonzero(table.any(axis=0))
     if not len(used):
         return table[:, :1], 0
@@ -367,14 +372,14 @@ def _trimmed(table: Ints, low: int) -> tuple[Ints, int]:
 
 
 def aligned(table: Ints, low: int, first: int, width: int) -> Ints:
-    """Digits in so many columns from a place on."""
+    """Return digits in ``width`` columns, of which the first has the place ``first``."""
     wide = np.zeros((len(table), width), np.int64)
     wide[:, low - first : low - first + table.shape[1]] = table
     return wide
 
 
 def rounded(table: Ints, low: int) -> Floats:
-    """The nearest float of each row of digits, of two the even one."""
+    """Return the nearest float of each row of digits; of two equally near, the even one."""
     whole, carry = _carried(table)
     sign = np.where(carry < 0, -1, 1)
     if (sign < 0).any():
@@ -399,7 +404,10 @@ def rounded(table: Ints, low: int) -> Floats:
 
 
 def _carried(table: Ints) -> tuple[Ints, Ints]:
-    """Digits from 0 up, and what is left above the highest; it is below 0 if the number is."""
+    """Return the digits without sign, and the carry beyond the highest digit.
+
+    The carry is below 0 exactly if the number is.
+    """
     whole = np.empty_like(table)
     carry = np.zeros(len(table), np.int64)
     for at in range(table.shape[1]):

@@ -1,4 +1,4 @@
-"""The values of a sliding window: how many different ones there are, the least and the greatest."""
+"""Values of a sliding window: the number of distinct ones, the least and the greatest."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from lowwater.stream.element import BEGINNING, END_OF_TIME, Chunk, moved
 
 
 class DistinctValues(SlidingPart):
-    """How many different values there are.
+    """The number of distinct values.
 
-    A value is in the window from a row that has it until a range after the last such row. Of each
-    value the last row is known by key, and one row waits to be a range old; if the value was seen
-    since, another one waits in its place.
+    A value is in the window from a row that has it until a range after the last such row. For each
+    value the time of its last row is kept by key, and one of its rows waits until it is a range
+    old. If the value has come again by then, its last row waits instead.
     """
 
     VALUE, LAST = "__value", "__last"
@@ -41,7 +41,7 @@ class DistinctValues(SlidingPart):
         self._due = store.buffer(f"{name}_due")
 
     def events(self, fresh: Chunk | None, high: int) -> Chunk | None:
-        """Values that come in, and values that are gone."""
+        """Return the values that enter the window, and those that leave it."""
         key, leaves = self._key, self._store.leaves(high)
         due = self._due.take(leaves)
         came = None
@@ -80,7 +80,7 @@ class DistinctValues(SlidingPart):
         )
 
     def _keep(self, stay: Chunk, touched: Chunk, known: Chunk | None, due: Chunk | None) -> None:
-        """Remember the last row of each value; one of its rows waits."""
+        """Keep the last row of each value; one of its rows waits."""
         self._lasts.replace(touched, stay.select(*self._key, pl.col(TIME).alias(self.LAST)))
         if known is not None:
             if due is not None:
@@ -91,7 +91,7 @@ class DistinctValues(SlidingPart):
     def levels(
         self, events: Chunk | None, places: Ints | None, instants: Instants, base: Chunk
     ) -> list[pl.Series]:
-        """Running counts."""
+        """Return the running counts."""
         deltas = np.zeros(len(instants), np.int64)
         if events is not None:
             assert places is not None
@@ -104,7 +104,7 @@ class DistinctValues(SlidingPart):
         return self._due.least
 
     def snapshot(self) -> dict[str, Any]:
-        """How rows are sliced."""
+        """Return how rows are sliced."""
         return {"lasts": self._lasts.snapshot(), "due": self._due.snapshot()}
 
     def restore(self, saved: dict[str, Any]) -> None:
@@ -114,7 +114,7 @@ class DistinctValues(SlidingPart):
 
 
 class Ranked:
-    """Values of any type as whole numbers: the better one is the higher one; null is 0."""
+    """Values of any type as integers (*codes*): a better value has a higher code, null has 0."""
 
     def __init__(self, values: pl.Series, greatest: bool):
         self._values = values
@@ -125,7 +125,7 @@ class Ranked:
         self._where[self.codes] = np.arange(len(values))
 
     def values(self, codes: Ints) -> pl.Series:
-        """The values some numbers stand for."""
+        """Return the values of some codes."""
         if not len(self._values):
             return self._values.clear(len(codes))
         found = self._values.gather(self._where[codes])
@@ -133,9 +133,9 @@ class Ranked:
 
 
 def best_between(codes: Ints, first: Ints, last: Ints) -> Ints:
-    """The highest code in each stretch ``first <= place < last``; 0 if it is empty.
+    """Return the highest code in each stretch ``first <= index < last``; 0 if it is empty.
 
-    Stretches are covered by two overlapping ones whose length is a power of two.
+    Two overlapping stretches whose length is a power of two cover each stretch.
     """
     best = np.zeros(len(first), np.int64)
     lengths = last - first
@@ -151,7 +151,10 @@ def best_between(codes: Ints, first: Ints, last: Ints) -> Ints:
 
 
 def stretches(group: Ints, times: Ints, instants: Instants, range_: int) -> tuple[Ints, Ints]:
-    """Which of the rows, sorted by group and time, are in the window at each instant."""
+    """Return the first and the last index (exclusive) of the rows in the window at each instant.
+
+    The rows are sorted by group and time.
+    """
     moments = np.concatenate([times, instants.times, instants.times - range_])
     known, ranks = np.unique(moments, return_inverse=True)
     rows, ends, starts = np.split(ranks, [len(times), len(times) + len(instants)])
@@ -163,7 +166,10 @@ def stretches(group: Ints, times: Ints, instants: Instants, range_: int) -> tupl
 
 
 def best_after(codes: Ints, group: Ints, most: int) -> tuple[Ints, Ints]:
-    """Of rows sorted by group and time, the best code of a group from each on, and after each."""
+    """Return, for each row, the best code of its group from this row on, and after this row.
+
+    The rows are sorted by group and time.
+    """
     back = np.arange(len(codes))[::-1]
     lift = (int(group.max(initial=0)) - group) * (most + 1)
     highest: Ints = np.maximum.accumulate((codes + lift)[back])[back] - lift
@@ -177,7 +183,7 @@ LEFT = "__left"
 
 @dataclass(frozen=True)
 class Extreme:
-    """A least or greatest value: of which column, and under which name."""
+    """A least or greatest value: its name, the column it is taken from, and its type."""
 
     name: str
     column: str
@@ -186,7 +192,7 @@ class Extreme:
 
     @property
     def best(self) -> pl.Expr:
-        """The best of some values; to SQL, NaN is the greatest number."""
+        """The expression of the best of some values; in SQL, NaN is the greatest number."""
         value = pl.col(self.name)
         if self.greatest:
             return value.nan_max() if self.dtype.is_float() else value.max()
@@ -204,7 +210,12 @@ class Extreme:
 
 
 class ExtremeValues(SlidingPart):
-    """Least and greatest values of the rows in the window."""
+    """The least and greatest values of the rows in the window.
+
+    The rows are in two parts. Those that were there when all rows were last looked at are the
+    *front*: each has the best value of the later ones. Rows that came since are the *back*, for
+    which one best value is kept. The best of a window is the better one of both.
+    """
 
     def __init__(self, store: SlidingStore, extremes: Sequence[Extreme]):
         self._store, self._extremes = store, list(extremes)
@@ -215,7 +226,7 @@ class ExtremeValues(SlidingPart):
         self._window: Chunk | None = None
 
     def events(self, fresh: Chunk | None, high: int) -> Chunk | None:
-        """Rows that come, and rows that leave."""
+        """Return the times at which rows come and leave, by group."""
         came = None
         if fresh is not None:
             keys = [*self._store.keys, TIME]
@@ -238,7 +249,7 @@ class ExtremeValues(SlidingPart):
         )
 
     def _anew(self, came: Chunk | None, high: int) -> Chunk | None:
-        """All rows there are in hand; those that stay become the front."""
+        """Process all rows of the window; those that stay become the front."""
         plain = [*self._store.keys, TIME, *self.columns]
         held = self._rows.take()
         self._ends.take()
@@ -270,7 +281,7 @@ class ExtremeValues(SlidingPart):
         self._ends.replace(groups, groups.with_columns(ends))
 
     def _further(self, came: Chunk | None, high: int) -> Chunk | None:
-        """Some rows of the front leave, some come in at the back."""
+        """Process the rows of the front that leave, and those that come in at the back."""
         keys, names = list(self._store.keys), list(self.columns)
         gone = self._rows.take(self._store.leaves(high))
         touched = together([None if each is None else each.select(keys) for each in (came, gone)])
@@ -308,7 +319,7 @@ class ExtremeValues(SlidingPart):
         some = pl.any_horizontal(pl.col([*fronts, *backs]).is_not_null())
         columns = [*keys, *(end for each in self._extremes for end in each.ends)]
         self._ends.replace(touched, both.filter(some).select(columns))
-        # What stays through all of this release is there as if it were two rows.
+        # The rows that stay until ``high`` are represented by two: the best of front and of back.
         always = pl.lit(self._store.leaves(high), dtype=pl.Int64).alias(TIME)
         stays = pl.concat([front, old_back]).with_columns(always)
         plain = [*keys, TIME, *names]
@@ -331,7 +342,7 @@ class ExtremeValues(SlidingPart):
     def levels(
         self, events: Chunk | None, places: Ints | None, instants: Instants, base: Chunk
     ) -> list[pl.Series]:
-        """The best values of the rows in the window at each instant."""
+        """Return the best values of the rows in the window at each instant."""
         before = base.select(list(self.columns))[instants.group]
         if self._window is None:
             return before.get_columns()
@@ -359,7 +370,7 @@ class ExtremeValues(SlidingPart):
         return self._rows.least
 
     def snapshot(self) -> dict[str, Any]:
-        """Where the front ends, and how rows are sliced."""
+        """Return where the front ends, and how rows are sliced."""
         return {
             "since": self._since,
             "rows": self._rows.snapshot(),

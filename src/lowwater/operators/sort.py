@@ -4,8 +4,9 @@ They make the in-order plans (IOP) and serve ``order_by``. The registers of ETS 
 mark per input: a row leaves when it is not above the least register, so simultaneous rows on all
 inputs leave at once and none waits for a strictly later one (the relaxed *more* condition).
 
-Promises on the time are told on. A column that is never more than so far behind the time gets them
-too: a row that is held is above the least register, so the column is above that less so much.
+The least register is promised on the time. A column that is at most ``carried`` ticks below the
+time gets promises too: a held row is above the least register, so the column is above that less
+these ticks.
 
 Invariant: rows leave in non-decreasing time; rows of equal time leave in the order they came; a
 row is held exactly while its time is above the least register.
@@ -43,13 +44,13 @@ class Merge(Kernel):
         super().__init__(store, ports)
         self._behind = dict(carried or {})
         self._carried = {name: LowWaterMark(range(ports)) for name in self._behind}
-        self._told: dict[str, int] = {}
+        self._emitted: dict[str, int] = {}
         self._time, self._domain = time, domain
         self._registers = LowWaterMark(range(ports))
         self._buffer = TimeBuffer(store, HELD, time, slice_ticks, domain)
 
     def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
-        """Hold rows until the registers pass them."""
+        """Hold rows until all registers have passed them; return those that leave."""
         if not self._buffer:
             high = int(self._domain.array_of(chunk[self._time]).max())
             if high <= self._registers.value:
@@ -58,20 +59,23 @@ class Merge(Kernel):
         return self._release(self._registers.value)
 
     def on_punctuation(self, port: int, promise: Punctuation) -> Sequence[Element]:
-        """Move a register; release what it let go; most promises on other attributes end here."""
+        """Advance a register; return the rows it releases and the promises that follow.
+
+        Promises on attributes that are not ``carried`` are dropped.
+        """
         if promise.is_linear and promise.attributes[0] in self._carried:
             self._carried[promise.attributes[0]].advance(port, promise.values[0])
-            return self._tell_carried()
+            return self._promise_carried()
         if promise.attributes != (self._time,):
             return []
         if not self._registers.advance(port, promise.values[0]):
             return []
         mark = self._registers.value
-        told = Punctuation.linear(self._time, mark)
-        return [*self._release(mark), told, *self._tell_carried()]
+        promise = Punctuation.linear(self._time, mark)
+        return [*self._release(mark), promise, *self._promise_carried()]
 
     def close_port(self, port: int) -> Sequence[Element]:
-        """An input that ended holds nobody back."""
+        """Close the register of an input that ended; return what it releases."""
         for marks in self._carried.values():
             marks.close(port)
         moved = self._registers.close(port)
@@ -79,29 +83,29 @@ class Merge(Kernel):
         released = self._release(mark) if moved else []
         if not self._open:
             return released
-        told = [Punctuation.linear(self._time, mark)] if moved else []
-        return [*released, *told, *self._tell_carried()]
+        promises = [Punctuation.linear(self._time, mark)] if moved else []
+        return [*released, *promises, *self._promise_carried()]
 
-    def _tell_carried(self) -> list[Element]:
-        told: list[Element] = []
+    def _promise_carried(self) -> list[Element]:
+        promises: list[Element] = []
         for name, marks in self._carried.items():
             mark = min(marks.value, moved(self._registers.value, -self._behind[name]))
-            if mark > self._told.get(name, BEGINNING):
-                self._told[name] = mark
-                told.append(Punctuation.linear(name, mark))
-        return told
+            if mark > self._emitted.get(name, BEGINNING):
+                self._emitted[name] = mark
+                promises.append(Punctuation.linear(name, mark))
+        return promises
 
     def _release(self, mark: int) -> list[Element]:
-        """Every held row not above the mark, in order."""
+        """Return the held rows that are not above the mark, in order."""
         rows = self._buffer.upto(mark)
         return [] if rows is None else [rows]
 
     def requests(self) -> Sequence[Request]:
-        """The least held row wants every register behind it to come up to its time."""
+        """Request the time of the least held row from every register below it."""
         return self.needs(self._time, self._buffer.least) if self._buffer else []
 
     def needs(self, attribute: str, mark: int) -> Sequence[Request]:
-        """Every register that is behind must move."""
+        """Request the mark from every register below it."""
         slowest = []
         if attribute in self._carried:
             marks = self._carried[attribute]
@@ -112,16 +116,16 @@ class Merge(Kernel):
         return [*slowest, *(Request(port, self._time, mark) for port in behind)]
 
     def marks(self) -> dict[str, int]:
-        """The registers."""
+        """Return the registers."""
         return {f"{self._time}[{port}]": mark for port, mark in self._registers.marks().items()}
 
     def snapshot(self) -> dict[str, Any]:
-        """The registers and the span of times per slice."""
+        """Return the registers, the promises made, and the state of the buffer."""
         registers = (self._registers.marks(), self._registers.value)
         return super().snapshot() | {
             "registers": registers,
             "carried": {n: (each.marks(), each.value) for n, each in self._carried.items()},
-            "told": dict(self._told),
+            "emitted": dict(self._emitted),
             "held": self._buffer.snapshot(),
         }
 
@@ -131,15 +135,15 @@ class Merge(Kernel):
         self._registers.restore(*saved["registers"])
         for name, marks in self._carried.items():
             marks.restore(*saved["carried"][name])
-        self._told = dict(saved["told"])
+        self._emitted = dict(saved["emitted"])
         self._buffer.restore(saved["held"])
 
 
 class Sort(Merge):
     """Orders one input by ``time``.
 
-    Copies that are told the same let go of all rows up to the same mark. So what they let go at
-    once, sorted together, is in order, and goes on where what left before ended.
+    Copies that get the same punctuation release their rows up to the same mark. So the rows that
+    they release at one mark, sorted together, follow in order those that left before.
     """
 
     rule: ClassVar[str] = "the input's mark, after the rows it releases"
@@ -155,5 +159,5 @@ class Sort(Merge):
         super().__init__(store, 1, time, domain, slice_ticks, carried)
 
     def finished(self, parts: Chunk) -> Chunk:
-        """Rows of several copies that left at one mark, in order."""
+        """Return the rows that several copies released at one mark, in order."""
         return self._buffer.sorted(parts)

@@ -92,9 +92,9 @@ class Stamp(Kernel):
 
     def snapshot(self) -> dict[str, Any]:
         """Return the last stamp and promise."""
-        return super().snapshot() | {"last": self._last, "told": self._promised}
+        return super().snapshot() | {"last": self._last, "promised": self._promised}
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Set the state to that of a snapshot."""
         super().restore(saved)
-        self._last, self._promised = saved["last"], saved["told"]
+        self._last, self._promised = saved["last"], saved["promised"]

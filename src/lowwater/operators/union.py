@@ -27,7 +27,7 @@ from lowwater.stream.element import (
 )
 from lowwater.stream.low_water_mark import LowWaterMark
 
-TOLD = "told"
+PROMISED = "promised"
 Kind = tuple[str, tuple[str, ...]]
 """The attribute and the key columns of promises on single groups."""
 
@@ -70,7 +70,7 @@ class Union(Kernel):
         return self._promise_groups(kind, places[moved])
 
     def _table(self, number: int) -> GroupTable:
-        columns = dict.fromkeys([*map(str, range(self.ports)), TOLD], BEGINNING)
+        columns = dict.fromkeys([*map(str, range(self.ports)), PROMISED], BEGINNING)
         return GroupTable(columns, self.store, f"groups{number}")
 
     def _promise_groups(self, kind: Kind, places: Numbers) -> list[Element]:
@@ -80,11 +80,11 @@ class Union(Kernel):
         for port in self._open:
             mark = whole[0].of(port) if whole else BEGINNING
             np.minimum(least, np.maximum(table.get(str(port), places), mark), out=least)
-        before = np.maximum(table.get(TOLD, places), whole[0].value if whole else BEGINNING)
+        before = np.maximum(table.get(PROMISED, places), whole[0].value if whole else BEGINNING)
         moved = (least > before) & (least < END_OF_TIME)
         if not moved.any():
             return []
-        table.put(TOLD, places[moved], least[moved])
+        table.put(PROMISED, places[moved], least[moved])
         marks = table.keys(places[moved]).with_columns(pl.Series(MARK, least[moved]))
         return [GroupPunctuation(kind[0], marks, int(before[moved].min()))]
 

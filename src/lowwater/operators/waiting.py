@@ -1,11 +1,11 @@
-"""Which marks single groups await: of each group the least that releases something held of it.
+"""The marks that single groups await: for each group, the least that releases one of its rows.
 
-An operator holds a row until a promise reaches one of the marks that release it. Where groups are
-promised each by itself, one group may be years behind another, so the least mark awaited of all
-says nothing of the others. Waits know the least of every group, and which of them have changed.
+An operator holds a row until a promise reaches one of the marks that release it. If groups have
+promises of their own, one group may be years behind another, so one least mark for all groups would
+not do. :class:`Waits` has the least mark of every group, and the groups whose least mark changed.
 
-Invariant: a group's least awaited mark is above all that was promised of the group; what a chunk or
-a promise costs follows the groups in it, not those there are.
+Invariant: the least mark that a group awaits is above all that was promised on the group. The cost
+of a chunk or promise grows with the groups in it, not with all groups.
 """
 
 from __future__ import annotations
@@ -32,41 +32,41 @@ def _same(time: int) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Release:
-    """Which marks of an input release a row: those from ``near`` to ``far`` ticks after its time
-    that are ``offset`` more than a multiple of ``step``.
+    """The marks of an input that release a row: those from ``near`` to ``far`` ticks after its time
+    that are ``offset`` ticks above a multiple of ``step``.
     """
 
     port: int
     """The input whose rows are held."""
     ticks: pl.Expr
-    """The time of a row."""
+    """The expression of a row's time, in ticks."""
     keys: tuple[str, ...]
     """The columns of the row that name its group."""
     attribute: str
-    """What is to be promised."""
+    """The attribute to be promised."""
     near: int
     far: int
     step: int = 1
     offset: int = 0
     chained: bool = False
-    """Whether a row is held on if a later one of its group comes before the mark that would
+    """True if a row stays held when a later one of its group comes before the mark that would
     release it."""
     awaits: int | None = None
-    """The input that is to promise it; None: the same."""
+    """The input whose promise releases the row; None if it is the row's own."""
     names: tuple[str, ...] = ()
-    """The columns of that input that name the group, if it is another one."""
+    """The columns that name the group in that input, if it is another one."""
     moved: Callable[[int], int] = _same
-    """The time of the other input that the row's own stands for."""
+    """Function from the row's time to the time of the other input that marks are counted from."""
 
     @property
     def promised(self) -> tuple[int, tuple[str, ...]]:
-        """The input that is to promise, and its key columns."""
+        """The input whose promise releases rows, and its key columns."""
         return (self.port, self.keys) if self.awaits is None else (self.awaits, self.names)
 
     def cells(self, chunk: Chunk) -> list[tuple[Any, ...]]:
-        """The keys of rows with the first and the last mark that release them, each once."""
+        """Return the keys of rows with the first and the last mark that release them, each once."""
         grid = self.ticks
-        if self.step > 1:  # times between which there is no end of a mark's reach are alike
+        if self.step > 1:  # times with the same marks are one cell
             low = (grid + (self.near - self.offset + self.step - 1)) // self.step
             high = (grid + (self.far - self.offset)) // self.step
             cells = chunk.select(*self.keys, low.alias(TIME), high.alias(MARK)).unique()
@@ -83,7 +83,7 @@ class Release:
 
 
 class Waits:
-    """What one operator holds of single groups, as the marks they await."""
+    """The marks that the groups held by one operator await."""
 
     def __init__(self, release: Release):
         self.release = release
@@ -100,17 +100,17 @@ class Waits:
 
     @property
     def least(self) -> dict[Hashable, int]:
-        """The least mark every group awaits that waits for one."""
+        """The least mark that each waiting group awaits."""
         return self._least
 
     def hold(self, chunk: Chunk) -> None:
-        """Take note of rows that are held."""
+        """Add rows that are held."""
         touched: set[Hashable] = set()
         for cell in self.release.cells(chunk):
             self._add(cell[:-2], (cell[-2], cell[-1]))
             touched.add(cell[:-2])
         for key in touched:
-            self._look(key)
+            self._update(key)
 
     def _add(self, key: Hashable, cell: Cell) -> None:
         cells = self._cells.setdefault(key, [])
@@ -126,39 +126,39 @@ class Waits:
                 return
         insort(cells, cell)
 
-    def hear(self, port: int, element: Element) -> None:
-        """Take note of a promise."""
+    def on_promise(self, port: int, element: Element) -> None:
+        """Take a promise into account."""
         awaits, names = self.release.promised
         if port != awaits:
             return
         if isinstance(element, GroupPunctuation):
             if element.attribute == self.release.attribute and set(element.keys) == set(names):
-                self._hear_groups(element.marks.select(*names, MARK))
+                self._on_groups(element.marks.select(*names, MARK))
         elif isinstance(element, Punctuation) and element.attributes == (self.release.attribute,):
-            self._hear_all(element.values[0])
+            self._on_all(element.values[0])
 
-    def _hear_groups(self, marks: Chunk) -> None:
+    def _on_groups(self, marks: Chunk) -> None:
         for row in marks.iter_rows():
             key, mark = row[:-1], row[-1]
             if key in self._cells:
                 self._marks[key] = max(mark, self._marks.get(key, mark))
-                self._look(key)
+                self._update(key)
 
-    def _hear_all(self, mark: int) -> None:
+    def _on_all(self, mark: int) -> None:
         self._whole = max(self._whole, mark)
         while self._order and self._order[0][0] <= self._whole:
             least, _, key = heappop(self._order)
             if self._least.get(key) == least:
-                self._look(key)
+                self._update(key)
 
     def end(self, port: int) -> None:
-        """An input has ended: nothing is awaited of it any more."""
+        """Drop all waits for an input that has ended."""
         if port == self.release.promised[0]:
             self._changed |= self._least.keys()
             self._cells, self._marks, self._least, self._order = {}, {}, {}, []
 
-    def _look(self, key: Hashable) -> None:
-        """See what a group awaits now."""
+    def _update(self, key: Hashable) -> None:
+        """Update the least mark that a group awaits."""
         step, offset = self.release.step, self.release.offset
         cells = self._cells[key]
         mark = max(self._marks.get(key, BEGINNING), self._whole)
@@ -179,19 +179,19 @@ class Waits:
         self._changed.add(key)
 
     def changed(self) -> Sequence[tuple[Hashable, int | None]]:
-        """The groups that await another mark than when this was last called, and which; None:
-        none."""
-        told = [(key, self._least.get(key)) for key in self._changed]
+        """Return the groups whose least awaited mark changed since the last call, with that mark;
+        None if a group awaits no mark any more."""
+        changed = [(key, self._least.get(key)) for key in self._changed]
         self._changed = set()
-        return told
+        return changed
 
     def snapshot(self) -> dict[str, Any]:
-        """Everything needed to go on elsewhere."""
+        """Return the cells and the marks."""
         return {"cells": self._cells, "marks": self._marks, "whole": self._whole}
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from a snapshot."""
+        """Set the state to that of a snapshot."""
         self._cells = {key: list(cells) for key, cells in saved["cells"].items()}
         self._marks, self._whole = dict(saved["marks"]), saved["whole"]
         for key in list(self._cells):
-            self._look(key)
+            self._update(key)

@@ -256,7 +256,7 @@ class WindowAggregate(Reducer):
         return super().snapshot() | {
             "mark": self._mark,
             "open_from": self._open_from,
-            "told": self._promised,
+            "promised": self._promised,
             "state": self._state.snapshot(),
             "leaving": self._pending.snapshot() if self._pending is not None else None,
         }
@@ -265,7 +265,7 @@ class WindowAggregate(Reducer):
         """Set the state to that of a snapshot."""
         super().restore(saved)
         self._mark, self._open_from = saved["mark"], saved["open_from"]
-        self._promised = saved["told"]
+        self._promised = saved["promised"]
         self._state.restore(saved["state"])
         if self._pending is not None:
             self._pending.restore(saved["leaving"])

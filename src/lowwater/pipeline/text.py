@@ -97,7 +97,7 @@ def load_text(
         raise OptionError(f"an engine is {' or '.join(ENGINES)}, not {engine!r}")
     text = text.removeprefix("\ufeff")  # a mark that some editors write
     session = partial(spark_session, master)
-    asked = _Asked(values or {})
+    given = Parameters(values or {})
     streams: dict[str, DeclaredStream] = {}
 
     def declare(declared: Declared) -> Node:
@@ -107,10 +107,10 @@ def load_text(
         return node
 
     try:
-        found = read_script(text, asked, declare, name)
+        found = read_script(text, given, declare, name)
     except ExpressionError as error:
-        raise asked.explained(error) from None
-    asked.refuse_unused()
+        raise given.explained(error) from None
+    given.refuse_unused()
     queries = tuple(
         PlannedQuery(number, compile_plan(each.node), each.target, each.text, each.line)
         for number, each in enumerate(found, 1)
@@ -118,7 +118,7 @@ def load_text(
     return Pipeline(name, text, streams, queries, engine, session)
 
 
-class _Asked(Mapping[str, object]):
+class Parameters(Mapping[str, object]):
     """Parameters that note which of them the text uses."""
 
     def __init__(self, values: Values):

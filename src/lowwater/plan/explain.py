@@ -127,12 +127,12 @@ def _short(detail: str) -> str:
 
 
 def promise(node: SourceNode) -> list[str]:
-    """Return the contract of a stream and its options, in words."""
+    """Return lines on the contract of a stream and its options."""
     return [f"progress: {node.spec.promise}", *_options(node)]
 
 
 def _options(node: SourceNode) -> list[str]:
-    """Return the options a user gave beyond the contract, in words."""
+    """Return lines on the options a user gave beyond the contract."""
     spec = node.spec
     lines = [f"late rows: {spec.late}"] if spec.late != "side" else []
     if isinstance(spec.idle, OnDemand):
@@ -153,7 +153,7 @@ def _punctuation(plan: PhysicalPlan, operator: SourceOperator) -> str:
     domains = operator.spec.domains
     generation = operator.spec.punctuate
     if isinstance(generation, Timer):
-        return f"what has changed, every {_length(generation.period)} of the clock"
+        return f"every change, each {_length(generation.period)} of the clock"
     if isinstance(generation, Every):
         return f"every {_length(generation.step)}"
     words = []

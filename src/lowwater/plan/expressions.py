@@ -14,10 +14,10 @@ import polars as pl
 from sqlglot import exp
 
 from lowwater.errors import ExpressionError, OptionError, QueryError, Term, unknown_name
+from lowwater.operators.aggregates import BUILT_IN
 from lowwater.operators.checked import Failure
 from lowwater.operators.rowwise import Derivation
 from lowwater.plan.language.compiler import ExpressionCompiler, finished
-from lowwater.plan.language.functions import AGGREGATES
 from lowwater.plan.text_places import wrong
 from lowwater.stream.duration import nanoseconds
 from lowwater.stream.time_domain import TimeDomain
@@ -202,7 +202,7 @@ class AggregateCall:
 
     function: str
     argument: Formula | None
-    """What is aggregated, null where the condition is not true; None for ``count(*)``."""
+    """The value that is aggregated, null where the condition is not true; None for ``count(*)``."""
     condition: Formula | None = None
     """The condition of FILTER; None if there is none."""
     distinct: bool = False
@@ -247,7 +247,7 @@ def read_aggregate(formula: Formula) -> AggregateCall:
         tree, condition = tree.this, tree.expression.this
     function = aggregate_name(tree)
     if function is None:
-        known = ", ".join(sorted(AGGREGATES))
+        known = ", ".join(sorted(BUILT_IN))
         raise formula.wrong(
             f"an aggregate is one call of {known}, for example sum(a + b); compute around it with"
             " select(...) afterwards"
@@ -279,18 +279,18 @@ def read_aggregate(formula: Formula) -> AggregateCall:
 def _arguments(
     tree: exp.Expr, function: str, formula: Formula
 ) -> tuple[exp.Expr | None, float | None]:
-    """What is aggregated, and the quantile of a function that takes one."""
+    """Return the argument of an aggregate, and the quantile of a function that takes one."""
     arguments = tree.expressions if isinstance(tree, exp.Anonymous) else [tree.this]
     if function == "approx_quantile":
         share = tree.args.get("quantile") or (arguments[1] if len(arguments) > 1 else None)
         try:
-            wanted = float(share.name) if isinstance(share, exp.Literal) else -1.0
+            quantile = float(share.name) if isinstance(share, exp.Literal) else -1.0
         except ValueError:
-            wanted = -1.0
-        if not 0 <= wanted <= 1:
+            quantile = -1.0
+        if not 0 <= quantile <= 1:
             said = "approx_quantile takes a value and a share from 0 to 1, such as 0.5"
             raise formula.wrong(said)
-        return arguments[0], wanted
+        return arguments[0], quantile
     if len(arguments) > 1 or (tree.args.get("expressions") and not isinstance(tree, exp.Anonymous)):
         raise formula.wrong(f"{function} takes one argument")
     return (arguments[0] if arguments else None), None

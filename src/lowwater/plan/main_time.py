@@ -1,7 +1,8 @@
-"""The time a query goes by where it names none, and why there may be none.
+"""The main time of a query: the attribute it goes by where it names none, and why it may have none.
 
 A union goes by the time of its first stream, if every stream promises it. If one does not, no other
-attribute is taken in its place: windows by it would mean something else. Whoever wants one says so.
+attribute takes its place, because windows by it would mean something else; the query has to name
+the attribute.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from lowwater.plan.nodes import ApplyNode, FilterNode, Node, ProjectNode, Source
 
 
 def main_time(node: Node, use: str, say: str, of: str = "") -> str:
-    """The main time of a node; an error that says why there is none, and what to ``say``.
+    """Return the main time of a node; refuse a node without one, with the reason and a remedy.
 
-    ``say`` has a place for the name of another attribute; ``of``: whose time is needed.
+    ``use`` is what needs the time, ``of`` whose time it is. ``say`` is the option that names an
+    attribute instead, with a place for the name.
     """
     if node.time is not None:
         return node.time
@@ -31,8 +33,8 @@ def main_time(node: Node, use: str, say: str, of: str = "") -> str:
 
 
 def undecided(node: Node) -> tuple[str, str] | None:
-    """The time that not all inputs of a union promise, and a sentence on it; None if that is not
-    why a node has no main time."""
+    """Return the time that not all inputs of a union promise, and a clause on it; None if a node
+    has a main time, or has none for another reason."""
     if node.time is not None:
         return None
     if isinstance(node, FilterNode | ProjectNode | ApplyNode):
@@ -56,7 +58,7 @@ def undecided(node: Node) -> tuple[str, str] | None:
 
 
 def _name(node: Node) -> str:
-    """The streams a node is made of."""
+    """Return the names of the streams a node is made of."""
     if isinstance(node, SourceNode):
         return f"stream {node.spec.name!r}"
     return " and ".join(dict.fromkeys(_name(each) for each in node.inputs))

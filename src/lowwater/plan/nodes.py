@@ -1,4 +1,4 @@
-"""Logical nodes: what a query says, as small frozen typed values.
+"""Logical nodes: the meaning of a query, as small frozen typed values.
 
 A node knows its columns, which of them progress (and whether they can be null), its main time, and
 the line of the user's program that made it. Building a node checks it; a node that exists is valid.
@@ -16,7 +16,7 @@ from lowwater.errors import QueryError, unknown_name
 from lowwater.joins.oblivious.options import Oblivious
 from lowwater.joins.ordered.strategy import Ordering
 from lowwater.joins.reach import Reach
-from lowwater.joins.shape import Carried, How
+from lowwater.joins.shape import KINDS, Carried, How, JoinKind
 from lowwater.operators.aggregates import Aggregate, Call
 from lowwater.operators.flush import Flush
 from lowwater.operators.rowwise import Derivation
@@ -39,7 +39,7 @@ class Progressing:
     partners: frozenset[str] = frozenset()
     """Columns, this one among them, of which at least one is never null."""
     behind: Mapping[str, int] = field(default_factory=dict)
-    """By how many ticks at most this column is below others that count the same way."""
+    """The most ticks by which this column is below others that count the same way."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,28 +70,30 @@ class Node:
 
     @property
     def updates(self) -> Updates | None:
-        """What this is an update stream by, under the names columns have here; None if its rows
-        do not replace each other."""
+        """The options of an update stream, under the names columns have here; None if rows do not
+        replace each other."""
         return None
 
     def lag(self, column: str, other: str) -> int | None:
-        """By how many ticks at most a progressing column is below another; None if by any."""
+        """Return the most ticks by which a progressing column is below another; None for no
+        bound."""
         return 0 if column == other else self.progress[column].behind.get(other)
 
     def lag_of_time(self, column: str, stamps: Sequence[str]) -> int | None:
-        """By how many ticks at most a progressing column is below the greatest of others."""
+        """Return the most ticks by which a progressing column is below the greatest of others;
+        None for no bound."""
         lags = [self.lag(column, name) for name in stamps]
         known = [lag for lag in lags if lag is not None]
         return max(known) if len(known) == len(lags) else None
 
     def need(self, column: str, what: str = "column") -> pl.DataType:
-        """The type of a column; an error that names the known ones if there is none."""
+        """Return the type of a column; refuse an unknown one with an error that lists the known."""
         if column not in self.schema:
             raise QueryError(unknown_name(what, column, self.schema))
         return self.schema[column]
 
     def progressing(self, column: str, use: str) -> TimeDomain:
-        """The domain of a progressing column; an error that says why it cannot be used."""
+        """Return the domain of a progressing column; refuse others with the reason."""
         self.need(column)
         attribute = self.progress.get(column)
         if attribute is None:
@@ -119,7 +121,7 @@ class SourceNode(Node):
 
     @classmethod
     def of(cls, spec: StreamSpec, source: Source, origin: str) -> SourceNode:
-        """The node of a declared stream."""
+        """Return the node of a declared stream."""
         progress = {name: Progressing(domain) for name, domain in spec.domains.items()}
         latent = spec.stamp == "latent"
         return cls(
@@ -156,13 +158,14 @@ class StampNode(Node):
 
 @dataclass(frozen=True, eq=False)
 class UpdateNode(Node):
-    """Rows of one or several inputs that replace each other by key: what waits is the newest."""
+    """An update stream: rows of one or several inputs replace each other by key while they wait."""
 
     by: Updates
     prefer: int | None = field(kw_only=True, default=None)
-    """Of two inputs that say different things of a key and time, the one to believe."""
+    """The input whose row counts where several have one of a key and time; None for the first
+    row."""
     arrival: str | None = field(kw_only=True, default=None)
-    """The column that says when a row arrived, if there is one."""
+    """The column of the rows' arrival times, if there is one."""
 
     @property
     def updates(self) -> Updates:
@@ -259,9 +262,9 @@ class WindowAggregateNode(Node):
     calls: tuple[Call | None, ...] = field(kw_only=True, default=())
     """The call of each aggregate; None for one of the user's own."""
     by: Updates | None = field(kw_only=True, default=None)
-    """By what windows replace each other, if they do."""
+    """The options by which windows replace each other; None if every window is answered."""
     arrival: str | None = field(kw_only=True, default=None)
-    """The column that says when a row arrived, if windows replace each other and there is one."""
+    """The column of the rows' arrival times, if windows replace each other and there is one."""
 
     @property
     def counts_rows(self) -> bool:
@@ -345,11 +348,12 @@ class AnyJoin(Node, ABC):
 
     @abstractmethod
     def behind(self, port: int) -> int:
-        """By how many ticks at most a row of an input is below those it meets."""
+        """Return the most ticks by which a row of an input is older than those it is joined
+        with."""
 
     @abstractmethod
     def out_name(self, port: int, column: str) -> str:
-        """What a column of an input is called in the output."""
+        """Return the name that a column of an input has in the output."""
 
     @property
     def shown(self) -> tuple[int, ...]:
@@ -363,17 +367,17 @@ class AnyJoin(Node, ABC):
 
     @property
     def kept_seconds(self) -> tuple[float, ...]:
-        """Seconds for which rows of each input can be met by later ones of others."""
+        """Seconds for which rows of each input are kept, to be joined with later rows of others."""
         rate = max(1, self.domain.ticks_per_second)
         return tuple(max(0, self.behind(port)) / rate for port in range(len(self.inputs)))
 
     def side_stamps(self, port: int) -> tuple[str, ...]:
-        """The columns of an input whose greatest is the time of its rows."""
+        """Return the columns of an input of which the greatest is the time of its rows."""
         stamps = self.inputs[port].stamps
         return stamps if self.times[port] in stamps else (self.times[port],)
 
     def out_stamps(self, port: int) -> tuple[str, ...]:
-        """The same columns, as they are called in the output."""
+        """Return the same columns under their names in the output."""
         return tuple(self.out_name(port, name) for name in self.side_stamps(port))
 
     @property
@@ -382,15 +386,16 @@ class AnyJoin(Node, ABC):
         return tuple(dict.fromkeys(name for port in self.shown for name in self.out_stamps(port)))
 
     def side_lags(self, port: int) -> dict[str, int]:
-        """The progressing columns of an input: how far at most each is below its row's time."""
+        """Return the progressing columns of an input, each with the most ticks by which it is
+        below its row's time."""
         given, stamps = self.inputs[port], self.side_stamps(port)
         lags = {name: given.lag_of_time(name, stamps) for name in given.progress}
         return {name: lag for name, lag in lags.items() if lag is not None}
 
     @property
     def out_lags(self) -> dict[str, int]:
-        """The progressing columns of the output: how far at most each is below the time of its
-        row."""
+        """The progressing columns of the output, each with the most ticks by which it is below its
+        row's time."""
         places = [(at, time, self.out_name(at, time)) for at, time in enumerate(self.times)]
         places += [(each.side, each.name, each.out) for each in self.carried]
         to_own = [self.side_lags(port) for port in range(len(self.inputs))]
@@ -428,7 +433,7 @@ class JoinNode(AnyJoin):
         return self.inputs[0].updates if self.newest else None
 
     def behind(self, port: int) -> int:
-        """The end of the reach that is ahead of a row."""
+        """Return the ticks that the join reaches ahead of a row."""
         return self.reach.behind(port)
 
     def out_name(self, port: int, column: str) -> str:
@@ -439,9 +444,14 @@ class JoinNode(AnyJoin):
         return next((out for out, each in self.merged.items() if each == inside), inside)
 
     @property
+    def kind(self) -> JoinKind:
+        """The sides whose rows come out, alone or in pairs."""
+        return KINDS[self.how]
+
+    @property
     def shown(self) -> tuple[int, ...]:
         """Semi and anti joins give rows of the left."""
-        return (0,) if self.how in ("semi", "anti") else (0, 1)
+        return self.kind.shown
 
 
 @dataclass(frozen=True, eq=False)
@@ -477,15 +487,16 @@ class MultiJoinNode(AnyJoin):
     """Matching rows of many inputs, one of each."""
 
     windows: tuple[int, ...]
-    """For each input, by how many ticks at most its row is below another of a result."""
+    """For each input, the most ticks by which its row is older than another of the same result."""
     names: tuple[Mapping[str, str], ...]
     """For each input, its columns to the names they have inside the join."""
     merged: Mapping[str, str]
-    """Inside names of key columns that do not come out to the column of the same value."""
+    """For each key column that does not come out, by its inside name: the column of the same value
+    that does."""
     residual: Expression | None
 
     def behind(self, port: int) -> int:
-        """The window of an input."""
+        """Return the window of an input."""
         return self.windows[port]
 
     def out_name(self, port: int, column: str) -> str:

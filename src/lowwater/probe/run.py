@@ -84,7 +84,8 @@ class ProbedOperator:
 
     @property
     def details(self) -> dict[str, str | int | float]:
-        """What the operator adds to its metrics: the strategy in use, sizes of its buffers."""
+        """Values that the operator adds to its metrics: the strategy in use, sizes of its
+        buffers."""
         return self._stage.kernel.about()
 
     @property

@@ -34,7 +34,7 @@ from lowwater.state.store import ChunkStore
 from lowwater.stream.element import BEGINNING, END_OF_TIME, MARK, Chunk
 
 TOP, FLOOR, SUSPECT, SEEN = "__top", "__floor", "__suspect", "__seen"
-HELD, TOLD = "__held", "__told"
+HELD, PROMISED = "__held", "__promised"
 """Columns with a group's mark, and with the mark in its last punctuation."""
 NONE = np.empty(0, np.int64)
 FEW = 16
@@ -62,7 +62,7 @@ class GroupTracker:
         name: str = "groups",
     ):
         self._slack, self._jump, self._enabling, self.linear = slack, jump, enabling, linear
-        columns = dict.fromkeys((TOP, FLOOR, SUSPECT, SEEN, HELD, TOLD), BEGINNING)
+        columns = dict.fromkeys((TOP, FLOOR, SUSPECT, SEEN, HELD, PROMISED), BEGINNING)
         self._table = GroupTable(columns, store, name)
         self._floor = BEGINNING  # the mark of every group, also of those to come
         self._value = BEGINNING  # the least mark when it was last computed
@@ -279,12 +279,12 @@ class GroupTracker:
         marks = self._table.get(HELD, places)
         useful, points = demand.roll_all(marks), np.asarray(at_least, np.int64)
         useful = np.where(marks >= points, np.maximum(useful, points), useful)
-        before = np.maximum(self._table.get(TOLD, places), whole)
+        before = np.maximum(self._table.get(PROMISED, places), whole)
         moved = useful > before
         if not moved.any():
             return None
         places, useful = places[moved], useful[moved]
-        self._table.put(TOLD, places, useful)
+        self._table.put(PROMISED, places, useful)
         keys = self._table.keys(places)
         return keys.with_columns(pl.Series(MARK, useful)), int(before[moved].min())
 

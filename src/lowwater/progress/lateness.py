@@ -6,9 +6,9 @@ rows weigh less and less, so that the histogram follows a stream whose disorder 
 
 A slack costs delay and spares late rows. :meth:`Lateness.slack` returns the slack for which
 ``slack + price * share of rows later than it`` is least: it covers what many rows need and does not
-reach for the few that are hopeless. The price of a late row balances the two at the wanted share if
-the histogram is smooth; a *pressure* multiplies it: above 1 while more rows were late than allowed,
-below 1 while fewer were.
+reach for the few that are hopeless. The price of a late row balances the two at the allowed share
+if the histogram is smooth; a *pressure* multiplies it: above 1 while more rows were late than
+allowed, below 1 while fewer were.
 
 Batches without order are counted by time (:func:`count_times`). A time is rounded down to a power
 of two that fits its distance from the newest time. Rounding a rounded time again, with a newer time

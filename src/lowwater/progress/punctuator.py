@@ -263,7 +263,7 @@ class Punctuator:
         return {
             "sequence": self.sequence,
             "trackers": {name: tracker.snapshot() for name, tracker in self.trackers.items()},
-            "told": dict(self._emitted),
+            "emitted": dict(self._emitted),
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
@@ -271,4 +271,4 @@ class Punctuator:
         self.sequence = saved["sequence"]
         for name, state in saved["trackers"].items():
             self.trackers[name].restore(state)
-        self._emitted = dict(saved["told"])
+        self._emitted = dict(saved["emitted"])

@@ -382,7 +382,7 @@ class Tracker:
             "value": self._marks.value,
             "floor": self._floor,
             "seen": dict(self._seen),
-            "told": dict(self._emitted),
+            "emitted": dict(self._emitted),
             **({} if self._stale is None else {"stale": self._stale.snapshot()}),
         }
 
@@ -395,6 +395,6 @@ class Tracker:
         self._short = {name for name, each in self._channels.items() if each.shortfall is not None}
         self._marks.restore(saved["marks"], saved["value"])
         self._floor = saved["floor"]
-        self._seen, self._emitted = dict(saved["seen"]), dict(saved["told"])
+        self._seen, self._emitted = dict(saved["seen"]), dict(saved["emitted"])
         if self._stale is not None and "stale" in saved:
             self._stale.restore(saved["stale"])

@@ -239,17 +239,17 @@ def _frame(rows: Any, schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
     return pl.DataFrame(rows, columns, orient="row", infer_schema_length=None)
 
 
-def _fits(have: pl.DataType, want: pl.DataType) -> bool:
+def _fits(have: pl.DataType, needed: pl.DataType) -> bool:
     """True if values of one type may be read as the other without being altered."""
-    if have in (want, pl.Null()):
+    if have in (needed, pl.Null()):
         return True
     if have.is_integer():
-        return want.is_numeric()
+        return needed.is_numeric()
     if have.is_float():
-        return want.is_float()
+        return needed.is_float()
     if have.is_temporal():
-        return type(have) is type(want)
-    return have == pl.String and want.base_type() in (pl.Categorical, pl.Enum)
+        return type(have) is type(needed)
+    return have == pl.String and needed.base_type() in (pl.Categorical, pl.Enum)
 
 
 def push(

@@ -215,9 +215,9 @@ _NAMES: Mapping[type[pl.DataType], str] = {
 # ---- typed values ------------------------------------------------------------------------------
 
 
-def same_kind(have: pl.DataType, want: pl.DataType) -> bool:
+def same_kind(have: pl.DataType, dtype: pl.DataType) -> bool:
     """True if values of one type may be read as the other, because both are of one kind."""
-    return have in (want, pl.Null()) or _kind(have) == _kind(want)
+    return have in (dtype, pl.Null()) or _kind(have) == _kind(dtype)
 
 
 def _kind(dtype: pl.DataType) -> object:
@@ -244,9 +244,9 @@ def read_as(rows: Chunk, schema: Schema) -> Chunk:
     )
 
 
-def _as_type(column: pl.Expr, have: pl.DataType, want: pl.DataType) -> pl.Expr:
-    value = column.cast(want, strict=False)
-    if have.is_float() and want.is_float():  # the nearest, if it is neither infinite nor zero
+def _as_type(column: pl.Expr, have: pl.DataType, dtype: pl.DataType) -> pl.Expr:
+    value = column.cast(dtype, strict=False)
+    if have.is_float() and dtype.is_float():  # the nearest, if it is neither infinite nor zero
         fine = (value.is_finite() == column.is_finite()) & ((value == 0) == (column == 0))
     else:
         fine = value.cast(have, strict=False).eq_missing(column)

@@ -1,1 +1,1 @@
-"""What is remembered: columnar chunks addressed by (name, time slice, sequence)."""
+"""The state of operators: columnar chunks addressed by (name, time slice, sequence)."""

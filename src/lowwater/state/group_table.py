@@ -1,11 +1,12 @@
-"""Whole numbers by group key, in columns: groups may be many, and few of them move at a time.
+"""Whole numbers by group key, in columns: for many groups, of which few change at a time.
 
-Keys are found through a dictionary, numbers are read and written as arrays. What changed since it
-was last written goes into a chunk store when the table settles; a table that is built again reads
-from there the groups it is asked for, and no others.
+Keys are found through a dictionary, numbers are read and written as arrays. ``settle`` writes the
+groups that changed since it was last called into a chunk store; a table that is restored reads from
+there only the groups that are looked up.
 
-Invariant: a group is in the table, in the store, or in both; where it is in both, the table is
-right. In the store a later chunk is right. Chunks there grow geometrically, so there are few.
+Invariant: a group is in the table, in the store, or in both; where it is in both, the numbers in
+the table count. In the store those in the later chunk count. Chunks there grow geometrically, so
+there are few.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from lowwater.stream.element import Chunk
 
 Numbers = NDArray[np.int64]
 UNKNOWN = -1
-"""The place of a group the table does not hold."""
+"""The place of a group that is not in the table."""
 
 
 class GroupTable:
@@ -43,18 +44,18 @@ class GroupTable:
         self._changed = np.empty(0, bool)
 
     def __len__(self) -> int:
-        """How many groups are in the table, those in the store not counted."""
+        """Return the number of groups in the table; those in the store alone are not counted."""
         return len(self._names)
 
     @property
     def known(self) -> bool:
-        """Whether any group was ever put in."""
+        """True if any group was ever put in."""
         return bool(self._keys)
 
     # ---- finding ---------------------------------------------------------------------------
 
     def find(self, keys: Chunk) -> Numbers:
-        """Where groups are; ``UNKNOWN`` for those that are nowhere."""
+        """Return the places of groups; ``UNKNOWN`` for those that were never put in."""
         names = _names(keys)
         places = self._look_up(names)
         if self._store is not None and len(names) and (missing := places == UNKNOWN).any():
@@ -63,7 +64,7 @@ class GroupTable:
         return places
 
     def admit(self, keys: Chunk) -> Numbers:
-        """Where groups are; those that were nowhere are put in."""
+        """Return the places of groups, after putting those in that are new."""
         places = self.find(keys)
         missing = places == UNKNOWN
         if missing.any():
@@ -89,7 +90,7 @@ class GroupTable:
             self._values[name][first:count] = default
         return np.arange(first, count)
 
-    def _fetch(self, wanted: Chunk | None) -> None:
+    def _fetch(self, missing: Chunk | None) -> None:
         """Bring groups from the store into the table: those named, or all."""
         assert self._store is not None
         for address in reversed(self._store.scan(self._name)):
@@ -99,16 +100,16 @@ class GroupTable:
             }
             names = list(self._keys)
             found = held
-            if wanted is not None:
-                found = held.join(wanted, on=names, how="semi")
-                wanted = wanted.join(found, on=names, how="anti")
+            if missing is not None:
+                found = held.join(missing, on=names, how="semi")
+                missing = missing.join(found, on=names, how="anti")
             elif self._names:
                 found = held.filter(pl.Series(self._look_up(_names(held.select(names)))) < 0)
             if found.height:
                 places = self._append(_names(found.select(names)), changed=False)
                 for name in self._defaults:
                     self._values[name][places] = found[name].to_numpy()
-            if wanted is not None and not wanted.height:
+            if missing is not None and not missing.height:
                 return
 
     def load(self) -> None:
@@ -117,15 +118,15 @@ class GroupTable:
             self._fetch(None)
 
     def least(self, name: str) -> int | None:
-        """The least number of all groups, without bringing them in; None if there are none."""
+        """Return the least number of all groups, without bringing them in; None without any."""
         if self._store is None:
             return int(self.column(name).min()) if self._names else None
         whole = self.whole(name)
         return None if whole is None else int(whole[name].min())  # type: ignore[arg-type]
 
     def least_of(self, name: str, beside: str, limit: int) -> tuple[int, list[Any]]:
-        """How many groups there are; of those with the least numbers the key, the number and
-        another one. May be called while another thread changes the table."""
+        """Return the number of groups and, of the ``limit`` groups with the least numbers, the key,
+        the number and the one ``beside`` it. Another thread may change the table meanwhile."""
         if self._store is not None:
             whole = self.whole(name, beside)
             if whole is None:
@@ -141,7 +142,8 @@ class GroupTable:
         return count, [(names[at], int(held[at]), int(also[at])) for at in ordered]
 
     def whole(self, *numbers: str) -> Chunk | None:
-        """The keys and some numbers of all groups, without bringing them in; None without any."""
+        """Return the keys and some numbers of all groups, without bringing them in; None if there
+        are none."""
         columns = [*self._keys, *numbers]
         parts = []
         if self._store is not None:
@@ -159,11 +161,11 @@ class GroupTable:
     # ---- reading and writing ---------------------------------------------------------------
 
     def column(self, name: str) -> Numbers:
-        """The numbers of all groups in the table. To change some, use :meth:`put`."""
+        """Return the numbers of all groups in the table; only :meth:`put` may change them."""
         return self._values[name][: len(self._names)]
 
     def get(self, name: str, places: Numbers) -> Numbers:
-        """The numbers of some groups; the default for those that are nowhere."""
+        """Return the numbers of some groups; the default where the place is ``UNKNOWN``."""
         held = self._values[name]
         if not len(held):
             return np.full(len(places), self._defaults[name], np.int64)
@@ -175,7 +177,7 @@ class GroupTable:
         self._changed[places] = True
 
     def keys(self, places: Numbers) -> Chunk:
-        """The keys of some groups."""
+        """Return the keys of some groups."""
         names = [self._names[place] for place in places.tolist()]
         if len(self._keys) == 1:
             ((name, dtype),) = self._keys.items()
@@ -183,19 +185,20 @@ class GroupTable:
         return pl.DataFrame(names, schema=self._keys, orient="row")
 
     def place(self, name: Hashable) -> int | None:
-        """Where a group is, brought in from the store if need be; None if it is nowhere."""
+        """Return the place of a group, brought in from the store if need be; None if there is no
+        such group."""
         if name not in self._places:
             self.load()
         return self._places.get(name)
 
     def name(self, place: int) -> Hashable:
-        """The key of one group: its value, or the tuple of several."""
+        """Return the key of one group: its value, or the tuple of several."""
         return self._names[place]
 
     # ---- keeping ---------------------------------------------------------------------------
 
     def settle(self) -> None:
-        """Write what changed into the store."""
+        """Write the groups that changed into the store."""
         changed = np.flatnonzero(self._changed[: len(self._names)])
         if self._store is None or not len(changed):
             return
@@ -218,14 +221,14 @@ class GroupTable:
         return self.keys(places).with_columns(numbers)
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Drop all groups."""
         if self._store is not None:
             take(self._store, self._name)
         self._keys = {}
         self._start()
 
     def snapshot(self) -> dict[str, Any]:
-        """What is not in the store."""
+        """Return the groups that changed since they were last written to the store."""
         changed = np.flatnonzero(self._changed[: len(self._names)])
         return {"keys": dict(self._keys), "rows": self._rows(changed) if len(changed) else None}
 

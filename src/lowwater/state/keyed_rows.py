@@ -1,9 +1,9 @@
-"""Rows by key, found without looking at all: slices are no stretches of time but hashes of keys.
+"""Rows by key, in slices by the hash of the key.
 
-A slice holds some thousand keys at most; there are twice as many of them when there are more. What
-is looked up or replaced costs the slices its keys are in.
+The number of slices doubles when there are more than some thousand rows for each. To look rows up
+or to replace them reads only the slices of their keys.
 
-Invariant: a row is in the slice of its key's hash, whatever number of slices there is.
+Invariant: a row is in the slice of its key's hash, whatever the number of slices.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from lowwater.state.store import ChunkStore, read, split, take
 from lowwater.stream.element import Chunk
 
 ROWS_PER_SLICE = 4_096
-"""How many rows a slice should hold at most."""
+"""The number of rows that a slice should hold at most."""
 SEED = 31
-"""Makes slices independent of other things that go by a hash of the same keys."""
+"""The seed of the hash, so that slices are independent of buckets and of other hashes of keys."""
 
 
 class KeyedRows:
@@ -34,18 +34,18 @@ class KeyedRows:
 
     @property
     def rows(self) -> int:
-        """How many rows there are."""
+        """Number of rows held."""
         return self._rows
 
-    def keep(self, wanted: pl.Expr) -> None:
-        """Drop all rows but those for which a condition is true; all of them are looked at."""
+    def keep(self, condition: pl.Expr) -> None:
+        """Drop all rows but those for which a condition is true; this reads all rows."""
         held = self.take()
-        kept = None if held is None else held.filter(wanted)
+        kept = None if held is None else held.filter(condition)
         if kept is not None and kept.height:
             self._put(kept)
 
     def look_up(self, keys: Chunk) -> Chunk | None:
-        """The rows that have one of the keys; None if there are none."""
+        """Return the rows that have one of the keys; None if there are none."""
         held = self._near(keys)
         if held is None:
             return None
@@ -53,7 +53,7 @@ class KeyedRows:
         return found if found.height else None
 
     def replace(self, keys: Chunk, rows: Chunk | None) -> None:
-        """Put rows in the place of all that have one of the keys, which are those of the rows."""
+        """Replace all rows that have one of the keys by ``rows``, whose keys are among them."""
         numbers = self._numbers(keys)
         near = [taken for number in numbers if (taken := self._take(number)) is not None]
         parts = [] if rows is None or not rows.height else [rows]
@@ -66,7 +66,7 @@ class KeyedRows:
             self._put(pl.concat(parts))
 
     def take(self) -> Chunk | None:
-        """Take out everything."""
+        """Take out all rows."""
         self._rows = 0
         return take(self._store, self._name)
 
@@ -105,7 +105,7 @@ class KeyedRows:
         return (reduce(xor, hashes) % self._slices).cast(pl.Int64)
 
     def snapshot(self) -> tuple[int, int]:
-        """How many slices and rows there are."""
+        """Return the number of slices and of rows."""
         return self._slices, self._rows
 
     def restore(self, saved: Any) -> None:
@@ -114,7 +114,7 @@ class KeyedRows:
 
 
 def _hashable(column: pl.Expr, dtype: pl.DataType) -> pl.Expr:
-    """A column whose hash is the same wherever it is computed; there is one zero."""
+    """Return a column whose hash is the same in every process; 0.0 and -0.0 have the same."""
     if isinstance(dtype, pl.Categorical | pl.Enum):
         return column.cast(pl.String)
     return column + 0.0 if dtype.is_float() else column

@@ -1,8 +1,8 @@
-"""How wide a time slice is: no wider than asked, unless rows are so sparse that it must be.
+"""The width of time slices: the least that a kernel can use, and more where rows are sparse.
 
-A slice of a few rows costs more to address than it holds. The width starts at what the kernel asks
-for and is settled once, from the first rows seen; what is held by then is cut anew. The width is a
-matter of cost only: any width gives the same answers.
+To address a slice of a few rows costs more than to read it. The width starts at the least and is
+chosen once, from the first rows; rows held by then are cut into slices again. The width is a matter
+of cost only: any width gives the same answers.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from lowwater.state.store import ChunkStore, split, take
 from lowwater.stream.element import BEGINNING, END_OF_TIME, Chunk
 
 FIRST_ROWS = 1_024
-"""How many rows are seen before the width is settled."""
+"""Number of rows after which the width is chosen."""
 ROWS_PER_SLICE = 4_096
-"""How many rows a slice of sparse rows should hold."""
+"""Number of rows that a slice of sparse rows should hold."""
 
 
 class Slicing:
@@ -30,7 +30,7 @@ class Slicing:
         self._seen: tuple[int, int, int] | None = (0, END_OF_TIME, BEGINNING)
 
     def observe(self, rows: int, low: int, high: int) -> bool:
-        """Take note of rows between two times; true if the width has just changed."""
+        """Note rows between two times; return whether the width has changed."""
         if self._seen is None:
             return False
         before, least, most = self._seen
@@ -42,7 +42,7 @@ class Slicing:
         return self.width > self._step and self._seen is None
 
     def snapshot(self) -> Any:
-        """The width and what it goes by."""
+        """Return the width, and the number and times of the rows seen."""
         return self.width, self._seen
 
     def restore(self, saved: Any) -> None:
@@ -51,7 +51,7 @@ class Slicing:
 
 
 def reslice(store: ChunkStore, name: str, slice_: pl.Expr) -> None:
-    """Cut everything held under a name into other slices."""
+    """Cut all rows under a name into other slices."""
     held = take(store, name)
     for number, part in split(held, slice_) if held is not None else ():
         store.put(name, number, part)

@@ -1,9 +1,9 @@
 """The keyed-chunk interface through which every kernel keeps its rows.
 
 A kernel never holds its state in one piece: it puts immutable chunks under ``(name, slice,
-sequence)``, reads only the slices an element touches, and purges by dropping slices. A slice is a
-stretch of time, numbered by its position. In the embedded engine chunks live in memory; another
-engine may keep them in its own state store, as long as these few verbs work.
+sequence)``, reads only the slices that concern an element, and purges by dropping slices. A slice
+is a stretch of time, numbered by its position. In the embedded engine chunks are in memory; another
+engine may keep them in its own state store by implementing :class:`ChunkStore`.
 
 Invariant: ``rows`` and ``bytes`` always equal the sum over the chunks that are there, and a slice
 exists exactly while it holds a chunk.
@@ -61,11 +61,11 @@ class ChunkStore(Protocol):
         """Bytes held under a name."""
 
     def set_aside(self, name: str) -> None:
-        """Say that chunks under a name will not be wanted soon: they need not be in memory."""
+        """Allow the store to keep chunks under a name out of memory: none is read soon."""
 
     @property
     def round_trip(self) -> int:
-        """About how many nanoseconds it takes to put a chunk aside and get it back."""
+        """The nanoseconds, about, that it takes to write such a chunk and read it back."""
 
 
 class MemoryStore:
@@ -146,11 +146,11 @@ class MemoryStore:
         return self._names.get(name, 0)
 
     def set_aside(self, name: str) -> None:
-        """Memory is all there is."""
+        """Do nothing: all chunks are in memory."""
 
     @property
     def round_trip(self) -> int:
-        """Nothing is put aside, so that takes no time."""
+        """0: all chunks are in memory."""
         return 0
 
     def __iter__(self) -> Iterator[tuple[ChunkKey, Chunk]]:

@@ -1,6 +1,6 @@
-"""The line of waiting keys: who is next (UpStream §5.2, §5.3).
+"""The line of waiting keys: the order in which they are served (UpStream §5.2, §5.3).
 
-Invariant: a key stands in the line at most once, and exactly while it has an update waiting.
+Invariant: a key stands in the line at most once, and exactly while an update of it waits.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Any, Generic, Protocol, TypeVar
 from lowwater.updates.options import Key, Schedule
 
 PATIENCE = 4
-"""A key that has stood in line for so many rounds of it is served before all line cutters."""
+"""A key that has waited for this many rounds of the line is served before all line cutters."""
 SLOWER = 1.5
-"""Gaps of a slow updater are so many times those of all updates, at least."""
+"""The gaps of a slow updater are at least this many times the average gap of all updates."""
 MANY = 64
-"""Gaps of all updates are averaged over about so many."""
+"""Number of updates over which the average gap is taken, about."""
 ROUNDS = 2
-"""Between two updates of a key the line counts as served so many times at most."""
+"""A gap between updates of a key counts as this many rounds of the line at most."""
 
 
 class Waiting(Protocol):
@@ -27,19 +27,19 @@ class Waiting(Protocol):
 
     @property
     def key(self) -> Key:
-        """Its values."""
+        """The values of the key columns."""
 
     @property
     def first(self) -> int:
-        """When the first update came of those that wait."""
+        """Arrival of its first waiting update, in clock nanoseconds."""
 
     @property
     def weight(self) -> float:
-        """How much its staleness counts."""
+        """Weight of its staleness."""
 
     @property
     def gap(self) -> float | None:
-        """Nanoseconds between its updates on average; None if nobody knows yet."""
+        """Average nanoseconds between its updates; None before the second."""
 
 
 W = TypeVar("W", bound=Waiting)
@@ -50,11 +50,11 @@ class KeyLine(ABC, Generic[W]):
 
     @abstractmethod
     def arrived(self, key: W) -> None:
-        """An update of a key came; it may stand in line already."""
+        """Note that an update of a key arrived; the key may stand in line already."""
 
     @abstractmethod
     def head(self) -> W:
-        """The key that is served next."""
+        """Return the key that is served next."""
 
     @abstractmethod
     def leave(self, key: W) -> None:
@@ -62,11 +62,11 @@ class KeyLine(ABC, Generic[W]):
 
     @abstractmethod
     def saved(self) -> Any:
-        """The keys in their order, for :meth:`restore`."""
+        """Return the keys in their order, for :meth:`restore`."""
 
     @abstractmethod
     def restore(self, saved: Any, keys: Mapping[Key, W]) -> None:
-        """Let keys stand as they stood."""
+        """Continue from a snapshot, with the keys it names."""
 
     @abstractmethod
     def __len__(self) -> int: ...
@@ -75,24 +75,24 @@ class KeyLine(ABC, Generic[W]):
     def __iter__(self) -> Iterator[W]: ...
 
     def next(self) -> W:
-        """Take out the key that is served next."""
+        """Take out the key that is served next and return it."""
         key = self.head()
         self.leave(key)
         return key
 
 
 class InPlace(KeyLine[W]):
-    """A key keeps the place of its first waiting update: the longest waiting is next."""
+    """Serves the key whose first waiting update arrived longest ago."""
 
     def __init__(self) -> None:
         self._line: OrderedDict[W, None] = OrderedDict()
 
     def arrived(self, key: W) -> None:
-        """A new key stands at the end; one that waits stays where it is."""
+        """Put a new key at the end; a waiting key stays where it is."""
         self._line.setdefault(key, None)
 
     def head(self) -> W:
-        """The key at the front."""
+        """Return the key at the front."""
         return next(iter(self._line))
 
     def leave(self, key: W) -> None:
@@ -100,11 +100,11 @@ class InPlace(KeyLine[W]):
         del self._line[key]
 
     def saved(self) -> list[Key]:
-        """The keys from the front to the end."""
+        """Return the keys from the front to the end."""
         return [each.key for each in self._line]
 
     def restore(self, saved: list[Key], keys: Mapping[Key, W]) -> None:
-        """Let keys stand as they stood."""
+        """Continue from a snapshot, with the keys it names."""
         self._line = OrderedDict.fromkeys(keys[each] for each in saved)
 
     def __contains__(self, key: W) -> bool:
@@ -118,26 +118,26 @@ class InPlace(KeyLine[W]):
 
 
 class Fifo(InPlace[W]):
-    """A key stands where its newest update does: an update sends it to the end of the line.
+    """Serves the key whose newest update arrived longest ago: each update moves it to the end.
 
-    A key that is updated faster than the line moves may never be served; that is this policy's
-    nature, and why it is not the default.
+    A key that is updated faster than the line moves may never be served, which is why this is not
+    the default.
     """
 
     def arrived(self, key: W) -> None:
-        """The key goes to the end."""
+        """Move the key to the end."""
         self._line[key] = None
         self._line.move_to_end(key)
 
 
 class Linecutting(KeyLine[W]):
-    """Slow updaters go before the others; the rest keep their place.
+    """Serves slow updaters before the others, which are served in place.
 
-    A key is slow if all others, faster ones, could be served between two of its updates: its rate
-    is below ``1 / (cost * waiting)``, and clearly below that of others. Rates are measured, and
-    where few keys wait a fast one would often look slow by the first alone. Slow keys together may
-    ask for nearly all capacity, so a key at the front of the line that has waited very long goes
-    before them.
+    A key is slow if all other keys could be served between two of its updates (its rate is below
+    ``1 / (cost * waiting)``) and its gaps are clearly above the average. Rates are measured, and
+    where few keys wait, a fast key would often pass for slow by the first condition alone. Slow
+    keys together may take nearly all capacity, so a key at the front of the line that has waited
+    very long goes before them.
     """
 
     def __init__(self, cost: Callable[[], float], now: Callable[[], int]):
@@ -148,7 +148,7 @@ class Linecutting(KeyLine[W]):
         self._seen = 0
 
     def arrived(self, key: W) -> None:
-        """A slow updater goes to the front; another keeps its place."""
+        """Put a slow updater among the line cutters; any other key keeps its place."""
         self._learn(key)
         if key in self._cutters:
             return
@@ -169,7 +169,7 @@ class Linecutting(KeyLine[W]):
         return key.gap is not None and key.gap > max(self._cost() * others, SLOWER * self._usual)
 
     def head(self) -> W:
-        """The first line cutter, unless the first in line has waited too long."""
+        """Return the first line cutter, unless the first in line has waited too long."""
         if not self._cutters:
             return self._line.head()
         if self._line:
@@ -186,13 +186,13 @@ class Linecutting(KeyLine[W]):
             self._line.leave(key)
 
     def saved(self) -> tuple[list[Key], list[Key], float, int]:
-        """The line cutters, the others, and how often keys update."""
+        """Return the line cutters, the others, the average gap and the number of gaps in it."""
         return self._cutters.saved(), self._line.saved(), self._usual, self._seen
 
     def restore(
         self, saved: tuple[list[Key], list[Key], float, int], keys: Mapping[Key, W]
     ) -> None:
-        """Let keys stand as they stood."""
+        """Continue from a snapshot, with the keys it names."""
         cutters, line, self._usual, self._seen = saved
         self._cutters.restore(cutters, keys)
         self._line.restore(line, keys)
@@ -206,10 +206,10 @@ class Linecutting(KeyLine[W]):
 
 
 class Weighted(KeyLine[W]):
-    """A line for each weight; next is the key whose waiting, times its weight, is greatest.
+    """A line for each weight; serves the key whose waiting time, times its weight, is greatest.
 
-    What every key's staleness adds to the weighted average while it waits is its age times its
-    weight, so this is the in-place rule for weighted keys, and no key waits for ever.
+    While a key waits, it adds its age times its weight to the weighted average of staleness, so
+    this is the in-place rule for weighted keys, and no key waits for ever.
     """
 
     def __init__(self, make: Callable[[], KeyLine[W]], now: Callable[[], int]):
@@ -217,13 +217,13 @@ class Weighted(KeyLine[W]):
         self._lines: dict[float, KeyLine[W]] = {}
 
     def arrived(self, key: W) -> None:
-        """The key stands in the line of its weight."""
+        """Put the key in the line of its weight."""
         if key.weight not in self._lines:
             self._lines[key.weight] = self._make()
         self._lines[key.weight].arrived(key)
 
     def head(self) -> W:
-        """The head of the line whose head counts most."""
+        """Return the head whose waiting time, times its weight, is greatest."""
         now = self._now()
         heads = [line.head() for line in self._lines.values() if line]
         return max(heads, key=lambda each: ((now - each.first) * each.weight, each.weight))
@@ -233,11 +233,11 @@ class Weighted(KeyLine[W]):
         self._lines[key.weight].leave(key)
 
     def saved(self) -> dict[float, Any]:
-        """Each line by its weight."""
+        """Return each line, by its weight."""
         return {weight: line.saved() for weight, line in self._lines.items()}
 
     def restore(self, saved: dict[float, Any], keys: Mapping[Key, W]) -> None:
-        """Let keys stand as they stood."""
+        """Continue from a snapshot, with the keys it names."""
         for weight, each in saved.items():
             self._lines[weight] = self._make()
             self._lines[weight].restore(each, keys)
@@ -251,18 +251,17 @@ class Weighted(KeyLine[W]):
 
 
 class Worth(KeyLine[W]):
-    """Next is the key whose service is worth most.
+    """Serves the key whose service is worth most.
 
-    A service takes the staleness of a key away until its next update. If a service had a price,
-    a key whose updates come at random, a gap apart on average, were best served at the age at which
-    ``(age² / 2 + price) / (age + gap)`` is least, which is where the price is
-    ``age² / 2 + age * gap``: so much is a service worth. Keys that update equally often leave in
-    the order of in-place; slow ones go before others, but only by as much as it pays; and no key
-    waits for ever.
+    A service removes the staleness of a key until its next update. If a service had a price, a key
+    whose updates arrive at random, ``gap`` apart on average, would best be served at the age at
+    which ``(age² / 2 + price) / (age + gap)`` is least. There the price is ``age² / 2 + age *
+    gap``, so this is the worth of a service. Keys with equal gaps leave in the order of in-place; a
+    slow key goes before others, but only as far as that pays; and no key waits for ever.
 
-    A gap counts as a few rounds of the line at most: how long the others really are is not known
-    well. Keys that update about equally often stand in one line, of which only the head is looked
-    at: there is a line for each doubling of the gap.
+    A gap counts as a few rounds of the line at most, because longer gaps are not known well. There
+    is one in-place line for each doubling of the gap (and each weight), and only heads of lines are
+    compared.
     """
 
     def __init__(self, cost: Callable[[], float], now: Callable[[], int]):
@@ -271,7 +270,7 @@ class Worth(KeyLine[W]):
         self._where: dict[W, tuple[float, int]] = {}
 
     def arrived(self, key: W) -> None:
-        """A new key stands at the end of the line of its rate; one that waits stays where it is."""
+        """Put a new key at the end of the line of its gap; a waiting key stays where it is."""
         if key not in self._where:
             self._stand(key, (key.weight, int(key.gap or 0).bit_length()))
 
@@ -282,7 +281,7 @@ class Worth(KeyLine[W]):
         self._where[key] = where
 
     def head(self) -> W:
-        """The head that is worth most."""
+        """Return the head whose service is worth most."""
         now, most = self._now(), ROUNDS * self._cost() * len(self)
 
         def worth(key: W) -> float:
@@ -296,13 +295,13 @@ class Worth(KeyLine[W]):
         self._lines[self._where.pop(key)].leave(key)
 
     def saved(self) -> dict[tuple[float, int], list[Key]]:
-        """Each line."""
+        """Return each line, by its weight and the bits of its gap."""
         return {where: line.saved() for where, line in self._lines.items()}
 
     def restore(self, saved: dict[tuple[float, int], list[Key]], keys: Mapping[Key, W]) -> None:
-        """Let keys stand as they stood."""
+        """Continue from a snapshot, with the keys it names."""
         for where, line in saved.items():
-            self._lines[where] = InPlace()  # also of those nobody stands in: the first counts
+            self._lines[where] = InPlace()  # empty ones too: the first line wins between equals
             for each in line:
                 self._stand(keys[each], where)
 
@@ -317,7 +316,7 @@ class Worth(KeyLine[W]):
 def make_line(
     schedule: Schedule, weighted: bool, cost: Callable[[], float], now: Callable[[], int]
 ) -> KeyLine[W]:
-    """The line of a schedule."""
+    """Return the line of a schedule; ``cost`` is that of a row, in nanoseconds."""
     if schedule == "auto":
         return Worth(cost, now)
 

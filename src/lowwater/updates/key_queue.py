@@ -1,9 +1,9 @@
-"""The keys of a queue of updates, of rows and of windows alike (KeyHashTable, UpStream §7).
+"""The keys of a queue of updates, of rows or of windows (KeyHashTable, UpStream §7).
 
-A key has a cell, made when its first update comes, and a place in the line while it waits. It ends
-``expire`` after the time of its newest row, or right after that row if the row deletes the key. It
-is forgotten when the mark has reached its end: no older row can come then, so nothing that was
-outdated before is taken for new after. A waiting update of it is worked on first.
+A key has a cell, made when its first update arrives, and stands in the line while an update of it
+waits. A key ends ``expire`` ticks after the time of its newest row, or right after that row if the
+row deletes the key. It is forgotten when the mark has reached its end and no update of it waits: no
+older row can arrive then, so an outdated row is never taken for a new one.
 
 Invariant: for every key that has an end and does not wait, that end or an earlier time is in the
 heap of the expiry.
@@ -25,35 +25,35 @@ from lowwater.updates.options import Key, Updates
 from lowwater.updates.staleness import Account
 
 SLACK = 4
-"""Heaps are made anew when they hold so many times what is alive."""
+"""A heap is rebuilt when it holds this many times the entries that still wait."""
 
 
 class Waits(Protocol):
-    """What waits."""
+    """An entry that waits in a queue: a row or a window."""
 
     @property
     def ticks(self) -> tuple[int, ...]:
-        """Its times, attribute by attribute."""
+        """Its times in ticks, one for each attribute."""
 
     @property
     def alive(self) -> bool:
-        """Whether it waits still."""
+        """True while it waits."""
 
 
 class LeastTimes:
-    """The least ticks, attribute by attribute; entries that are gone are passed over."""
+    """The least time of the waiting entries, for each attribute; entries that left are skipped."""
 
     def __init__(self, attributes: int):
         self._heaps: list[list[tuple[int, int, Waits]]] = [[] for _ in range(attributes)]
         self._order = count()
 
     def add(self, entry: Waits) -> None:
-        """A row waits."""
+        """Add an entry that begins to wait."""
         for heap, ticks in zip(self._heaps, entry.ticks, strict=True):
             heapq.heappush(heap, (ticks, next(self._order), entry))
 
     def values(self, alive: int) -> list[int]:
-        """The least of each attribute among the rows that wait, of which there are so many."""
+        """Return the least time of each attribute; ``alive`` is the number of waiting entries."""
         found = []
         for heap in self._heaps:
             if len(heap) > SLACK * alive + 64:
@@ -65,7 +65,7 @@ class LeastTimes:
         return found
 
     def refill(self, entries: Iterable[Waits]) -> None:
-        """Begin again with these rows."""
+        """Replace all entries."""
         for heap in self._heaps:
             heap.clear()
         for entry in entries:
@@ -75,27 +75,27 @@ class LeastTimes:
 C = TypeVar("C", bound=KeyCell)
 
 
-def gone(
+def deletions(
     ended: Sequence[tuple[Key, int]], names: Sequence[str], schema: Mapping[str, pl.DataType]
 ) -> GroupPunctuation:
-    """Say of keys that they have been deleted, each with its end."""
+    """Return the punctuation that reports deleted keys, each with its end in ticks."""
     columns = {name: schema[name] for name in names} | {MARK: pl.Int64()}
     rows = [(*key, end) for key, end in ended]
     return GroupPunctuation(GONE, pl.DataFrame(rows, columns, orient="row"))
 
 
 class KeyExpiry(Generic[C]):
-    """The keys that end, by when they do."""
+    """The keys that end, ordered by their ends."""
 
     def __init__(self, expire: int | None, waits: Callable[[C], bool]):
         self._expire, self._waits = expire, waits
         self._ends: list[tuple[int, int, int, C]] = []
         self._order = count()
         self.expired = self.deleted = 0
-        """Keys forgotten because of their age, and because a row said that they are gone."""
+        """Number of keys forgotten because of their age, and because a row deleted them."""
 
     def newest(self, cell: C, tick: int, deleted: bool) -> None:
-        """The newest row of a key has this time and says, or does not, that the key is gone."""
+        """Set the end of a key from the time of its newest row and whether that deletes the key."""
         cell.deleted = deleted
         if deleted:
             cell.end = tick + 1
@@ -106,13 +106,13 @@ class KeyExpiry(Generic[C]):
         self.watch(cell)
 
     def watch(self, cell: C) -> None:
-        """A key has another end, or waits no more."""
+        """Note the end of a key after it changed, or after its last waiting update left."""
         if cell.end < cell.planned:
             cell.planned = cell.end
             heapq.heappush(self._ends, (cell.end, cell.number, next(self._order), cell))
 
     def ended(self, mark: int) -> list[C]:
-        """The keys that end by a mark and do not wait; who asks forgets them."""
+        """Return the keys that end by a mark and do not wait; the caller forgets them."""
         found: list[C] = []
         while self._ends and self._ends[0][0] <= mark:
             end, _, _, cell = heapq.heappop(self._ends)
@@ -121,14 +121,15 @@ class KeyExpiry(Generic[C]):
             cell.planned = END_OF_TIME
             if cell.end > mark:
                 self.watch(cell)
-            elif not self._waits(cell):  # it is watched again when it waits no more
+            elif not self._waits(cell):  # else it is watched again when it no longer waits
                 found.append(cell)
                 self.deleted += cell.deleted
                 self.expired += not cell.deleted
         return found
 
     def end_now(self, cells: Iterable[C]) -> list[C]:
-        """Keys that end by what is promised of them alone; who calls forgets them."""
+        """Return the keys that have an end, among those whose own marks reached it; the caller
+        forgets them."""
         found = [cell for cell in cells if cell.planned < END_OF_TIME or cell.end < END_OF_TIME]
         for cell in found:
             cell.planned = END_OF_TIME
@@ -137,11 +138,11 @@ class KeyExpiry(Generic[C]):
         return found
 
     def saved(self) -> tuple[int, int]:
-        """How many keys were forgotten."""
+        """Return how many keys were forgotten, by reason."""
         return self.expired, self.deleted
 
     def restore(self, saved: tuple[int, int], cells: Iterable[C]) -> None:
-        """Go on from what :meth:`saved` gave, with these keys."""
+        """Continue from a snapshot, with the keys of the queue."""
         self.expired, self.deleted = saved
         self._ends.clear()
         for cell in cells:
@@ -149,7 +150,7 @@ class KeyExpiry(Generic[C]):
 
 
 class KeyQueue(Generic[C]):
-    """The cells of all keys, whose turn it is, and which times and ends they have."""
+    """The cells of all keys, the line of those that wait, their least times and their ends."""
 
     def __init__(
         self,
@@ -191,13 +192,13 @@ class KeyQueue(Generic[C]):
         return True
 
     def begin(self, arrival: int) -> None:
-        """Note the arrival of a row; the first counts."""
+        """Set ``begun`` at the first call; ``arrival`` is that of a row, in clock nanoseconds."""
         if self.begun is None:
             self.begun = arrival
 
     @property
     def bytes(self) -> int:
-        """Bytes of the cells and the values of keys, about."""
+        """Bytes of the cells and of the values of keys, about."""
         return len(self.cells) * self._cell_bytes + self._key_bytes
 
     def accounts(self) -> dict[tuple[object, ...], tuple[Account, float]]:

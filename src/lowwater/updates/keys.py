@@ -1,6 +1,7 @@
-"""Keys of an update queue: what waits of each, and what is known of it (UpStream Fig. 15).
+"""The keys of an update queue: the waiting rows of each and its statistics (UpStream Fig. 15).
 
-Invariant: in a queue of keys a cell has at most one waiting row, the newest that came.
+Invariant: while rows replace each other, a key has at most one waiting row, the newest that
+arrived.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from lowwater.updates.options import Key
 from lowwater.updates.staleness import Account
 
 RECENT = 16
-"""Gaps between updates are averaged over about so many."""
+"""Number of gaps between updates over which their length is averaged, about."""
 
 
 class WaitingRow:
-    """A waiting row: where it is, when it came and what its times are."""
+    """A waiting row: its location, arrival, times in ticks and input port."""
 
     __slots__ = ("alive", "arrival", "cell", "location", "port", "ticks")
 
@@ -30,7 +31,7 @@ class WaitingRow:
 
 
 class KeyCell:
-    """One key."""
+    """A key: its waiting rows, its staleness, how often it is updated and when it ends."""
 
     __slots__ = (
         *("account", "deleted", "end", "entries", "first", "gap", "gaps"),
@@ -40,26 +41,30 @@ class KeyCell:
     def __init__(self, key: Key, weight: float, number: int):
         self.key, self.weight = key, weight
         self.number = number
-        """Keys are numbered in the order in which they are met."""
+        """Number of the key, from 0 in the order in which keys first appear."""
         self.entries: list[WaitingRow] = []
         self.first = 0
         self.last: int | None = None
         self.gap: float | None = None
         self.gaps = 0
-        """Gaps that were averaged, as far as they count."""
+        """Number of gaps in the average ``gap``, at most ``RECENT``."""
         self.newest: int | None = None
-        """The time of the newest row that was taken out of the queue."""
+        """Time of the newest row taken out of the queue, in ticks; None before the first."""
         self.account = Account()
         self.end = END_OF_TIME
-        """The mark by which this key is forgotten."""
+        """The mark at which the key is forgotten, in ticks."""
         self.planned = END_OF_TIME
-        """The mark by which it is looked at next, whether that has come."""
+        """The least end of this key in the heap of the expiry; the end of time if it is not
+        there."""
         self.deleted = False
-        """Whether its newest row says that the key is gone."""
+        """True if the newest row deletes the key."""
 
-    def seen(self, first: int, last: int, count: int, begun: int) -> None:
-        """Updates came between two times: measure how far apart they are, the first from the one
-        before or, if there is none, from where the stream began."""
+    def measure_gaps(self, first: int, last: int, count: int, begun: int) -> None:
+        """Measure the gaps between updates that arrived from ``first`` to ``last``.
+
+        The gap before the first counts from the previous update or, for a new key, from ``begun``,
+        the start of the stream. All times are in clock nanoseconds.
+        """
         since = begun if self.last is None else self.last
         gaps = count if self.last is not None or first > since else count - 1
         if gaps:
@@ -96,16 +101,16 @@ class KeyCell:
 
 
 def key_bytes(key: Key) -> int:
-    """Bytes of the values of a key."""
+    """Return the bytes of the values of a key."""
     return sys.getsizeof(key) + sum(map(sys.getsizeof, key))
 
 
 NUMBER = sys.getsizeof(2**40)
-"""Bytes of a time."""
-PLACE = 100
-"""Bytes of a place in a dict, about: its table is half full on average."""
+"""Bytes of a time in ticks or nanoseconds."""
+DICT_ENTRY = 100
+"""Bytes of an entry in a dict, about: its table is half full on average."""
 
 
 def bytes_of_slots(*types: type) -> int:
-    """Bytes of an object of each of some types, without what is in it."""
+    """Return the bytes of one object of each type, without the objects it refers to."""
     return sum(type_.__basicsize__ + 2 * sys.getsizeof(None) for type_ in types)

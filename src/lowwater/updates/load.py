@@ -1,7 +1,7 @@
-"""The load of a queue: how much more work arrives than can be done, and what is shed by it.
+"""The load of a queue: the work that arrives, as a multiple of the work that can be done.
 
 Rows arrive at a rate that is measured with exponential decay. Shedding (the baseline AQ-RLS,
-UpStream §5.2) drops rows at random, as many as leave a load of one. The random numbers are a
+UpStream §5.2) drops rows at random, so that a load of one is left. The random numbers are a
 function of a counter, so every run drops the same rows.
 """
 

@@ -1,18 +1,17 @@
 """Joins of update streams: the newest row of a key of one with that of the other (UpStream §3.2).
 
-Without a window (:class:`NewestJoin`) one row a key and side is kept, the newest; a new one of
-either side is joined with what the other shows. Within a window all pairs are found by a join of
-times near each other, and :class:`NewestFilter` lets out those newer than what left of their
-key.
+Without a window (:class:`NewestJoin`) the newest row of each key and side is kept, and a new row is
+joined with the newest of its key on the other side. Within a window a band join finds all pairs,
+and :class:`NewestFilter` passes those that are newer than the last result of their key.
 
-What is *newer* goes by the times of a row: the greatest, then, where a row has several (it is the
-result of a join itself), the next.
+A row is *newer* than another if its time is greater. The result of a join has several times: the
+greatest is compared first, then the next.
 
-No promise can be made of pairs without a window: what a row is joined with may be as old as its key
-has been quiet.
+Without a window there is no linear punctuation on pairs: the partner of a row may be as old as its
+key has been without updates.
 
-Invariants: of a key and side one row is kept, and none newer has come; results of a key leave in
-the order of their times.
+Invariants: the row kept of a key and side is the newest that arrived; results of a key leave in the
+order of their times.
 """
 
 from __future__ import annotations
@@ -40,16 +39,16 @@ from lowwater.stream.element import (
 ROWS = ("rows0", "rows1")
 SHOWN = "shown"
 ALL = "__all"
-"""The key of rows that have none: they are all updates of one thing."""
+"""The key column of rows without key columns: all of them update one thing."""
 BEFORE = "_before"
 SINCE, UNTIL = ("__since0", "__since1"), ("__until0", "__until1")
-"""From when on a row of a side can be met, and until when: in ticks."""
+"""The columns of the ticks from which, and until which, a row of a side can have a partner."""
 MANY = 64
-"""Rows that have ended are dropped when there are twice as many as were left before, and this."""
+"""Rows that have ended are dropped when there are more than this and twice those left before."""
 
 
 def newness(stamps: Sequence[str]) -> list[pl.Expr]:
-    """The times of a row from the greatest to the least, as columns of their own."""
+    """Return columns with the times of a row, from the greatest to the least."""
     if len(stamps) == 1:
         return [pl.col(stamps[0]).alias(_name(0))]
     falling = pl.concat_list(stamps).list.sort(descending=True)
@@ -67,7 +66,7 @@ def _names(stamps: Sequence[str]) -> list[str]:
 def _not_older(
     rows: Chunk, held: Chunk | None, keys: Sequence[str], news: Sequence[str], or_equal: bool
 ) -> Chunk:
-    """The rows that are newer than what is held of their key."""
+    """Return the rows that are newer than the one held of their key."""
     if held is None:
         return rows
     before = held.select(*keys, *(pl.col(name).alias(name + BEFORE) for name in news))
@@ -82,10 +81,11 @@ def _not_older(
 
 @dataclass(frozen=True)
 class NewestShape:
-    """What two update streams are joined by, and what comes out."""
+    """The keys, times and condition by which two update streams are joined, and the output."""
 
     keys: tuple[tuple[str, ...], tuple[str, ...]]
-    """The update key of each side; columns of the right have their inside names, here and below."""
+    """The update key of each side; columns of the right have their names inside the join here and
+    below."""
     stamps: tuple[tuple[str, ...], tuple[str, ...]]
     """The times of each side's rows."""
     right_names: dict[str, str]
@@ -94,30 +94,31 @@ class NewestShape:
     check: pl.Expr | None
     """A condition on both rows."""
     lives: tuple[tuple[int | None, ...], tuple[int | None, ...]] = ((), ())
-    """For how many ticks rows live after each of their times; None: for ever."""
+    """Number of ticks that a row lives after each of its times; None for ever."""
 
     merged: Mapping[str, str] = field(default_factory=dict)
-    """Inside names of columns that must be equal to what they are called in the output."""
+    """Inside names of key columns to their names in the output."""
 
     deletes: bool = False
-    """Whether keys of a side may be deleted."""
+    """True if keys of a side may be deleted."""
 
     @property
     def ends(self) -> bool:
-        """Whether rows of a side end."""
+        """True if rows of a side end."""
         return self.deletes or any(life is not None for side in self.lives for life in side)
 
     def outside(self, side: int, name: str) -> str:
-        """What a column of an input is called in the output."""
+        """Return the output name of a column of an input."""
         inside = self.right_names[name] if side else name
         return self.merged.get(inside, inside)
 
     def names(self, side: int) -> list[str]:
-        """The key columns of a side, of which there is always one."""
+        """Return the key columns of a side, always at least one."""
         return list(self.keys[side]) or [ALL + str(side)]
 
     def prepared(self, side: int, chunk: Chunk) -> Chunk:
-        """Rows of a side that can have a partner, the newest last, with how new each is."""
+        """Return the rows of a side that can have a partner, the newest last, with their times as
+        columns."""
         rows = chunk.rename(self.right_names) if side else chunk
         rows = rows.drop_nulls(list(self.keys[side])) if self.keys[side] else rows
         if not self.keys[side]:
@@ -126,7 +127,7 @@ class NewestShape:
         return rows.sort(_names(self.stamps[side]), maintain_order=True)
 
     def _life(self, side: int) -> list[pl.Expr]:
-        """From when on and until when a row can be met, where rows end."""
+        """Return columns with the ticks between which a row can have a partner, where rows end."""
         if not self.ends:
             return []
         ticks = [pl.col(name).to_physical() for name in self.stamps[side]]
@@ -139,7 +140,7 @@ class NewestShape:
         return [pl.max_horizontal(ticks).alias(SINCE[side]), until.alias(UNTIL[side])]
 
     def pairs(self, left: Chunk, right: Chunk, port: int) -> Chunk:
-        """Rows of both sides by key, in the order of those of a port, as they come out."""
+        """Return the results from rows of both sides, in the order of those of ``port``."""
         found = left.join(
             right,
             left_on=self.names(0),
@@ -156,7 +157,7 @@ class NewestShape:
 class NewestJoin(Kernel):
     """Joins the newest row of each key of one input with that of the other."""
 
-    rule: ClassVar[str] = "joint on both times: what a row is joined with may be of any time"
+    rule: ClassVar[str] = "joint on both times: the partner of a row may be of any time"
 
     def __init__(self, store: ChunkStore, shape: NewestShape):
         super().__init__(store, 2)
@@ -164,9 +165,9 @@ class NewestJoin(Kernel):
         self._rows = [KeyedRows(store, ROWS[side], shape.names(side)) for side in (0, 1)]
         self._bounds = [BEGINNING, BEGINNING]
         self._promised: list[dict[str, int]] = [{}, {}]
-        self._told: dict[tuple[str, ...], tuple[int, ...]] = {}
+        self._emitted: dict[tuple[str, ...], tuple[int, ...]] = {}
         self._left = [0, 0]
-        """How many rows there were when those that have ended were dropped."""
+        """Number of rows of each side after those that have ended were last dropped."""
 
     def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
         """Join rows with the newest of the other side, and keep the newest of them."""
@@ -188,14 +189,14 @@ class NewestJoin(Kernel):
         return [pairs] if pairs.height else []
 
     def _others(self, side: int, keys: Chunk) -> Chunk | None:
-        """What a side shows of keys of the other."""
+        """Return the rows kept of a side, for keys of the other."""
         keys.columns = self._shape.names(side)
         held = self._rows[side].look_up(keys)
         return None if held is None else held.drop(_names(self._shape.stamps[side]))
 
     def on_punctuation(self, port: int, promise: Punctuation) -> Sequence[Element]:
-        """Drop rows of the other side that no row to come can meet; a result to come has a row to
-        come of one of the sides."""
+        """Drop rows of the other side that no row to come can join; return joint punctuation, as a
+        result to come has a row to come of one of the sides."""
         shape = self._shape
         inside = {shape.right_names[name] if port else name for name in promise.attributes}
         bound = min(promise.values)
@@ -204,7 +205,7 @@ class NewestJoin(Kernel):
         self._bounds[port] = bound
         self._promised[port] = {shape.outside(port, name): at for name, at in promise.bounds}
         self._drop(1 - port, bound)
-        return self._tell()
+        return self._punctuate()
 
     def _drop(self, side: int, bound: int) -> None:
         rows = self._rows[side]
@@ -212,7 +213,7 @@ class NewestJoin(Kernel):
             rows.keep(pl.col(UNTIL[side]) > bound)
             self._left[side] = rows.rows
 
-    def _tell(self) -> list[Element]:
+    def _punctuate(self) -> list[Element]:
         one, two = self._promised
         if not one or not two:
             return []
@@ -220,13 +221,13 @@ class NewestJoin(Kernel):
         promise = Punctuation.jointly(bounds)
         if not set(bounds) <= set(self._shape.output):
             return []
-        if not promise.goes_beyond(self._told.get(promise.attributes)):
+        if not promise.goes_beyond(self._emitted.get(promise.attributes)):
             return []
-        self._told[promise.attributes] = promise.values
+        self._emitted[promise.attributes] = promise.values
         return [promise]
 
     def on_group_punctuation(self, port: int, promise: GroupPunctuation) -> Sequence[Element]:
-        """Rows of keys that were deleted end; so does what they were part of."""
+        """End the rows of deleted keys, and report the keys of results that end with them."""
         shape = self._shape
         names = shape.names(port)
         if promise.attribute != GONE or not shape.ends:
@@ -250,28 +251,28 @@ class NewestJoin(Kernel):
         theirs = keys.clone()
         theirs.columns = shape.names(1 - port)
         others = self._rows[1 - port].look_up(theirs)
-        if others is not None:  # what was shown is as new as the newer of both
+        if others is not None:  # a result is as new as the newer of both rows
             met = others.select(*shape.names(1 - port), (newest + 1).alias(MARK))
             met.columns = ends.columns
             ends = pl.concat([ends, met]).group_by(shape.names(0), maintain_order=True).max()
         return [GroupPunctuation(GONE, ends)]
 
     def needs(self, attribute: str, mark: int) -> Sequence[Request]:
-        """No promise is made, whatever the inputs promise."""
+        """Request nothing: no mark of an input leads to linear punctuation."""
         return []
 
     def close_port(self, port: int) -> Sequence[Element]:
-        """What an input showed last counts until the other has ended, too."""
+        """Drop all rows once both inputs have ended."""
         if not self._open:
             for each in self._rows:
                 each.take()
         return []
 
     def snapshot(self) -> dict[str, Any]:
-        """How rows are kept."""
+        """Return the snapshot."""
         return super().snapshot() | {
             "rows": [each.snapshot() for each in self._rows],
-            "bounds": (list(self._bounds), self._promised, self._told, list(self._left)),
+            "bounds": (list(self._bounds), self._promised, self._emitted, list(self._left)),
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
@@ -279,17 +280,17 @@ class NewestJoin(Kernel):
         super().restore(saved)
         for each, state in zip(self._rows, saved["rows"], strict=True):
             each.restore(state)
-        bounds, promised, told, left = saved["bounds"]
+        bounds, promised, emitted, left = saved["bounds"]
         self._bounds, self._left = list(bounds), list(left)
-        self._promised, self._told = [dict(each) for each in promised], dict(told)
+        self._promised, self._emitted = [dict(each) for each in promised], dict(emitted)
 
 
 class NewestFilter(Kernel):
-    """Lets results out that are newer than what left of their key, one of each time.
+    """Passes results that are newer than the last one of their key, one for each time.
 
-    The time of a result is the greatest of the times in it; of several with the same one, that
-    with the newest partner is let out. What left last is remembered, of each key, until no result
-    older than it can come.
+    The time of a result is the greatest of the times in it; of several results with the same time,
+    the one with the newest partner passes. The times of the last result of a key are kept until no
+    older one can arrive.
     """
 
     rule: ClassVar[str] = "promises pass through"
@@ -302,7 +303,7 @@ class NewestFilter(Kernel):
         self._left = 0
 
     def on_punctuation(self, port: int, promise: Punctuation) -> Sequence[Element]:
-        """Forget keys of which nothing older can come than what left."""
+        """Forget keys of which no older result can arrive than the last; pass punctuation on."""
         if set(promise.attributes) <= set(self._stamps):
             self._bound = max(self._bound, min(promise.values))
             if self._shown.rows > 2 * self._left + MANY:
@@ -311,7 +312,7 @@ class NewestFilter(Kernel):
         return [promise]
 
     def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
-        """Leave out what is older than what left."""
+        """Return the results that are newer than the last of their key."""
         news = _names(self._stamps)
         rows = chunk.with_columns(newness(self._stamps))
         if self._key == [ALL]:
@@ -327,20 +328,20 @@ class NewestFilter(Kernel):
         return [rows.select(chunk.columns)]
 
     def on_group_punctuation(self, port: int, promise: GroupPunctuation) -> Sequence[Element]:
-        """What holds of all results holds of those that are let out."""
+        """Pass it on: punctuation on all results holds for those that pass."""
         return [promise]
 
     def needs_any(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Request]:
-        """The same of the input."""
+        """Request the same of the input."""
         return [Request.any_of(0, bounds)]
 
     def close_port(self, port: int) -> Sequence[Element]:
-        """Forget what left."""
+        """Forget all keys."""
         self._shown.take()
         return []
 
     def snapshot(self) -> dict[str, Any]:
-        """How what left is kept."""
+        """Return the snapshot."""
         return super().snapshot() | {
             "shown": self._shown.snapshot(),
             "bound": (self._bound, self._left),

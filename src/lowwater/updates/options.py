@@ -1,4 +1,5 @@
-"""What a user may say of an update stream: its key, and what waits in which order under load."""
+"""The options of an update stream: its key, the order of service and what is given up under
+load."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ SCHEDULES: tuple[Schedule, ...] = (
     *("append", "shedding"),
 )
 PLAIN: tuple[Schedule, ...] = ("append", "shedding")
-"""Queues of rows and not of keys: what update queues are measured by."""
+"""The schedules of rows instead of keys, beside which update queues are measured."""
 Windows = Literal["lazy", "eager"]
 WINDOWS: tuple[Windows, ...] = ("lazy", "eager")
 Key = tuple[Hashable, ...]
@@ -41,67 +42,71 @@ OPTIONS = (
 
 @dataclass(frozen=True)
 class Deletion:
-    """A condition on a row that says that its key is gone."""
+    """A condition on a row that deletes its key."""
 
     text: str
     condition: pl.Expr = field(compare=False, repr=False)
     columns: tuple[tuple[str, str | None], ...]
-    """What the columns in it are called in the condition, and here; None: it is not here."""
+    """The name of each of its columns in the condition and in the rows here; None if the rows have
+    it no longer."""
 
     def renamed(self, names: Mapping[str, str]) -> Deletion:
-        """The same after columns got other names, or were left out."""
+        """Return the condition after a projection; ``names`` maps columns to their new names."""
         columns = tuple((own, names.get(here) if here else None) for own, here in self.columns)
         return replace(self, columns=columns)
 
     @property
     def lost(self) -> list[str]:
-        """The columns that are not here."""
+        """Columns of the condition that the rows have no longer."""
         return [own for own, here in self.columns if here is None]
 
     def of(self, rows: pl.DataFrame) -> NDArray[np.bool_]:
-        """Which rows say so; null says nothing."""
+        """Return true for each row that fulfils the condition; null does not."""
         given = rows.select(pl.col(here).alias(own) for own, here in self.columns if here)
-        said = self.condition.fill_null(value=False)
-        found: NDArray[np.bool_] = given.select(said.alias("gone")).to_series().to_numpy()
+        deletes = self.condition.fill_null(value=False)
+        found: NDArray[np.bool_] = given.select(deletes.alias("deletes")).to_series().to_numpy()
         return found
 
 
 @dataclass(frozen=True)
 class Updates:
-    """An update key and how its updates are worked on when there are too many."""
+    """An update key, and the order in which its updates are worked on when there are too many."""
 
     key: tuple[str, ...]
-    """The columns whose values say which row a row replaces; none: each replaces the last."""
+    """The columns whose values name the thing that a row updates; without any, each row replaces
+    the one before."""
     schedule: Schedule = "in-place"
-    """Which key is next: the one that waits longest (in-place), the one whose newest row waits
-    longest (fifo), slow updaters before others (linecutting), the one whose service is worth most
-    (auto). All rows in their order (append), and these with a share dropped at random (shedding),
-    are what the others are measured by."""
+    """The key served next: the one that has waited longest (in-place), the one whose newest row has
+    waited longest (fifo), slow updaters before others (linecutting), the one whose service is worth
+    most (auto). The others are measured beside all rows in their order (append), and these with
+    some dropped at random (shedding)."""
     weights: tuple[tuple[Key, float], ...] = ()
-    """How much the staleness of single keys counts."""
+    """Weights of the staleness of single keys."""
     other_weight: float = 1.0
-    """How much that of all other keys counts."""
+    """Weight of the staleness of every other key."""
     budget: int | None = None
-    """Nanoseconds of work that a batch on Spark may hold; None: what keeps answers freshest."""
+    """Nanoseconds of work in a batch on Spark; None for those that keep results freshest."""
     complete_within: int | None = None
-    """As long as no row has to wait longer, all are worked on and none is given up."""
+    """All rows are worked on, and none is given up, while none has to wait longer than this, in
+    nanoseconds; None gives rows up at once."""
     windows: Windows = "lazy"
-    """Which window a key shows next: the newest that is complete, or the newest that began."""
+    """The window of a key that is shown next: the newest complete one (lazy) or the newest that
+    began (eager)."""
     expire: int | None = None
-    """Nanoseconds after its newest row, by the time of the stream, after which a key is forgotten;
-    None: never."""
+    """Nanoseconds of stream time after its newest row at which a key is forgotten; None for
+    never."""
     delete_when: str | None = None
-    """A condition on a row that says that its key is gone."""
+    """The text of the condition on a row that deletes its key; None if no row does."""
     deletion: Deletion | None = None
-    """The same, for the columns the rows have here."""
+    """The compiled condition, for the columns of the rows here; None until it is checked."""
 
     @property
     def forgets(self) -> bool:
-        """Whether keys are ever forgotten."""
+        """True if keys are ever forgotten."""
         return self.expire is not None or self.delete_when is not None
 
     def weight_of(self, key: Key) -> float:
-        """How much the staleness of a key counts."""
+        """Return the weight of the staleness of a key."""
         return dict(self.weights).get(key, self.other_weight)
 
     def describe(self) -> str:
@@ -128,7 +133,7 @@ def updates_of(
     expire: Duration | None = None,
     delete_when: str | None = None,
 ) -> Updates:
-    """The options as a user gives them, checked."""
+    """Return the checked options from those that a user gives."""
     columns = (key,) if isinstance(key, str) else tuple(key)
     if len(set(columns)) != len(columns):
         raise OptionError(UPDATE_KEY, f" names a column twice: {', '.join(columns)}")
@@ -181,8 +186,11 @@ def _positive(length: Duration, what: str | Term) -> int:
 def _weights(
     given: Mapping[Hashable, float | Duration], columns: int
 ) -> tuple[tuple[tuple[Key, float], ...], float]:
-    """Weights by key. Lengths of time say how often a key is looked at: a key that is looked at
-    twice as often counts twice, and keys that are not named as much as the rarest that is."""
+    """Return the weights by key, and that of all other keys.
+
+    A weight given as a time is the period in which somebody looks at the key: one that is looked at
+    twice as often has twice the weight, and a key that is not named has the least one.
+    """
     if not isinstance(given, Mapping):
         raise OptionError(
             WEIGHTS,

@@ -1,10 +1,10 @@
-"""What all queues of update streams do: let portions out when there is time, and wait for the end.
+"""The base of all queues of update streams: portions leave when there is time for them.
 
-A portion is one update, or as many as take about as long as a person does not notice. In batches it
-is what the budget of the batch has time for, by what rows cost in the batches before: a batch that
-is run again picks the same rows.
+A portion is one update, or the number that takes about ``PORTION`` nanoseconds of work. In batches
+it is the number that fits into the budget of the batch, by the cost of a row in earlier batches, so
+that a batch that runs again takes the same rows.
 
-Invariant: after the last input has ended all that waits leaves, and then the end.
+Invariant: after the last input has ended, all waiting rows leave, and then the end.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from lowwater.updates.staleness import Staleness, staleness_of
 
 Numbers = NDArray[np.int64]
 PORTION = 20_000_000
-"""Nanoseconds of work taken on at once where rows can be read at any moment."""
+"""Nanoseconds of work in a portion where rows can be read at any moment."""
 
 SCHEDULE = Metric(
     "updates_schedule",
@@ -37,7 +37,7 @@ SCHEDULE = Metric(
     "state",
     Texts(),
     "schedule",
-    "The schedule by which keys take turns.",
+    "The order in which keys are served.",
 )
 WINDOWS = Metric(
     "updates_windows",
@@ -45,7 +45,7 @@ WINDOWS = Metric(
     "state",
     Texts(),
     "windows",
-    "Which of the windows of a key are worked on.",
+    "Which windows of a key are worked on.",
 )
 KEYS = Metric("updates_keys", int, "keys", Sum(), "keys", "Keys that are known.")
 WAITING = Metric(
@@ -144,13 +144,14 @@ class QueueKernel(Kernel):
         self._ending = False
 
     def _arrivals(self, chunk: Chunk) -> Numbers:
-        """When rows came, by the clock; a batch that goes by it has just read them."""
+        """Return the arrivals of rows in clock nanoseconds; without a column of them, or in batches
+        in real time, that is now."""
         if self._arrival is None or (self.host.in_batches and self.host.hurried):
             return np.full(chunk.height, self._now(), np.int64)
         return clock_times(chunk[self._arrival]) + self._shift
 
     def shift_arrivals(self, nanoseconds: int) -> None:
-        """Set what is added to arrival times in rows to get times of the clock."""
+        """Set the difference from arrival times in rows to the clock, in nanoseconds."""
         self._shift = nanoseconds
 
     # ---- work ------------------------------------------------------------------------------
@@ -158,24 +159,24 @@ class QueueKernel(Kernel):
     @property
     @abstractmethod
     def _has_work(self) -> bool:
-        """Whether something can leave now."""
+        """True if something can leave now."""
 
     @property
     @abstractmethod
     def _backlog(self) -> float:
-        """About how many rows can."""
+        """Number of rows that can leave now, about."""
 
     @abstractmethod
     def _dequeue(self, rows: int, now: int) -> list[Element]:
-        """Take out about so many."""
+        """Take out about this many rows."""
 
     @property
     def has_work(self) -> bool:
-        """Whether a portion may leave now: one a batch, until all inputs have ended."""
+        """True if a portion may leave now; in batches one may, until all inputs have ended."""
         return self._has_work and (not self._served or self._ending)
 
     def work_on(self) -> Sequence[Element]:
-        """Let a portion out."""
+        """Return a portion, followed by the end if it was the last."""
         now = self._now()
         if self.host.in_batches and not self._served:
             self._pace.begin(now)
@@ -190,23 +191,23 @@ class QueueKernel(Kernel):
         return 1 if self.host.singly else self._pace.fitting(PORTION)
 
     def _close(self) -> list[Element]:
-        """All inputs have ended: the end, once nothing waits."""
+        """Note that all inputs have ended; return the end if nothing waits."""
         self._ending = True
         return [] if self._has_work else self._end()
 
     def _end(self) -> list[Element]:
         self._ending = False
-        self.settle()  # that nothing is left of what waited
+        self.settle()  # removes the pages of the rows that left from the store
         return [End()]
 
-    # ---- what people are told --------------------------------------------------------------
+    # ---- metrics ---------------------------------------------------------------------------
 
     def _seconds_a_row(self) -> float | None:
-        """Return what the work on a row takes; None before any was done."""
+        """Return the seconds of work that a row costs; None before the first."""
         return self._pace.cost / SECOND if self._pace.cost else None
 
     def _forgotten(self) -> Readings:
-        """Return how many keys were forgotten, where keys can be."""
+        """Return how many keys were forgotten, where keys end."""
         if not self._by.forgets:
             return Readings()
         expiry = self._keys_of_queue.expiry
@@ -218,14 +219,14 @@ class QueueKernel(Kernel):
         """The keys of the queue."""
 
     def staleness(self) -> Staleness:
-        """How stale what is shown was, and is."""
+        """Return the staleness of the results, on average and now."""
         now = self._now()
         keys = self._keys_of_queue
         begun = now if keys.begun is None else keys.begun
         return staleness_of(keys.accounts(), begun, now, by_life=self._by.forgets)
 
     def snapshot(self) -> dict[str, Any]:
-        """What a row costs, and whether all inputs have ended."""
+        """Return the snapshot."""
         return super().snapshot() | {"pace": self._pace.saved(), "ending": self._ending}
 
     def restore(self, saved: dict[str, Any]) -> None:

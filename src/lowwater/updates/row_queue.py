@@ -1,13 +1,13 @@
 """The storage manager of an update queue: enqueue, dequeue, read (UpStream §4.2).
 
-It brings together three things that know nothing of each other: the *cells*, one a key; the *line*,
-which says whose turn it is; and the *memory*, where the rows are. Where every row is worked on
-(an append queue, or any queue while there is time for all), rows wait in their order; otherwise a
-row takes the place of the one that waits of its key.
+It joins three parts that are independent of each other: the *cells*, one for each key; the *line*,
+the order in which keys are served; and the *memory*, which holds the rows. A queue is *complete*
+while it works on every row (an append queue, or any queue while there is time for all): rows wait
+in the order of arrival. Otherwise a row replaces the waiting row of its key.
 
-Invariants: while rows replace each other a key has at most one waiting row, and no newer one of it
-has come; rows of a key leave in the order of their times; a row came, waits, left, was given up or
-was outdated when it came, and is counted once as one of these.
+Invariants: while rows replace each other, a key has at most one waiting row, the newest that
+arrived; rows of a key leave in the order of their times; every row that arrived waits, left, was
+given up or was outdated on arrival, and is counted as exactly one of these.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import Chunk
 from lowwater.updates.key_queue import KeyQueue
-from lowwater.updates.keys import NUMBER, PLACE, KeyCell, WaitingRow, bytes_of_slots
+from lowwater.updates.keys import DICT_ENTRY, NUMBER, KeyCell, WaitingRow, bytes_of_slots
 from lowwater.updates.load import Load
 from lowwater.updates.memory.locations import OnDemandMemory
 from lowwater.updates.options import PLAIN, Key, Updates
@@ -33,16 +33,17 @@ from lowwater.updates.staleness import ACCOUNT
 Numbers = NDArray[np.int64]
 AT, TIME = "__at", "__ticks"
 PAGES = "pages"
-CELL_BYTES = bytes_of_slots(KeyCell, list, list, *ACCOUNT) + PLACE + 8 * NUMBER
-"""Bytes of a key and all that is known of it, beside its values, about."""
-ENTRY_BYTES = bytes_of_slots(WaitingRow, tuple, tuple) + 3 * PLACE + 4 * NUMBER
-"""Bytes of the place in line of a row that waits, beside the row, about."""
+CELL_BYTES = bytes_of_slots(KeyCell, list, list, *ACCOUNT) + DICT_ENTRY + 8 * NUMBER
+"""Bytes of a key and its cell, without the values of the key, about."""
+ENTRY_BYTES = bytes_of_slots(WaitingRow, tuple, tuple) + 3 * DICT_ENTRY + 4 * NUMBER
+"""Bytes that the queue takes for a waiting row, without the row itself, about."""
 CALM = 0.9
-"""All rows are worked on again when the work that comes is less than this much of what can be."""
+"""The queue becomes complete again when its load is at most this."""
 
 
 class ArrivedRows:
-    """Rows that came on a port: when each did, and its times, the main one first."""
+    """Rows that arrived on a port: their times in ticks, the main attribute first, and their
+    arrivals in clock nanoseconds."""
 
     __slots__ = ("gone", "port", "rows", "ticks", "when")
 
@@ -56,15 +57,15 @@ class ArrivedRows:
     ):
         self.port, self.rows, self.ticks, self.when = port, rows, ticks, when
         self.gone = gone
-        """Which rows say that their key is gone; None: none does."""
+        """True for each row that deletes its key; None if no row does."""
 
     def ticks_at(self, at: int) -> tuple[int, ...]:
-        """The times of one row."""
+        """Return the times of one row, by its number."""
         return tuple(int(each[at]) for each in self.ticks)
 
 
 class RowQueue:
-    """What waits in an update queue."""
+    """The waiting rows of an update queue, by key, and the counts of those that left otherwise."""
 
     def __init__(
         self,
@@ -93,7 +94,7 @@ class RowQueue:
         )
         self._all: deque[WaitingRow] = deque()
         self.complete = by.schedule in PLAIN or by.complete_within is not None
-        """Whether all rows are worked on now, and none is replaced."""
+        """True while every row is worked on and none is replaced."""
         self.waiting = 0
         self.given_up = self.outdated = self.switches = 0
         self.load = Load(pace, least=by.complete_within or 0)
@@ -107,7 +108,7 @@ class RowQueue:
     # ---- enqueue ---------------------------------------------------------------------------
 
     def enqueue(self, came: ArrivedRows) -> None:
-        """Let rows wait, or take the place of rows that do."""
+        """Add rows that arrived: they wait, or replace the waiting rows of their keys."""
         if not came.rows.height:
             return
         self.keys.begin(int(came.when[0]))
@@ -118,14 +119,15 @@ class RowQueue:
         else:
             self._replace(came)
 
-    def _newest_is(self, cell: KeyCell, came: ArrivedRows, at: int) -> None:
-        """A row is the newest of its key."""
+    def _note_newest(self, cell: KeyCell, came: ArrivedRows, at: int) -> None:
+        """Set the end of a key, where keys end, from its newest row, which is number ``at``."""
         if self._by.forgets:
             gone = came.gone is not None and bool(came.gone[at])
             self.keys.expiry.newest(cell, int(came.ticks[0][at]), gone)
 
     def forget(self, mark: int) -> list[tuple[Key, int]]:
-        """Forget the keys that end by a mark and do not wait; which were deleted, and their end."""
+        """Forget the keys that end by a mark and do not wait; return the deleted ones and their
+        ends."""
         deleted: list[tuple[Key, int]] = []
         for cell in self.keys.expiry.ended(mark):
             self.keys.remove(cell)
@@ -135,11 +137,11 @@ class RowQueue:
 
     @property
     def bytes(self) -> int:
-        """Bytes of keys, of what is known of them and of the line they stand in, about."""
+        """Bytes of the cells and of the line, without the rows, about."""
         return self.keys.bytes + self.waiting * ENTRY_BYTES
 
     def _append(self, came: ArrivedRows) -> None:
-        """Every row waits in its order; some are shed where that is asked for."""
+        """Add every row in the order of arrival; drop some if the schedule sheds load."""
         keep: list[int] = []
         cells: list[KeyCell] = []
         keys = came.rows.select(self._by.key).rows() if self._by.key else None
@@ -149,9 +151,9 @@ class RowQueue:
             if self._is_outdated(cell, tick) or (cell.entries and tick < cell.entries[-1].ticks[0]):
                 self.outdated += 1
                 continue
-            cell.seen(when, when, 1, self.begun)
+            cell.measure_gaps(when, when, 1, self.begun)
             cell.account.arrived(when, replaced=False)
-            self._newest_is(cell, came, at)
+            self._note_newest(cell, came, at)
             if self._by.schedule == "shedding" and self.load.drops_next(self.load.now(when)):
                 self.given_up += 1
                 continue
@@ -177,13 +179,14 @@ class RowQueue:
         self.waiting += 1
 
     def _is_outdated(self, cell: KeyCell, tick: int) -> bool:
-        """Whether a row is older than what left of its key (or, if strict, as old)."""
+        """Return true if a row is older than the last that left of its key (or, if strict, as
+        old)."""
         if cell.newest is None:
             return False
         return tick < cell.newest or (self._strict and tick == cell.newest)
 
     def _replace(self, came: ArrivedRows) -> None:
-        """The newest row of each key waits."""
+        """Add the newest row of each key, which replaces the waiting one."""
         added: list[tuple[KeyCell, int, int]] = []
         changed: list[tuple[WaitingRow, int]] = []
         for key, first, last, count, at in self._newest(came):
@@ -193,24 +196,25 @@ class RowQueue:
                 self.outdated += count
                 continue
             begun, ended = int(came.when[first]), int(came.when[last])
-            cell.seen(begun, ended, count, self.begun)
+            cell.measure_gaps(begun, ended, count, self.begun)
             cell.account.arrived(begun, count)
             self.given_up += count - 1
             if cell.entries:
                 self.given_up += 1
                 if self._supersedes(tick, came.port, cell.entries[0]):
                     changed.append((cell.entries[0], at))
-                    self._newest_is(cell, came, at)
+                    self._note_newest(cell, came, at)
             else:
                 cell.first = begun
                 cell.entries.append(WaitingRow(cell, -1, begun, came.ticks_at(at), came.port))
                 added.append((cell, at, begun))
-                self._newest_is(cell, came, at)
+                self._note_newest(cell, came, at)
             self.keys.line.arrived(cell)
         self._write(came, added, changed)
 
     def _newest(self, came: ArrivedRows) -> Iterator[tuple[Key, int, int, int, int]]:
-        """For each key: its values, its first and last row, how many, and the newest."""
+        """Yield each key with the numbers of its first and last row, their count, and the number of
+        its newest row."""
         if came.rows.height == 1:
             yield tuple(came.rows[name][0] for name in self._by.key), 0, 0, 1, 0
             return
@@ -221,7 +225,7 @@ class RowQueue:
         newest = (
             at.get(times.arg_max()) if self._strict else at.reverse().get(times.reverse().arg_max())
         )
-        wanted = (
+        columns = (
             at.first().alias("__first"),
             at.last().alias("__last"),
             pl.len().alias("__count"),
@@ -229,9 +233,9 @@ class RowQueue:
         )
         rows = pl.DataFrame([*came.rows.select(self._by.key), ticks, index])
         if self._by.key:
-            found = rows.group_by(self._by.key, maintain_order=True).agg(wanted)
+            found = rows.group_by(self._by.key, maintain_order=True).agg(columns)
         else:
-            found = rows.select(wanted)
+            found = rows.select(columns)
         if self._by.schedule == "fifo":
             found = found.sort("__last")
         width = len(self._by.key)
@@ -239,7 +243,7 @@ class RowQueue:
             yield row[:width], *row[width:]
 
     def _supersedes(self, tick: int, port: int, entry: WaitingRow) -> bool:
-        """Whether a row takes the place of the one that waits."""
+        """Return true if a row replaces the waiting one of its key."""
         before = entry.ticks[0]
         if tick == before and self._strict:
             return port == self._prefer and entry.port != port
@@ -272,7 +276,7 @@ class RowQueue:
     # ---- from all rows to the newest, and back ---------------------------------------------
 
     def _give_up_if_late(self) -> None:
-        """When rows would wait too long, only the newest of each key go on waiting."""
+        """Give up all but the newest row of each key if rows would wait too long."""
         bound = self._by.complete_within
         if bound is None or self.waiting * self._pace.cost <= bound:
             return
@@ -298,7 +302,7 @@ class RowQueue:
         self.waiting -= len(gone)
 
     def keep_all_if_possible(self, now: int) -> None:
-        """When there is time for all rows again, let all wait."""
+        """Work on every row again, once there is time for all."""
         bound = self._by.complete_within
         if bound is None or self.complete or self.load.now(now) > CALM:
             return
@@ -314,7 +318,7 @@ class RowQueue:
     # ---- dequeue, read ---------------------------------------------------------------------
 
     def dequeue(self, count: int, now: int) -> tuple[Chunk, list[KeyCell]]:
-        """Take the rows out whose turn it is; whose they are."""
+        """Take out up to ``count`` rows in the order of service; return them and their keys."""
         entries: list[WaitingRow] = []
         for _ in range(min(count, self.waiting)):
             if self.complete:
@@ -335,7 +339,7 @@ class RowQueue:
         return rows, [entry.cell for entry in entries]
 
     def read(self) -> Chunk:
-        """All that waits, in the order of the line; it goes on waiting."""
+        """Return the waiting rows in the order of service, without taking them out."""
         waits: Iterable[WaitingRow] = self._all
         if not self.complete:
             waits = [cell.entries[0] for cell in self.keys.line]
@@ -343,7 +347,7 @@ class RowQueue:
 
     @property
     def oldest(self) -> int | None:
-        """Since when the longest waiting row has waited."""
+        """Arrival of the row served next, in clock nanoseconds; None if no row waits."""
         if not self.waiting:
             return None
         if self.complete:
@@ -351,11 +355,12 @@ class RowQueue:
         return self.keys.line.head().first
 
     def least(self) -> list[int]:
-        """The least time of waiting rows, by attribute."""
+        """Return the least time of the waiting rows, for each attribute."""
         return self.keys.least.values(self.waiting)
 
     def passed(self, came: ArrivedRows) -> Chunk:
-        """Rows that need not wait: those that are not outdated, in their order."""
+        """Return the rows that are not outdated, in their order, where work takes no time and no
+        row waits."""
         keys = came.rows.select(self._by.key).rows() if self._by.key else None
         kept: list[int] = []
         if came.rows.height:
@@ -366,7 +371,7 @@ class RowQueue:
                 self.outdated += 1
                 continue
             cell.newest = tick
-            self._newest_is(cell, came, at)
+            self._note_newest(cell, came, at)
             cell.account.updates += 1
             cell.account.delivered += 1
             kept.append(at)
@@ -375,11 +380,11 @@ class RowQueue:
     # ---- state -----------------------------------------------------------------------------
 
     def save_rows(self, store: ChunkStore) -> dict[str, Any]:
-        """Write pages that changed, and give where rows are in them."""
+        """Write the pages that changed and return where rows are in them."""
         return self.memory.save(store, PAGES)
 
     def save(self, store: ChunkStore) -> dict[str, Any]:
-        """Write rows that changed, and give what else it takes to go on."""
+        """Write the pages that changed and return the snapshot."""
         return {
             "memory": self.save_rows(store),
             "keys": self.keys.saved(),

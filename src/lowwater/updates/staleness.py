@@ -1,11 +1,11 @@
-"""Staleness (UpStream §3.3, §5.1): how long what is shown of a key has been out of date.
+"""Staleness (UpStream §3.3, §5.1): how long the results of a key have been out of date.
 
-A reference is the arrival of the oldest update that is not reflected yet; staleness grows from it
-with time and is zero without one. Its integral is made of trapezoids, one for each reference, so
-what is told of it is exact at any moment. *Application* staleness ends where results are delivered,
-*queue* staleness where an update is taken out of the queue.
+A reference is the arrival of the oldest update that is not reflected yet. Staleness is the time
+since the reference, and zero without one. Its integral is a sum of trapezoids, one for each
+reference, so it is exact at any moment. *Application* staleness ends when results are delivered,
+*queue* staleness when an update is taken out of the queue.
 
-Invariant: the reference is the oldest of the updates that arrived and were not taken (delivered).
+Invariant: the reference is the oldest update that arrived and was not taken (or not delivered).
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ SavedAccount = tuple[SavedReference, SavedReference, tuple[int, ...], int, int, 
 
 
 class Reference:
-    """The oldest update that something does not reflect, and the integral of its age."""
+    """The arrival of the oldest update that is not reflected, in nanoseconds, and the integral of
+    its age."""
 
     __slots__ = ("_area", "_since", "oldest")
 
@@ -33,28 +34,28 @@ class Reference:
         self._area = area
 
     def begin(self, arrival: int) -> None:
-        """An update came; it counts if nothing older is unreflected, and from where the one before
-        stopped counting: it may have come earlier, during work."""
+        """Make an update the reference if there is none. Its age counts from where that of the
+        previous reference stopped: it may have arrived earlier, during work."""
         if self.oldest is None:
             self.oldest = arrival
             self._since = max(self._since, arrival)
 
     def move(self, oldest: int | None, now: int) -> None:
-        """Something became visible; the oldest that is not is now another, or none."""
+        """Set another reference, or none, after updates became visible."""
         if self.oldest is None:
             return
         self._area = self.area(now)
         self.oldest, self._since = oldest, now
 
     def area(self, now: int) -> float:
-        """The integral of staleness until now, in seconds squared."""
+        """Return the integral of staleness until now, in seconds squared."""
         if self.oldest is None:
             return self._area
         end, start = (now - self.oldest) / SECOND, (self._since - self.oldest) / SECOND
         return self._area + (end * end - start * start) / 2
 
     def age(self, now: int) -> int:
-        """How stale it is now, in nanoseconds."""
+        """Return the staleness now, in nanoseconds."""
         return 0 if self.oldest is None else now - self.oldest
 
     def saved(self) -> SavedReference:
@@ -65,8 +66,8 @@ class Reference:
 class Account:
     """The staleness of one key.
 
-    ``behind`` holds arrivals that were not taken: all of them where every row is worked on, and
-    only the first where rows replace each other, because taking the newest takes them all.
+    ``behind`` holds the arrivals of updates that were not taken: all of them where every row is
+    worked on, only the first where rows replace each other, because the newest stands for all.
     """
 
     __slots__ = ("application", "begun", "behind", "delivered", "queue", "updates")
@@ -75,31 +76,35 @@ class Account:
         self.application, self.queue = Reference(), Reference()
         self.behind: list[int] = []
         self.begun: int | None = None
-        """When the first update came."""
+        """Arrival of the first update; None before it."""
         self.updates = 0
         self.delivered = 0
 
     def arrived(self, arrival: int, count: int = 1, *, replaced: bool = True) -> None:
-        """Updates came, the first at a time; ``replaced``: newer ones take their place."""
+        """Count updates, the first of which arrived at a time; ``replaced``: newer ones replace
+        them."""
         self.waits(arrival)
         self.ended(arrival, count, arrival, replaced=replaced)
 
     def waits(self, arrival: int) -> None:
-        """An update came that waits in the queue."""
+        """Count an update that waits in the queue, for queue staleness only."""
         self.queue.begin(arrival)
         if self.begun is None:
             self.begun = arrival
 
     def ended(self, arrival: int, count: int, unseen: int | None, *, replaced: bool = True) -> None:
-        """Updates came that the application knows of, the first at a time; ``unseen``: when the
-        first came that what is worked on does not show."""
+        """Count updates, the first of which arrived at a time, for application staleness only.
+
+        ``unseen`` is the arrival of the first that the current work does not show; None if it shows
+        all.
+        """
         self.updates += count
         self.application.begin(arrival)
         if unseen is not None and (not replaced or not self.behind):
             self.behind.append(unseen)
 
     def taken(self, now: int, until: int | None = None) -> None:
-        """Updates up to an arrival (all, if none is named) left the queue to be worked on."""
+        """Take updates up to an arrival, or all of them, out of the queue."""
         if until is None:
             self.behind.clear()
         while self.behind and until is not None and self.behind[0] <= until:
@@ -107,16 +112,16 @@ class Account:
         self.queue.move(self.behind[0] if self.behind else None, now)
 
     def shown(self, now: int) -> None:
-        """What was taken is delivered."""
+        """Count a result that shows all updates taken so far."""
         self.delivered += 1
         self.application.move(self.behind[0] if self.behind else None, now)
 
     def areas(self, now: int) -> tuple[float, float]:
-        """The integrals of application and queue staleness, in seconds squared."""
+        """Return the integrals of application and queue staleness, in seconds squared."""
         return self.application.area(now), self.queue.area(now)
 
-    def told(self, length: float, now: int) -> KeyStaleness:
-        """The averages over so many seconds."""
+    def averages(self, length: float, now: int) -> KeyStaleness:
+        """Return the averages over a length of time in seconds."""
         application, queue = self.areas(now)
         return KeyStaleness(
             application / length,
@@ -142,52 +147,52 @@ class Account:
 
 
 ACCOUNT = (Account, Reference, Reference)
-"""The objects of an account."""
+"""The types of the objects of an account."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyStaleness:
-    """How stale what is shown of a key was, on average, in seconds, and is."""
+    """The staleness of the results of a key in seconds, on average and now."""
 
     application: float
     queue: float
     now: float
-    """How old the oldest update is that is not shown."""
+    """Age of the oldest update that is not shown."""
     updates: int
     delivered: int
 
 
 @dataclass(frozen=True, slots=True)
 class Staleness:
-    """How stale what is shown was on average over all keys, in seconds, and by key."""
+    """The staleness of the results of all keys, on average over keys and by key, in seconds."""
 
     application: float
     queue: float
     weighted: float
-    """Application staleness with each key counting as much as its weight says."""
+    """Average application staleness, weighted by the weights of keys."""
     keys: int
     weight: float
-    """The weights of all keys together."""
+    """Sum of the weights of all keys."""
     by_key: Mapping[tuple[object, ...], KeyStaleness]
-    """The keys, the stalest first; where there are very many, only so many of them."""
+    """The keys, the stalest first, at most ``MANY_KEYS`` of them."""
 
     @classmethod
     def of(cls, parts: Sequence[Staleness]) -> Staleness:
-        """That of all keys, from those of some each."""
+        """Return the staleness of all keys from that of disjoint parts of them."""
         keys, weight = sum(each.keys for each in parts), sum(each.weight for each in parts)
-        told = {key: each for part in parts for key, each in part.by_key.items()}
-        worst = nlargest(MANY_KEYS, told, key=lambda key: told[key].application)
+        keyed = {key: each for part in parts for key, each in part.by_key.items()}
+        worst = nlargest(MANY_KEYS, keyed, key=lambda key: keyed[key].application)
         return cls(
             sum(each.application * each.keys for each in parts) / max(keys, 1),
             sum(each.queue * each.keys for each in parts) / max(keys, 1),
             sum(each.weighted * each.weight for each in parts) / (weight or 1.0),
             keys,
             weight,
-            {key: told[key] for key in worst},
+            {key: keyed[key] for key in worst},
         )
 
     def plain(self) -> dict[str, object]:
-        """As plain values, for messages."""
+        """Return it as plain values, for messages."""
         keys = [(list(key), *astuple(each)) for key, each in self.by_key.items()]
         return {
             "averages": (self.application, self.queue, self.weighted, self.keys, self.weight),
@@ -195,23 +200,23 @@ class Staleness:
         }
 
     @classmethod
-    def plainly(cls, told: Mapping[str, Any]) -> Staleness:
-        """From what :meth:`plain` gave."""
-        by_key = {tuple(key): KeyStaleness(*numbers) for key, *numbers in told["by_key"]}
-        application, queue, weighted, keys, weight = told["averages"]
+    def plainly(cls, plain: Mapping[str, Any]) -> Staleness:
+        """Return the staleness that :meth:`plain` made plain."""
+        by_key = {tuple(key): KeyStaleness(*numbers) for key, *numbers in plain["by_key"]}
+        application, queue, weighted, keys, weight = plain["averages"]
         return cls(application, queue, weighted, keys, weight, by_key)
 
 
 @runtime_checkable
 class Shows(Protocol):
-    """A kernel that shows updates, and knows how stale what it shows is."""
+    """A kernel of an update stream, which measures the staleness of its results."""
 
     def staleness(self) -> Staleness:
-        """How stale what is shown was, and is."""
+        """Return the staleness of the results, on average and now."""
 
 
 MANY_KEYS = 1_000
-"""So many keys are told of one by one, the stalest."""
+"""Number of keys, the stalest, that are reported one by one."""
 
 
 def staleness_of(
@@ -221,10 +226,10 @@ def staleness_of(
     *,
     by_life: bool = False,
 ) -> Staleness:
-    """The averages over all keys, from their accounts and weights.
+    """Return the averages over all keys, from their accounts and weights.
 
-    Each is an average over the time since the stream began or, ``by_life``, since the key did:
-    where keys are forgotten and come anew, what was long before them says nothing of them.
+    Each is an average over the time since the stream began or, with ``by_life``, since the first
+    update of the key, for keys that are forgotten and begin again.
     """
 
     def seconds(account: Account) -> float:
@@ -244,5 +249,5 @@ def staleness_of(
         weighted / heavy,
         len(areas),
         weight,
-        {key: accounts[key][0].told(lengths[key], now) for key in worst},
+        {key: accounts[key][0].averages(lengths[key], now) for key in worst},
     )

@@ -1,10 +1,10 @@
-"""The update queue as an operator: rows wait until there is time for them, the newest of each key.
+"""The update queue as an operator: it holds the newest row of each key until there is time for it.
 
-The engine lets rows in whenever some are there and asks for a portion whenever none are, so what
-leaves under load is the newest there is.
+The engine passes rows in as soon as they arrive and takes a portion out whenever none have, so that
+under load the newest rows leave.
 
-Invariant: a promise leaves when no waiting row is below it; rows of a key leave in the order of
-their times.
+Invariants: a punctuation leaves when no waiting row is below it; rows of a key leave in the order
+of their times.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from lowwater.stream.duration import spell
 from lowwater.stream.element import BEGINNING, END_OF_TIME, Chunk, Element, Punctuation
 from lowwater.stream.low_water_mark import LowWaterMark
 from lowwater.stream.time_domain import TimeDomain
-from lowwater.updates.key_queue import KeyQueue, gone
+from lowwater.updates.key_queue import KeyQueue, deletions
 from lowwater.updates.keys import KeyCell
 from lowwater.updates.options import Updates
 from lowwater.updates.queue_kernel import (
@@ -70,13 +70,13 @@ class UpdateQueue(QueueKernel):
             expire=expire,
         )
         self._marks = {name: LowWaterMark(range(ports)) for name in self._domains}
-        self._told = dict.fromkeys(self._domains, BEGINNING)
+        self._emitted = dict.fromkeys(self._domains, BEGINNING)
         self._in_work: list[KeyCell] = []
 
     # ---- rows and promises -----------------------------------------------------------------
 
     def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
-        """Let rows wait; if work takes no time, they pass."""
+        """Add rows to the queue; where work takes no time, return them."""
         ticks = [self._ticks(name, domain, chunk) for name, domain in self._domains.items()]
         deletion = self._by.deletion
         gone = None if deletion is None else deletion.of(chunk)
@@ -94,7 +94,7 @@ class UpdateQueue(QueueKernel):
         return ticks
 
     def on_punctuation(self, port: int, promise: Punctuation) -> Sequence[Element]:
-        """Pass a promise on as far as no waiting row is below it."""
+        """Pass punctuation on, up to the least time of the waiting rows."""
         name, mark = promise.bounds[0]
         if not promise.is_linear or name not in self._marks:
             return []
@@ -102,25 +102,25 @@ class UpdateQueue(QueueKernel):
         return [*self._promises(), *self._forget()]
 
     def _forget(self) -> list[Element]:
-        """Forget keys that have ended, and say which of them were deleted."""
+        """Forget keys that have ended and return the punctuation that reports the deleted ones."""
         mark = self._marks[self._time].value
         if not BEGINNING < mark < END_OF_TIME:
             return []
         deleted = self._queue.forget(mark)
-        return [gone(deleted, self._by.key, self._schema)] if deleted and self._by.key else []
+        return [deletions(deleted, self._by.key, self._schema)] if deleted and self._by.key else []
 
     def _promises(self) -> list[Element]:
         least = self._queue.least()
-        told: list[Element] = []
+        found: list[Element] = []
         for (name, mark), waits in zip(self._marks.items(), least, strict=True):
             value = min(mark.value, waits)
-            if BEGINNING < value < END_OF_TIME and value > self._told[name]:
-                self._told[name] = value
-                told.append(Punctuation.linear(name, value))
-        return told
+            if BEGINNING < value < END_OF_TIME and value > self._emitted[name]:
+                self._emitted[name] = value
+                found.append(Punctuation.linear(name, value))
+        return found
 
     def on_end(self, port: int) -> Sequence[Element]:
-        """An input that ended holds nobody back; the end leaves after all rows have."""
+        """Stop waiting for the marks of an input; after the last one, the end follows all rows."""
         self._open.discard(port)
         for mark in self._marks.values():
             mark.close(port)
@@ -138,16 +138,16 @@ class UpdateQueue(QueueKernel):
 
     @property
     def waiting_since(self) -> int | None:
-        """Since when the row that waits longest has."""
+        """Arrival of the row served next, in clock nanoseconds; None if no row waits."""
         return self._queue.oldest
 
     def _dequeue(self, rows: int, now: int) -> list[Element]:
-        forgotten = self._forget()  # those that were worked on last
+        forgotten = self._forget()  # those whose last update was in the previous portion
         left, self._in_work = self._queue.dequeue(rows, now)
         return [*forgotten, left, *self._promises()]
 
     def end_portion(self, nanoseconds: int, now: int) -> None:
-        """What left is shown."""
+        """Count the rows of the portion as shown."""
         self._pace.learn(len(self._in_work), nanoseconds)
         for cell in self._in_work:
             cell.account.shown(now)
@@ -155,22 +155,23 @@ class UpdateQueue(QueueKernel):
         self._queue.keep_all_if_possible(now)
 
     def needs(self, attribute: str, mark: int) -> Sequence[Request]:
-        """Every input that is behind must move."""
+        """Request the mark of every input that is behind it."""
         held = self._marks.get(attribute)
         ports = [port for port in sorted(self._open) if held is None or held.of(port) < mark]
         return [Request(port, attribute, mark) for port in ports]
 
-    # ---- what people are told --------------------------------------------------------------
+    # ---- metrics ---------------------------------------------------------------------------
 
     @property
     def held(self) -> tuple[int, int]:
-        """Keys, and what is in pages; in batches these are in the store."""
+        """Number of keys and waiting rows, and their bytes; in batches rows are in the store and
+        counted there."""
         queue = self._queue
         rows, size = (0, 0) if self.host.in_batches else (queue.waiting, queue.memory.bytes)
         return len(queue.keys.cells) + rows, queue.bytes + size
 
     def marks(self) -> dict[str, int]:
-        """The last mark of each input."""
+        """Return the last mark of each input, by attribute."""
         return {
             f"{name}[{port}]" if self.ports > 1 else name: value
             for name, mark in self._marks.items()
@@ -182,7 +183,7 @@ class UpdateQueue(QueueKernel):
         return self._queue.keys
 
     def metrics(self) -> Readings:
-        """Return the sizes of the queue, and which of its rows are worked on."""
+        """Return the counts of the queue and, where it may be complete, whether it is and why."""
         queue = self._queue
         found = Readings(
             {
@@ -208,15 +209,15 @@ class UpdateQueue(QueueKernel):
     # ---- state -----------------------------------------------------------------------------
 
     def settle(self) -> None:
-        """Write the rows that wait."""
+        """Write the waiting rows."""
         self._queue.save_rows(self.store)
 
     def snapshot(self) -> dict[str, Any]:
-        """Where rows are, and all else."""
+        """Return the snapshot."""
         return super().snapshot() | {
             "queue": self._queue.save(self.store),
             "marks": {name: (each.marks(), each.value) for name, each in self._marks.items()},
-            "told": self._told,
+            "emitted": self._emitted,
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
@@ -225,4 +226,4 @@ class UpdateQueue(QueueKernel):
         self._queue.restore(self.store, saved["queue"])
         for name, state in saved["marks"].items():
             self._marks[name].restore(*state)
-        self._told = dict(saved["told"])
+        self._emitted = dict(saved["emitted"])

@@ -69,7 +69,7 @@ def test_a_join_shows_its_reach_and_keys() -> None:
 def test_joint_promises_are_shown_where_they_are_told_and_used() -> None:
     pairs = left().join(right(), on="k", within="2 minutes")
     text = pairs.group_by("ts", "ts_right").agg(n="sum(v)").explain()
-    assert "tells jointly: ts or ts_right" in text
+    assert "promises jointly: ts or ts_right" in text
     assert "answers by promises on: ts or ts_right, alone or jointly" in text
     text = pairs.distinct("ts", "ts_right").explain()
     assert "forgets by promises on: ts or ts_right, alone or jointly" in text

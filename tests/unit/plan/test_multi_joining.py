@@ -121,7 +121,7 @@ def test_explain_shows_inputs_windows_keys_and_what_is_told() -> None:
     joined = lw.join(three(), on=[("k", "k", "k"), ("s", "s", "s")], within=windows)
     text = joined.group_by("ts", "ts_3").agg(n="count(*)").explain()
     assert "join 3 inputs, within 1 minute, 2 s, 0 s, on k and s" in text
-    assert "tells jointly: ts or ts_3" in text
+    assert "promises jointly: ts or ts_3" in text
     text = lw.join(three(), within=5).explain()
     assert "partitioned by: none (one partition)" in text
     assert "rows go to buckets: one bucket" in text

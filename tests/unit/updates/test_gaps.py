@@ -22,7 +22,7 @@ def test_gaps_are_averaged_however_many_updates_come_at_once(seed: int) -> None:
     at = 0
     while at < len(times):
         count = chance.randint(1, len(times) - at)
-        cell.seen(times[at], times[at + count - 1], count, begun)
+        cell.measure_gaps(times[at], times[at + count - 1], count, begun)
         cell.account.arrived(times[at], count)
         at += count
     gaps = len(times) - (begun == times[0])

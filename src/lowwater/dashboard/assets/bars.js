@@ -1,4 +1,4 @@
-// Bars side by side, each of parts one upon the other; the newest is at the right.
+// Bars side by side, each a stack of parts; the newest is at the right.
 
 import { draw } from "./dom.js";
 import { Plot, toneOf } from "./plot.js";

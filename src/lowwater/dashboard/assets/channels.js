@@ -1,4 +1,4 @@
-// Every channel of the chosen stream, the one furthest behind first, a page at a time.
+// Every channel of the chosen stream, a page at a time, the one furthest behind first.
 
 import * as format from "./format.js";
 import { byId, make, renew, say, Table } from "./dom.js";
@@ -45,7 +45,7 @@ export class Channels {
     this.#show();
   }
 
-  /** Offers the streams; the chosen one stays, and at first it is the one furthest behind. */
+  /** Lists the streams to choose from; the one furthest behind is chosen first. */
   #offer(names) {
     const select = byId("channel-stream");
     const furthest = this.#streams.toSorted((a, b) => (b.lag ?? -1) - (a.lag ?? -1))[0].name;
@@ -57,29 +57,29 @@ export class Channels {
   #show() {
     const stream = this.#streams.find((each) => each.name === byId("channel-stream").value);
     if (!stream) return;
-    const wanted = byId("channel-search").value.trim().toLowerCase();
-    const found = stream.channels.filter(({ name }) => `${name}`.toLowerCase().includes(wanted));
+    const sought = byId("channel-search").value.trim().toLowerCase();
+    const found = stream.channels.filter(({ name }) => `${name}`.toLowerCase().includes(sought));
     const pages = Math.max(1, Math.ceil(found.length / PAGE));
     this.#page = Math.min(pages - 1, Math.max(0, this.#page));
     const first = this.#page * PAGE;
     const longest = Math.max(1e-9, ...stream.channels.map((channel) => channel.lag ?? 0));
     this.#table.fill(found.slice(first, first + PAGE).map((channel) => [
       format.text(channel.name),
-      channel.stale ? `${format.text(channel.mark)}, set aside` : format.text(channel.mark),
+      channel.stale ? `${format.text(channel.mark)}, stale` : format.text(channel.mark),
       [(channel.lag ?? 0) / longest, format.seconds(channel.lag)],
       format.number(channel.late_rows), format.seconds(channel.silent),
     ]));
-    say(byId("channel-count"), this.#count(stream, found.length, first, wanted));
+    say(byId("channel-count"), this.#count(stream, found.length, first, sought));
     byId("channel-back").disabled = this.#page === 0;
     byId("channel-next").disabled = this.#page === pages - 1;
   }
 
-  #count(stream, found, first, wanted) {
-    const told = stream.channels.length;
-    const cut = stream.channel_count > told;
-    const all = cut ? `the ${told} furthest of ${format.number(stream.channel_count)}` : `${told}`;
+  #count(stream, found, first, sought) {
+    const listed = stream.channels.length;
+    const cut = stream.channel_count > listed;
+    const all = cut ? `the ${listed} furthest of ${format.number(stream.channel_count)}` : `${listed}`;
     if (!found) return `none of ${all}`;
     const part = `${first + 1}–${Math.min(first + PAGE, found)} of`;
-    return wanted ? `${part} ${found} found in ${all}` : `${part} ${all}`;
+    return sought ? `${part} ${found} found in ${all}` : `${part} ${all}`;
   }
 }

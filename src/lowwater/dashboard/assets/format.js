@@ -1,4 +1,4 @@
-// Numbers as people read them. Everything that is not known is a dash.
+// Numbers in a form for people. An unknown value is a dash.
 
 const NONE = "–";
 const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });

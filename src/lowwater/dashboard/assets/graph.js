@@ -1,5 +1,5 @@
-// The query as a graph: a card for every node, the way that holds the result back drawn stronger,
-// and the details of the node that was chosen.
+// The query as a graph: a card for every node, stronger edges along the path that holds the result
+// back, and the details of the chosen node.
 
 import * as format from "./format.js";
 import { draw, make, say } from "./dom.js";
@@ -18,7 +18,7 @@ function stateOf({ metrics }) {
   return rows || bytes ? `${format.number(rows)} rows, ${format.bytes(bytes)}` : "none";
 }
 
-/** The metrics of a node as `[words, value]`, by what is declared of each. */
+/** The metrics of a node as `[words, value]`, with the declared words and unit of each. */
 function measured({ metrics, inputs }, declared) {
   return Object.entries(metrics).map(([id, value]) => {
     const [name, ports] = id.replace("]", "").split("[");
@@ -28,7 +28,7 @@ function measured({ metrics, inputs }, declared) {
   });
 }
 
-/** What a card shows, in short. */
+/** The text of a card. */
 function inShort(node) {
   const many = Math.max(node.rows_in, node.rows_out) >= MANY_ROWS;
   const [into, out] = [node.rows_in, node.rows_out].map(many ? format.short : format.number);
@@ -46,7 +46,7 @@ function held(node) {
   return node.holds && node.kind === "stream" ? "holds back" : "";
 }
 
-/** Everything that is known of a node; what is not measured is left out. */
+/** All metrics of a node; those that are not measured are left out. */
 function inFull(node, declared) {
   return [
     ["kind", node.kind],
@@ -132,7 +132,7 @@ export class Graph {
     const shape = JSON.stringify(nodes.map((node) => [node.id, node.kind, node.inputs]));
     if (shape !== this.#shape) this.#build();
     this.#shape = shape;
-    this.#tell();
+    this.#redraw();
   }
 
   #build() {
@@ -164,11 +164,11 @@ export class Graph {
 
   #choose(id) {
     this.#chosen = id;
-    this.#tell();
+    this.#redraw();
     if (id !== null) this.chose(id);
   }
 
-  #tell() {
+  #redraw() {
     const holding = new Set(this.#nodes.filter((node) => node.holds).map((node) => node.id));
     for (const node of this.#nodes) this.#cards.get(node.id).update(node, node.id === this.#chosen);
     for (const { from, element } of this.#edges) {

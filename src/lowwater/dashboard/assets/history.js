@@ -1,4 +1,4 @@
-// What happened so far: every series by query and name, all as long as `at`.
+// The history of a run: every series by query and name, all as long as `at`.
 
 const MOST = 3600;
 
@@ -10,7 +10,7 @@ export class History {
     return this.at.at(-1) ?? -Infinity;
   }
 
-  /** Adds what is newer than what is here. A series not told of is unknown for that long. */
+  /** Appends newer values. A series without new ones is null for that time. */
   merge({ at, queries }) {
     const first = at.findIndex((moment) => moment > this.last);
     if (first < 0) return;
@@ -39,12 +39,12 @@ export class History {
     }
   }
 
-  /** The values of a series; none if nobody told of it. */
+  /** The values of a series; none if there is no such series. */
   series(query, name) {
     return this.#queries.get(query)?.get(name) ?? [];
   }
 
-  /** What follows "kind/" in the names of the series of that kind. */
+  /** The names of the series of a kind, without "kind/" in front. */
   named(query, kind) {
     const names = [...(this.#queries.get(query)?.keys() ?? [])];
     const found = names.filter((name) => name.startsWith(`${kind}/`));
@@ -63,7 +63,7 @@ export class History {
     });
   }
 
-  /** The last so many seconds; less where the run is younger. */
+  /** The first and last moment of the last `span` seconds, or of a younger run. */
   range(span) {
     const to = this.at.at(-1) ?? 0;
     return [Math.max(to - span, Math.min(this.at[0] ?? 0, to - 5)), to];

@@ -1,4 +1,4 @@
-// Where the nodes of a query lie: a column for every step from the streams, few crossings, and
+// The places of the nodes of a query: a column for every step from the streams, few crossings, and
 // edges that go around nodes. An edge over several columns has a bend in each of them.
 
 export const CARD = { width: 190, height: 78 };
@@ -56,21 +56,21 @@ function columnsOf(nodes, depth, card) {
 
 const middle = (item) => item.y + item.height / 2;
 
-function wished(item, side) {
+function middleOfNeighbours(item, side) {
   const near = item[side];
   if (!near.length) return middle(item);
   return near.reduce((sum, each) => sum + middle(each), 0) / near.length;
 }
 
-/** Puts the items of a column below each other, as near to where they want to be as they can. */
-function settle(column, wishes) {
+/** Puts the items of a column below each other, as near to their ideal middles as they can be. */
+function settle(column, ideal) {
   let free = -Infinity;
   let moved = 0;
   for (const item of column) {
-    const wish = wishes.get(item) - item.height / 2;
-    item.y = Math.max(free, wish);
+    const best = ideal.get(item) - item.height / 2;
+    item.y = Math.max(free, best);
     free = item.y + item.height + GAP.down;
-    moved += item.y - wish;
+    moved += item.y - best;
   }
   for (const item of column) item.y -= moved / column.length;
 }
@@ -82,9 +82,9 @@ function arrange(columns) {
   for (let sweep = 0; sweep < SWEEPS; sweep += 1) {
     const side = sweep % 2 ? "right" : "left";
     for (const column of sweep % 2 ? columns.toReversed() : columns) {
-      const wishes = new Map(column.map((item) => [item, wished(item, side)]));
-      column.sort((a, b) => wishes.get(a) - wishes.get(b));
-      settle(column, wishes);
+      const ideal = new Map(column.map((item) => [item, middleOfNeighbours(item, side)]));
+      column.sort((a, b) => ideal.get(a) - ideal.get(b));
+      settle(column, ideal);
     }
   }
   const top = Math.min(...columns.flat().map((item) => item.y));

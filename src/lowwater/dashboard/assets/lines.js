@@ -25,7 +25,7 @@ function nearest(at, moment) {
   return after > 0 && moment - at[after - 1] < at[after] - moment ? after - 1 : after;
 }
 
-/** The places of the least and the greatest value between two indexes, in order. */
+/** The indexes of the least and the greatest value between two indexes, in order. */
 function extremes(values, from, to) {
   let [least, most] = [-1, -1];
   for (let i = from; i < to; i += 1) {

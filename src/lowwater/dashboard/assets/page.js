@@ -1,4 +1,4 @@
-// The page: puts what was asked for into its places, and listens to its buttons.
+// The page: shows the state and history that `Poll` brings, and handles its buttons.
 
 import * as format from "./format.js";
 import { byId, make, renew, say, Table } from "./dom.js";
@@ -38,7 +38,7 @@ function header({ state, paused, failures }) {
   byId("follow").hidden = !state.live;
 }
 
-/** What is to say of the page itself: `[level, text]`. */
+/** The messages about the page itself: `[level, text]`. */
 function remarks({ state, failures, lost, paused, seen }) {
   const found = [];
   if (failures) {
@@ -68,7 +68,7 @@ function banner(now) {
   });
 }
 
-/** What is to know of a query, the most pressing first. */
+/** The findings about a query, the most urgent first. */
 function wordsOf(query) {
   const failed = query.error ? [{ level: "bad", text: query.error }] : [];
   const order = Object.keys(LEVELS);

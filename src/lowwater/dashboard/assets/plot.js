@@ -1,10 +1,10 @@
-// What every chart has: a title, a vertical axis from zero, labels at the right, and a tip that
-// says what is under the pointer.
+// The common parts of charts: a title, a vertical axis from zero, labels at the right, and a tip
+// with the values under the pointer.
 
 import * as format from "./format.js";
 import { draw, make } from "./dom.js";
 
-/** How values are said in full and on an axis, and whether they are lengths of time. */
+/** The forms of values in full (`say`) and on an axis; `timely` if they are lengths of time. */
 export const UNITS = {
   seconds: { say: format.seconds, tick: format.seconds, timely: true },
   rows: { say: format.number, tick: format.short },
@@ -25,7 +25,7 @@ const ROUND_TIMES = [1, 2, 5, 10, 15, 30, MINUTE, 2 * MINUTE, 5 * MINUTE, 10 * M
 /** The classes that give the series of a place its colour, and its dashes when colours run out. */
 export const toneOf = (place) => `tone${place % TONES} dash${Math.floor(place / TONES) % 3}`;
 
-/** The least round step that cuts a span into at most so many parts. */
+/** The least round step that cuts a span into at most `parts` parts. */
 export function roundStep(span, parts, timely) {
   const rough = span / parts;
   if (timely && rough > 0.5) {

@@ -1,5 +1,5 @@
-// Asks the server for what is new, once a second, as long as there is somebody to tell it to:
-// not while the tab is hidden, and not for ever when the server is gone.
+// Requests new metrics from the server once a second while the page is visible. Stops while the tab
+// is hidden, and after a few failures when the server is gone.
 
 import { History } from "./history.js";
 
@@ -30,7 +30,7 @@ export class Poll {
     document.addEventListener("visibilitychange", () => this.#next(0));
   }
 
-  /** Whether nobody asks any more until somebody says so. */
+  /** True if no request follows until the reader resumes. */
   get lost() {
     return this.failures > RETRIES.length;
   }

@@ -1,6 +1,6 @@
-// The parts of the page below the lag: charts and tables. Each hides where it has nothing to say.
-// A view is what charts are drawn from: the history, the range of time, and over how many seconds
-// rates are averaged.
+// The parts of the page below the lag: charts and tables. Each is hidden while it has no values.
+// A view is the input of charts: the history, the range of time, and the seconds over which rates
+// are averaged.
 
 import { clock, number, seconds, share, text } from "./format.js";
 import { byId, make, Table } from "./dom.js";
@@ -8,7 +8,7 @@ import { BarChart } from "./bars.js";
 import { LineChart } from "./lines.js";
 import { UNITS } from "./plot.js";
 
-/** The series of one query that have something to show: as they are, or as rates. */
+/** The series of one query that have values, as they are or as rates. */
 class Reader {
   constructor({ id }, { history, mean }) {
     const worth = (name, values, test) => (values.some(test) ? [{ name, values }] : []);
@@ -31,14 +31,14 @@ class Reader {
   }
 }
 
-/** Charts by title, made when they first have something to show. */
+/** Charts by title, made when they first have values. */
 class Wall {
   element = make("div", { class: "wall" });
   #charts = new Map();
 
-  /** Shows `[title, unit, series]`, and says whether there was anything to show. */
-  update(wanted, { history, range, mean }) {
-    const full = wanted.filter(([, , series]) => series.length);
+  /** Shows charts, each `[title, unit, series]`; returns true if one of them has values. */
+  update(charts, { history, range, mean }) {
+    const full = charts.filter(([, , series]) => series.length);
     for (const [title, unit, series] of full) {
       if (!this.#charts.has(title)) {
         this.#charts.set(title, new LineChart(title, unit));
@@ -163,7 +163,7 @@ function section(id, ...names) {
   };
 }
 
-/** The parts of a batch, and what none of them accounts for. */
+/** The parts of a batch, and the time outside of all of them. */
 function withRest({ seconds: whole, parts }) {
   const rest = whole - Object.values(parts).reduce((sum, value) => sum + value, 0);
   return rest > 0.001 ? { ...parts, other: rest } : parts;

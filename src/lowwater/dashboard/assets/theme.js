@@ -1,5 +1,5 @@
-// Light or dark: what the reader chose, else what the system prefers. Not a module, so that it is
-// in force before the first paint.
+// Light or dark: the choice of the reader, else the preference of the system. Not a module, so that
+// it applies before the first paint.
 
 (() => {
   const root = document.documentElement;

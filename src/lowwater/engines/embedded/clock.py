@@ -1,8 +1,8 @@
 """Clocks: the wall's, or a virtual one that makes whole runs repeatable.
 
-A virtual clock jumps to the next thing that happens. It can also be charged for work: with the
-time work really took (waiting is then simulated and work is real), or with a fixed cost a step
-(everything repeatable), or with nothing.
+A virtual clock jumps to the next event. It can also be charged for work: with the time that work
+really took (waiting is then simulated and work is real), or with a fixed cost a step (every run is
+then the same), or with nothing.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from lowwater.stream.duration import Duration, nanoseconds
 
 @dataclass(frozen=True, slots=True)
 class PerComparison:
-    """Work costs so many nanoseconds for each pair of rows a join compares, and else nothing."""
+    """The charge for work, in nanoseconds for each pair of rows that a join compares."""
 
     nanoseconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class PerRow:
-    """Work costs so many nanoseconds for each row that leaves an update queue, and else nothing."""
+    """The charge for work, in nanoseconds for each row that leaves an update queue."""
 
     nanoseconds: float
 
 
 Charge = Literal["nothing", "measured"] | int | PerComparison | PerRow
-"""What a step of work costs on a virtual clock; a number is nanoseconds a step."""
+"""The time that a virtual clock counts for a step of work; a number is nanoseconds a step."""
 
 
 def per_row(cost: Duration) -> PerRow:
@@ -43,31 +43,34 @@ def per_row(cost: Duration) -> PerRow:
 
 
 class Clock(Protocol):
-    """Tells time in nanoseconds and waits."""
+    """The time of a run in nanoseconds, and the waits for a time to come."""
 
     real: bool
-    """Whether it goes by itself."""
+    """True if it advances by itself."""
 
     @property
     def free(self) -> bool:
-        """Whether work takes no time on it."""
+        """True if work takes no time on it."""
 
     def now(self) -> int:
-        """The time."""
+        """Return the time."""
 
     def wait(self, until: int | None) -> None:
-        """Wait until a time, or until woken if it is None."""
+        """Wait until a time; None: until :meth:`wake` is called."""
 
     def wake(self) -> None:
         """End a wait early."""
 
     def worked(self, nanoseconds: int, comparisons: int = 0, rows: int = 0) -> int:
-        """Take note that a step of work took this long, compared so many pairs and let so many
-        rows out of a queue; say how long it counts as."""
+        """Count a step of work and return the nanoseconds it counts as.
+
+        ``nanoseconds`` is the time it really took, ``comparisons`` the pairs of rows it compared
+        and ``rows`` the rows it let out of an update queue.
+        """
 
 
 class VirtualClock:
-    """Jumps from event to event."""
+    """A clock that jumps from event to event."""
 
     real = False
 
@@ -83,23 +86,23 @@ class VirtualClock:
 
     @property
     def free(self) -> bool:
-        """Whether nothing is charged."""
+        """True if nothing is charged."""
         return self._charge == "nothing"
 
     def now(self) -> int:
-        """The virtual time."""
+        """Return the virtual time."""
         return self._now
 
     def wait(self, until: int | None) -> None:
-        """Jump."""
+        """Jump to a time; nothing happens if it has passed."""
         if until is not None:
             self._now = max(self._now, until)
 
     def wake(self) -> None:
-        """A jump cannot be woken."""
+        """Do nothing: a jump takes no time."""
 
     def worked(self, nanoseconds: int, comparisons: int = 0, rows: int = 0) -> int:
-        """Let work take time, as charged."""
+        """Advance by the charge for a step of work and return that charge."""
         if self._charge == "nothing":
             return nanoseconds
         if isinstance(self._charge, PerComparison):
@@ -128,7 +131,7 @@ class WallClock:
         self._anchor = time_of_day() - monotonic()
 
     def now(self) -> int:
-        """Nanoseconds since 1970.
+        """Return the nanoseconds since 1970.
 
         The time of day is read once, when the clock is made; from then on the monotonic clock
         counts. So a time of day that is set forward and back again neither ends a silence early nor
@@ -138,7 +141,7 @@ class WallClock:
         return self._anchor + self._monotonic()
 
     def wait(self, until: int | None) -> None:
-        """Sleep until a time or until woken."""
+        """Sleep until a time, or until :meth:`wake` is called."""
         timeout = None if until is None else max(0, until - self.now()) / 1e9
         self._event.wait(timeout)
         self._event.clear()
@@ -148,10 +151,10 @@ class WallClock:
         self._event.set()
 
     def worked(self, nanoseconds: int, comparisons: int = 0, rows: int = 0) -> int:
-        """Real work takes real time by itself."""
+        """Return the nanoseconds that the work took: the clock has advanced by itself."""
         return nanoseconds
 
 
 def stopwatch() -> int:
-    """A reading for measuring work, in nanoseconds."""
+    """Return the reading of a stopwatch, in nanoseconds, for measuring work."""
     return time.perf_counter_ns()

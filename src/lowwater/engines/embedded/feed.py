@@ -1,4 +1,4 @@
-"""A source at run time: its reader, its intake, and the timers that make it speak."""
+"""A source at run time: its reader, its intake, and the timers at which it emits punctuation."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Feed:
-    """Feeds one source's rows and promises into the graph."""
+    """One source of a run, which puts its rows and promises on the arcs to its readers."""
 
     def __init__(
         self,
@@ -47,9 +47,9 @@ class Feed:
         self.intake = Intake(self.spec, demands, announced)
         self.outputs: list[Arc] = []
         self.timers: list[Callable[[], object]] = []
-        """What else is to be done when the timer of this source fires."""
+        """Called when the timer of this source fires, after its own promises."""
         self.heartbeats: list[Callable[[int], object]] = []
-        """What else is to be done at a heartbeat."""
+        """Called with the clock at a heartbeat, after its own promises."""
         self.deliver: Callable[[Element], None] | None = None
         self._refuse = refuse
         self._period = _period(self.spec.punctuate, Timer)
@@ -68,19 +68,20 @@ class Feed:
         self._next_beat = now + self._beat if self._beat else None
 
     def due(self, rows: int = 1) -> int | None:
-        """When so many rows, or the end, are there to be read; None if nobody knows."""
+        """Return the clock time at which so many rows, or the end, can be read; None if that is
+        not known."""
         if self.ended:
             return None
         return AT_ONCE if self.reader.ended else self.reader.due(rows)
 
     def next_timer(self) -> int | None:
-        """When a timer of this source fires next."""
+        """Return the clock time at which a timer of this source fires next; None if none does."""
         if self.ended:
             return None
         return min((t for t in (self._next_timer, self._next_beat) if t is not None), default=None)
 
     def serve(self, now: int, limit: int) -> None:
-        """Read what is there and push it."""
+        """Read at most ``limit`` rows that have arrived and push them with their promises."""
         chunk = self.reader.read(now, limit)
         if chunk is not None and chunk.height:
             due = self.due()
@@ -116,8 +117,8 @@ class Feed:
         """Fire the timers that are due."""
         if self._next_timer is not None and self._period and self._next_timer <= now:
             self._push(self.intake.promises())
-            for tell in self.timers:
-                tell()
+            for timer in self.timers:
+                timer()
             self._next_timer = _after(self._next_timer, self._period, now)
         if self._next_beat is not None and self._beat and self._next_beat <= now:
             # A source whose rows are there to be read is not idle, and they may be below a beat.
@@ -137,7 +138,7 @@ class Feed:
             self._next_beat = _after(self._next_beat, self._beat, now)
 
     def enable(self, attribute: str, mark: int, now: int) -> bool:
-        """Make an enabling timestamp, if this source does so and the time has come."""
+        """Make an enabling timestamp if the clock allows one; return whether one was made."""
         promises = self.intake.enable(attribute, mark, now)
         if promises:
             self.stamps += 1
@@ -145,11 +146,12 @@ class Feed:
         return bool(promises)
 
     def when(self, attribute: str, mark: int, now: int) -> int | None:
-        """The clock time at which a mark could be reached; None if never."""
+        """Return the clock time at which a mark can be promised; None if it never can."""
         return self.intake.when(attribute, mark, now)
 
     def enable_groups(self, now: int) -> bool:
-        """Make enabling timestamps for the groups whose time has come."""
+        """Make the enabling timestamps for single groups that the clock allows; return whether any
+        were made."""
         promises = self.intake.enable_groups(now)
         if promises:
             self.stamps += 1
@@ -213,6 +215,6 @@ def _period(spec: object, kind: type[Timer] | type[Heartbeat]) -> int | None:
 
 
 def _after(last: int, period: int, now: int) -> int:
-    """The next beat of a period; beats that were missed are not made up for."""
+    """Return the time of the next beat of a period; missed beats are not made up for."""
     missed = max(0, now - last) // period
     return last + (missed + 1) * period

@@ -1,8 +1,8 @@
-"""Chunks that wait on disk: the memory store of a process that may put some of them in files.
+"""Pages: a chunk store that keeps the chunks under some names in files, all others in memory.
 
-A chunk under a name that was set aside is written to a file of its own, in the Arrow IPC format,
-and read back when it is asked for. The files are in a folder of the store's own, which is made with
-the first and removed with the store, whatever ends the run.
+Each of these chunks is written to a file of its own, in the Arrow IPC format, and read from there
+by :meth:`PagedStore.get`. The files are in a folder of the store's own, which is made with the
+first of them and removed with the store, whatever ends the run.
 
 Invariant: what is read is what was written, or an error names the file. ``rows`` and ``bytes``
 count what is in memory; ``disk_rows`` and ``disk_bytes`` count the rest.
@@ -26,11 +26,11 @@ from lowwater.state.store import ChunkKey, MemoryStore
 from lowwater.stream.element import Chunk
 
 GUESS = 2_000_000
-"""What writing a page and reading it back is thought to take, before it was measured."""
+"""The nanoseconds to write a page and read it back, as assumed until they are measured."""
 
 
 class _Page(NamedTuple):
-    """A file, as it must be."""
+    """A file: its rows, its bytes and the CRC-32 of its content."""
 
     path: Path
     rows: int
@@ -39,7 +39,7 @@ class _Page(NamedTuple):
 
 
 class PagedStore(MemoryStore):
-    """Chunks in memory, and in files under the names that are set aside."""
+    """Chunks in files, under the names given to :meth:`set_aside`, and in memory."""
 
     def __init__(self, folder: str | Path | None = None) -> None:
         super().__init__()
@@ -53,11 +53,11 @@ class PagedStore(MemoryStore):
 
     @property
     def round_trip(self) -> int:
-        """Nanoseconds to write a page and read it back, lately."""
+        """The nanoseconds it lately took to write a page and read it back."""
         return self._write + self._read
 
     def set_aside(self, name: str) -> None:
-        """From here on, chunks under a name go to disk."""
+        """Write the chunks put under a name from now on to files."""
         self._aside.add(name)
 
     def put(self, name: str, slice_: int, chunk: Chunk) -> ChunkKey:
@@ -126,5 +126,5 @@ class PagedStore(MemoryStore):
 
 
 def _average(before: int, now: int) -> int:
-    """The last ones count most."""
+    """Return the moving average after a new value, which counts an eighth."""
     return (before * 7 + now) // 8

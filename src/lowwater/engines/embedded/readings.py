@@ -1,10 +1,10 @@
-"""Lets other threads read a run's metrics, which are taken only between two steps of the run.
+"""Readings: how other threads read a run's metrics, which are taken between two steps of the run.
 
 A kernel in the middle of a step may hold a histogram that has grown in one column and not yet in
-the other. Invariant: the metrics are taken by the thread that works, between two steps, or by the
-thread that reads while no thread works. The one exception is a step that takes long, because a
-sink blocks or a function of the user's computes: the reader then reads in the middle of it, and
-gets what was taken last if that fails.
+the other. Invariant: the metrics are taken by the working thread between two steps, or by the
+reading thread while no thread works. The one exception is a step that takes long because a sink
+blocks or a function of the user's computes: the reader then takes them in the middle of the step,
+and gets the last ones taken before if that fails.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Readings(Generic[T]):
     def __init__(self, take: Callable[[], T]):
         self._take = take
         self._changed = threading.Condition()
-        self._wanted = False
+        self._requested = False
         self._worker: int | None = None
         self._taken = 0
         self._last: Callable[[], T] = take
@@ -45,7 +45,7 @@ class Readings(Generic[T]):
 
     def serve(self) -> None:
         """Take a value, between two steps, if a reader waits for one."""
-        if self._wanted:
+        if self._requested:
             self._answer()
 
     def _answer(self) -> None:
@@ -62,7 +62,7 @@ class Readings(Generic[T]):
                 return value
 
         with self._changed:
-            self._last, self._wanted = last, False
+            self._last, self._requested = last, False
             self._taken += 1
             self._changed.notify_all()
 
@@ -74,7 +74,7 @@ class Readings(Generic[T]):
         with self._changed:
             if self._worker in (None, threading.get_ident()):
                 return self._take()
-            before, self._wanted = self._taken, True
+            before, self._requested = self._taken, True
             wake()
             done = self._changed.wait_for(
                 lambda: self._taken > before or self._worker is None, PATIENCE

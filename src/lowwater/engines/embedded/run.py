@@ -60,7 +60,7 @@ class EmbeddedRun:
 
     @property
     def stopped(self) -> bool:
-        """Whether it was told to end before it did."""
+        """True if ``stop()`` was called before the run ended."""
         return self._stopped
 
     def stop(self) -> None:
@@ -128,7 +128,7 @@ class EmbeddedRun:
         return self._engine.side_output.rows(intake).to_arrow()
 
     def metrics(self) -> RunMetrics:
-        """What happened so far."""
+        """Return the metrics so far."""
         return self._engine.metrics()
 
 

@@ -22,11 +22,12 @@ _MODULES = {
     "google.protobuf": "protobuf",
     "cloudpickle": "cloudpickle",
 }
-"""What is imported, and the package it comes in."""
+"""The modules that the engine imports, each with the package it comes in."""
 
 
 def require_spark() -> None:
-    """Say what to install, if a package that the engine needs is missing or too old."""
+    """Refuse to run if a package that the engine needs is missing or too old; the error says what
+    to install."""
     missing = [package for module, package in _MODULES.items() if not _installed(module)]
     if missing:
         raise OptionError(

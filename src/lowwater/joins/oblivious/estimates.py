@@ -160,7 +160,7 @@ class InputEstimates:
         """Late rows: rows that came below what was dropped of another input."""
         self.given_up = [0] * ports
         """Rows given up because memory was full, although no other input had reached them."""
-        self.asked = options.accuracy
+        self._required = options.accuracy
         self.losses = LostResults(ports)
         """Results found, and results lost."""
         self._fresh = 0
@@ -265,7 +265,7 @@ class InputEstimates:
 
     def shortfall(self, ended: bool) -> list[str]:
         """Return a warning if too many results are lost, else nothing."""
-        note = shortfall(self.losses.found, self.losses.lost[0], self.asked, ended)
+        note = shortfall(self.losses.found, self.losses.lost[0], self._required, ended)
         return [] if note is None else [note]
 
     def metrics(self, stored: StoredRows, now: int, reading: bool = True) -> Readings:
@@ -273,7 +273,7 @@ class InputEstimates:
         lost, margin = self.losses.lost
         found: dict[Metric[Any], int | float | None] = {
             ACCURACY: self.accuracy,
-            ACCURACY_ASKED: self.asked,
+            ACCURACY_ASKED: self._required,
             FOUND: self.losses.found,
             LOST: lost,
             LOST_MARGIN: margin,
@@ -320,15 +320,15 @@ SOME = 10
 """Least number of lost results for a warning while rows still come."""
 
 
-def shortfall(found: float, lost: float, asked: float, ended: bool) -> str | None:
+def shortfall(found: float, lost: float, least: float, ended: bool) -> str | None:
     """Return a warning if the share of results found is below the one asked for, else None.
 
     The text holds no figures, so that buckets with the same problem give the same text.
     """
-    if lost < (0.5 if ended else SOME) or found >= asked * (found + lost):
+    if lost < (0.5 if ended else SOME) or found >= least * (found + lost):
         return None
     return (
-        f"fewer than {asked * 100:.10g} % of the results were found, which is what accuracy= asks"
+        f"fewer than {least * 100:.10g} % of the results were found, which is what accuracy= asks"
         " for. Metrics say how many ('accuracy') and what cost them ('late rows', 'rows given up')."
         " Give the disorder if it is known, lw.unpromised(disorder=...), or more memory=, or ask"
         " for an accuracy= that will do"

@@ -133,9 +133,9 @@ class ReliefChooser:
 
     def __init__(self, options: Oblivious):
         self._options = options
-        asked = options.strategy
-        self.mode: ReliefMode = "plain" if asked == "auto" else asked
-        self.reason = "as asked" if asked != "auto" else "nothing limits memory"
+        given = options.strategy
+        self.mode: ReliefMode = "plain" if given == "auto" else given
+        self.reason = "as asked" if given != "auto" else "nothing limits memory"
         self.switches = 0
         if self.chooses:
             self.reason = "too little seen to decide"

@@ -316,7 +316,7 @@ class ObliviousJoin(MultiJoin):
         self._drop_all(self._joined_below)
         return results
 
-    # ---- dropping and telling --------------------------------------------------------------
+    # ---- dropping --------------------------------------------------------------------------
 
     def _finish_step(self, results: list[Chunk], at_once: bool = False) -> list[Element]:
         """Drop rows without matches to come, obey the cap, and add output punctuation."""
@@ -331,7 +331,7 @@ class ObliviousJoin(MultiJoin):
             results += self._choose()
         while self._memory_allowed is not None and self._stored.memory > self._cap:
             results += self._give_up()
-        return [*results, *self._tell()]
+        return [*results, *self._promise()]
 
     def _threshold(self, port: int) -> int:
         """Rows of ``port`` below this value are not kept."""
@@ -410,7 +410,7 @@ class ObliviousJoin(MultiJoin):
         """The lower bound on the results to come."""
         return max(sorted(self._dropped)[-2], self._joined_below)
 
-    def _tell(self) -> list[Element]:
+    def _promise(self) -> list[Element]:
         outs = dict.fromkeys(name for each in self._names for name in each.values())
         mark = self._mark_out
         return [each for out in outs for each in self._out.advance({out: mark})]

@@ -346,23 +346,25 @@ class OrderedJoin(Kernel):
             alone = len(leaving) == 1 and held is not None  # these are sorted
             rows = together if alone else self._held.sorted(together)
             released = [rows.select(self._shape.columns)]
-        return [*released, *self._tell(mark)]
+        return [*released, *self._promise(mark)]
 
-    def _tell(self, mark: int) -> list[Element]:
+    def _promise(self, mark: int) -> list[Element]:
         """Return punctuation for the results held or still to come."""
         output = self._shape.output
-        told = self._out.advance(dict.fromkeys(output.stamps, mark)) if self._shape.paired else []
+        promises = (
+            self._out.advance(dict.fromkeys(output.stamps, mark)) if self._shape.paired else []
+        )
         for name, lag in output.lags.items():
             known = self._known.get((name,), BEGINNING)
-            told += self._out.advance({name: min(known, moved(mark, -lag))})
-        return told
+            promises += self._out.advance({name: min(known, moved(mark, -lag))})
+        return promises
 
     def finished(self, results: Chunk) -> Chunk:
         """Sort results of several copies that left at one frontier."""
         timed = results.with_columns(self._shape.output.ticks)
         return timed.sort(AT, self._shape.ties.result, maintain_order=True).drop(AT)
 
-    # ---- asking ----------------------------------------------------------------------------
+    # ---- requests --------------------------------------------------------------------------
 
     def requests(self) -> Sequence[Request]:
         """Request progress up to the least row or result that is held."""
@@ -370,11 +372,13 @@ class OrderedJoin(Kernel):
         if self._shape.paired:
             least = min(least, self._held.least)
             # A result at a time that all inputs have reached waits until later inputs pass it.
-            return self._wants(least) or [each for each in self._wants(least + 1) if each.port]
-        wants = [*self._wants(least), *self._through(self._join.requests())]
-        return [*wants, *(self._results_upto(self._held.least + 1) if self._held else ())]
+            return self._requests_upto(least) or [
+                each for each in self._requests_upto(least + 1) if each.port
+            ]
+        requests = [*self._requests_upto(least), *self._through(self._join.requests())]
+        return [*requests, *(self._results_upto(self._held.least + 1) if self._held else ())]
 
-    def _wants(self, mark: int) -> list[Request]:
+    def _requests_upto(self, mark: int) -> list[Request]:
         """Request progress up to a mark from every input that is behind it."""
         if mark >= END_OF_TIME:
             return []
@@ -384,7 +388,7 @@ class OrderedJoin(Kernel):
     def _results_upto(self, mark: int) -> list[Request]:
         """Return the requests that let results up to a mark leave."""
         if self._shape.paired:
-            return self._wants(mark)
+            return self._requests_upto(mark)
         bounds = [[(name, mark) for name in side] for side in self._shape.sides.values()]
         return [each for side in bounds for each in self._through(self._join.needs_any(side))]
 
@@ -393,7 +397,11 @@ class OrderedJoin(Kernel):
         far."""
         if self._mode == "filter-order":
             return [each for each in requests if each.port in self._open]
-        return [want for each in requests for want in self._wants(max(m for _, m in each.bounds))]
+        return [
+            more
+            for each in requests
+            for more in self._requests_upto(max(m for _, m in each.bounds))
+        ]
 
     def needs(self, attribute: str, mark: int) -> Sequence[Request]:
         """Return the input progress that the output needs to promise ``attribute >= mark``."""
@@ -404,7 +412,7 @@ class OrderedJoin(Kernel):
         output = self._shape.output
         names = {name for name, _ in bounds}
         if self._shape.paired and set(output.stamps) <= names:
-            return self._wants(max(mark for _, mark in bounds))
+            return self._requests_upto(max(mark for _, mark in bounds))
         known = [(name, mark) for name, mark in bounds if name in output.lags]
         if not known:
             return []

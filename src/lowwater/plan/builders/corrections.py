@@ -1,11 +1,11 @@
-"""Corrections: what late rows would have added to answers that were given without them.
+"""Corrections: the part that late rows would have had in answers that were given without them.
 
-The late rows of a side output are asked the same query, by themselves; nothing of it is late then.
-Answers to rows and to late rows are put together where the query allows that: counts and sums are
-added, of two extremes the greater one stays, and what had no answer yet has one now.
+The query runs once more, over the late rows alone, of which none is late then. Its answers are
+merged with the earlier ones where the query allows that: counts and sums are added, of two extremes
+the greater one stays, and groups that had no answer get one.
 
-Invariant: answers corrected by all late rows are those to all rows at once. A query of which that
-cannot be said is refused, with the part of it that is in the way.
+Invariant: answers corrected by all late rows are those to all rows at once. A query for which that
+does not hold is refused; the error names the part of it that is in the way.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _late_source(node: nodes.SourceNode, rows: pl.DataFrame | None) -> Node:
     return nodes.SourceNode.of(alone, replay(rows), node.origin)
 
 
-# ---- what can be corrected ---------------------------------------------------------------------
+# ---- queries that can be corrected -------------------------------------------------------------
 
 
 def _refuse(part: str, why: str, advice: str = _ADVICE) -> QueryError:
@@ -104,8 +104,7 @@ def _refuse(part: str, why: str, advice: str = _ADVICE) -> QueryError:
 
 
 def _check_rows(node: Node, above: bool = False) -> None:
-    """Refuse what cannot be corrected from late rows alone; ``above`` is True below an
-    aggregate."""
+    """Refuse a query that late rows alone cannot correct; ``above`` is True below an aggregate."""
     if node.updates is not None:
         why = "and a row that is late is older than what its key shows"
         raise _refuse("it is over update streams", why, "there is nothing to correct")
@@ -201,7 +200,7 @@ def _projected(node: nodes.ProjectNode, below: Shape) -> Shape:
     return Shape(tuple(keys), merged)
 
 
-# ---- putting answers together ------------------------------------------------------------------
+# ---- merged answers ----------------------------------------------------------------------------
 
 
 def put_together(node: Node, answers: pl.DataFrame, corrections: pl.DataFrame) -> pl.DataFrame:

@@ -1,8 +1,9 @@
-"""Joins without a window over streams that promise nothing: which they are, what is known of them.
+"""Joins without a window over streams that promise nothing: which joins measure, and their nodes.
 
-A join of equal progressing attributes goes by promises, exactly, if all inputs have some and nobody
-asks for less. Otherwise it measures its inputs (WO-Join). What such a join tells is a true promise
-again. So what follows it can wait for that, and only *whether to measure* looks through it.
+A join of equal progressing attributes drops rows by promises, exactly, if all inputs make some and
+no option lets it measure. Otherwise it measures how disordered its inputs are (WO-Join). Such a
+join makes true promises about its results, and operators after it wait for those. Only the question
+*whether a join measures* is answered by the streams below it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Update streams in a query: where their queue stands, and what may follow it (UpStream §3.2).
+"""Update streams in a query: the place of their queue, and the operators that may follow it.
 
-A queue stands right behind the source, so that all work that follows is on rows that are newest.
-Where a window or a union follows, it stands there instead: what is replaced then is a window, or
-the row of either input, and rows have to come to it first. Row-wise operators on the way run before
-it.
+A queue stands right behind the source, so that the operators after it work on the newest rows only
+(UpStream §3.2). Where a window or a union follows, the queue stands there instead, because windows
+or the rows of several inputs replace each other then. Row-wise operators on the way run before it.
 """
 
 from __future__ import annotations
@@ -396,7 +395,7 @@ def _lives(node: Node) -> dict[str, int | None]:
     return found
 
 
-# ---- what may not be ---------------------------------------------------------------------------
+# ---- refusals ----------------------------------------------------------------------------------
 
 
 def refuse_lost_key(node: Node, kept: Container[str], how: str) -> None:
@@ -411,7 +410,8 @@ def refuse_lost_key(node: Node, kept: Container[str], how: str) -> None:
 
 
 def refuse(inputs: Sequence[Node], what: str, *instead: str | Term) -> None:
-    """Refuse an operator that has no meaning for rows that are given up under load."""
+    """Refuse an operator over update streams, whose rows are given up under load; ``instead`` is
+    the remedy."""
     for each in inputs:
         if each.updates is not None:
             raise QueryError(

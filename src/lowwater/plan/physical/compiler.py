@@ -1,4 +1,4 @@
-"""The plan being put together: the operators so far, and the order and groups of their output."""
+"""The compiler that nodes are compiled with: the operators so far, their order and groups."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from lowwater.stream.time_domain import TimeDomain
 Grouped = Mapping[str, tuple[str, ...]]
 """Attributes on which an operator emits punctuation per group, with the columns that name one."""
 Compile = Callable[["Compiler", Any, tuple[int, ...]], int]
-"""Turn a node into operators: take the indices of its inputs, return that of the last operator."""
+"""Compile a node: from the indices of its inputs to the index of the last operator it adds."""
 Narrow = Callable[[frozenset[str]], Build]
 """Build a kernel that emits punctuation on the given columns only."""
 SLICES_PER_SPAN = 8
@@ -129,12 +129,12 @@ class Compiler:
         ``name``, ``detail``: the kind of operator and what it does here, for people.
         ``kernel``, ``build``: the class of its kernel, and a function that makes one.
         ``describe``: the demands on its inputs, given those on its output.
-        ``traits``: what it declares; without, what is safe for any operator.
+        ``traits``: what it declares; default: traits that are safe for any operator.
         ``groups``: attributes on which it emits punctuation per group; default none.
         ``order``: in the in-order shape, the attribute its rows leave ordered by; default none.
         ``narrow``: make a kernel that emits punctuation on some columns only; default: it cannot.
         ``computation``: its expressions, if an engine may compute them beforehand.
-        ``remarks``: what an explanation says about it beside its traits.
+        ``remarks``: further lines of an explanation.
         """
         index = len(self.operators)
         self.operators.append(

@@ -1,13 +1,13 @@
-"""What joins are expected to cost, by the papers' models, ahead of a run.
+"""Costs that the papers' models predict for joins, ahead of a run.
 
-Of an ordered join: the time from a row's arrival to its results, at given rates. Rates are rows a
-second of streams; an input made from several streams gets the sum of theirs, as if nothing were
-filtered.
+For an ordered join, this is the time from a row's arrival to its results, at given rates. A rate is
+rows a second of a stream; an input made from several streams gets the sum of their rates, as if
+nothing were filtered.
 
-Of a join without a window: the rows it is expected to keep. The declared properties of streams are
-followed to the join: a filter or projection lets through no more than it is given, results of joins
-are bounded by Theorem 3.1 of WO-Join. Where nothing is declared, rows of a stream are taken to have
-values of their own and no delay.
+For a join without a window, it is the number of rows that the join keeps. This follows from the
+facts that streams declare: a filter or projection lets through no more rows than it gets, and
+results of joins are bounded by Theorem 3.1 of WO-Join. Where a stream declares nothing, its rows
+count as having different values and no delay.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The layout of a plan on many machines: which operators run together, and how rows are routed.
 
 Operators that can share one way of spreading rows are fused into a *stage*. A row goes to a bucket
-by the values of some columns, its *key*. Every operator of the stage must be content with that:
-rows it brings together must have equal keys. So the key's columns, followed from where rows enter
+by the values of some columns, its *key*. That has to suit every operator of the stage: rows that it
+brings together must have equal keys. So the key's columns, followed from where rows enter
 the stage to an operator's input, must be among the columns by which the operator can be spread.
 Operators declare these columns, and everything else that is used here, as their traits.
 

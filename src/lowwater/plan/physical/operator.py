@@ -1,4 +1,4 @@
-"""Physical operators, what each declares about itself, and the plan they make up.
+"""Physical operators, the traits that each declares, and the plan they make up.
 
 An operator is compiled from a logical node. Its traits say how it can be spread over machines;
 layout, explain and the engines read the traits and never the operator's name or node. Its
@@ -39,7 +39,7 @@ Remark = Callable[[Demands, Rates | None], list[str]]
 
 @dataclass(frozen=True, kw_only=True)
 class Traits:
-    """What an operator declares about itself.
+    """The facts that an operator declares about itself.
 
     The defaults are safe for an operator of which nothing is known: all rows meet in one bucket,
     no key passes, no copy emits what another does.
@@ -118,7 +118,7 @@ class Operator:
     name: str
     """The kind of operator, for people."""
     detail: str
-    """What it does in this query, for people."""
+    """Its work in this query, for people."""
     node: Node
     inputs: tuple[int, ...] = ()
     traits: Traits
@@ -130,7 +130,7 @@ class Operator:
 
     @property
     def rule(self) -> str:
-        """How its punctuation comes about, for people."""
+        """The rule by which it emits punctuation, for people."""
         raise NotImplementedError
 
     def describe(self, demands: Demands) -> list[dict[str, Demand]]:
@@ -152,7 +152,7 @@ class SourceOperator(Operator):
 
     @property
     def source(self) -> Source:
-        """Where the rows come from."""
+        """The source of the rows."""
         return self.node.source
 
     @property
@@ -180,7 +180,7 @@ class KernelOperator(Operator):
     computation: Computation | None = None
     """Of a filter or projection: its expressions."""
     remarks: tuple[Remark, ...] = ()
-    """What an explanation says about it beside its traits."""
+    """Further lines of an explanation."""
 
     @property
     def rule(self) -> str:
@@ -203,7 +203,8 @@ class KernelOperator(Operator):
 
     @property
     def state(self) -> str | None:
-        """What must not change if it is to go on with saved state; None if it keeps none."""
+        """A text that has to be the same for it to continue from saved state; None if it keeps
+        none."""
         if not self.traits.stateful:
             return None
         rows = [

@@ -198,7 +198,8 @@ def compile_apply(plan: Compiler, node: nodes.ApplyNode, inputs: tuple[int, ...]
 
 
 def _held(node: nodes.ApplyNode, attributes: frozenset[str]) -> ResultPromises | None:
-    """Return what the rows of a function are checked against; None if no consumer uses it."""
+    """Return the promises that a function's rows are checked against; None if no consumer uses
+    any."""
     usable = frozenset(name for name in attributes if not node.progress[name].nullable)
     if not usable:
         return None

@@ -1,4 +1,4 @@
-"""Queues of update streams, and joins of such, compiled; and what they do under load, in words."""
+"""Queues of update streams and joins of such, compiled; remarks on their work under load."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ def _check(node: nodes.NewestJoinNode) -> pl.Expr | None:
 
 
 def add_newest(plan: Compiler, node: nodes.JoinNode, index: int) -> int:
-    """Append a filter of results of a join: it keeps those newer than what left of their key."""
+    """Append a filter of a join's results: it keeps each that is newer than the last of its key."""
     updates = node.updates
     assert updates is not None
     key, stamps = updates.key, node.stamps
@@ -227,7 +227,8 @@ def add_newest(plan: Compiler, node: nodes.JoinNode, index: int) -> int:
 
 
 def _by_times(demands: Demands, node: nodes.JoinNode) -> dict[str, Demand]:
-    """Return the demands on results of a join, and the marks by which what left is forgotten."""
+    """Return the demands on results of a join: those on its output, and the marks by which it
+    forgets keys."""
     found = dict(demands)
     for name in node.stamps:
         if name in node.progress:
@@ -242,7 +243,7 @@ COMPILERS: Mapping[type[Node], Compile] = {
 }
 
 
-# ---- under load, in words ----------------------------------------------------------------------
+# ---- remarks -----------------------------------------------------------------------------------
 
 
 def _queue_remarks(node: nodes.UpdateNode) -> list[str]:

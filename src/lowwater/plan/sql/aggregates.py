@@ -1,4 +1,4 @@
-"""Aggregate queries: GROUP BY, the aggregates of the select list, HAVING."""
+"""Aggregate queries: GROUP BY, the aggregates of the select list, and HAVING."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from itertools import chain, count
 from sqlglot import exp
 
 from lowwater.errors import unknown_name
+from lowwater.operators.aggregates import BUILT_IN
 from lowwater.operators.window_aggregate import END
 from lowwater.operators.window_state import START
 from lowwater.plan.builders import aggregates as aggregate_builders
 from lowwater.plan.builders import rows as row_builders
 from lowwater.plan.builders.aggregates import GROUPS
 from lowwater.plan.expressions import Formula, aggregate_name, column_tree, is_aggregate
-from lowwater.plan.language.functions import AGGREGATES, BY_NAME, unknown_function
+from lowwater.plan.language.functions import BY_NAME, unknown_function
 from lowwater.plan.nodes import Node
 from lowwater.plan.sql.refusals import REASONS, refuse_unread
 from lowwater.plan.sql.scope import Scope
@@ -36,10 +37,10 @@ class Grouping:
         keeps."""
         groups = self._groups(tree, scope, clause, items)
         answer = Answers(scope.with_names(*((START, END) if clause else ())), groups)
-        wanted = [answer.read(item) for item in items if not isinstance(item.tree, exp.Star)]
-        if len(wanted) < len(items):
+        trees = [answer.read(item) for item in items if not isinstance(item.tree, exp.Star)]
+        if len(trees) < len(items):
             raise wrong(
-                "an aggregate query lists what it wants; * does not go with it",
+                "an aggregate query lists its columns; * does not go with it",
                 self._text,
                 *(item.tree for item in items if isinstance(item.tree, exp.Star)),
                 tree,
@@ -64,10 +65,9 @@ class Grouping:
             formula = Formula.of(condition, self._text, having)
             with at(self._text, having, tree):
                 node = row_builders.filtered(node, formula, self._origin)
-        said = {tree.name for tree in wanted if isinstance(tree, exp.Column)}
-        first = () if clause is None or said & {START, END} else (START, END)
-        asked = list(zip(items, wanted, strict=True))
-        return listed(node, asked, first, self._text, self._origin)
+        named = {tree.name for tree in trees if isinstance(tree, exp.Column)}
+        first = () if clause is None or named & {START, END} else (START, END)
+        return listed(node, list(zip(items, trees, strict=True)), first, self._text, self._origin)
 
     def _groups(
         self, tree: exp.Select, scope: Scope, clause: Clause | None, items: list[Item]
@@ -84,20 +84,17 @@ class Grouping:
                 raise wrong(REASONS["rollup"], self._text, each)
         found: list[tuple[str, exp.Expr]] = []
         for each in group.expressions:
-            wanted = self._meant(each, scope, items)
-            if (
-                clause is not None
-                and isinstance(wanted, exp.Column)
-                and wanted.name in (START, END)
-            ):
+            meant = self._meant(each, scope, items)
+            edge = isinstance(meant, exp.Column) and meant.name in (START, END)
+            if clause is not None and edge:
                 continue
-            resolved = scope.resolved(wanted)
+            resolved = scope.resolved(meant)
             if aggregates(resolved):
                 raise wrong("a group cannot be an aggregate", self._text, each)
             if isinstance(resolved, exp.Column):
                 name = resolved.name
             else:
-                name = self._group_name(wanted, scope, items)
+                name = self._group_name(meant, scope, items)
                 computed = {name: Formula.of(resolved, self._text, each)}
                 with at(self._text, each):
                     scope.node = row_builders.projected(
@@ -110,9 +107,9 @@ class Grouping:
     def _group_name(self, tree: exp.Expr, scope: Scope, items: list[Item]) -> str:
         """Return the name of a computed group: the one of the select list, unless a column has
         it."""
-        wishes = [item.name for item in items if item.name and item.tree == tree]
+        given = [item.name for item in items if item.name and item.tree == tree]
         numbered = (f"group{number}" for number in count(1))
-        return next(name for name in chain(wishes, numbered) if name not in scope.node.schema)
+        return next(name for name in chain(given, numbered) if name not in scope.node.schema)
 
     def _meant(self, tree: exp.Expr, scope: Scope, items: list[Item]) -> exp.Expr:
         """Return the tree of a group; a place or an alias stands for the select item there."""
@@ -168,14 +165,14 @@ class Answers:
         """Return an item as a tree over the columns of the aggregate's answers."""
         tree = item.tree
         resolved = self._scope.resolved(tree)
-        wanted = item.name or short_name(tree, self._scope.text)
+        own = item.name or short_name(tree, self._scope.text)
 
         def replaced(node: exp.Expr) -> exp.Expr:
             for name, group in self.groups:
                 if node == group:
                     return column_tree(name)
             if is_aggregate(node):
-                short = wanted if node is resolved else short_name(node, self._scope.text)
+                short = own if node is resolved else short_name(node, self._scope.text)
                 return column_tree(self._call(node, short, tree))
             return node
 
@@ -183,15 +180,15 @@ class Answers:
         self._check(result, tree)
         return result
 
-    def _call(self, node: exp.Expr, wish: str, item: exp.Expr) -> str:
+    def _call(self, node: exp.Expr, short: str, item: exp.Expr) -> str:
+        """Return the column of an aggregate's answers; calls that are the same share one."""
         for known, name in self._known:
             if known == node:
                 return name
         self._check_call(node, item)
         taken = {START, END, *(name for name, _ in self.groups), *self.calls}
-        name, number = wish, 2
-        while name in taken:
-            name, number = f"{wish}_{number}", number + 1
+        numbered = (f"{short}_{number}" for number in count(2))
+        name = next(each for each in chain([short], numbered) if each not in taken)
         self._known.append((node.copy(), name))
         self.calls[name] = Formula.of(node.copy(), self._scope.text, item)
         return name
@@ -201,7 +198,7 @@ class Answers:
         call = node.this if isinstance(node, exp.Filter) else node
         if aggregate_name(call) is None:
             raise wrong(
-                unknown_name("aggregate", short_name(call, text), AGGREGATES), text, call, item
+                unknown_name("aggregate", short_name(call, text), BUILT_IN), text, call, item
             )
 
     def _check(self, tree: exp.Expr, item: exp.Expr) -> None:

@@ -1,4 +1,4 @@
-"""CREATE STREAM: what the clauses of a statement declare of a stream."""
+"""CREATE STREAM: the declaration of a stream that the clauses of a statement make."""
 
 from __future__ import annotations
 
@@ -68,7 +68,8 @@ class Declared:
 
 
 def read_declaration(tree: dialect.CreateStream, values: Values, text: str) -> Declared:
-    """Return what a CREATE STREAM statement declares; ``values`` are the script's parameters."""
+    """Return the declaration of a CREATE STREAM statement; ``values`` are the script's
+    parameters."""
     columns = _columns(tree.args.get("columns"), text)
     made: dict[str, Any] = {}
     idle = False
@@ -113,7 +114,7 @@ def read_declaration(tree: dialect.CreateStream, values: Values, text: str) -> D
 def _listed(
     clause: exp.Expr, columns: Mapping[str, pl.DataType] | None, text: str
 ) -> tuple[str, ...]:
-    """Return what a clause lists: columns, as they were declared, or a location."""
+    """Return the names that a clause lists: columns, as they were declared, or a location."""
     names = tuple(each.name for each in clause.expressions if each is not None)
     if clause.this == "UNIT":
         return (_unit(clause, text),)

@@ -193,14 +193,14 @@ class Scope:
     # ---- buckets ---------------------------------------------------------------------------
 
     def _made(self, column: str, width: int, numbered: bool) -> str:
-        wanted = column, width, numbered
-        if wanted not in self.made:
+        cut = column, width, numbered
+        if cut not in self.made:
             number = len(self.made)
             while f"__time{number}" in self.node.schema:
                 number += 1
-            self.made[wanted] = name = f"__time{number}"
+            self.made[cut] = name = f"__time{number}"
             self.node = row_builders.bucketed(self.node, name, column, width, numbered)
-        return self.made[wanted]
+        return self.made[cut]
 
     def with_names(self, *names: str) -> Scope:
         """Return a scope in which more names stand for themselves; if there is one source, also as

@@ -56,18 +56,18 @@ def aggregates(tree: exp.Expr | None) -> bool:
 
 def project(scope: Scope, items: Iterable[Item], origin: str) -> Node:
     """Return the rows of a scope with the columns of a select list."""
-    wanted: list[tuple[Item, exp.Expr]] = []
+    resolved: list[tuple[Item, exp.Expr]] = []
     for item in items:
         if item.is_star:
-            wanted += [(Item(item.tree, None), tree) for tree in _starred(scope, item.tree)]
+            resolved += [(Item(item.tree, None), tree) for tree in _starred(scope, item.tree)]
         else:
-            wanted.append((item, scope.resolved(item.tree)))
-    return listed(scope.node, wanted, (), scope.text, origin)
+            resolved.append((item, scope.resolved(item.tree)))
+    return listed(scope.node, resolved, (), scope.text, origin)
 
 
 def listed(
     node: Node,
-    wanted: list[tuple[Item, exp.Expr]],
+    resolved: list[tuple[Item, exp.Expr]],
     first: Iterable[str],
     text: str,
     origin: str,
@@ -75,7 +75,7 @@ def listed(
     """Return some columns of a node as they are, then items, each a tree over the node's
     columns."""
     columns = {name: Formula.of(column_tree(name), text) for name in first}
-    for (item, tree), name in zip(wanted, _names(wanted, columns, text), strict=True):
+    for (item, tree), name in zip(resolved, _names(resolved, columns, text), strict=True):
         with at(text, item.tree):
             row_builders.check_name(name)
         columns[name] = Formula.of(tree, text, item.tree)
@@ -83,7 +83,7 @@ def listed(
         (name, column_tree(name)) for name in node.schema
     ]:
         return node
-    with at(text, *(item.tree for item, _ in wanted)):
+    with at(text, *(item.tree for item, _ in resolved)):
         return row_builders.projected(node, (), columns, origin=origin)
 
 
@@ -121,12 +121,12 @@ def short_name(tree: exp.Expr, text: str) -> str:
     return tree.sql_name().lower() if isinstance(tree, exp.Func) else "column"
 
 
-def _names(wanted: list[tuple[Item, exp.Expr]], taken: Iterable[str], text: str) -> list[str]:
+def _names(resolved: list[tuple[Item, exp.Expr]], taken: Iterable[str], text: str) -> list[str]:
     """Return a name for every item; no two are the same."""
-    plain = [item.name or _short_of(item, tree, text) for item, tree in wanted]
+    plain = [item.name or _short_of(item, tree, text) for item, tree in resolved]
     names: list[str] = []
     used = set(taken)
-    for (item, tree), name in zip(wanted, plain, strict=True):
+    for (item, tree), name in zip(resolved, plain, strict=True):
         choice = name
         if item.name is None and plain.count(name) > 1 and isinstance(tree, exp.Column):
             choice = tree.name.replace(".", "_")

@@ -1,18 +1,18 @@
 """Window buffers in blocks of pages, taken on demand (UpStream §7.2).
 
-Pages are divided into blocks of the same size. A block belongs to one key and is filled from its
-first location on, so that rows that came one after the other are next to each other. The paper
-calls what is known of it a fixed-length contiguous zone (FLCZ). A window buffer is the list of the
-blocks of its key in the order in which they were taken. Blocks are handed out and taken back as
-locations are (see ``empty_locations``).
+Pages are divided into blocks of the same size (fixed-length contiguous zones, FLCZ, in the paper).
+A block belongs to one key and is filled from its first location on, so that rows that arrived in
+succession are next to each other. A window buffer is the list of the blocks of its key, in the
+order in which they were taken. Blocks are taken and given back like single locations
+(``locations.py``).
 
-Rows may come in any order of time; each block knows the least and greatest time in it, by which
-those that have nothing to do with a window are skipped.
+Rows may arrive in any order of time; each block has the least and the greatest time in it, by which
+blocks without rows of a window are skipped.
 
 Invariants: every block of a buffer holds a row; all but the last are filled to their end; the rows
-of a block are those from its dequeue offset to before its enqueue offset; no row that a buffer was
-not told to drop is missing, and at most rows that came after one that is still needed, in the same
-block, are there beyond these.
+of a block are those from its dequeue offset to before its enqueue offset; a buffer holds every row
+that was not dropped, and besides only dropped rows that follow, in the same block, one that was
+not.
 """
 
 from __future__ import annotations
@@ -39,27 +39,27 @@ TIME = "__time"
 
 
 def with_times(schema: pl.Schema) -> pl.Schema:
-    """What is kept of a row: its time comes first."""
+    """Return the schema of stored rows: the time of the row, then its columns."""
     return pl.Schema([(TIME, pl.Int64()), *schema.items()])
 
 
 def split(times: Times, counts: Sequence[int]) -> list[Times]:
-    """The times of as many rows as counted, one part after the other."""
+    """Return times in successive parts with as many rows as ``counts``."""
     ends = np.cumsum([0, *counts])
     return [times[start:end] for start, end in pairwise(ends.tolist())]
 
 
 BLOCK_ROWS = 16
-"""Locations of a block."""
+"""Number of locations of a block."""
 
 
 @dataclass(slots=True)
 class Block:
-    """What is known of a block (FLCZ)."""
+    """A block: its place, and the offsets and times of its rows (FLCZ)."""
 
     page: int
     offset: int
-    """Which block of the page it is."""
+    """Number of the block within the page."""
     dequeue: int
     """The first location that holds a row."""
     enqueue: int
@@ -71,11 +71,11 @@ class Block:
 
     @property
     def rows(self) -> int:
-        """Rows in it."""
+        """Number of rows in it."""
         return self.enqueue - self.dequeue
 
     def reaches(self, start: int, end: int) -> bool:
-        """Whether it may have a row with ``start <= time < end``."""
+        """Return true if it may have a row with ``start <= time < end``."""
         return self.least < end and start <= self.greatest
 
 
@@ -88,11 +88,11 @@ class WindowBuffer:
 
     @property
     def rows(self) -> int:
-        """Rows held."""
+        """Number of rows held."""
         return sum(block.rows for block in self.blocks)
 
     def place(self, times: Times) -> Locations:
-        """Make room for rows with these times; where to put them."""
+        """Make room for rows with some times; return the locations for them."""
         if not len(times):
             return np.empty(0, np.int64)
         found = []
@@ -116,9 +116,9 @@ class WindowBuffer:
         return self._memory.locations(block, first, block.enqueue)
 
     def drop_before(self, time: int) -> None:
-        """Give back blocks that have only rows below a time, and drop rows that lead others.
+        """Give back blocks with only rows below a time, and drop such rows at the start of others.
 
-        Rows below the time stay if they came after one of their block that is not.
+        A row below the time stays if it follows, in its block, one that is not below.
         """
         self._memory.give_back([block for block in self.blocks if block.greatest < time])
         self.blocks = [block for block in self.blocks if block.greatest >= time]
@@ -145,21 +145,21 @@ class BlockMemory:
         self._empty = EmptyLocations(self._blocks, self._rows.alloc, self._rows.free)
         self._buffers: dict[int, WindowBuffer] = {}
         self.used = 0
-        """Locations that hold a row."""
+        """Number of locations that hold a row."""
 
     @property
     def pool(self) -> PagePool:
-        """Where its pages come from."""
+        """The pool of its pages."""
         return self._rows.pool
 
     @property
     def allocated(self) -> int:
-        """Locations of the pages in use."""
+        """Number of locations of the pages in use."""
         return self.pages * self.pool.page_rows
 
     @property
     def dirty(self) -> int:
-        """Locations of blocks handed out that hold no row."""
+        """Number of locations of taken blocks that hold no row."""
         return self._empty.used * self.block_rows - self.used
 
     @property
@@ -169,11 +169,11 @@ class BlockMemory:
 
     @property
     def pages(self) -> int:
-        """Pages in use."""
+        """Number of pages in use."""
         return self.pool.pages
 
     def buffer(self, owner: int) -> WindowBuffer:
-        """The window buffer of a key, by its number."""
+        """Return the window buffer of a key, by its number; make one if there is none."""
         found = self._buffers.get(owner)
         if found is None:
             found = self._buffers[owner] = WindowBuffer(self)
@@ -189,20 +189,20 @@ class BlockMemory:
     def append(
         self, owners: Sequence[int], counts: Sequence[int], rows: Chunk, times: Times
     ) -> None:
-        """Add rows to many buffers: as many as counted to each, one key after the other."""
+        """Add rows to many buffers: the next ``counts[i]`` rows to that of ``owners[i]``."""
         parts = split(times, counts)
         places = [self.buffer(owner).place(part) for owner, part in zip(owners, parts, strict=True)]
         self.write(rows, times, places)
 
-    # ---- what buffers ask for --------------------------------------------------------------
+    # ---- blocks of the buffers -------------------------------------------------------------
 
     def take(self, count: int) -> list[Block]:
-        """Blocks for a buffer."""
+        """Return empty blocks, taken for a buffer."""
         units = self._empty.take(count).tolist()
         return [Block(unit // self._blocks, unit % self._blocks, 0, 0, 0, 0) for unit in units]
 
     def give_back(self, blocks: Sequence[Block]) -> None:
-        """Take blocks back with all that is in them."""
+        """Give blocks back with the rows in them."""
         if not blocks:
             return
         units = np.array([block.page * self._blocks + block.offset for block in blocks])
@@ -212,24 +212,24 @@ class BlockMemory:
         self._rows.clear((stay[:, None] * self.block_rows + within).ravel())
 
     def locations(self, block: Block, first: int, end: int) -> Locations:
-        """Where a part of a block is."""
+        """Return the locations of a block from offset ``first`` to before ``end``."""
         start = (block.page * self._blocks + block.offset) * self.block_rows
         return np.arange(start + first, start + end)
 
     def write(self, rows: Chunk, times: Times, places: Sequence[Locations]) -> None:
-        """Put rows in places that buffers made room for."""
+        """Write rows to the places that buffers made for them."""
         if rows.height:
             kept = rows.with_columns(pl.Series(TIME, times))
             self._rows.write(np.concatenate(places), kept)
             self.used += rows.height
 
     def read(self, blocks: Sequence[Block]) -> Chunk:
-        """The rows of blocks, with their times."""
+        """Return the rows of blocks, with their times."""
         places = [self.locations(block, block.dequeue, block.enqueue) for block in blocks]
         return self._rows.read(np.concatenate([np.empty(0, np.int64), *places]))
 
     def drop_leading(self, block: Block, time: int) -> None:
-        """Drop the first rows of a block that are below a time, but not all of them."""
+        """Drop the rows below a time at the start of a block, one of which is not below."""
         held = self.locations(block, block.dequeue, block.enqueue)
         times = self._rows.numbers(0, held)
         leading = int(np.argmax(times >= time))
@@ -242,7 +242,8 @@ class BlockMemory:
     # ---- saving ----------------------------------------------------------------------------
 
     def save(self, store: ChunkStore, name: str) -> dict[str, Any]:
-        """Write pages that changed since the last time; all else that :meth:`load` needs."""
+        """Write the pages that changed since the last call; return all else that :meth:`load`
+        needs."""
         held: dict[int, list[Locations]] = {}
         buffers = {owner: each for owner, each in self._buffers.items() if each.blocks}
         for buffer in buffers.values():

@@ -1,9 +1,9 @@
 """Columns as arrays of cells, which can be written in place, and back.
 
-A type of fixed width is an array of its physical numbers, with a mask where nulls occur. All other
-values are one ``bytes`` object each, so that what they take in memory can be told: text as UTF-8,
-what can be written as text (decimals, categories, very wide integers) as that, and nested values
-marshalled, with values of fixed width in them as their physical numbers.
+A type of fixed width is an array of its physical numbers, with a mask where nulls occur. Any other
+value is one ``bytes`` object, so that its size in memory is known: text as UTF-8, values that have
+a text form (decimals, categories, very wide integers) as that text, and nested values marshalled,
+with values of fixed width in them as their physical numbers.
 
 Invariant: columns come back as they were, to the last bit and with the same type.
 """
@@ -25,9 +25,9 @@ Mask = NDArray[np.bool_]
 Index = NDArray[np.int64]
 
 MARSHAL = 2
-"""A version in which equal values take equally many bytes, whatever else refers to them."""
+"""A version of marshal in which equal values take equally many bytes, whatever refers to them."""
 OVERHEAD = sys.getsizeof(b"")
-"""Bytes of an object beyond its content."""
+"""Bytes of a ``bytes`` object beyond its content."""
 PHYSICAL: dict[type[pl.DataType], type[pl.DataType]] = {
     pl.Date: pl.Int32,
     pl.Datetime: pl.Int64,
@@ -38,18 +38,18 @@ WIDE = (pl.Int128, pl.UInt128, pl.Decimal)
 
 
 class ColumnValues(NamedTuple):
-    """Some cells of a column; objects have None where a value is null, and no mask."""
+    """Some cells of a column; objects are None where a value is null and have no mask."""
 
     values: NDArray[Any]
     nulls: Mask | None
 
     def at(self, index: Index | slice) -> ColumnValues:
-        """Some of them."""
+        """Return some of the cells."""
         return ColumnValues(self.values[index], None if self.nulls is None else self.nulls[index])
 
 
 def joined(parts: Sequence[ColumnValues]) -> ColumnValues:
-    """Cells of the same column one after the other."""
+    """Return the cells of one column, concatenated."""
     values = np.concatenate([part.values for part in parts])
     if all(part.nulls is None for part in parts):
         return ColumnValues(values, None)
@@ -58,7 +58,7 @@ def joined(parts: Sequence[ColumnValues]) -> ColumnValues:
 
 
 def payload(values: NDArray[Any]) -> int:
-    """Bytes of the objects in an array; there is only one object without content."""
+    """Return the bytes of the objects in an array; the object without content is shared."""
     present = list(filter(None, values.tolist()))
     return sum(map(len, present)) + OVERHEAD * len(present)
 
@@ -68,13 +68,13 @@ class Column(Protocol):
 
     name: str
     kind: np.dtype[Any]
-    """Of its array."""
+    """Type of its array."""
 
     def cells(self, values: pl.Series) -> ColumnValues:
-        """Values as cells."""
+        """Return values as cells."""
 
     def series(self, cells: ColumnValues) -> pl.Series:
-        """Cells as values."""
+        """Return cells as values."""
 
 
 class FixedColumn:
@@ -93,7 +93,7 @@ class FixedColumn:
         return values.to_physical() if isinstance(self._dtype, pl.Enum) else values
 
     def cells(self, values: pl.Series) -> ColumnValues:
-        """Values as cells."""
+        """Return values as cells."""
         numbers = self._physical(values)
         if not numbers.null_count():
             return ColumnValues(numbers.to_numpy(), None)
@@ -102,7 +102,7 @@ class FixedColumn:
         )
 
     def series(self, cells: ColumnValues) -> pl.Series:
-        """Cells as values."""
+        """Return cells as values."""
         numbers = pl.Series(self.name, cells.values)
         if cells.nulls is not None:
             numbers = numbers.set(pl.Series(cells.nulls), None)
@@ -120,13 +120,13 @@ class TextColumn:
         self.name, self._dtype = name, dtype
 
     def cells(self, values: pl.Series) -> ColumnValues:
-        """Values as cells."""
+        """Return values as cells."""
         if self._dtype != pl.Binary:
             values = values.cast(pl.String).cast(pl.Binary)
         return ColumnValues(_objects(values.to_list()), None)
 
     def series(self, cells: ColumnValues) -> pl.Series:
-        """Cells as values."""
+        """Return cells as values."""
         values = pl.Series(self.name, cells.values.tolist(), dtype=pl.Binary)
         return values if self._dtype == pl.Binary else values.cast(pl.String).cast(self._dtype)
 
@@ -140,19 +140,20 @@ class NestedColumn:
         self.name, self._dtype, self._plain = name, dtype, plain(dtype)
 
     def cells(self, values: pl.Series) -> ColumnValues:
-        """Values as cells."""
+        """Return values as cells."""
         found = values.cast(self._plain).to_list()
         bodies = [None if each is None else marshal.dumps(each, MARSHAL) for each in found]
         return ColumnValues(_objects(bodies), None)
 
     def series(self, cells: ColumnValues) -> pl.Series:
-        """Cells as values."""
+        """Return cells as values."""
         found = [None if body is None else marshal.loads(body) for body in cells.values.tolist()]
         return pl.Series(self.name, found, dtype=self._plain).cast(self._dtype)
 
 
 def plain(dtype: Any) -> pl.DataType:
-    """A type whose values Python has without loss, and which can be cast from and to another."""
+    """Return a type to and from which ``dtype`` can be cast, whose values Python holds without
+    loss."""
     if isinstance(dtype, pl.List):
         return pl.List(plain(dtype.inner))
     if isinstance(dtype, pl.Array):
@@ -188,14 +189,14 @@ class Layout:
     def __init__(self, schema: pl.Schema):
         self.columns = [_column(name, dtype) for name, dtype in schema.items()]
         self.row_bytes = sum(column.kind.itemsize for column in self.columns)
-        """Bytes of a location, beside masks and what objects take."""
+        """Bytes of a location, without masks and objects."""
         self.empty = pl.DataFrame(schema=schema)
-        """No rows."""
+        """A frame without rows."""
 
     def cells(self, rows: Chunk) -> list[ColumnValues]:
-        """Rows as cells, by column."""
+        """Return rows as cells, by column."""
         return [column.cells(rows[column.name]) for column in self.columns]
 
     def rows(self, cells: Sequence[ColumnValues]) -> Chunk:
-        """Cells as rows."""
+        """Return cells as rows."""
         return pl.DataFrame([c.series(own) for c, own in zip(self.columns, cells, strict=True)])

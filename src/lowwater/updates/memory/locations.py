@@ -1,7 +1,7 @@
-"""On-demand paging: a row takes a location when it comes and gives it back when it goes (§7.1).
+"""On-demand paging: a row takes a location when it arrives and gives it back when it leaves (§7.1).
 
-Invariants: locations handed out are those that hold a row; all that ``empty_locations`` says of its
-units holds for locations.
+Invariants: the taken locations are those that hold a row; a page is in use while one of its units
+is taken; units of the page with the least number are taken first, once the last one is full.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from lowwater.updates.memory.columns import Mask
 from lowwater.updates.memory.pages import PAGE_ROWS, Locations, PagedRows, PagePool, Slots, runs
 
 Units = NDArray[np.int64]
-"""What is handed out: ``page number * units of a page + number of the unit in it``."""
+"""Locations or blocks of pages: ``page number * units of a page + number of the unit in it``."""
 
 
 class EmptyLocations:
-    """Hands out units of pages, and takes them back."""
+    """The units of pages: which are taken, and which is taken next."""
 
     def __init__(self, units: int, alloc: Callable[[], int], free: Callable[[int], None]):
         self._units, self._alloc, self._free = units, alloc, free
@@ -32,10 +32,10 @@ class EmptyLocations:
         self._pool: list[int] = []
         self._next_page: int | None = None
         self.used = 0
-        """Units taken."""
+        """Number of units taken."""
 
     def take(self, count: int) -> Units:
-        """Empty units, which are not empty any more (MemAdd)."""
+        """Take empty units and return them (MemAdd)."""
         found = [np.empty(0, np.int64)]
         self.used += count
         while count:
@@ -64,9 +64,9 @@ class EmptyLocations:
             self._next_page = None
 
     def give_back(self, units: Units) -> Units:
-        """Make units empty that ascend; pages without any other go (MemRem).
+        """Make units empty, given in ascending order; free pages without any other (MemRem).
 
-        Those of pages that stay are given back.
+        Return the units of pages that stay.
         """
         numbers, within = np.divmod(units, self._units)
         stay = [np.empty(0, np.int64)]
@@ -87,11 +87,11 @@ class EmptyLocations:
         return np.concatenate(stay)
 
     def taken(self, page: int) -> Slots:
-        """The units taken of a page in use."""
+        """Return the units taken of a page in use."""
         return np.flatnonzero(self._taken[page])
 
     def snapshot(self) -> dict[str, Any]:
-        """Which units are taken, a bit each."""
+        """Return which units are taken, a bit each."""
         masks = [mask for _, mask in sorted(self._taken.items())]
         bits = np.packbits(np.concatenate(masks)).tobytes() if masks else b""
         return {"pages": sorted(self._taken), "taken": bits, "next_page": self._next_page}
@@ -110,10 +110,10 @@ class EmptyLocations:
 
 
 class OnDemandMemory:
-    """Locations for rows, taken from a pool of pages as they are needed."""
+    """Rows in locations that are taken from a pool of pages on demand."""
 
     dirty = 0
-    """Locations handed out that hold no current row: there are none."""
+    """Number of taken locations that hold no current row: always zero."""
 
     def __init__(self, schema: pl.Schema, page_rows: int = PAGE_ROWS):
         self._rows = PagedRows(schema, page_rows)
@@ -121,17 +121,17 @@ class OnDemandMemory:
 
     @property
     def pool(self) -> PagePool:
-        """Where its pages come from."""
+        """The pool of its pages."""
         return self._rows.pool
 
     @property
     def used(self) -> int:
-        """Locations that hold a row."""
+        """Number of locations that hold a row."""
         return self._empty.used
 
     @property
     def allocated(self) -> int:
-        """Locations of the pages in use."""
+        """Number of locations of the pages in use."""
         return self.pages * self.pool.page_rows
 
     @property
@@ -141,29 +141,31 @@ class OnDemandMemory:
 
     @property
     def pages(self) -> int:
-        """Pages in use."""
+        """Number of pages in use."""
         return self.pool.pages
 
     def add(self, rows: Chunk) -> Locations:
-        """Put rows in empty locations; return these, in the order of the rows."""
+        """Write rows to empty locations; return these, in the order of the rows."""
         locations = self._empty.take(rows.height)
         self._rows.write(locations, rows)
         return locations
 
     def overwrite(self, locations: Locations, rows: Chunk) -> None:
-        """Put rows in the place of others; the last one where a location is given repeatedly."""
+        """Replace the rows in locations; the last one counts where a location is given
+        repeatedly."""
         self._rows.write(locations, rows)
 
     def read(self, locations: Locations) -> Chunk:
-        """The rows in locations, in the order given; a location may be given repeatedly."""
+        """Return the rows in locations, in the order given; a location may be given repeatedly."""
         return self._rows.read(locations)
 
     def remove(self, locations: Locations) -> None:
-        """Drop rows; pages without any other row go."""
+        """Drop rows; free pages without any other row."""
         self._rows.clear(self._empty.give_back(np.unique(locations)))
 
     def save(self, store: ChunkStore, name: str) -> dict[str, Any]:
-        """Write pages that changed since the last time; all else that :meth:`load` needs."""
+        """Write the pages that changed since the last call; return all else that :meth:`load`
+        needs."""
         pages = self._rows.save(store, name, self._empty.taken)
         return {"pages": pages, "empty": self._empty.snapshot()}
 

@@ -1,11 +1,11 @@
-"""Pages: the memory in which the rows of an update queue live, taken from a pool and given back.
+"""Pages: the memory of the rows of an update queue, taken from a pool and given back.
 
-A page is a fixed number of locations for rows of one schema, with one array a column. It has a
-number; the location of a row is one number as well, ``page number * locations of a page + slot``.
+A page is a fixed number of locations for rows of one schema, with one array for each column. It has
+a number; the location of a row is also a number, ``page number * locations of a page + slot``.
 
-Invariants: what a page takes follows from the rows in it alone (its arrays, a mask where a column
+Invariants: the bytes of a page follow from the rows in it alone (its arrays, a mask where a column
 has a null, and the objects of values without a fixed width); the bytes of a pool are the sum over
-the pages in use; a page that is given back leaves no memory behind.
+the pages in use; a page that is given back holds no memory.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from lowwater.updates.memory.columns import (
 )
 
 PAGE_ROWS = 256
-"""Locations of a page."""
+"""Number of locations of a page."""
 
 Slots = Index
 """Locations by their number within a page."""
 Fetch = Callable[[], tuple[Slots, Chunk]]
-"""Reads the rows of a page that is not in memory yet, and says where they are in it."""
+"""Reads the rows of a page that is not in memory yet; returns their slots and the rows."""
 
 
 class _Numbers:
@@ -48,14 +48,14 @@ class _Numbers:
         self._nulls: Mask | None = None
 
     def put(self, slots: Slots, cells: ColumnValues) -> int:
-        """Write cells, each slot once; how many bytes more that takes."""
+        """Write cells, each slot given once; return how many bytes more they take."""
         self._values[slots] = cells.values
         if self._nulls is None and cells.nulls is None:
             return 0
         return self._mark(slots, False if cells.nulls is None else cells.nulls)
 
     def clear(self, slots: Slots) -> int:
-        """Drop cells; how many bytes more that takes, which is none or less."""
+        """Drop cells; return how many bytes more the column takes, at most 0."""
         return 0 if self._nulls is None else self._mark(slots, False)
 
     def _mark(self, slots: Slots, nulls: Mask | bool) -> int:
@@ -66,7 +66,7 @@ class _Numbers:
         return (0 if self._nulls is None else mask.nbytes) - before
 
     def get(self, slots: Slots) -> ColumnValues:
-        """Some of the cells."""
+        """Return the cells of slots."""
         return ColumnValues(
             self._values[slots], None if self._nulls is None else self._nulls[slots]
         )
@@ -79,19 +79,19 @@ class _Objects:
         self._values = np.full(rows, None, column.kind)
 
     def put(self, slots: Slots, cells: ColumnValues) -> int:
-        """Write cells, each slot once; how many bytes more that takes."""
+        """Write cells, each slot given once; return how many bytes more they take."""
         more = payload(cells.values) - payload(self._values[slots])
         self._values[slots] = cells.values
         return more
 
     def clear(self, slots: Slots) -> int:
-        """Drop cells; how many bytes more that takes, which is none or less."""
+        """Drop cells; return how many bytes more the column takes, at most 0."""
         freed = payload(self._values[slots])
         self._values[slots] = None
         return -freed
 
     def get(self, slots: Slots) -> ColumnValues:
-        """Some of the cells."""
+        """Return the cells of slots."""
         return ColumnValues(self._values[slots], None)
 
 
@@ -103,9 +103,9 @@ def _array(column: Column, rows: int) -> _Array:
 
 
 class RowPage:
-    """Some locations for rows.
+    """A page: locations for rows, with one array for each column.
 
-    It may be in a store still: then it is known what it takes, and it is read when one of its
+    After a restart a page is in the store: its bytes are known, and it is read when one of its
     locations is touched.
     """
 
@@ -147,11 +147,11 @@ class RowPage:
 
     @property
     def bytes(self) -> int:
-        """Bytes of memory it takes."""
+        """Bytes of memory that it takes."""
         return self._bytes
 
     def write(self, slots: Slots, rows: Chunk) -> None:
-        """Put rows in locations, each given once, in the place of what is there."""
+        """Replace the rows in locations, each given once."""
         self.put(slots, self._layout.cells(rows))
 
     def put(self, slots: Slots, cells: list[ColumnValues]) -> None:
@@ -163,7 +163,7 @@ class RowPage:
         return sum(array.put(slots, own) for array, own in zip(self._arrays, cells, strict=True))
 
     def read(self, slots: Slots) -> Chunk:
-        """The rows in locations, in the order given."""
+        """Return the rows in locations, in the order given."""
         return self._layout.rows(self.get(slots))
 
     def get(self, slots: Slots) -> list[ColumnValues]:
@@ -172,23 +172,24 @@ class RowPage:
         return [array.get(slots) for array in self._arrays]
 
     def numbers(self, column: int, slots: Slots) -> NDArray[Any]:
-        """What a column of fixed width has in locations, nulls aside."""
+        """Return the numbers of a column of fixed width in locations; those of nulls mean
+        nothing."""
         self._open()
         return self._arrays[column].get(slots).values
 
     def clear(self, slots: Slots) -> None:
-        """Drop what is in locations, each given once."""
+        """Drop the rows in locations, each given once."""
         self._open()
         self._grow(sum(array.clear(slots) for array in self._arrays))
 
     def drop(self) -> None:
-        """Leave no memory behind."""
+        """Free its memory."""
         self._grow(-self._bytes)
         self._arrays, self._fetch = [], None
 
 
 class PagePool:
-    """Where pages come from and go back to; numbers that are free again are given out first."""
+    """The pages in use and the free numbers of pages; the least free number is used next."""
 
     def __init__(self, schema: pl.Schema, page_rows: int = PAGE_ROWS):
         self.page_rows = page_rows
@@ -199,12 +200,12 @@ class PagePool:
 
     @property
     def pages(self) -> int:
-        """Pages in use."""
+        """Number of pages in use."""
         return self._in_use.now
 
     @property
     def pages_peak(self) -> int:
-        """The most pages that were in use at a time."""
+        """Greatest number of pages that were in use at a time."""
         return self._in_use.peak
 
     @property
@@ -214,11 +215,11 @@ class PagePool:
 
     @property
     def bytes_peak(self) -> int:
-        """The most bytes they took at a time."""
+        """Greatest number of bytes that they took at a time."""
         return self._taken.peak
 
     def alloc(self) -> RowPage:
-        """A page with the least number that is free."""
+        """Return a new page with the least number that is free."""
         if not self._free:
             heappush(self._free, self._next)
             self._next += 1
@@ -232,7 +233,7 @@ class PagePool:
         heappush(self._free, page.number)
 
     def restore(self, sizes: dict[int, int], fetch: Callable[[int], Fetch]) -> list[RowPage]:
-        """Pages that were in use, by number and size, in a pool that has given out none."""
+        """Return the pages of a snapshot, given their bytes by number, in a new pool."""
         self._next = max(sizes, default=-1) + 1
         self._free = [number for number in range(self._next) if number not in sizes]
         self._in_use.add(len(sizes))
@@ -243,14 +244,14 @@ class PagePool:
 
 
 Locations = NDArray[np.int64]
-"""Where rows are: ``page number * locations of a page + slot``."""
+"""Locations of rows: ``page number * locations of a page + slot``."""
 
 SLOT = "__slot"
-"""The column of a saved page that says where in it a row is."""
+"""The column of a saved page that holds the slots of its rows."""
 
 
 def runs(numbers: Locations) -> Iterator[tuple[int, slice]]:
-    """Where each page's part begins and ends among page numbers that ascend."""
+    """Yield each page number with its part of page numbers that ascend."""
     if not len(numbers):
         return
     ends = np.flatnonzero(numbers[1:] != numbers[:-1]) + 1
@@ -260,7 +261,7 @@ def runs(numbers: Locations) -> Iterator[tuple[int, slice]]:
 
 
 class PagedRows:
-    """Rows by location."""
+    """The rows of all pages, by location."""
 
     def __init__(self, schema: pl.Schema, page_rows: int):
         self.pool = PagePool(schema, page_rows)
@@ -268,7 +269,7 @@ class PagedRows:
         self._changed: set[int] = set()
 
     def alloc(self) -> int:
-        """Take a page from the pool; its number."""
+        """Take a page from the pool; return its number."""
         page = self.pool.alloc()
         self._pages[page.number] = page
         self._changed.add(page.number)
@@ -280,7 +281,7 @@ class PagedRows:
         self._changed.add(number)
 
     def write(self, locations: Locations, rows: Chunk) -> None:
-        """Put rows in locations; the last one where a location is given repeatedly."""
+        """Write rows to locations; the last one counts where a location is given repeatedly."""
         cells = self.pool.layout.cells(rows)
         if (locations[1:] <= locations[:-1]).any():
             order = np.argsort(locations, kind="stable")
@@ -293,7 +294,7 @@ class PagedRows:
             self._changed.add(page.number)
 
     def read(self, locations: Locations) -> Chunk:
-        """The rows in locations, in the order given."""
+        """Return the rows in locations, in the order given."""
         order = None
         if (locations[1:] < locations[:-1]).any():
             order = np.argsort(locations, kind="stable")
@@ -309,13 +310,13 @@ class PagedRows:
         return self.pool.layout.rows(cells)
 
     def numbers(self, column: int, locations: Locations) -> NDArray[Any]:
-        """What a column of fixed width has in locations that ascend, nulls aside."""
+        """Return the numbers of a column of fixed width in locations that ascend."""
         return np.concatenate(
             [page.numbers(column, slots) for page, _, slots in self._parts(locations)]
         )
 
     def clear(self, locations: Locations) -> None:
-        """Drop what is in locations that ascend."""
+        """Drop the rows in locations that ascend."""
         for page, _, slots in self._parts(locations):
             page.clear(slots)
             self._changed.add(page.number)
@@ -330,9 +331,10 @@ class PagedRows:
     def save(
         self, store: ChunkStore, name: str, held: Callable[[int], Slots]
     ) -> list[tuple[int, int]]:
-        """Write pages that have changed, given which slots hold rows; number and size of all.
+        """Write the pages that changed; return the number and bytes of every page in use.
 
-        It is always the same store and name.
+        ``held`` returns the slots of a page that hold rows. Store and name are the same in every
+        call.
         """
         for number in sorted(self._changed):
             for key in store.scan(name, number, number + 1):
@@ -345,7 +347,7 @@ class PagedRows:
         return [(number, page.bytes) for number, page in self._pages.items()]
 
     def load(self, store: ChunkStore, name: str, saved: Any) -> None:
-        """Go on from what was saved; rows are read later."""
+        """Continue from a snapshot in a new memory; pages are read when touched."""
 
         def fetch(number: int) -> Fetch:
             return lambda: _fetched(store, name, number)

@@ -1,11 +1,11 @@
-"""All windows of all keys, row by row: what queues of windows are measured by (UpStream §6.3).
+"""The baseline beside which queues of windows are measured: all windows of all keys (UpStream
+§6.3).
 
-Rows leave in the order in which they came, each once for every open window it is in, so that a row
-costs more the more windows are open. Where windows are *shed*, some are dropped when they begin, at
-random, so many that there is time for the others; a window that is dropped still makes what is
-shown stale.
+Rows leave in the order of arrival, once for each window they are in, so a row costs more when more
+windows are open. Where windows are *shed*, some are dropped at random when they begin, so that
+there is time for the others; a dropped window still counts as stale.
 
-Invariant: rows and promises leave in the order in which they came.
+Invariant: rows and punctuation leave in the order of arrival.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ ROWS = "waiting"
 
 
 class Shown(NamedTuple):
-    """Windows of a key that are shown together: how many, and when the newest was complete."""
+    """Windows of a key that are shown together: their number, and the completion of the newest in
+    clock nanoseconds."""
 
     key: Key
     ended: int
@@ -54,28 +55,28 @@ class Shown(NamedTuple):
 
 
 class _Rows(NamedTuple):
-    """Rows that wait, in a slice of the store."""
+    """Waiting rows, in a slice of the store."""
 
     since: int
-    """When the first of them came."""
+    """Arrival of the first, in clock nanoseconds."""
     slice: int
     counts: tuple[int, ...]
-    """For how many windows each row that came leaves."""
+    """Number of windows that each row leaves for."""
 
 
 class _Promise(NamedTuple):
-    """A promise that waits until all rows before it have left."""
+    """Punctuation that waits until all rows before it have left."""
 
     since: int
-    """When it was made."""
+    """Arrival of the punctuation, in clock nanoseconds."""
     start: int
-    """Where windows start at least from then on."""
+    """The least start of windows to come after it, in ticks."""
     shown: tuple[Shown, ...]
-    """What is shown then."""
+    """Windows that it completes."""
 
 
 class AppendWindows(WindowQueueKernel):
-    """Lets rows out in their order, once for each window."""
+    """Releases rows in the order of arrival, once for each window."""
 
     def __init__(
         self,
@@ -110,7 +111,7 @@ class AppendWindows(WindowQueueKernel):
     # ---- rows and promises -----------------------------------------------------------------
 
     def _enqueue(self, rows: Chunk, ticks: Ticks, when: Ticks) -> None:
-        self._progress.came(ticks, when)
+        self._progress.add(ticks, when)
         inside = self._marking.inside(ticks)
         if not inside.all():
             rows, ticks, when = rows.filter(pl.Series(inside)), ticks[inside], when[inside]
@@ -136,12 +137,12 @@ class AppendWindows(WindowQueueKernel):
             self._items.append(_Rows(int(when[0]), self._slice, tuple(counts.tolist())))
 
     def _kept(self, owners: Ticks, starts: Ticks, now: int) -> NDArray[np.bool_]:
-        """Which rows leave, of rows with windows: those of windows that are not dropped."""
+        """Return true for each pair of a key and a window start whose window is not dropped."""
         pairs = zip(owners.tolist(), starts.tolist(), strict=True)
         return np.array([self._fate(pair, now) for pair in pairs], bool)
 
     def _fate(self, window: tuple[int, int], now: int) -> bool:
-        """Whether a window of a key is worked on; so many are that there is time for them."""
+        """Return whether a window of a key is worked on; decide it at the first call."""
         fate = self._fates.get(window)
         if fate is None:
             # Before a row's cost is known, there is time for one window of each row.
@@ -150,16 +151,16 @@ class AppendWindows(WindowQueueKernel):
             fate = self._fates[window] = not self._load.drops_next(load)
         return fate
 
-    def _promised(self, mark: int) -> list[Element]:
+    def _advance(self, mark: int) -> list[Element]:
         now = self._now()
-        self._progress.promised(mark, now)
+        self._progress.advance(mark, now)
         shown = [self._completed(cell, runs) for cell, runs in self._due.complete(mark)]
         start = mark if mark == END_OF_TIME else self._window.first_open(mark)
         self._items.append(_Promise(now, start, tuple(each for each in shown if each.windows)))
         return []
 
     def _completed(self, cell: WindowCell, runs: Sequence[Run]) -> Shown:
-        """Windows are complete; those of them that will be shown."""
+        """Count complete windows of a key; return those that will be shown."""
         found = Shown(cell.key, 0, 0)
         for first, last in runs:
             for start in range(first, last + 1, self._window.slide):
@@ -177,7 +178,7 @@ class AppendWindows(WindowQueueKernel):
 
     @property
     def waiting_since(self) -> int | None:
-        """Since when the first of what waits has."""
+        """Arrival of the oldest waiting item, in clock nanoseconds; None if nothing waits."""
         return self._items[0].since if self._items else None
 
     @property
@@ -202,11 +203,12 @@ class AppendWindows(WindowQueueKernel):
         for each in item.shown:
             self._keys.cells[each.key].account.taken(self._now(), each.ended)
         self._in_work += item.shown
-        return self._tell(item.start)
+        return self._punctuate(item.start)
 
-    def _take(self, item: _Rows, wanted: int) -> Chunk:
-        """The first rows of an item, for all their windows, until there are so many."""
-        came = min(int(np.searchsorted(np.cumsum(item.counts), wanted)) + 1, len(item.counts))
+    def _take(self, item: _Rows, least: int) -> Chunk:
+        """Take out the first rows of an item, each for all its windows, until there are at least
+        as many as ``least``."""
+        came = min(int(np.searchsorted(np.cumsum(item.counts), least)) + 1, len(item.counts))
         count, rest = sum(item.counts[:came]), item.counts[came:]
         chunk = take(self.store, ROWS, item.slice, item.slice + 1)
         assert chunk is not None
@@ -218,23 +220,23 @@ class AppendWindows(WindowQueueKernel):
         return chunk[:count]
 
     def end_portion(self, nanoseconds: int, now: int) -> None:
-        """Windows that were complete are shown."""
+        """Count the completed windows as shown."""
         self._pace.learn(self._left, nanoseconds)
         for each in self._in_work:
             for _ in range(each.windows):
                 self._keys.cells[each.key].account.shown(now)
         self._in_work, self._left = [], 0
 
-    # ---- asking and telling ----------------------------------------------------------------
+    # ---- requests and metrics --------------------------------------------------------------
 
     def requests(self) -> Sequence[Request]:
-        """The window that ends first wants the mark at its end."""
+        """Request the mark at the end of the first open window."""
         due = self._due.first
         return [] if due is None else [Request(0, self._time, due)]
 
     @property
     def held(self) -> tuple[int, int]:
-        """The keys."""
+        """Number of keys and their bytes; rows are in the store."""
         return len(self._keys.cells), self._keys.bytes
 
     @property
@@ -242,7 +244,7 @@ class AppendWindows(WindowQueueKernel):
         return self._keys
 
     def metrics(self) -> Readings:
-        """Return the sizes of the queue, and how many windows were shown."""
+        """Return the counts of the queue."""
         accounts = [account for account, _ in self._keys.accounts().values()]
         complete = sum(each.updates for each in accounts)
         shown = sum(each.delivered for each in accounts)
@@ -261,7 +263,7 @@ class AppendWindows(WindowQueueKernel):
     # ---- state -----------------------------------------------------------------------------
 
     def snapshot(self) -> dict[str, Any]:
-        """What waits in which order, and all else."""
+        """Return the snapshot."""
         return super().snapshot() | {
             "keys": self._keys.saved(),
             "items": [(isinstance(each, _Rows), tuple(each)) for each in self._items],

@@ -1,7 +1,7 @@
 """The windows of one key that have rows and are not complete yet, as runs of their starts.
 
-A window without rows does not exist. Rows that follow each other closely are in windows that do, so
-there is one run of starts where rows leave no gap longer than a window.
+A window without rows does not exist. Rows that follow each other closely are in windows that follow
+each other, so there is one run of starts wherever rows leave no gap longer than a window.
 
 Invariant: a start is in a run exactly if some row was added that lies in its window, and no call of
 :meth:`OpenWindows.complete` has reached it; runs ascend and are further apart than a slide.
@@ -20,11 +20,11 @@ from lowwater.stream.window import WindowSpec
 
 Ticks = NDArray[np.int64]
 Run = tuple[int, int]
-"""The first and the last start of windows that follow each other."""
+"""The first and the last start of successive windows, in ticks."""
 
 
 class OpenWindows:
-    """Starts of windows that have rows."""
+    """The starts of windows that have rows."""
 
     __slots__ = ("_window", "runs")
 
@@ -33,7 +33,7 @@ class OpenWindows:
         self.runs: list[Run] = list(runs)
 
     def add(self, ticks: Ticks) -> None:
-        """Rows came, each of which is in a window."""
+        """Add the windows of rows, each of which is in a window."""
         found = self._runs_of(np.sort(ticks))
         if self.runs:
             found = sorted([*self.runs, *found])
@@ -60,11 +60,11 @@ class OpenWindows:
 
     @property
     def earliest(self) -> int | None:
-        """The first start."""
+        """The first start; None if no window is open."""
         return self.runs[0][0] if self.runs else None
 
     def complete(self, until: int) -> list[Run]:
-        """Take out the starts below one that is on the grid."""
+        """Take out the starts below ``until``, itself a start, and return them."""
         done: list[Run] = []
         while self.runs and self.runs[0][0] < until:
             first, last = self.runs.pop(0)
@@ -76,12 +76,12 @@ class OpenWindows:
 
 
 def count(runs: Iterable[Run], slide: int) -> int:
-    """How many windows there are in runs."""
+    """Return the number of windows in runs."""
     return sum((last - first) // slide + 1 for first, last in runs)
 
 
 def first_after(runs: Iterable[Run], start: int, slide: int) -> int | None:
-    """The first start in runs that is above another."""
+    """Return the first start in runs above ``start``; None if there is none."""
     for first, last in runs:
         if last > start:
             return max(first, start + slide)
@@ -89,7 +89,8 @@ def first_after(runs: Iterable[Run], start: int, slide: int) -> int | None:
 
 
 class CompletionTimes:
-    """The mark of a stream, and the arrivals since the mark before."""
+    """The moments at which windows became complete: the mark of a stream, and the arrivals of the
+    rows that moved it since the mark before."""
 
     def __init__(self) -> None:
         self.mark = BEGINNING
@@ -100,8 +101,8 @@ class CompletionTimes:
         self._ahead = 0
         self._now = self._last = 0
 
-    def came(self, ticks: Ticks, when: Ticks) -> None:
-        """Rows came; those count that are later than all before."""
+    def add(self, ticks: Ticks, when: Ticks) -> None:
+        """Note the arrivals of rows; only rows later than all before move a mark."""
         tops = np.maximum.accumulate(ticks)
         later = np.flatnonzero(np.diff(tops, prepend=self._top) > 0)
         self._tops += tops[later].tolist()
@@ -109,8 +110,8 @@ class CompletionTimes:
         self._top = max(self._top, int(tops[-1]))
         self._last = int(when[-1])
 
-    def promised(self, mark: int, now: int) -> None:
-        """Nothing below a mark comes any more."""
+    def advance(self, mark: int, now: int) -> None:
+        """Advance the mark; ``now`` is the moment, in clock nanoseconds."""
         if mark == END_OF_TIME:
             self._tops, self._when = [], []
         self.mark, self._now = mark, now
@@ -118,15 +119,15 @@ class CompletionTimes:
         self._moved = np.array(self._tops, np.int64), np.array(self._when, np.int64)
         self._tops, self._when = [], []
 
-    def heard(self, now: int) -> int:
-        """Something is promised of some keys: when the last row came, if one did since the promise
-        before."""
+    def last_arrival(self, now: int) -> int:
+        """Return the arrival of the last row since the mark before, or ``now`` if there was none,
+        for a punctuation on single keys; forget the arrivals."""
         came = self._last if self._tops else now
         self._tops, self._when = [], []
         return came
 
     def when(self, mark: int) -> int:
-        """When a mark was reached that the last promise reached first."""
+        """Return when ``mark`` was reached, in clock nanoseconds, which the last advance passed."""
         tops, when = self._moved
         if not len(tops):
             return self._now

@@ -1,11 +1,12 @@
-"""Whose window is next: the keys that wait, that are worked on, and that are idle (UpStream §6.2).
+"""The order in which windows are served: keys that wait, are worked on, or are idle (UpStream
+§6.2).
 
-A key whose window is worked on is served before keys that wait, as long as rows of the window are
-there. A key may wait with a newer window while an older one of it is worked on; its turn, if it
-comes then, is kept until the older one is answered.
+A key whose window is worked on is served before keys that wait, while there are rows of the window.
+A key may wait with a newer window while an older one is worked on. If it comes to the front of the
+line then, it leaves the line, and its turn is kept until the older window is answered.
 
 Invariants: a key is in the line or has kept its turn exactly while it waits; at most one window of
-a key is worked on; keys change their state only as the graph of transitions allows.
+a key is worked on; keys change their state only along ``TRANSITIONS``.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ WORKED_ON = frozenset({KeyState.READY, KeyState.IDLE})
 
 
 class KeyScheduler:
-    """The queue of keys that wait (wq), of keys under processing (upq), and the idle ones (il)."""
+    """The keys that wait (``wq``), those whose window is worked on (``upq``) and the idle ones
+    (``il``)."""
 
     def __init__(self, wq: KeyLine[WindowCell]):
         self.wq = wq
@@ -42,17 +44,17 @@ class KeyScheduler:
 
     @property
     def waits(self) -> bool:
-        """Whether a key waits whose turn may come now."""
+        """True if a key waits that can be served now."""
         return self._free > 0
 
     @property
     def waiting(self) -> int:
-        """How many keys wait."""
+        """Number of keys that wait."""
         return len(self.wq) + len(self._turns)
 
     @property
     def oldest(self) -> int | None:
-        """Since when something has waited that may be worked on now."""
+        """Arrival of the update served next, in clock nanoseconds; None if none can be."""
         if self.upq:
             return self.upq[0].since
         if not self._free:
@@ -60,7 +62,7 @@ class KeyScheduler:
         return (self._kept[0][1] if self._kept else self.wq.head()).first
 
     def update(self, cell: WindowCell) -> None:
-        """A window of a key is an update: the key waits (isUpdate)."""
+        """Note a window that is an update: its key waits (isUpdate)."""
         if KeyState.WAIT not in cell.states:
             self._free += not cell.states & WORKED_ON
             self._move(cell, KeyState.ENQ, KeyState.WAIT)
@@ -68,7 +70,7 @@ class KeyScheduler:
             self.wq.arrived(cell)
 
     def commit(self) -> WindowCell:
-        """Let the key work whose turn it is."""
+        """Begin the window of the key served next, and return the key."""
         if self._kept:
             cell = heapq.heappop(self._kept)[1]
             del self._turns[cell]
@@ -81,7 +83,8 @@ class KeyScheduler:
         return cell
 
     def _head(self) -> WindowCell:
-        """The first in line none of whose windows is worked on; others keep their turn."""
+        """Return the first key in line without a window worked on; others before it keep their
+        turn."""
         while (cell := self.wq.head()).states & WORKED_ON:
             self.wq.leave(cell)
             self._turn += 1
@@ -89,19 +92,19 @@ class KeyScheduler:
         return cell
 
     def rest(self, cell: WindowCell) -> None:
-        """The first under processing has no rows (not isAvail)."""
+        """Make the first key worked on idle: it has no rows now (not isAvail)."""
         assert self.upq.popleft() is cell
         self._move(cell, KeyState.READY, KeyState.IDLE)
         self.il[cell] = None
 
     def promote(self, cell: WindowCell) -> None:
-        """An idle key has work again (doPromote)."""
+        """Work on an idle key again: rows of its window arrived (doPromote)."""
         del self.il[cell]
         self._move(cell, KeyState.IDLE, KeyState.READY)
         self.upq.append(cell)
 
     def done(self, cell: WindowCell) -> None:
-        """The window of the first under processing, or of an idle key, is answered."""
+        """End the window of the first key worked on, or of an idle key: it is answered."""
         if cell in self.il:
             del self.il[cell]
             self._move(cell, KeyState.IDLE, KeyState.READY)
@@ -120,7 +123,7 @@ class KeyScheduler:
     # ---- state -----------------------------------------------------------------------------
 
     def saved(self) -> dict[str, Any]:
-        """The keys in their order."""
+        """Return the snapshot."""
         return {
             "wq": self.wq.saved(),
             "upq": [cell.key for cell in self.upq],
@@ -130,7 +133,7 @@ class KeyScheduler:
         }
 
     def restore(self, saved: dict[str, Any], cells: Mapping[Key, WindowCell]) -> None:
-        """Let keys stand as they stood."""
+        """Continue from a snapshot, with the keys it names."""
         self.wq.restore(saved["wq"], cells)
         self.upq = deque(cells[key] for key in saved["upq"])
         self.il = dict.fromkeys(cells[key] for key in saved["il"])

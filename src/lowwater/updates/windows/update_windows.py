@@ -1,10 +1,10 @@
-"""The queue of windows as an operator: of each key the newest window, when there is time for it.
+"""The queue of windows as an operator: the newest window of each key leaves when there is time.
 
-Rows leave marked with the window that is worked on, and when it is complete and all its rows have
-left, a promise for its key says so; the aggregate behind then answers it. A row may leave for
-several windows, one after the other, and for none.
+Rows leave with the edges of the window that is worked on. When it is complete and all its rows have
+left, punctuation on its key follows, on which the aggregate after the queue answers the window. A
+row may leave for several windows in turn, or for none.
 
-Invariant: windows of a key leave in the order of their starts, and only whole ones are closed.
+Invariant: windows of a key leave in the order of their starts, and only complete ones are closed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from lowwater.updates.windows.window_queue import WindowQueue
 
 
 class UpdateWindows(WindowQueueKernel):
-    """Holds rows until it is the turn of their key, and lets its newest window out."""
+    """Holds rows until their key is served, and then releases its newest window."""
 
     def __init__(
         self,
@@ -66,38 +66,38 @@ class UpdateWindows(WindowQueueKernel):
         deletion = self._by.deletion
         self._queue.enqueue(rows, ticks, when, None if deletion is None else deletion.of(rows))
 
-    def _promised(self, mark: int) -> list[Element]:
-        self._queue.promised(mark, self._now())
+    def _advance(self, mark: int) -> list[Element]:
+        self._queue.advance(mark, self._now())
         self._queue.forget()
-        return self._tell(self._queue.least())
+        return self._punctuate(self._queue.least())
 
     def on_group_punctuation(self, port: int, promise: GroupPunctuation) -> Sequence[Element]:
-        """Windows of single keys are complete."""
+        """Complete the windows of single keys that end by their marks."""
         names = promise.keys
         if promise.attribute != self._time or not set(names) <= set(self._by.key):
             return []
         if not self.host.hurried:
             range_, slide = self._window.range, self._window.slide
             first = ((pl.col(MARK) - range_) // slide + 1) * slide
-            return self._tell_keys(promise.marks.with_columns(first))
+            return self._punctuate_keys(promise.marks.with_columns(first))
         order = tuple(name for name in self._by.key if name in names)
         marks = {row[:-1]: row[-1] for row in promise.marks.select(*order, MARK).iter_rows()}
-        moved = self._queue.promised_of(order, marks, self._now())
+        moved = self._queue.advance_keys(order, marks, self._now())
         self._queue.forget()
-        return self._tell_of(moved)
+        return self._punctuate_cells(moved)
 
-    def _tell_of(self, cells: Sequence[WindowCell]) -> list[Element]:
-        """Promise where windows of some keys start at least, if that is more than is promised."""
+    def _punctuate_cells(self, cells: Sequence[WindowCell]) -> list[Element]:
+        """Return punctuation on keys whose windows to come start later than known so far."""
         marks: dict[tuple[object, ...], int] = {}
         for cell in cells:
             start = self._queue.least_of(cell)
-            if start > max(cell.told, self._told):
-                cell.told = marks[cell.key] = start
+            if start > max(cell.start, self._start):
+                cell.start = marks[cell.key] = start
         if not marks or not self._by.key:
             return []
         rows = [(*key, mark) for key, mark in marks.items()]
         schema = {name: self._schema[name] for name in self._by.key} | {MARK: pl.Int64()}
-        return self._tell_keys(pl.DataFrame(rows, schema, orient="row"))
+        return self._punctuate_keys(pl.DataFrame(rows, schema, orient="row"))
 
     # ---- work ------------------------------------------------------------------------------
 
@@ -107,7 +107,7 @@ class UpdateWindows(WindowQueueKernel):
 
     @property
     def waiting_since(self) -> int | None:
-        """Since when a window has waited that may be worked on."""
+        """Arrival of the window served next, in clock nanoseconds; None if no window can leave."""
         return self._queue.scheduler.oldest if self._has_work else None
 
     @property
@@ -115,32 +115,37 @@ class UpdateWindows(WindowQueueKernel):
         return self._queue.scheduler.waiting * self._queue.window_rows
 
     def _dequeue(self, rows: int, now: int) -> list[Element]:
-        self._queue.forget()  # those that were worked on last
+        self._queue.forget()  # those whose last window was in the previous portion
         portion = self._queue.dequeue(rows, now)
         self._in_work, self._left = portion.closed, portion.rows.height
         self._queue.learn(self._left, len(portion.closed))
         out: list[Element] = []
         if self._left:
             out.append(self._marking.marked(portion.rows, portion.starts))
-        return [*out, *self._tell(self._queue.least()), *self._tell_of(portion.closed)]
+        return [
+            *out,
+            *self._punctuate(self._queue.least()),
+            *self._punctuate_cells(portion.closed),
+        ]
 
     def end_portion(self, nanoseconds: int, now: int) -> None:
-        """Windows that were closed are shown."""
+        """Count the closed windows as shown."""
         self._pace.learn(self._left, nanoseconds)
         for cell in self._in_work:
             cell.account.shown(now)
         self._in_work, self._left = [], 0
 
-    # ---- asking and telling ----------------------------------------------------------------
+    # ---- requests and metrics --------------------------------------------------------------
 
     def requests(self) -> Sequence[Request]:
-        """The window that ends first wants the mark at its end."""
+        """Request the mark at the end of the first open window."""
         due = self._queue.due
         return [] if due is None else [Request(0, self._time, due)]
 
     @property
     def held(self) -> tuple[int, int]:
-        """Keys, and what is in pages; in batches these are in the store."""
+        """Number of keys and held rows, and their bytes; in batches rows are in the store and
+        counted there."""
         queue = self._queue
         rows, size = (0, 0) if self.host.in_batches else (queue.memory.used, queue.memory.bytes)
         return len(queue.keys.cells) + rows, queue.keys.bytes + size
@@ -150,7 +155,7 @@ class UpdateWindows(WindowQueueKernel):
         return self._queue.keys
 
     def metrics(self) -> Readings:
-        """Return the sizes of the queue, and how many windows were shown."""
+        """Return the counts of the queue."""
         queue = self._queue
         accounts = [account for account, _ in queue.keys.accounts().values()]
         complete = queue.complete + sum(each.updates for each in accounts)
@@ -173,11 +178,11 @@ class UpdateWindows(WindowQueueKernel):
     # ---- state -----------------------------------------------------------------------------
 
     def settle(self) -> None:
-        """Write the rows that wait."""
+        """Write the held rows."""
         self._queue.save_rows(self.store)
 
     def snapshot(self) -> dict[str, Any]:
-        """Where rows are, and all else."""
+        """Return the snapshot."""
         return super().snapshot() | {"queue": self._queue.save(self.store)}
 
     def restore(self, saved: dict[str, Any]) -> None:

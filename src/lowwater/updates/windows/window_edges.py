@@ -1,7 +1,7 @@
-"""Rows with the windows they are in: the mark that says which window a row opens (UpStream §6.1.3).
+"""Rows with the edges of their windows in two columns in front (UpStream §6.1.3).
 
-Behind a queue of windows nobody delimits windows any more. A row that leaves carries the edges of
-the window it leaves for in two columns in front, and leaves once for each such window.
+A queue of windows assigns rows to windows for all operators after it: a row leaves once for each
+window, with the start and the end of that window.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ AT = "__at"
 
 
 def by_key(rows: Chunk, key: Sequence[str]) -> Iterator[tuple[Key, Ticks]]:
-    """The keys there are, in the order in which they come, and which rows are theirs."""
+    """Yield the keys in the order of their first rows, each with the numbers of its rows."""
     if not key:
         yield (), np.arange(rows.height)
         return
@@ -37,18 +37,19 @@ def by_key(rows: Chunk, key: Sequence[str]) -> Iterator[tuple[Key, Ticks]]:
 
 
 class WindowEdges:
-    """Puts the edges of windows in front of rows."""
+    """Assigns rows to windows and puts the edges of windows in front of them."""
 
     def __init__(self, window: WindowSpec, domain: TimeDomain):
         self.window, self._domain = window, domain
 
     def inside(self, ticks: Ticks) -> NDArray[np.bool_]:
-        """Which rows are in a window: all, unless windows leave gaps between them."""
+        """Return true for each time that is in a window: all, unless there are gaps between
+        windows."""
         found: NDArray[np.bool_] = ticks % self.window.slide < self.window.range
         return found
 
     def marked(self, rows: Chunk, starts: Ticks) -> Chunk:
-        """Rows with the edges of windows that start so."""
+        """Return rows with the edges of the windows that start at ``starts``."""
         edges = [
             pl.Series(name, ticks).cast(self._domain.dtype)
             for name, ticks in ((START, starts), (END, starts + self.window.range))
@@ -56,7 +57,8 @@ class WindowEdges:
         return pl.DataFrame([*edges, *rows.get_columns()])
 
     def spread(self, ticks: Ticks) -> tuple[Ticks, Ticks]:
-        """For each row and window it is in, the number of the row and the start of the window."""
+        """Return, for each row and window it is in, the number of the row and the window's
+        start."""
         slide = self.window.slide
         firsts = ((ticks - self.window.range) // slide + 1) * slide
         counts = np.maximum((ticks // slide * slide - firsts) // slide + 1, 0)

@@ -1,9 +1,10 @@
-"""What all queues of windows do: mark rows with windows, tell starts and ends, wait for the end.
+"""The base of the queues of windows: rows leave with the edges of the window they leave for.
 
-Where work takes no time nothing waits: a row leaves at once for all windows it is in, and the
-aggregate behind answers a window when it is complete, as it would without a queue.
+Where work takes no time, nothing waits: a row leaves at once for every window it is in, and the
+aggregate after the queue answers a window when it is complete, as it would without a queue.
 
-Invariant: promises on the edges of windows are true of all rows that leave later and never go back.
+Invariant: punctuation on the edges of windows holds for all rows that leave later and never goes
+back.
 """
 
 from __future__ import annotations
@@ -56,15 +57,16 @@ class WindowQueueKernel(QueueKernel):
         super().__init__(store, by, host, arrival)
         self._schema, self._time, self._domain = dict(schema), time, domain
         self._window = window
-        self._apart = tuple(apart)  # what names the groups that are promised each by itself
+        self._apart = tuple(apart)  # the columns of groups that have marks of their own
         self._marking = WindowEdges(window, domain)
         self._mark = BEGINNING
-        self._told = BEGINNING
+        self._start = BEGINNING
+        """The last punctuation on the starts of windows, in ticks."""
 
     # ---- rows and promises -----------------------------------------------------------------
 
     def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
-        """Let rows wait; if work takes no time, they pass."""
+        """Add rows to the queue; where work takes no time, return them for all their windows."""
         ticks = self._domain.array_of(chunk[self._time])
         if not self.host.hurried:
             at, starts = self._marking.spread(ticks)
@@ -73,50 +75,51 @@ class WindowQueueKernel(QueueKernel):
         return []
 
     def on_punctuation(self, port: int, promise: Punctuation) -> Sequence[Element]:
-        """Windows that end by the promise are complete."""
+        """Complete the windows that end by the mark."""
         if promise.attributes != (self._time,) or promise.values[0] <= self._mark:
             return []
         self._mark = promise.values[0]
         if not self.host.hurried:
-            return self._tell(self._window.first_open(self._mark))
-        return self._promised(self._mark)
+            return self._punctuate(self._window.first_open(self._mark))
+        return self._advance(self._mark)
 
-    def _tell(self, start: int) -> list[Element]:
-        """Promise that no window starts before."""
-        if not self._told < start < END_OF_TIME:
+    def _punctuate(self, start: int) -> list[Element]:
+        """Return punctuation that no window to come starts before ``start``, if that is news."""
+        if not self._start < start < END_OF_TIME:
             return []
-        self._told = start
+        self._start = start
         return [
             Punctuation.linear(START, start),
             Punctuation.linear(END, start + self._window.range),
         ]
 
-    def _tell_keys(self, marks: Chunk) -> list[Element]:
-        """Promise where windows of keys start at least."""
+    def _punctuate_keys(self, marks: Chunk) -> list[Element]:
+        """Return punctuation on single keys: the least starts of their windows to come."""
         if not marks.height:
             return []
         ends = marks.with_columns(pl.col(MARK) + self._window.range)
         return [GroupPunctuation(START, marks), GroupPunctuation(END, ends)]
 
     def on_end(self, port: int) -> Sequence[Element]:
-        """The end leaves after all rows have."""
+        """Complete all windows; the end follows the last of their rows."""
         self._open.discard(port)
         if self.host.hurried:
-            self._promised(END_OF_TIME)
+            self._advance(END_OF_TIME)
         return self._close()
 
     @abstractmethod
     def _enqueue(self, rows: Chunk, ticks: Ticks, when: Ticks) -> None:
-        """Let rows wait."""
+        """Add rows to the queue, with their times and arrivals."""
 
     @abstractmethod
-    def _promised(self, mark: int) -> list[Element]:
-        """Let windows be complete."""
+    def _advance(self, mark: int) -> list[Element]:
+        """Complete the windows that end by a mark."""
 
-    # ---- asking and telling ----------------------------------------------------------------
+    # ---- requests and metrics --------------------------------------------------------------
 
     def releases(self) -> Sequence[Release]:
-        """A row is released by the end of any window it is in."""
+        """Return that a row is released by the end of any window it is in, where groups have
+        marks."""
         window, step = self._window, self._window.slide
         if not self._apart:
             return []
@@ -125,7 +128,7 @@ class WindowQueueKernel(QueueKernel):
         return [Release(0, ticks, self._apart, self._time, *ends)]
 
     def needs(self, attribute: str, mark: int) -> Sequence[Request]:
-        """A promise on a window's edge needs the mark past all earlier windows."""
+        """Request the mark that passes all windows before the one at an edge."""
         if attribute not in (START, END):
             return []
         slide, range_ = self._window.slide, self._window.range
@@ -133,14 +136,14 @@ class WindowQueueKernel(QueueKernel):
         return [Request(0, self._time, -(-first // slide) * slide - slide + range_)]
 
     def marks(self) -> dict[str, int]:
-        """The input's mark."""
+        """Return the mark of the input."""
         return {self._time: self._mark}
 
     def snapshot(self) -> dict[str, Any]:
-        """What was promised."""
-        return super().snapshot() | {"mark": self._mark, "told": self._told}
+        """Return the snapshot."""
+        return super().snapshot() | {"mark": self._mark, "start": self._start}
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Continue from a snapshot."""
         super().restore(saved)
-        self._mark, self._told = saved["mark"], saved["told"]
+        self._mark, self._start = saved["mark"], saved["start"]

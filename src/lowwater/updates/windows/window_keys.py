@@ -1,4 +1,4 @@
-"""Keys of a queue of windows: which window of each waits, and which is worked on."""
+"""The keys of a queue of windows: the window of each that waits, and the one that is worked on."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from lowwater.updates.windows.open_windows import CompletionTimes, OpenWindows, 
 
 
 class KeyState(Enum):
-    """Where a key is between the arrival of an update and its answer."""
+    """The state of a key between the arrival of an update and its answer."""
 
     ENQ = auto()
-    """A row came: where every update of a key starts."""
+    """A row arrived: every update starts here."""
     WAIT = auto()
-    """A window waits for the key's turn."""
+    """A window waits until the key is served."""
     READY = auto()
-    """A window is worked on, and there are rows of it."""
+    """A window is worked on and has rows."""
     IDLE = auto()
-    """A window is worked on, and the next of its rows has not come."""
+    """A window is worked on, and its next row has not arrived."""
     DONE = auto()
-    """The window is answered: where every update ends."""
+    """The window is answered: every update ends here."""
 
 
 TRANSITIONS: dict[tuple[KeyState, KeyState], str] = {
@@ -36,7 +36,7 @@ TRANSITIONS: dict[tuple[KeyState, KeyState], str] = {
     (KeyState.IDLE, KeyState.READY): "doPromote",
     (KeyState.READY, KeyState.DONE): "result",
 }
-"""What a key may do, and on which condition."""
+"""The changes of state that a key may make, each with its condition in the paper."""
 
 
 class QueuedWindow:
@@ -50,55 +50,55 @@ class QueuedWindow:
 
     @property
     def start(self) -> int:
-        """Where the window starts."""
+        """Start of the window, in ticks."""
         return self.ticks[0]
 
 
 class WindowCell(KeyCell):
-    """One key."""
+    """A key: its open windows, the one that waits and the one that is worked on."""
 
     __slots__ = (
-        *("begun", "committed", "due", "fresh", "latest", "mark", "progress", "since", "states"),
-        *("told", "waiting", "windows"),
+        *("begun", "committed", "due", "fresh", "latest", "mark", "progress", "since", "start"),
+        *("states", "waiting", "windows"),
     )
 
     def __init__(self, key: Key, weight: float, number: int, window: WindowSpec):
         super().__init__(key, weight, number)
         self.windows = OpenWindows(window)
         self.due = END_OF_TIME
-        """When the first of these ends."""
+        """End of the first open window, in ticks."""
         self.mark = BEGINNING
-        """What is promised of this key alone."""
+        """The mark of this key alone, in ticks."""
         self.progress: CompletionTimes | None = None
-        """How far its own rows have come, where keys are promised each by itself."""
+        """The completion of its windows, where keys have marks of their own."""
         self.begun: int | None = None
-        """The newest start of which a row came; of one that works on windows as they begin."""
+        """Start of the newest window that began, in an eager queue; None before the first."""
         self.latest = BEGINNING
-        """The time of the newest row that came."""
+        """Time of the newest row that arrived, in ticks."""
         self.waiting: QueuedWindow | None = None
         self.committed: QueuedWindow | None = None
-        """The window that is worked on, until it is answered."""
+        """The window that is worked on, until it is closed."""
         self.fresh = 0
-        """Rows of that window that came and have not left."""
+        """Number of rows of that window that arrived and have not left."""
         self.since = 0
-        """When the first of these came."""
+        """Arrival of the first of these, in clock nanoseconds."""
         self.states: set[KeyState] = set()
-        self.told = BEGINNING
-        """The start that windows of this key were last promised to have at least."""
+        self.start = BEGINNING
+        """The last punctuation on the starts of windows of this key, in ticks."""
 
     @property
     def busy(self) -> bool:
-        """Whether a window has begun that is not over, waits or is worked on."""
+        """True if a window is open, waits or is worked on."""
         return bool(self.windows.runs) or self.waiting is not None or self.committed is not None
 
     @property
     def enqueue_buffer(self) -> int:
-        """The number of the buffer of what may still be needed."""
+        """Number of the buffer of rows that windows to come may need."""
         return 2 * self.number
 
     @property
     def dequeue_buffer(self) -> int:
-        """The number of the buffer of rows of the window that is worked on."""
+        """Number of the buffer of rows of the window that is worked on."""
         return 2 * self.number + 1
 
     def saved(self) -> dict[str, Any]:
@@ -112,7 +112,7 @@ class WindowCell(KeyCell):
             "latest": self.latest,
             "waiting": self.waiting and self.waiting.start,
             "committed": self.committed and self.committed.start,
-            "work": (self.fresh, self.since, self.told),
+            "work": (self.fresh, self.since, self.start),
             "states": sorted(each.name for each in self.states),
         }
 
@@ -128,19 +128,19 @@ class WindowCell(KeyCell):
         waiting, committed = saved["waiting"], saved["committed"]
         self.waiting = None if waiting is None else QueuedWindow(waiting)
         self.committed = None if committed is None else QueuedWindow(committed)
-        self.fresh, self.since, self.told = saved["work"]
+        self.fresh, self.since, self.start = saved["work"]
         self.states = {KeyState[name] for name in saved["states"]}
 
 
 class DueWindows:
-    """Keys by the end of their first open window."""
+    """The keys with open windows, ordered by the end of the first one."""
 
     def __init__(self, window: WindowSpec):
         self._window = window
         self._ends: list[tuple[int, int, WindowCell]] = []
 
     def watch(self, cell: WindowCell) -> None:
-        """The open windows of a key may be others now."""
+        """Note that the open windows of a key may have changed."""
         earliest = cell.windows.earliest
         due = END_OF_TIME if earliest is None else earliest + self._window.range
         if due != cell.due:
@@ -153,25 +153,25 @@ class DueWindows:
 
     @property
     def first(self) -> int | None:
-        """When the first window ends that has rows and is not complete."""
+        """End of the first open window of all keys, in ticks; None if none is open."""
         while self._ends and self._ends[0][0] != self._ends[0][2].due:
             heapq.heappop(self._ends)
         return self._ends[0][0] if self._ends else None
 
     def complete(self, mark: int) -> Iterator[tuple[WindowCell, list[Run]]]:
-        """The keys of which windows end by a mark, and these windows; they are open no more."""
+        """Take out the open windows that end by a mark, and yield them by key."""
         while (first := self.first) is not None and first <= mark:
             cell = heapq.heappop(self._ends)[2]
             yield cell, self.complete_of(cell, mark)
 
     def complete_of(self, cell: WindowCell, mark: int) -> list[Run]:
-        """The same of one key."""
+        """Take out the open windows of a key that end by a mark, and return them."""
         runs = cell.windows.complete(self._window.first_open(mark))
         self.watch(cell)
         return runs
 
     def refill(self, cells: Iterable[WindowCell]) -> None:
-        """Begin again with these keys, each as it was watched."""
+        """Replace all keys."""
         self._ends.clear()
         for cell in cells:
             self._push(cell)

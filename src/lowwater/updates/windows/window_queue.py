@@ -1,13 +1,13 @@
-"""The window manager of an update queue: which window of a key is its newest (UpStream §6.2, §7.2).
+"""The window manager of an update queue: the newest window of each key waits (UpStream §6.2, §7.2).
 
 *Lazy*: a window is an update when it is complete, and the newest complete one waits. *Eager*: it is
-one when it begins, and the newest that began waits; when it is worked on before it is complete, its
-rows leave as they come. An older window that waits is given up, and its rows are dropped unless a
-later window needs them.
+an update when it begins, and the newest that began waits; if it is worked on before it is complete,
+its rows leave as they arrive. An older waiting window is given up, and its rows are dropped unless
+a later window needs them.
 
-A key has two buffers. The enqueue buffer holds what windows to come may need; the dequeue buffer
-holds rows of the window that is worked on which came after its first ones had left. When rows leave
-they are dropped from where they are not needed again.
+A key has two buffers. The enqueue buffer holds rows that windows to come may need. The dequeue
+buffer holds rows of the window that is worked on that arrived after its first rows had left. Rows
+are dropped from a buffer when no window needs them from there.
 
 Invariants: at most one window of a key waits and at most one is worked on, the older; windows of a
 key leave in the order of their starts; a window is closed only when it is complete and all its rows
@@ -27,7 +27,7 @@ from lowwater.state.store import ChunkStore
 from lowwater.stream.element import BEGINNING, END_OF_TIME, Chunk
 from lowwater.stream.window import WindowSpec
 from lowwater.updates.key_queue import KeyQueue
-from lowwater.updates.keys import NUMBER, PLACE, bytes_of_slots
+from lowwater.updates.keys import DICT_ENTRY, NUMBER, bytes_of_slots
 from lowwater.updates.memory.blocks import TIME, Block, BlockMemory, WindowBuffer
 from lowwater.updates.options import Key, Updates
 from lowwater.updates.pace import FORGETTING, Pace
@@ -47,14 +47,14 @@ from lowwater.updates.windows.window_keys import DueWindows, KeyState, QueuedWin
 PAGES = "pages"
 CELL_BYTES = (
     bytes_of_slots(WindowCell, OpenWindows, list, list, list, set, WindowBuffer, *ACCOUNT)
-    + 4 * PLACE
+    + 4 * DICT_ENTRY
     + 10 * NUMBER
 )
-"""Bytes of a key and all that is known of it, beside its values and its rows, about."""
+"""Bytes of a key and its cell, without the values of the key and its rows, about."""
 
 
 class Portion(NamedTuple):
-    """What leaves: rows, where the window of each starts, and the keys whose window is closed."""
+    """The rows that leave, the start of the window of each, and the keys whose window is closed."""
 
     rows: Chunk
     starts: Ticks
@@ -62,7 +62,8 @@ class Portion(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """Rows of a window that are read from a buffer, and up to when they are not needed again."""
+    """A window whose rows are read from a buffer, and the time below which that needs none
+    again."""
 
     buffer: WindowBuffer
     start: int
@@ -70,7 +71,7 @@ class _Part(NamedTuple):
 
 
 class WindowQueue:
-    """What waits in a queue of windows."""
+    """The windows of all keys that are open, wait or are worked on, and their rows."""
 
     def __init__(
         self,
@@ -94,16 +95,16 @@ class WindowQueue:
             expire=expire,
         )
         self._moved: dict[WindowCell, None] = {}
-        """Keys that may have ended by what is promised of them alone."""
+        """Keys that may have ended by their own marks."""
         self.progress = CompletionTimes()
         self.scheduler = KeyScheduler(self.keys.line)
         self._due = DueWindows(window)
         self._marks: dict[tuple[str, ...], dict[Key, int]] = {}
         self._closing: dict[WindowCell, None] = {}
         self.complete = self.shown = 0
-        """Windows of keys that were forgotten, and those of them that were shown."""
+        """Number of complete windows of forgotten keys, and of those that were shown."""
         self.window_rows = 0.0
-        """Rows of a window, on average."""
+        """Average number of rows in a window."""
 
     def _cost(self) -> float:
         return self._pace.cost * max(self.window_rows, 1.0)
@@ -117,9 +118,11 @@ class WindowQueue:
         when: Ticks,
         gone: NDArray[np.bool_] | None = None,
     ) -> None:
-        """Take rows in; those between windows only show how far the stream has come, and whether
-        their key is ``gone``."""
-        self.progress.came(ticks, when)
+        """Add rows with their times and arrivals; ``gone`` is true for each that deletes its key.
+
+        A row that is in no window only moves the progress of the stream and the end of its key.
+        """
+        self.progress.add(ticks, when)
         self.keys.begin(int(when[0]))
         inside = ticks % self._window.slide < self._window.range
         parts: list[tuple[int, Ticks]] = []
@@ -128,8 +131,8 @@ class WindowQueue:
             if len(own) or key in self.keys.cells:
                 cell = self._cell(key)
                 if cell.progress is not None:
-                    cell.progress.came(ticks[at], when[at])
-                self._newest(cell, at, ticks, gone)
+                    cell.progress.add(ticks[at], when[at])
+                self._note_newest(cell, at, ticks, gone)
                 parts += self._needed(cell, own, ticks[own], when[own])
         parts = [part for part in parts if len(part[1])]
         if parts:
@@ -146,10 +149,10 @@ class WindowQueue:
                 cell.mark = max(cell.mark, marks.get(self._part(key, names), BEGINNING))
         return cell
 
-    def _newest(
+    def _note_newest(
         self, cell: WindowCell, at: Ticks, ticks: Ticks, gone: NDArray[np.bool_] | None
     ) -> None:
-        """Rows of a key came: the newest of them may be the newest of it."""
+        """Set the end of a key, where keys end, from the newest of its rows ``at``."""
         if not self._by.forgets:
             return
         newest = int(at[len(at) - 1 - int(np.argmax(ticks[at][::-1]))])
@@ -158,7 +161,7 @@ class WindowQueue:
             self.keys.expiry.newest(cell, cell.latest, gone is not None and bool(gone[newest]))
 
     def forget(self) -> None:
-        """Forget the keys that have ended and of which no window waits."""
+        """Forget the keys that have ended and have no window left."""
         mark = self.progress.mark
         if not self._by.forgets or mark == END_OF_TIME:
             return
@@ -175,7 +178,7 @@ class WindowQueue:
     def _needed(
         self, cell: WindowCell, at: Ticks, ticks: Ticks, when: Ticks
     ) -> Iterator[tuple[int, Ticks]]:
-        """The rows that windows need, by buffer; what else follows from them is noted."""
+        """Yield the rows that windows need, by buffer; note the windows that rows begin."""
         if not len(at):
             return
         cell.windows.add(ticks)
@@ -194,7 +197,7 @@ class WindowQueue:
                 self._more_rows(cell, int(inside.sum()), int(when[inside][0]))
 
     def _begin(self, cell: WindowCell, ticks: Ticks, when: Ticks) -> None:
-        """A window is an update if a row begins one that is newer than all before."""
+        """Let the newest window wait if rows begin one that is newer than all before."""
         starts = ticks // self._window.slide * self._window.slide
         newer = starts > (BEGINNING if cell.begun is None else cell.begun)
         if not newer.any():
@@ -206,18 +209,20 @@ class WindowQueue:
         self._wait(cell, newest, int(came[0]), int(came[-1]), len(np.unique(starts[newer])))
 
     def _wait(self, cell: WindowCell, start: int, first: int, last: int, updates: int) -> None:
-        """The newest window of a key waits; updates came between two times."""
+        """Let the newest window of a key wait; ``updates`` windows arrived from ``first`` to
+        ``last``."""
         if cell.waiting is None:
             cell.first = first
         else:
             cell.waiting.alive = False
-        cell.seen(first, last, updates, first if self.keys.begun is None else self.keys.begun)
+        begun = first if self.keys.begun is None else self.keys.begun
+        cell.measure_gaps(first, last, updates, begun)
         cell.waiting = QueuedWindow(start)
         self.keys.least.add(cell.waiting)
         self.scheduler.update(cell)
 
     def _more_rows(self, cell: WindowCell, rows: int, when: int) -> None:
-        """Rows came of the window that is worked on."""
+        """Note rows that arrived of the window that is worked on."""
         if not cell.fresh:
             cell.since = when
         cell.fresh += rows
@@ -226,17 +231,18 @@ class WindowQueue:
 
     # ---- promises --------------------------------------------------------------------------
 
-    def promised(self, mark: int, now: int) -> None:
-        """Windows that end by a mark are complete."""
-        self.progress.promised(mark, now)
+    def advance(self, mark: int, now: int) -> None:
+        """Complete the windows that end by a mark."""
+        self.progress.advance(mark, now)
         for cell, runs in self._due.complete(mark):
             self._complete(cell, runs, self.progress)
 
-    def promised_of(
+    def advance_keys(
         self, names: tuple[str, ...], marks: Mapping[Key, int], now: int
     ) -> list[WindowCell]:
-        """Windows of keys are complete, which are named by some of their columns; these keys."""
-        came = self.progress.heard(now)
+        """Complete windows by marks of single keys, named by some key columns; return the keys
+        whose marks advanced."""
+        came = self.progress.last_arrival(now)
         self._marks.setdefault(names, {}).update(marks)
         moved = []
         for cell in self._named(names, marks):
@@ -245,14 +251,14 @@ class WindowQueue:
                 cell.mark = mark
                 moved.append(cell)
                 cell.progress = cell.progress or CompletionTimes()
-                cell.progress.promised(mark, came)
+                cell.progress.advance(mark, came)
                 self._moved[cell] = None
                 if cell.due <= mark:
                     self._complete(cell, self._due.complete_of(cell, mark), cell.progress)
         return moved
 
     def _named(self, names: tuple[str, ...], keys: Iterable[Key]) -> Iterable[WindowCell]:
-        """The cells that may be meant by names of keys."""
+        """Return the cells to which marks of keys, named by some key columns, may belong."""
         if names != self._by.key:
             return self.keys.cells.values()
         return [self.keys.cells[key] for key in keys if key in self.keys.cells]
@@ -262,11 +268,11 @@ class WindowQueue:
 
     @property
     def due(self) -> int | None:
-        """When the first window ends that has rows and is not complete."""
+        """End of the first open window of all keys, in ticks; None if none is open."""
         return self._due.first
 
     def _complete(self, cell: WindowCell, runs: Sequence[Run], progress: CompletionTimes) -> None:
-        """Windows of a key are complete that were not, by some progress."""
+        """Count windows of a key that became complete; in a lazy queue the newest of them waits."""
         self._watch(cell)
         range_, slide = self._window.range, self._window.slide
         ended, windows = progress.when(runs[0][0] + range_), count(runs, slide)
@@ -284,17 +290,17 @@ class WindowQueue:
             self._closing[cell] = None
 
     def _watch(self, cell: WindowCell) -> None:
-        """A key may wait no more, and has to be looked at again."""
+        """Check later whether a key has ended: its last window may have left."""
         if self._by.forgets:
             self._moved[cell] = None
             self.keys.expiry.watch(cell)
 
     def mark_of(self, cell: WindowCell) -> int:
-        """What is promised of a key."""
+        """Return the mark of a key: the greater of the stream's and its own."""
         return max(self.progress.mark, cell.mark)
 
     def _is_complete(self, cell: WindowCell) -> bool:
-        """Whether no row of the window that is worked on can come any more."""
+        """Return true if no row of the window that is worked on can still arrive."""
         assert cell.committed is not None
         return cell.committed.start + self._window.range <= self.mark_of(cell)
 
@@ -302,26 +308,26 @@ class WindowQueue:
 
     @property
     def has_work(self) -> bool:
-        """Whether something can leave now."""
+        """True if something can leave now."""
         if self._closing or self.scheduler.waits or len(self.scheduler.upq) > 1:
             return True
         return bool(self.scheduler.upq) and self._is_available(self.scheduler.upq[0])
 
     def _is_available(self, cell: WindowCell) -> bool:
-        """Whether the window that is worked on has rows, or is to be closed (isAvail)."""
+        """Return true if the window that is worked on has rows or can be closed (isAvail)."""
         return cell.fresh > 0 or self._is_complete(cell)
 
-    def dequeue(self, wanted: int, now: int) -> Portion:
-        """Take out windows of the keys whose turn it is, until there are about so many rows.
+    def dequeue(self, limit: int, now: int) -> Portion:
+        """Take out windows in the order of service, until there are about ``limit`` rows.
 
-        Windows that only wait to be closed go first, by themselves: that is no work.
+        Windows that only have to be closed leave first and alone: they cost no work.
         """
         parts: list[_Part] = []
         closed = list(self._closing)
         for idle in closed:
             self._close(idle)
-        rows = wanted if closed else 0
-        while rows < wanted and (cell := self._next()) is not None:
+        rows = limit if closed else 0
+        while rows < limit and (cell := self._next()) is not None:
             part = self._work(cell, now)
             rows += max(part.buffer.rows, 1)
             parts.append(part)
@@ -332,7 +338,8 @@ class WindowQueue:
         return Portion(*self._read(parts), closed)
 
     def _next(self) -> WindowCell | None:
-        """The key that is served: one whose window is worked on, else one that waits."""
+        """Return the key to serve: one whose window is worked on, else one that waits, else
+        None."""
         while self.scheduler.upq:
             if self._is_available(self.scheduler.upq[0]):
                 return self.scheduler.upq[0]
@@ -340,7 +347,8 @@ class WindowQueue:
         return self.scheduler.commit() if self.scheduler.waits else None
 
     def _work(self, cell: WindowCell, now: int) -> _Part:
-        """All rows that are there of the window of a key that is worked on from now on, or was."""
+        """Return the part with all rows there are of the window of a key, and begin that window if
+        it waited."""
         if cell.committed is not None:
             cell.fresh = 0
             buffer = self.memory.buffer(cell.dequeue_buffer)
@@ -360,8 +368,8 @@ class WindowQueue:
         self._watch(cell)
 
     def _read(self, parts: Sequence[_Part]) -> tuple[Chunk, Ticks]:
-        """The rows of several windows, and the start of the window of each; what is not needed
-        again is dropped."""
+        """Return the rows of several windows and the start of the window of each; drop those that
+        are not needed again."""
         blocks: list[Block] = []
         starts: list[int] = []
         sizes: list[int] = []
@@ -383,15 +391,15 @@ class WindowQueue:
         return rows, begins
 
     def learn(self, rows: int, windows: int) -> None:
-        """So many windows were closed, and so many rows left."""
+        """Learn the rows of a window, after some rows left and some windows were closed."""
         if windows:
             known = FORGETTING if self.window_rows else 0.0
             self.window_rows = self.window_rows * known + rows / windows * (1 - known)
 
-    # ---- what can still come ---------------------------------------------------------------
+    # ---- starts of windows to come ---------------------------------------------------------
 
     def least(self) -> int:
-        """The least start of a window that can still leave."""
+        """Return the least start of a window that can still leave."""
         mark = self.progress.mark
         return min(self._least_open(mark), *self.keys.least.values(self._alive))
 
@@ -400,7 +408,7 @@ class WindowQueue:
         return self.scheduler.waiting + len(self.scheduler.upq) + len(self.scheduler.il)
 
     def least_of(self, cell: WindowCell) -> int:
-        """The same for one key."""
+        """Return the least start of a window of a key that can still leave."""
         held = [each.start for each in (cell.waiting, cell.committed) if each is not None]
         mark = self.mark_of(cell)
         if mark == END_OF_TIME and cell.newest is not None:
@@ -408,7 +416,7 @@ class WindowQueue:
         return min([self._least_open(mark), *held])
 
     def _least_open(self, mark: int) -> int:
-        """The least start of windows that are no update yet."""
+        """Return the least start of the windows that are no update yet, at a mark."""
         if mark in (BEGINNING, END_OF_TIME):
             return mark
         if not self._eager:
@@ -419,11 +427,11 @@ class WindowQueue:
     # ---- state -----------------------------------------------------------------------------
 
     def save_rows(self, store: ChunkStore) -> dict[str, Any]:
-        """Write pages that changed, and give where rows are in them."""
+        """Write the pages that changed and return where rows are in them."""
         return self.memory.save(store, PAGES)
 
     def save(self, store: ChunkStore) -> dict[str, Any]:
-        """Write rows that changed, and give what else it takes to go on."""
+        """Write the pages that changed and return the snapshot."""
         return {
             "memory": self.save_rows(store),
             "keys": self.keys.saved(),

@@ -10,13 +10,13 @@ from lowwater.updates.windows.open_windows import CompletionTimes
 
 def came(progress: CompletionTimes, *rows: tuple[int, int]) -> None:
     ticks, when = (np.array(each) for each in zip(*rows, strict=True))
-    progress.came(ticks, when)
+    progress.add(ticks, when)
 
 
 def test_a_mark_is_reached_with_the_row_that_reaches_it() -> None:
     progress = CompletionTimes()
     came(progress, (3, 10), (5, 20), (4, 25), (9, 30))
-    progress.promised(9, 99)
+    progress.advance(9, 99)
     assert [progress.when(mark) for mark in (1, 3, 4, 5, 6, 9)] == [10, 10, 20, 20, 30, 30]
 
 
@@ -25,7 +25,7 @@ def test_the_same_within_a_bound_and_where_rows_say_what_follows() -> None:
         progress = CompletionTimes()
         came(progress, (3, 10), (5, 20))
         came(progress, (9, 30))
-        progress.promised(9 + ahead, 99)
+        progress.advance(9 + ahead, 99)
         assert [progress.when(mark + ahead) for mark in (3, 4, 9)] == [10, 20, 30]
 
 
@@ -33,19 +33,19 @@ def test_a_promise_without_rows_is_reached_when_it_is_made() -> None:
     progress = CompletionTimes()
     assert progress.mark == BEGINNING
     came(progress, (3, 10))
-    progress.promised(3, 11)
-    progress.promised(8, 50)
+    progress.advance(3, 11)
+    progress.advance(8, 50)
     assert (progress.mark, progress.when(8)) == (8, 50)
     came(progress, (9, 60))
-    progress.promised(END_OF_TIME, 70)
+    progress.advance(END_OF_TIME, 70)
     assert progress.when(10) == 70, "the end completes what no row did"
 
 
 def test_what_is_promised_of_keys_is_reached_with_the_last_row() -> None:
     progress = CompletionTimes()
     came(progress, (3, 10), (5, 20))
-    assert progress.heard(99) == 20
-    assert progress.heard(99) == 99
+    assert progress.last_arrival(99) == 20
+    assert progress.last_arrival(99) == 99
 
 
 def test_it_goes_on_from_what_was_saved() -> None:
@@ -54,5 +54,5 @@ def test_it_goes_on_from_what_was_saved() -> None:
     again.restore(progress.saved())
     for each in (progress, again):
         came(each, (4, 25), (9, 30))
-        each.promised(8, 99)
+        each.advance(8, 99)
     assert [progress.when(mark) for mark in (2, 4, 8)] == [again.when(mark) for mark in (2, 4, 8)]

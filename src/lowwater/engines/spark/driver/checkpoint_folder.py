@@ -1,11 +1,11 @@
-"""Whether a run can go on from its checkpoint, and whether it is alone in its folders.
+"""Checks of the folders of a run: that it can continue from its checkpoint, and is alone in them.
 
-Spark goes on from damaged logs as if they had never been longer: rows are then counted twice or
-written nowhere, and nothing says so. Therefore the logs are looked at before the query starts, and
-an error of Spark about a checkpoint becomes one that names the file and says what to do.
+Spark continues from damaged logs as if they had never been longer: rows are then counted twice or
+written nowhere, without an error. Therefore the logs are checked before the query starts, and an
+error of Spark about a checkpoint becomes one that names the file and says what to do.
 
-Invariant: a run starts only if all batches that its checkpoint knows of can be told from new ones
-in its sources' logs and in the folder of its results.
+Invariant: a run starts only if its sources' logs and the folder of its results list every batch
+that its checkpoint knows of, so that none is taken for a new one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ADVICE = (
 )
 LOGS = ("offsets", "commits")
 CHECKED = ("metadata", "offsets/*", "commits/*", "sources/*/*", "state/*/_*/**/*")
-"""Files of a checkpoint that are small and looked at whole; Spark checks those with rows itself."""
+"""Files of a checkpoint that are small and checked whole; Spark checks those with rows itself."""
 SINK_VERSION = "v1"
 """The format of the log of a folder of results."""
 _VERSION = re.compile(rb"v\d+\n")
@@ -53,12 +53,12 @@ class Progress:
 
     @property
     def fresh(self) -> bool:
-        """Whether nothing has begun."""
+        """True if no batch was planned."""
         return self.planned < 0
 
 
 class Places:
-    """The folders of a run, claimed while it goes on."""
+    """The folders of a run, locked until it ends."""
 
     def __init__(self, options: RunOptions, checkpoint: Path, results: Path):
         self._held = ExitStack()
@@ -69,7 +69,7 @@ class Places:
             raise
 
     def release(self) -> None:
-        """Let others have them."""
+        """Unlock the folders."""
         self._held.close()
 
     def _take(self, options: RunOptions, checkpoint: Path, results: Path) -> None:
@@ -105,7 +105,7 @@ class Places:
 
 
 def progress_of(checkpoint: Path) -> Progress:
-    """How far a checkpoint has come; raises if its logs are damaged."""
+    """Return the last batches of a checkpoint; raises if its logs are damaged."""
     try:
         return _progress(checkpoint)
     except OSError as error:
@@ -141,7 +141,7 @@ def _progress(checkpoint: Path) -> Progress:
 
 
 def _refuse_remains(checkpoint: Path, commits: list[int]) -> None:
-    """Without a batch that was planned, there is nothing that one could have left."""
+    """Refuse a checkpoint in which no batch was planned and that still holds something of one."""
     remains = [checkpoint / "commits" / str(n) for n in commits[:1]]
     remains += [each for each in checkpoint.glob("state/*/*/*") if each.is_file()][:1]
     if remains:
@@ -149,23 +149,23 @@ def _refuse_remains(checkpoint: Path, commits: list[int]) -> None:
 
 
 def _check_sources(checkpoint: Path, offsets: list[str]) -> None:
-    """What the last batch has read must be in the sources' own logs."""
+    """Check that the sources' own logs list all that the last batch has read."""
     for place, line in enumerate(offsets[2:]):
         if not line.startswith("{"):
             continue
-        wanted = _parse(checkpoint / "offsets", line).get("logOffset")
-        if not isinstance(wanted, int) or wanted < 0:
+        last = _parse(checkpoint / "offsets", line).get("logOffset")
+        if not isinstance(last, int) or last < 0:
             continue
         log = checkpoint / "sources" / str(place)
-        _check_numbered(log, wanted)
+        _check_numbered(log, last)
 
 
-def _check_numbered(log: Path, wanted: int) -> None:
-    """A log of numbered files, some of which repeat all before them, that must reach a number."""
+def _check_numbered(log: Path, last: int) -> None:
+    """Check that a log of numbered files, some of which repeat all before, reaches a number."""
     found = {n: each for each in _files(log) if (n := _number(each)) is not None}
     whole = [n for n, each in found.items() if each.name.endswith(WHOLE)]
-    first = max((n for n in whole if n <= wanted), default=0)
-    for number in range(first, wanted + 1):
+    first = max((n for n in whole if n <= last), default=0)
+    for number in range(first, last + 1):
         if number not in found:
             raise damaged(log / str(number), "it is missing")
     for number in sorted(found):
@@ -199,7 +199,7 @@ def _read(file: Path) -> bytes:
 
 
 def _lines(file: Path) -> list[str]:
-    """The lines of a log's file, of which the first says the version of its format."""
+    """Return the lines of a log's file; the first is the version of its format."""
     content = _read(file)
     if not _VERSION.match(content):
         raise damaged(file, "it does not begin with the version of its format")
@@ -235,7 +235,7 @@ def _check_sum(file: Path) -> None:
 
 
 def damaged(file: Path, what: str) -> CheckpointError:
-    """The error about a file of a checkpoint that is not as it was written."""
+    """Return the error about a file of a checkpoint that is not as it was written."""
     return CheckpointError(f"the checkpoint is damaged: {file}: {what}. {ADVICE}")
 
 
@@ -243,7 +243,7 @@ def damaged(file: Path, what: str) -> CheckpointError:
 
 
 def _check_results(folder: Folder, progress: Progress, checkpoint: Path) -> None:
-    """Refuse a folder whose files could not be told from those that this run will write."""
+    """Refuse a folder whose files could be taken for those that this run will write."""
     if not progress.fresh:
         if folder.mode == "replace":
             raise SinkError(
@@ -264,7 +264,10 @@ def _check_results(folder: Folder, progress: Progress, checkpoint: Path) -> None
 
 
 def _check_log(folder: Path, progress: Progress, checkpoint: Path) -> None:
-    """Spark passes over batches that are in the folder's log, and lists no others to readers."""
+    """Check the log of a folder of results against the checkpoint.
+
+    Spark skips a batch that is in the folder's log, and shows readers only files that are in it.
+    """
     log = folder / LOG
     if not log.exists() or (progress.fresh and not _files(log)):
         return
@@ -298,7 +301,7 @@ def _check_log(folder: Path, progress: Progress, checkpoint: Path) -> None:
 
 
 def _check_listed(folder: Path, file: Path) -> None:
-    """All files that one batch's entry of the log lists are there."""
+    """Check that all files are there that the log lists for one batch."""
     version, *lines = _lines(file if file.exists() else file.with_name(f"{file.name}{WHOLE}"))
     if version != SINK_VERSION:
         raise damaged(file, f"its format is {version}, and Spark reads {SINK_VERSION}")
@@ -309,7 +312,8 @@ def _check_listed(folder: Path, file: Path) -> None:
 
 
 def _check_late(folder: Folder, progress: Progress, checkpoint: Path) -> None:
-    """Files of late rows are named by batch, so those of another checkpoint would be lost."""
+    """Refuse a folder with late rows of batches that the checkpoint does not know: files are named
+    by batch, so this run would overwrite them."""
     if folder.mode == "replace" and progress.fresh:
         for file in folder.path.glob("batch-*.parquet"):
             file.unlink(missing_ok=True)
@@ -336,7 +340,7 @@ def _late_folders(given: object) -> Iterator[Folder]:
 
 
 def about_checkpoint(trouble: BaseException, checkpoint: Path, fresh: bool) -> BaseException:
-    """The error as a :class:`CheckpointError`, if it is one of Spark's about what it goes on from.
+    """Return the error as a :class:`CheckpointError` if it is one of Spark's about a checkpoint.
 
     ``trouble`` is what :func:`~lowwater.engines.spark.wire.errors.translate` made of it.
     """

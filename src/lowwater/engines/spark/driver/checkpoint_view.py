@@ -1,4 +1,4 @@
-"""Looking into a checkpoint: marks and sizes of every operator, as they are in Spark's state."""
+"""The content of a checkpoint: marks and sizes of every operator, as they are in Spark's state."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lowwater.errors import CheckpointError
 
 @dataclass(frozen=True)
 class Held:
-    """What one operator holds in one bucket, or what one stream has promised."""
+    """The state of one operator in one bucket, or the marks of one stream there."""
 
     stage: int
     bucket: int
@@ -25,7 +25,7 @@ class Held:
 
 
 def look_into(folder: str | Path, session: Any = None) -> list[Held]:
-    """Everything a checkpoint holds, by stage, bucket and operator."""
+    """Return all that a checkpoint holds, by stage, bucket and operator."""
     path = Path(folder).absolute()
     if not (path / "state").is_dir():
         hint = "it has no state yet" if (path / "offsets").is_dir() else "there is none"

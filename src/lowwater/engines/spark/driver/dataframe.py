@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from lowwater.engines.run import RunOptions
 from lowwater.engines.scratch import scratch_folder
 from lowwater.engines.spark.driver.inputs import with_dataframes
-from lowwater.engines.spark.driver.listener import ANSWERS, METRICS, WishListener
+from lowwater.engines.spark.driver.listener import ANSWERS, METRICS, TickListener
 from lowwater.engines.spark.driver.plan_program import make_program
 from lowwater.engines.spark.driver.pushdown import Pushed, push_down
 from lowwater.engines.spark.driver.session import (
@@ -61,7 +61,7 @@ class Built:
 
 
 def build_dataframe(plan: PhysicalPlan, options: RunOptions) -> DataFrame:
-    """The plan as a streaming DataFrame."""
+    """Return a plan as a streaming DataFrame."""
     return build(plan, options).dataframe
 
 
@@ -71,7 +71,7 @@ def build(
     late: LateFolder | None = None,
     end: bool = False,
 ) -> Built:
-    """Put the plan together; ``end`` ends all sources after what was read so far."""
+    """Build the query of a plan; ``end`` ends all sources after the rows read so far."""
     spark = _session(plan, options)
     if is_remote(spark):
         return call_apart(lambda: _built(spark, plan, options, late, end))
@@ -93,16 +93,18 @@ def _built(
     _fit_partitions(spark, buckets)
     folder = scratch_folder("query")
     late = late or late_folder(options.late_sink)
-    asks = folder / "asks"
-    asks.mkdir()
+    requests = folder / "requests"
+    requests.mkdir()
     on_demand = plan.queues or any(isinstance(each.spec.idle, OnDemand) for each in plan.sources)
     pushed = push_down(plan, whole_rows=late is not None)
     plan = pushed.plan
-    program = make_program(plan, buckets, live, late, str(asks) if on_demand and not end else None)
+    program = make_program(
+        plan, buckets, live, late, str(requests) if on_demand and not end else None
+    )
     if on_demand and not on_one_machine(spark):
-        spark.streams.addListener(WishListener(asks))
+        spark.streams.addListener(TickListener(requests))
     messages = _sources(pushed, options, spark, program, folder, live)
-    clock = _clock(plan, spark, program, asks, on_demand, options.to_end, end)
+    clock = _clock(plan, spark, program, requests, on_demand, options.to_end, end)
     if clock is not None:
         messages.append(clock)
     frame = reduce(lambda some, more: some.unionAll(more), messages)
@@ -155,22 +157,22 @@ def _live(plan: PhysicalPlan, options: RunOptions) -> bool:
 
 
 def _parallelism(spark: SparkSession) -> int:
-    """As many buckets as shuffle partitions were asked for, else as there are cores."""
+    """Return the number of buckets: the user's number of shuffle partitions, else of cores."""
     partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or UNSET_PARTITIONS)
     if partitions != UNSET_PARTITIONS:
         return partitions
     try:
         return max(1, int(spark.sparkContext.defaultParallelism))
-    except Exception:  # Spark Connect does not tell
+    except Exception:  # Spark Connect does not know
         return 8
 
 
 UNSET_PARTITIONS = 200
-"""Spark's default: whoever has it did not choose it."""
+"""Spark's default number of shuffle partitions, which counts as not set by the user."""
 
 
 def _fit_partitions(spark: SparkSession, buckets: int) -> None:
-    """No more shuffle partitions than buckets, if the user has not chosen otherwise."""
+    """Set the number of shuffle partitions to that of buckets, unless the user has set it."""
     if spark.conf.get("spark.sql.shuffle.partitions") == str(UNSET_PARTITIONS):
         set_if_allowed(spark, "spark.sql.shuffle.partitions", str(buckets))
 
@@ -203,9 +205,9 @@ def _sources(
 
 
 def _frame(
-    dataframe: DataFrame, source: SourceProgram, wanted: Sequence[tuple[str, str]]
+    dataframe: DataFrame, source: SourceProgram, selected: Sequence[tuple[str, str]]
 ) -> DataFrame:
-    columns = [F.expr(text).alias(name) for name, text in wanted]
+    columns = [F.expr(text).alias(name) for name, text in selected]
     if source.clocked:
         columns.append(F.current_timestamp().alias(NOW))
     return dataframe.select(*columns).mapInArrow(SourceStage(source), DDL)
@@ -229,7 +231,8 @@ def _replay(
 
 
 def cut_logs(replays: dict[int, Replay], options: RunOptions) -> dict[int, tuple[int, ...]]:
-    """How the logs of a query are cut into batches, in step with each other."""
+    """Return the rows at which each log of a query is cut into batches, so that a batch holds the
+    same stretch of time of every log."""
     limit = options.chunk_rows or CHUNK_ROWS
     longest = max((each.rows for each in replays.values()), default=0)
     steps = max(1, -(-longest // limit))
@@ -247,7 +250,7 @@ def cut_logs(replays: dict[int, Replay], options: RunOptions) -> dict[int, tuple
 
 
 def _edges(times: list[NDArray[np.int64]], steps: int, tick: int | None) -> NDArray[np.int64]:
-    """The arrival times at which a new batch begins."""
+    """Return the arrival times at which a new batch begins."""
     together = np.sort(np.concatenate(times)) if times else np.empty(0, np.int64)
     if not len(together):
         return np.empty(0, np.int64)
@@ -261,12 +264,12 @@ def _clock(
     plan: PhysicalPlan,
     spark: SparkSession,
     program: Program,
-    asks: Path,
+    requests: Path,
     on_demand: bool,
     to_end: bool,
     end: bool,
 ) -> DataFrame | None:
-    """The clock, if anything in the query goes by it."""
+    """Return the clock as a source, if anything in the query depends on it."""
     specs = [each.spec for each in plan.sources]
     periods = [
         nanoseconds(each.period)
@@ -286,7 +289,7 @@ def _clock(
     reader: Any = spark.readStream.format(clock_source.FORMAT)
     for name, value in {
         "targets": pickled(targets).hex(),
-        "asks": str(asks),
+        "requests": str(requests),
         "period": str(min(periods, default=0)),
         "on_demand": str(on_demand).lower(),
         "end": str(end).lower(),

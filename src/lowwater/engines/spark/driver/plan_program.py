@@ -23,7 +23,7 @@ from lowwater.progress.contract import Heartbeat, OnDemand, Timer
 from lowwater.sources.replay import Replay
 from lowwater.stream.element import SEQUENCE
 
-STATE_FORMAT = 5
+STATE_FORMAT = 6
 
 
 def make_program(
@@ -31,14 +31,14 @@ def make_program(
     buckets: int,
     live: bool,
     late_folder: LateFolder | None = None,
-    ask_folder: str | None = None,
+    request_folder: str | None = None,
 ) -> Program:
     """Return the program of a plan.
 
     ``buckets``: the number of buckets of a stage that is spread.
     ``live``: play replays by the clock and judge their rows like those of any other source.
     ``late_folder``: where late rows are written; None if they are not.
-    ``ask_folder``: where requests for timestamps on demand are written; None if none are made.
+    ``request_folder``: where requests for timestamps on demand are written; None if none are made.
     """
     replayed = {each.index: isinstance(each.source, Replay) for each in plan.sources}
     ordered = {index: replay and not live for index, replay in replayed.items()}
@@ -78,7 +78,7 @@ def make_program(
                 own=_own(plan, stage),
                 stamps=any(plan.operators[index].traits.clocked for index in stage.operators),
                 late_folder=late_folder,
-                ask_folder=ask_folder,
+                request_folder=request_folder,
                 hurried=hurried,
             )
         )

@@ -36,18 +36,18 @@ from lowwater.sinks import Folder, LastRows, SinkCall
 from lowwater.stream.duration import nanoseconds
 
 POLL = 0.05
-"""Seconds between two looks at a query."""
+"""Seconds between two checks of a query."""
 AVAILABLE_NOW = "available-now"
 TIME = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"
-"""Times in text files."""
+"""The format of times in text files."""
 ZONE = "XXX"
-"""And the zone after them, as in +01:00."""
+"""The format of the zone after a time, as in +01:00."""
 STOPPED = (
     "py4j.protocol.Py4JJavaError: An error occurred while calling toArrow:"
     " java.lang.InterruptedException: the run is being stopped"
 )
-"""By these words Spark knows that a batch was broken off on purpose. The original error has them
-too, but Spark searches it in a way that overflows its stack when it is long."""
+"""The text by which Spark recognizes a batch that was interrupted on purpose. The original error
+has it too, but Spark searches it in a way that overflows its stack when it is long."""
 
 
 def prepare_spark(plan: PhysicalPlan, options: RunOptions) -> SparkRun:
@@ -133,16 +133,17 @@ class SparkRun:
                 return _writing(writer, sink).start()
             return writer.foreachBatch(self._handing(sink)).start()
         except Exception as error:
-            raise self._told(error)  # noqa: B904 (its cause is set)
+            raise self._translated(error)  # noqa: B904 (its cause is set)
 
-    def _told(self, error: BaseException) -> BaseException:
-        """An error in our words."""
+    def _translated(self, error: BaseException) -> BaseException:
+        """Return the error of ours that stands for one of Spark's."""
         assert self._places is not None
         fresh = self._places.progress.fresh
         return about_checkpoint(translate(error), self._checkpoint, fresh)
 
     def _handing(self, sink: Any) -> Callable[[DataFrame, int], None]:
-        """A function, or an object with ``write``, as Spark calls it for each batch."""
+        """Return what Spark calls for each batch: it hands the rows to a function, or to an object
+        with ``write``."""
         if not callable(sink) and not hasattr(sink, "write"):
             raise OptionError(
                 f"sink= is a folder, a function of a pyarrow table, or an object with write and"
@@ -173,7 +174,7 @@ class SparkRun:
             if self._options.to_end and not self._stopping:
                 self._finish_sources()
         except Exception as error:
-            self._error = self._told(error)
+            self._error = self._translated(error)
         finally:
             assert self._places is not None
             self._places.release()
@@ -192,7 +193,7 @@ class SparkRun:
         self._gather()
 
     def _finish_sources(self) -> None:
-        """Say that nothing more comes, in a batch of its own, to sources that cannot say so."""
+        """End the sources that have no end of their own, in a query of one batch."""
         if all(source.ordered for source in self._built.program.sources):
             return
         closing = build(self._plan, self._options, self._late, end=True)
@@ -201,7 +202,7 @@ class SparkRun:
         self._await_query()
 
     def _gather(self) -> None:
-        """Take the reports of the batches since the last look."""
+        """Take the reports of the batches since the last call."""
         with self._gathering:
             for progress in self._query.recentProgress:
                 self._reports.take(progress)
@@ -220,12 +221,12 @@ class SparkRun:
 
     @property
     def active(self) -> bool:
-        """Whether it is still running."""
+        """True until the run has ended."""
         return self._thread.is_alive()
 
     @property
     def stopped(self) -> bool:
-        """Whether it was told to end before it did."""
+        """True if ``stop()`` was called before the run ended."""
         return self._stopped
 
     def stop(self) -> None:
@@ -252,7 +253,8 @@ class SparkRun:
             self._error = self._error or translate(error)
 
     def await_termination(self, timeout: float | None = None) -> bool:
-        """Wait for the end; true if it has come. An error of the run is raised here."""
+        """Wait for the end, at most ``timeout`` seconds; return whether it has come. An error of
+        the run is raised here."""
         self._thread.join(timeout)
         if timeout is not None:
             warn_of_sink(self._sink_call, timeout)
@@ -260,7 +262,7 @@ class SparkRun:
         return not self._thread.is_alive()
 
     def process_all_available(self) -> None:
-        """Wait until everything that is there now has been worked on."""
+        """Wait until all rows that are there now have been processed."""
         try:
             self._query.processAllAvailable()
         except Exception as error:
@@ -275,10 +277,10 @@ class SparkRun:
         if self._error is not None:
             raise self._error
 
-    # ---- looking ---------------------------------------------------------------------------
+    # ---- results and metrics ---------------------------------------------------------------
 
     def results(self) -> pa.Table:
-        """The results so far, if they were kept (no ``sink=`` was given)."""
+        """Return the results so far, if they were kept (no ``sink=`` was given)."""
         if not self.active:
             self._raise()
         if self._options.sink is not None:
@@ -292,7 +294,7 @@ class SparkRun:
         return taken_back(read(self._built.session, self._results), schema).to_arrow()
 
     def last_rows(self) -> pl.DataFrame:
-        """The last answers, the newest last: as many as the run was asked to keep."""
+        """Return the last answers, the newest last, at most ``keep_last`` of them."""
         sink = self._options.sink
         if isinstance(sink, str | Path):
             sink = Folder(Path(sink))
@@ -303,14 +305,14 @@ class SparkRun:
         return self._last.table()
 
     def last_late_rows(self, stream: str) -> pl.DataFrame:
-        """The same of the rows of a stream that were not let in."""
+        """Return the last late rows of a stream, at most ``keep_last`` of them."""
         folder = folder_of(self._late, stream)
         if folder is None:
             return pl.DataFrame()
         return last_refused(folder, stream, self._options.keep_last)
 
     def late_rows(self, stream: str | None = None) -> pa.Table:
-        """The side output: rows of a stream that were not let in, and why."""
+        """Return the side output: rows of a stream that were not let in, and why."""
         specs = {each.spec.name: each.spec for each in self._plan.sources}
         if stream is None:
             if len(specs) > 1:
@@ -324,23 +326,24 @@ class SparkRun:
         return (empty if found is None else pl.concat([empty, found], how="diagonal")).to_arrow()
 
     def metrics(self) -> RunMetrics:
-        """What happened so far."""
+        """Return the metrics so far."""
         if self._query is None:
             raise StreamError("the run has not been started")
         self._gather()
-        with self._gathering:  # the next batch may be told of meanwhile
+        with self._gathering:  # the reports of the next batch may come meanwhile
             return self._reports.metrics()
 
 
 def _kept(options: RunOptions) -> Path:
-    """The folder of a run: its checkpoint's, or one that goes with this process."""
+    """Return the folder of a run: its checkpoint's, or a temporary one of this process."""
     if options.checkpoint is not None:
         return Path(str(options.checkpoint)).absolute()
     return scratch_folder("run")
 
 
 def _writing(writer: Any, folder: Folder) -> Any:
-    """Files as the embedded engine would write them; text formats pass over what others take."""
+    """Return a writer of files as the embedded engine writes them; each format ignores the options
+    of others."""
     return writer.format(folder.format).options(
         path=str(folder.path.absolute()),
         header=True,

@@ -1,7 +1,7 @@
 """Spark sessions: one made for lowwater, or the user's own made ready; and lowwater on a cluster.
 
-A session of the user's own works too. :func:`spark_session` is for those who have none yet: it
-knows the settings that make small batches fast, and it is quiet.
+:func:`spark_session` is for users who have no session yet: it makes the settings with which small
+batches are fast, and silences Spark's logging.
 """
 
 from __future__ import annotations
@@ -45,25 +45,27 @@ def spark_session(
 ) -> SparkSession:
     """Make a session with what lowwater needs and recommends, or get the one that runs.
 
-    ``settings`` are Spark's own, ``**{"spark.driver.memory": "4g"}``; they win over everything said
-    here. Without ``master`` it is what Spark is configured for, else all cores of this machine.
+    ``settings`` are Spark's own, ``**{"spark.driver.memory": "4g"}``; they replace those that are
+    recommended. Without ``master`` it is what Spark is configured for, else all cores of this
+    machine.
     """
     require_spark()
-    wanted = {name: _as_text(value) for name, value in settings.items()}
+    own = {name: _as_text(value) for name, value in settings.items()}
     if (master or "").startswith("sc://") or (master is None and "SPARK_REMOTE" in os.environ):
-        session = _remote(master, app_name, wanted)
+        session = _remote(master, app_name, own)
     elif SparkContext._active_spark_context is not None:
-        session = _running(master, wanted)
+        session = _running(master, own)
     else:
-        session = _made(master or wanted.get("spark.master") or _usual_master(), app_name, wanted)
+        session = _made(master or own.get("spark.master") or _usual_master(), app_name, own)
     prepare_session(session)
     return session
 
 
 def prepare_session(spark: SparkSession) -> None:
-    """Make a session of the user's ready for a query, or say which setting is in the way.
+    """Make a session ready for a query, or refuse it with an error that names the setting.
 
-    Sets what a query cannot do without where the user has set nothing. Spark Connect is fine too.
+    Settings that a query needs are made where the user has made none. It may be a session of Spark
+    Connect.
     """
     check_spark_version(spark.version, "this session's")
     store = spark.conf.get(STATE_STORE, None)
@@ -79,7 +81,7 @@ def prepare_session(spark: SparkSession) -> None:
 
 
 def _set(spark: SparkSession, name: str, value: str) -> None:
-    """Set what a query cannot do without; a pipeline has its settings from its specification."""
+    """Make a setting that a query needs; a pipeline's settings come from its specification."""
     if not set_if_allowed(spark, name, value):
         raise OptionError(
             f"put {name}: {value} under 'configuration' in the specification of the pipeline"
@@ -87,7 +89,7 @@ def _set(spark: SparkSession, name: str, value: str) -> None:
 
 
 def set_if_allowed(spark: SparkSession, name: str, value: str) -> bool:
-    """Make a setting, unless this is in a declarative pipeline, which lets nothing be set."""
+    """Make a setting and return True; False in a declarative pipeline, which allows none."""
     try:
         spark.conf.set(name, value)
     except PySparkException as error:
@@ -98,10 +100,10 @@ def set_if_allowed(spark: SparkSession, name: str, value: str) -> bool:
 
 
 def ship_package(spark: SparkSession) -> None:
-    """Give lowwater to the workers of a cluster, once a session; theirs need not have it.
+    """Send lowwater to the workers of a cluster, once a session; it need not be installed there.
 
-    What lowwater itself needs (Polars, PyArrow, ...) has to be there. So has lowwater where a Spark
-    Connect server runs: a stateful stage is set up next to it, by a worker that gets no artifacts.
+    Its dependencies (Polars, PyArrow, ...) have to be installed. So has lowwater on the machine of
+    a Spark Connect server: a worker there, which gets no artifacts, sets up stateful stages.
     """
     classic = _is_classic(spark)
     if classic and _is_one_process(spark):
@@ -126,7 +128,7 @@ _shipped: set[str] = set()
 
 @cache
 def package_archive() -> Path:
-    """The installed package as a zip: the same bytes for the same code."""
+    """Return the installed package as a zip: the same bytes for the same code."""
     package = Path(__file__).resolve().parents[3]
     folder = scratch_folder("package")
     archive = folder / "lowwater.zip"
@@ -140,8 +142,8 @@ def package_archive() -> Path:
     return archive.rename(folder / f"lowwater-{digest}.zip")
 
 
-def _made(master: str | None, app_name: str, wanted: dict[str, str]) -> SparkSession:
-    settings = _recommended(master) | wanted
+def _made(master: str | None, app_name: str, own: dict[str, str]) -> SparkSession:
+    settings = _recommended(master) | own
     builder = SparkSession.builder.appName(app_name).config(map={**settings})
     if master:
         builder = builder.master(master)
@@ -161,15 +163,15 @@ def _stop(context: SparkContext) -> None:
         context.stop()
 
 
-def _running(master: str | None, wanted: dict[str, str]) -> SparkSession:
-    """The session that runs, with the settings that can still be made."""
+def _running(master: str | None, own: dict[str, str]) -> SparkSession:
+    """Return the session that runs, with the user's own settings if they can still be made."""
     session = SparkSession.builder.getOrCreate()
     context = session.sparkContext
     if master and master != context.master:
         raise OptionError(
             f"a session on {context.master} is running; stop it before one on {master} is made"
         )
-    for name, value in wanted.items():
+    for name, value in own.items():
         if value in (context.getConf().get(name), session.conf.get(name, None)):
             continue
         try:
@@ -181,8 +183,8 @@ def _running(master: str | None, wanted: dict[str, str]) -> SparkSession:
     return session
 
 
-def _remote(master: str | None, app_name: str, wanted: dict[str, str]) -> SparkSession:
-    builder = SparkSession.builder.appName(app_name).config(map={**wanted})
+def _remote(master: str | None, app_name: str, own: dict[str, str]) -> SparkSession:
+    builder = SparkSession.builder.appName(app_name).config(map={**own})
     return (builder.remote(master) if master else builder).getOrCreate()
 
 
@@ -214,7 +216,7 @@ def _recommended(master: str | None) -> dict[str, str]:
 
 
 def _usual_master() -> str | None:
-    """All cores of this machine, unless Spark is configured, and may be for something else."""
+    """Return all cores of this machine, or None if Spark is configured and may have a master."""
     configured = ("PYSPARK_GATEWAY_PORT", "PYSPARK_SUBMIT_ARGS", "SPARK_CONF_DIR", "SPARK_HOME")
     return None if any(name in os.environ for name in configured) else "local[*]"
 
@@ -224,7 +226,7 @@ def _is_here(master: str | None) -> bool:
 
 
 def on_one_machine(spark: SparkSession) -> bool:
-    """Whether driver and workers are known to share a machine, and so its files."""
+    """Return whether driver and workers are known to share a machine, and so its files."""
     return _is_classic(spark) and (spark.sparkContext.master or "").startswith("local")
 
 
@@ -249,7 +251,7 @@ def _is_classic(spark: SparkSession) -> bool:
 
 @cache
 def _check_workers(python: str) -> None:
-    """Workers on this machine must have lowwater; say so before a worker's import fails."""
+    """Refuse a Python for workers on this machine that cannot import lowwater."""
     found = shutil.which(python)
     if found and Path(found).parent == Path(sys.executable).parent:
         return

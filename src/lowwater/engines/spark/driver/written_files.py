@@ -1,9 +1,9 @@
-"""What a query has written to a folder, in the order in which it was written.
+"""Reading the files that a query has written, in the order in which they were written.
 
 Spark reads the files of a folder in any order. But it keeps a log of the files it wrote, batch by
-batch, and a file keeps its rows in order: with both, rows come back as they left.
+batch, and a file keeps its rows in order, so both together give the order of the rows.
 
-Invariant: rows that left in one partition a batch change places with no other.
+Invariant: rows that left in one partition a batch are read in the order in which they left.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from lowwater.stream.element import Chunk
 
 LOG = "_spark_metadata"
 WHOLE = ".compact"
-"""How a part of the log is named that repeats all parts before it."""
+"""The suffix of a part of the log that repeats all parts before it."""
 LAST_FILES = 8
-"""In so many files the last rows are looked for."""
+"""Number of files in which the last rows are searched for."""
 AT, FILE, ROW = "__at", "__file", "__row"
 
 
 def has_log(folder: Path) -> bool:
-    """Whether a query has written files to a folder."""
+    """Return whether a query has written files to a folder."""
     return (folder / LOG).is_dir()
 
 
 def read_written(spark: Any, folder: Path) -> Chunk:
-    """The rows of all Parquet files in a folder, in any order."""
+    """Return the rows of all Parquet files in a folder, in any order."""
     return _taken(spark.read.parquet(str(folder)))
 
 
 def read_in_order(spark: Any, folder: Path) -> Chunk:
-    """The same, as they were written."""
+    """Return the rows of all Parquet files in a folder, in the order in which they were written."""
     table = spark.read.parquet(str(folder))
     places = {name: at for at, name in enumerate(logged(folder))}  # no fewer than are read
     about = table.metadataColumn("_metadata")
@@ -48,7 +48,7 @@ def read_in_order(spark: Any, folder: Path) -> Chunk:
 
 
 def logged(folder: Path) -> list[str]:
-    """The names of the files that were written, batch after batch."""
+    """Return the names of the files that were written, batch after batch."""
     parts = [each for each in (folder / LOG).iterdir() if each.name[:1].isdigit()]
     numbers = {each: int(each.name.removesuffix(WHOLE)) for each in parts}
     first = max((n for each, n in numbers.items() if each.suffix == WHOLE), default=-1)
@@ -69,7 +69,7 @@ READERS: dict[str, Callable[[Path], Chunk]] = {
 
 
 def last_written(folder: Folder, limit: int) -> Chunk:
-    """The last rows of a folder, for looking at: those of the files that were written last."""
+    """Return the last rows of a folder, at most ``limit``, from the files written last."""
     if not limit or not has_log(folder.path):
         return pl.DataFrame()
     last = LastRows(limit)

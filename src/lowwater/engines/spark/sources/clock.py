@@ -1,7 +1,7 @@
-"""The clock as a Spark source: it ticks when somebody waits, or as often as it is told to.
+"""The clock as a Spark source: it ticks when a bucket requests it, and once a period if it has one.
 
-The time of a tick is its offset, so it is in the query's log: a batch that is run again sees the
-same time. While nobody waits and nothing beats, the clock stands still and causes no batch.
+The time of a tick is its offset, so it is in the query's log: a batch that is run again has the
+same time. Without a request or a period, the clock stands still and causes no batch.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from lowwater.engines.spark.wire.message import DDL, Kind, Message, as_batch, unpickled
-from lowwater.engines.spark.wire.tick_requests import asked
+from lowwater.engines.spark.wire.tick_requests import earliest_request
 from lowwater.engines.spark.worker.task import begin_task, end_quietly
 
 FORMAT = "lowwater-clock"
 
 
 class ClockReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Runs on the driver's machine, once a trigger."""
+    """Plans ticks on the driver's machine, once a trigger."""
 
     def __init__(self, options: dict[str, str]):
         end_quietly()
         targets: list[tuple[int, tuple[int, ...]]] = unpickled(bytes.fromhex(options["targets"]))
         self._targets = targets
-        self._folder = options["asks"]
+        self._folder = options["requests"]
         self._period = int(options["period"])
         self._on_demand = options["on_demand"] == "true"
         self._ends = options["end"] == "true"
@@ -44,11 +44,11 @@ class ClockReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxRows(1)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """A run over what is there now: no time passes in it, but what waits is worked on."""
+        """Note that the run ends with the rows there now: it has ticks for waiting rows only."""
         self._bounded = True
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """The time, if a tick is due; else where we were."""
+        """Return the time if a tick is due, else the offset of the last tick."""
         del limit
         if self._ends:
             now = max(time.time_ns(), start["tick"] + 1)
@@ -57,7 +57,7 @@ class ClockReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if now <= start["tick"]:
             return start
         if self._bounded:
-            waits = self._on_demand and asked(self._folder, waiting=True) is not None
+            waits = self._on_demand and earliest_request(self._folder, waiting=True) is not None
             return {"tick": now, "end": False} if waits else start
         return {"tick": now, "end": False} if self._due(start["tick"], now) else start
 
@@ -66,20 +66,20 @@ class ClockReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return True
         if not self._on_demand:
             return False
-        if self._first:  # after a start nobody knows what is waited for: look once
+        if self._first:  # after a start no request is saved yet, whatever operators hold
             self._first = False
             return True
-        when = asked(self._folder)
+        when = earliest_request(self._folder)
         return when is not None and when <= now
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """One partition for a tick."""
+        """Return one partition for a tick."""
         if start == end:
             return []
         return [InputPartition((end["tick"], bool(end["end"])))]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The tick, to every bucket that goes by the clock."""
+        """Yield the tick as a message to every bucket that depends on the clock."""
         begin_task()
         tick, ends = partition.value
         body = b"end" if ends else b""
@@ -91,7 +91,7 @@ class ClockReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 class ClockSource(DataSource):
-    """What Spark knows the clock by."""
+    """The clock as a format that Spark reads."""
 
     @classmethod
     def name(cls) -> str:

@@ -1,9 +1,9 @@
 """A replay as a Spark source: batches of messages in a controlled arrival order.
 
-The reader lives on the driver's machine and knows the whole log. Played as fast as it can be, a log
-has an order, so the same intake as in the embedded engine judges its rows one by one, here, before
-they are handed out; what is handed out follows from the offsets alone. Played by the clock, rows
-are handed out as they are due and judged like those of any live source.
+The reader is on the driver's machine and has the whole log. Played as fast as possible, a log has
+an order, so the same intake as in the embedded engine judges its rows one by one, here, before they
+are sent; the messages of a batch follow from its offsets alone. Played by the clock, rows are sent
+when they are due and judged like those of any live source.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from lowwater.engines.spark.wire.message import (
     unpickled,
 )
 from lowwater.engines.spark.wire.program import SourceProgram
-from lowwater.engines.spark.worker.outgoing import deliver, tell
+from lowwater.engines.spark.worker.outgoing import deliver, deliver_promises
 from lowwater.engines.spark.worker.source_stage import Reading
 from lowwater.engines.spark.worker.task import begin_task, end_quietly
 from lowwater.errors import CheckpointError, StreamWarning
@@ -52,9 +52,9 @@ from lowwater.stream.element import Element, End
 
 FORMAT = "lowwater-replay"
 SEED = 0
-"""Rows are hashed alike in every process."""
+"""The seed of the hash of rows, the same in every process."""
 ROWS_A_TASK = 262_144
-"""A batch is handed out by as many tasks as it takes for each to have at most so many rows."""
+"""The greatest number of rows that one task sends."""
 
 
 @dataclass(frozen=True)
@@ -65,27 +65,27 @@ class Log:
     rows: str
     """An Arrow file."""
     times: NDArray[np.int64] | None
-    """When each row arrives, in nanoseconds."""
+    """The arrival time of each row, in nanoseconds."""
     cuts: tuple[int, ...]
     """Batch k holds the rows from ``cuts[k]`` to ``cuts[k + 1]``."""
     live: bool
     print: LogPrint | None = None
-    """What a checkpoint keeps of the log; None if nothing is compared."""
+    """Saved in a checkpoint to recognize the log; None if logs are not compared."""
 
 
 @dataclass(frozen=True)
 class LogPrint:
-    """What tells a log from another: how long it is, and a digest of its columns and rows."""
+    """Identifies a log: its length, its columns, and a digest of its rows."""
 
     rows: int
     columns: str
     content: str
     batches: str
-    """How it is cut into batches; empty if it is played by the clock, which cuts it."""
+    """A digest of the cuts into batches; empty if the log is played by the clock."""
 
     @classmethod
     def of(cls, given: Replay, cuts: tuple[int, ...], live: bool) -> LogPrint:
-        """The print of a log."""
+        """Return the print of a log."""
         times = b"" if given.times is None else given.times.tobytes()
         return cls(
             given.rows,
@@ -95,7 +95,8 @@ class LogPrint:
         )
 
     def refuse_other(self, kept: dict[str, Any] | None) -> None:
-        """Refuse to go on from a checkpoint of another log; one of before knows nothing of its."""
+        """Refuse a checkpoint of another log; ``kept`` is its print, None if an earlier version
+        without prints wrote it."""
         if kept is None or kept == asdict(self):
             return
         if kept["columns"] != self.columns:
@@ -120,7 +121,7 @@ def _digest(*parts: bytes) -> str:
 
 @dataclass(frozen=True)
 class Share:
-    """What one task hands out."""
+    """The rows and elements that one task sends."""
 
     number: int
     rows: bytes
@@ -129,7 +130,7 @@ class Share:
     at: int
     judged: bool
     arrivals: NDArray[np.int64] | None = None
-    """When each row arrived by the clock that the log is played by, if it is played by one."""
+    """The arrival time of each row by the clock; None if the log is not played by the clock."""
 
 
 class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -156,7 +157,7 @@ class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._offset({"step": 0, "row": 0, "at": 0, "ended": False})
 
     def _offset(self, place: dict[str, Any]) -> dict[str, Any]:
-        """A place in this log."""
+        """Return an offset: a place, with the print of the log."""
         known = self._log.print
         return place if known is None else {**place, "log": asdict(known)}
 
@@ -165,11 +166,11 @@ class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxRows(1)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """All of the log is there."""
+        """Note that the run ends with the log, all of which is there."""
         self._bounded = True
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """The end of the next batch."""
+        """Return the end of the next batch."""
         self._check(start)
         if start["ended"]:
             return start
@@ -189,12 +190,12 @@ class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     self._log.print.refuse_other(place.get("log"))
 
     def _arrived(self, row: int) -> int:
-        """When the last of so many rows arrived."""
+        """Return the arrival time of the last of the first ``row`` rows."""
         times = self._log.times
         return int(times[row - 1]) if times is not None and row else 0
 
     def _due(self, start: dict[str, Any]) -> dict[str, Any]:
-        """What has arrived by the clock since the start, up to a batch's worth of rows."""
+        """Return the end of the rows that have arrived by the clock since ``start``."""
         times, now = self._log.times, time.time_ns()
         total = self._log.cuts[-1]
         if times is None:
@@ -215,7 +216,7 @@ class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # ---- planning --------------------------------------------------------------------------
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """The shares of a batch."""
+        """Return the shares of a batch."""
         if start == end:
             return []
         self._check(start, end)
@@ -246,7 +247,7 @@ class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._intake = Intake(source.spec, source.demands, source.announced)
             self._at = 0
         cuts = [cut for cut in self._log.cuts if self._at < cut < start["row"]]
-        for cut in (*cuts, start["row"]):  # what an earlier run has handed out
+        for cut in (*cuts, start["row"]):  # rows that an earlier run has sent
             self._take(cut)
         rows, refused, account, elements = self._take(end["row"])
         if end["ended"]:
@@ -267,7 +268,8 @@ class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ]
 
     def _take(self, until: int) -> tuple[pl.DataFrame, bytes, Account, list[Element]]:
-        """Let the next rows in: those that stay, those that do not, and what follows."""
+        """Judge the next rows: return those let in, those refused, the account of the rows and
+        the promises that follow from them."""
         assert self._intake is not None
         count = until - self._at
         account = self._intake.account
@@ -287,7 +289,7 @@ class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         notes = [str(each.message) for each in noticed if each.category is StreamWarning]
         grown = [_grown(line, before.get((line.channel, line.reason))) for line in lines]
         refused = packed(taken.refused) if taken.refused is not None else b""
-        told: list[Element] = list(taken.promises)
+        promises: list[Element] = list(taken.promises)
         spec = self._source.spec
         known = [(spec.name, *each) for each in self._intake.completeness()]
         channels = self._intake.channels(spec.time, CHANNELS)
@@ -302,12 +304,12 @@ class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             account.strays - strays,
             account.backward_marks - backward,
         )
-        return taken.rows, refused, counted, told
+        return taken.rows, refused, counted, promises
 
     # ---- reading ---------------------------------------------------------------------------
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The messages of a share."""
+        """Yield the messages of a share."""
         begin_task()
         with carrying():
             yield as_batch(self._messages(partition.value))
@@ -325,7 +327,7 @@ class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             yield from reading.close()
         if share.elements or (source.spec.stamp == "latent" and share.number == 0):
             for delivery in source.deliveries:
-                yield from tell(source.index, share.elements, delivery, share.at)
+                yield from deliver_promises(source.index, share.elements, delivery, share.at)
         if share.refused:
             first = source.deliveries[0]
             yield Message(
@@ -334,7 +336,7 @@ class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _grown(line: Any, before: Any) -> Any:
-    """What a line of the account has gained."""
+    """Return what was added to a line of the account since an earlier one."""
     if before is None:
         return line
     rows = line.rows - before.rows
@@ -345,7 +347,7 @@ def _grown(line: Any, before: Any) -> Any:
 
 
 class ReplaySource(DataSource):
-    """What Spark knows a replay by."""
+    """A replay as a format that Spark reads."""
 
     @classmethod
     def name(cls) -> str:

@@ -1,1 +1,1 @@
-"""What driver and workers share: messages, programs, buckets, types, errors."""
+"""The forms in which driver and workers exchange things: messages, programs, reports, errors."""

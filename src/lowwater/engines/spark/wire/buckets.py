@@ -21,7 +21,7 @@ _MASK = 0xFFFFFFFF
 
 @cache
 def bucket_ids(count: int) -> tuple[int, ...]:
-    """Ids for so many buckets, one for each of as many shuffle partitions."""
+    """Return the ids of so many buckets, one for each of as many shuffle partitions."""
     found: dict[int, int] = {}
     candidate = 0
     while len(found) < count:
@@ -31,7 +31,7 @@ def bucket_ids(count: int) -> tuple[int, ...]:
 
 
 def spark_hash(value: int, seed: int = 42) -> int:
-    """Spark's hash of an int, as a signed number."""
+    """Return Spark's hash of an int, as a signed number."""
     k = (value * 0xCC9E2D51) & _MASK
     k = (_rotated(k, 15) * 0x1B873593) & _MASK
     h = _rotated(seed ^ k, 13)
@@ -48,14 +48,14 @@ def _rotated(value: int, by: int) -> int:
 
 
 def hash_probe() -> int:
-    """A number that differs where keys would be hashed differently, so that nobody misroutes."""
+    """Return a number that changes if keys are hashed in another way; a checkpoint keeps it."""
     probe = pl.DataFrame({"i": [1, -7, None], "s": ["a", "é", None], "f": [0.0, 1.5, None]})
     number = probe.select(_hashed([("i", pl.Int64()), ("s", pl.String()), ("f", pl.Float64())]))
     return int(number.to_series().reinterpret(signed=True).sum())
 
 
 def spread(chunk: Chunk, key: KeyColumns, count: int) -> list[tuple[int, Chunk]]:
-    """A chunk cut by bucket number; rows with equal keys are in one."""
+    """Return a chunk cut by bucket number; rows with equal keys have the same."""
     if count == 1 or not key:
         return [(0, chunk)]
     numbers = chunk.select((_hashed(key) % count).alias(BUCKET))[BUCKET]

@@ -32,7 +32,7 @@ _MISSING_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 
 
 def carried(error: LowwaterError) -> RuntimeError:
-    """The error as a worker raises it, so that :func:`translate` can build it again."""
+    """Return the error as a worker raises it, so that :func:`translate` can build it again."""
     error = _marked(str(error)) or error
     content = {
         "kind": _kind(type(error)),
@@ -45,7 +45,7 @@ def carried(error: LowwaterError) -> RuntimeError:
 
 @contextmanager
 def carrying() -> Iterator[None]:
-    """Around what a worker does: errors of ours leave it carried."""
+    """Raise errors of ours carried, as :func:`carried` makes them."""
     try:
         yield
     except LowwaterError as error:
@@ -53,9 +53,9 @@ def carrying() -> Iterator[None]:
 
 
 def translate(error: BaseException) -> BaseException:
-    """The error of ours that is in an error of Spark, else a short one that has it as its cause.
+    """Return the error of ours that is in an error of Spark, else a short one with it as the cause.
 
-    Raise what comes back with a bare ``raise translate(error)``: its cause and context are set.
+    Raise it with a bare ``raise translate(error)``: its cause and context are set.
     """
     if isinstance(error, LowwaterError) or not isinstance(error, Exception):
         return error
@@ -86,7 +86,7 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _marked(text: str) -> LowwaterError | None:
-    """The error in the last mark of a text, or in a mark within that one's message."""
+    """Return the error in the last mark of a text, or in a mark within that one's message."""
     for mark in reversed(_MARK.findall(text)):
         try:
             content = json.loads(base64.b64decode(mark))
@@ -101,13 +101,13 @@ def _marked(text: str) -> LowwaterError | None:
 
 
 def _named(text: str) -> LowwaterError | None:
-    """An error of ours that was raised without being carried: its class and message."""
+    """Return an error of ours that was raised without being carried, by its class and message."""
     match = _OURS.match(_raised(text))
     return _rebuilt(match[1], match[2] or "", {}) if match else None
 
 
 def _raised(text: str) -> str:
-    """What the last traceback in a text ends with: the class and message of the exception."""
+    """Return the class and message of the exception that the last traceback in a text is of."""
     _, found, after = text.rpartition(_TRACEBACK)
     if not found:
         return ""
@@ -123,10 +123,10 @@ def _last_line(text: str) -> str:
 
 
 def _condition(text: str) -> str:
-    """Spark's own error: its innermost condition and message, else the first line."""
-    told = _JVM_DETAIL.split(text, maxsplit=1)[0]
-    conditions = _SPARK_CONDITION.findall(told)
-    line: str = conditions[-1] if conditions else told.strip().partition("\n")[0]
+    """Return the innermost condition of Spark's own error with its message, else the first line."""
+    message = _JVM_DETAIL.split(text, maxsplit=1)[0]
+    conditions = _SPARK_CONDITION.findall(message)
+    line: str = conditions[-1] if conditions else message.strip().partition("\n")[0]
     if line.startswith("[STREAM_FAILED]"):
         line = line.partition("terminated with exception: ")[2] or line
     return _SQLSTATE.sub("", line)
@@ -137,7 +137,7 @@ def _kind(kind: type[LowwaterError]) -> str:
 
 
 def _rebuilt(kind: str, message: str, fields: dict[str, Any]) -> LowwaterError:
-    """An error without calling its constructor."""
+    """Return an error of a class, made without calling its constructor."""
     named = getattr(errors, kind, None)
     if not (isinstance(named, type) and issubclass(named, LowwaterError)):
         named = StreamError
@@ -156,7 +156,7 @@ _READ: dict[str, Callable[[Any], Any]] = {
 
 
 def _plain(value: object) -> Any:
-    """A field as JSON; what JSON and a few more types cannot say becomes its text."""
+    """Return a field as JSON; a value of a type that is not listed here becomes text."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, datetime):

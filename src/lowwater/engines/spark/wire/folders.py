@@ -8,9 +8,9 @@ from pathlib import Path
 
 
 def private_folder(parent: Path, name: str) -> Path | None:
-    """A folder of this user's own; None if there is none and none can be made.
+    """Return a folder of this user's own, made if need be; None if that is not possible.
 
-    Others may have made one of the same name in a place open to all; that one is not used.
+    In a place open to all, another user may have made one of the same name: it is not used.
     """
     folder = parent / f"{name}-{os.getuid()}"
     try:

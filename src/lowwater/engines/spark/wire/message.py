@@ -24,39 +24,39 @@ from lowwater.stream.element import Chunk
 
 
 class Kind(IntEnum):
-    """What a message carries."""
+    """The kind of a message's content."""
 
     RAW = 0
-    """Rows of a source that nobody has judged yet."""
+    """Rows of a source that are not judged yet."""
     ROWS = 1
     """Rows that were let in, after the row-wise operators next to their source."""
     PARTIALS = 2
     """Rows reduced for the aggregate they are on the way to."""
     DIGEST = 3
-    """What rows say about the progress of a source."""
+    """The digest of rows: what the progress of their source follows from."""
     ELEMENTS = 4
     """Promises, and the end."""
     REFUSED = 5
     """Rows that were not let in, and the account of them."""
     TICK = 6
-    """The time of day, told because somebody waits."""
+    """The time of day."""
     RESULT = 7
     """Rows of the result."""
     REPORT = 8
-    """What a bucket has to say about itself, as JSON."""
+    """The report of a bucket, as JSON."""
 
 
 @dataclass(frozen=True)
 class Account:
-    """What a reader of a source tells beside its rows; goes with those it refused."""
+    """The numbers of a reader of a source; sent together with the rows it refused."""
 
     late: Sequence[LateRows] = ()
     notes: Sequence[str] = ()
     complete: Sequence[tuple[str, str, Hashable, Completeness]] = ()
     rows: int = 0
-    """Rows read, where nobody else counts them."""
+    """Rows read, if the buckets do not count them."""
     marks: Mapping[str, int] = field(default_factory=dict)
-    """The marks of the stream by attribute, where nobody else knows them."""
+    """The marks of the stream by attribute, if the buckets do not have them."""
     channels: ChannelSummary | None = None
     strays: int = 0
     """Stray rows found by a reader that judges rows in order."""
@@ -75,10 +75,10 @@ class Message(NamedTuple):
     """The operator whose output it is."""
     kind: int
     sender: int
-    """Which bucket of the stage before it comes from; of rows of a source, which part of the batch
-    they are; -1 for what else a source tells."""
+    """The bucket of the stage before that sent it; of rows of a source, the number of their part of
+    the batch; -1 for digests, promises and ticks."""
     at: int
-    """The clock of the batch, in nanoseconds; 0 if the query does not go by it."""
+    """The clock of the batch, in nanoseconds; 0 if the query does not depend on it."""
     body: bytes
 
 
@@ -97,7 +97,8 @@ SCHEMA = pa.schema(
 
 
 def as_batch(messages: Iterable[Message]) -> pa.RecordBatch:
-    """Messages as Spark takes them (made from arrays: lists would load pandas in every worker)."""
+    """Return messages as Spark takes them, made from arrays: lists would load pandas in every
+    worker."""
     sent = list(messages)
     arrays = []
     for at, column in enumerate(SCHEMA):
@@ -119,11 +120,11 @@ def _bodies(bodies: list[bytes]) -> pa.Array:
 
 
 LARGE = 2_000
-"""Rows from which Arrow's own reader and writer are faster than Polars', which set up faster."""
+"""Number of rows from which Arrow's reader and writer are faster than Polars'."""
 
 
 def packed(chunk: Chunk, compressed: bool = False) -> bytes:
-    """Rows as bytes. What Spark shuffles it compresses itself; compressed twice is slower."""
+    """Return rows as bytes; Spark compresses what it shuffles, so messages are not compressed."""
     compression: Literal["lz4"] | None = "lz4" if compressed else None
     if chunk.height < LARGE:
         small = io.BytesIO()
@@ -138,7 +139,7 @@ def packed(chunk: Chunk, compressed: bool = False) -> bytes:
 
 
 def unpacked(body: bytes | pa.Buffer) -> Chunk:
-    """Rows from bytes."""
+    """Return rows from bytes made by :func:`packed`."""
     if len(body) < LARGE * _LEAST_WIDTH:
         return pl.read_ipc_stream(body if isinstance(body, bytes) else body.to_pybytes())
     return cast(Chunk, pl.from_arrow(pa.ipc.open_stream(body).read_all()))
@@ -148,10 +149,10 @@ _LEAST_WIDTH = 8
 
 
 def pickled(value: Any) -> bytes:
-    """A value as bytes, for our own processes only."""
+    """Return a value as bytes, for our own processes only."""
     return pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
 
 
 def unpickled(body: bytes) -> Any:
-    """A value from bytes made by :func:`pickled`."""
+    """Return a value from bytes made by :func:`pickled`."""
     return pickle.loads(body)

@@ -23,7 +23,7 @@ from lowwater.state.store import MemoryStore
 
 @dataclass(frozen=True)
 class Delivery:
-    """How the rows of a source get into one stage."""
+    """How the rows of a source are sent to one stage."""
 
     stage: int
     ids: tuple[int, ...]
@@ -31,11 +31,11 @@ class Delivery:
     prefix: tuple[Part, ...]
     """Row-wise operators that run before rows are sent."""
     end: int
-    """The operator whose output the rows then are."""
+    """The operator whose output is sent: the last of ``prefix``, or the source."""
     reducer: Part | None
-    """The aggregate that they can be reduced for, if nothing else reads them."""
+    """The aggregate that rows can be reduced for; None if another operator reads them too."""
     owned: bool = False
-    """Whether a group's progress concerns one bucket only, that of its rows."""
+    """True if punctuation on a group is sent to one bucket only, that of the group's rows."""
 
 
 @dataclass(frozen=True)
@@ -47,15 +47,15 @@ class SourceProgram:
     demands: Mapping[str, Demand]
     announced: tuple[Hashable, ...]
     ordered: bool
-    """Whether the order of its rows is known, so that they are judged before they are sent."""
+    """True if the order of its rows is known, so that they are judged before they are sent."""
     deliveries: tuple[Delivery, ...]
     clocked: bool
-    """Whether it goes by the clock: stamps, timers, silence."""
+    """True if its rows or promises depend on the clock: stamps, timers, silence."""
 
 
 @dataclass(frozen=True)
 class Route:
-    """Where rows that leave an operator go: a later stage, or the result."""
+    """Where the rows of an operator are sent: a later stage, or the result."""
 
     producer: int
     stage: int
@@ -73,9 +73,9 @@ class StageProgram:
     ids: tuple[int, ...]
     sources: tuple[SourceProgram, ...]
     exchanges: Mapping[int, tuple[int, ...]]
-    """Operators of earlier stages that feed this one, with the buckets that send."""
+    """Operators of earlier stages that send rows to this one, each with the buckets that send."""
     owned: frozenset[int]
-    """Those of them of which one bucket alone speaks for a group."""
+    """Those of these operators whose punctuation on a group comes from one bucket only."""
     routes: tuple[Route, ...]
     fingerprint: tuple[str, ...]
     own: tuple[tuple[str, Identity], ...]
@@ -84,9 +84,9 @@ class StageProgram:
     """True if one of its operators stamps rows by the clock."""
     probe: int = field(default_factory=hash_probe)
     hurried: bool = False
-    """Whether rows come while others are worked on, so that some may have to wait."""
+    """True if rows come while others are processed, so that some may have to wait."""
     late_folder: LateFolder | None = None
-    ask_folder: str | None = None
+    request_folder: str | None = None
 
     @property
     def accountable(self) -> frozenset[int]:
@@ -102,7 +102,7 @@ class Program:
     sources: tuple[SourceProgram, ...]
     stages: tuple[StageProgram, ...]
     combined: Part | None
-    """The operator whose parts are put together after the last stage."""
+    """The operator whose partial answers are combined after the last stage."""
     tail: tuple[Part, ...]
     schema: Mapping[str, pl.DataType]
 
@@ -113,19 +113,19 @@ class Program:
 
 
 def idle_kernel(part: Part) -> Kernel:
-    """A kernel for its functions that touch no state."""
+    """Return a kernel for its functions that use no state."""
     return part.build(MemoryStore(), ALONE)
 
 
 def finisher_kernel(part: Part) -> Finisher:
-    """A kernel that puts parts together, for its functions that touch no state."""
+    """Return a kernel that combines partial answers, for its functions that use no state."""
     kernel = idle_kernel(part)
     assert isinstance(kernel, Finisher)
     return kernel
 
 
 def reducer_kernel(part: Part) -> Reducer:
-    """An aggregate's kernel, for its functions that touch no state."""
+    """Return an aggregate's kernel, for its functions that use no state."""
     kernel = idle_kernel(part)
     assert isinstance(kernel, Reducer)
     return kernel

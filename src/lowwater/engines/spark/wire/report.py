@@ -14,7 +14,7 @@ from lowwater.updates.staleness import Staleness
 
 @dataclass(frozen=True)
 class OperatorState:
-    """What an operator holds in one bucket."""
+    """The marks and sizes of an operator in one bucket."""
 
     marks: Mapping[str, int]
     """The marks by attribute (and input), in ticks."""
@@ -27,7 +27,7 @@ class OperatorState:
 
 @dataclass(frozen=True)
 class BucketSummary:
-    """Marks and sizes of one bucket: what Spark's state keeps for people to look at."""
+    """The marks and sizes of one bucket, saved beside its state for views of a checkpoint."""
 
     stage: int
     bucket: int
@@ -39,7 +39,7 @@ class BucketSummary:
 
 @dataclass(frozen=True)
 class OperatorReport(OperatorState):
-    """What an operator did in one batch, in one bucket."""
+    """The numbers of an operator in one bucket; rows and promises in and out are of one batch."""
 
     rows_in: int
     rows_out: int
@@ -59,8 +59,8 @@ class ChannelsReport:
 
 @dataclass(frozen=True)
 class StreamReport:
-    """What one bucket knows of a stream. Numbers are of one batch; of what all buckets count alike,
-    one bucket reports the number and the others 0."""
+    """The numbers of a stream in one bucket and batch. Of numbers that all buckets count alike, one
+    bucket reports the number and the others 0."""
 
     marks: Mapping[str, int]
     """The marks by attribute, in ticks."""

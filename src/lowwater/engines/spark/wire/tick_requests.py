@@ -1,7 +1,8 @@
-"""How buckets ask the clock for an enabling timestamp: a file each, on the driver's machine.
+"""Requests of buckets for a tick of the clock: one file a bucket, on the driver's machine.
 
-An ask says when (by the clock) a tick would let something be answered. It is a wish: losing one
-delays answers until the next batch, and what a tick brings is in the clock's offset, not here.
+A request holds the clock time from which a tick would release something that operators hold back.
+If a request is lost, answers come with the next batch; the time of a tick is in the clock's offset,
+so no result depends on these files.
 """
 
 from __future__ import annotations
@@ -13,22 +14,26 @@ from pathlib import Path
 from lowwater.engines.spark.wire.report import Report
 
 
-def ask(
+def save_request(
     folder: str, stage: int, bucket: int, batch: int, when: int | None, waits: bool = False
 ) -> None:
-    """Say from when on a tick is wanted; None: none is. ``waits``: rows wait for one."""
+    """Save the request of a bucket, in place of its last one.
+
+    ``when``: the clock time from which a tick is requested, in nanoseconds; None if none is.
+    ``waits``: rows wait for the tick.
+    """
     target = Path(folder) / f"{stage}-{bucket}.json"
     if not target.parent.is_dir():
-        return  # another machine: the report of the batch brings the wish to the driver
+        return  # another machine: the request goes to the driver with the report of the batch
     unfinished = target.with_name(f".{target.name}-{batch}")
     with contextlib.suppress(OSError):
-        wish = json.dumps({"batch": batch, "when": when, "waits": waits})
-        unfinished.write_text(wish, encoding="utf-8")
+        request = json.dumps({"batch": batch, "when": when, "waits": waits})
+        unfinished.write_text(request, encoding="utf-8")
         unfinished.replace(target)
 
 
-def pass_on(report: Report) -> None:
-    """Bring the request that came with the report of a batch, unless a newer one is there."""
+def save_reported(report: Report) -> None:
+    """Save the request that came with the report of a batch, unless a newer one is there."""
     request = report.request
     if request is None:
         return
@@ -38,16 +43,18 @@ def pass_on(report: Report) -> None:
         known = json.loads((Path(request.folder) / name).read_text(encoding="utf-8"))["batch"]
     if known < report.batch:
         where = report.stage, report.bucket, report.batch
-        ask(request.folder, *where, request.when, request.waits)
+        save_request(request.folder, *where, request.when, request.waits)
 
 
-def asked(folder: str, waiting: bool = False) -> int | None:
-    """The earliest time at which somebody wants a tick, or somebody with rows that wait for one;
-    None if nobody does."""
-    wishes = []
+def earliest_request(folder: str, waiting: bool = False) -> int | None:
+    """Return the earliest clock time from which a tick is requested; None if none is.
+
+    ``waiting``: count only the requests of buckets in which rows wait for the tick.
+    """
+    times = []
     for each in Path(folder).glob("*.json"):
         with contextlib.suppress(OSError, ValueError):
-            wish = json.loads(each.read_text(encoding="utf-8"))
-            if wish["when"] is not None and (wish["waits"] or not waiting):
-                wishes.append(int(wish["when"]))
-    return min(wishes, default=None)
+            request = json.loads(each.read_text(encoding="utf-8"))
+            if request["when"] is not None and (request["waits"] or not waiting):
+                times.append(int(request["when"]))
+    return min(times, default=None)

@@ -32,7 +32,7 @@ _PLAIN: Mapping[type[pl.DataType], tuple[str, pl.DataType]] = {
 
 
 def spark_type(name: str, dtype: pl.DataType) -> tuple[str, pl.DataType]:
-    """The Spark type of a result column, and the type its values are handed over in."""
+    """Return the Spark type of a result column, and the type in which Spark takes its values."""
     if isinstance(dtype, pl.Datetime):
         return (
             ("timestamp", pl.Datetime("us", "UTC"))
@@ -55,7 +55,7 @@ def spark_type(name: str, dtype: pl.DataType) -> tuple[str, pl.DataType]:
 
 
 def spark_ddl(schema: Mapping[str, pl.DataType]) -> str:
-    """The schema of a result as Spark reads it."""
+    """Return the schema of a result as Spark reads it."""
     return ", ".join(
         f"`{name.replace('`', '``')}` {spark_type(name, dtype)[0]}"
         for name, dtype in schema.items()
@@ -63,21 +63,21 @@ def spark_ddl(schema: Mapping[str, pl.DataType]) -> str:
 
 
 def handed_over(chunk: Chunk) -> Chunk:
-    """Rows in the types Spark takes."""
+    """Return rows in the types that Spark takes."""
     changes = []
     for name, dtype in chunk.schema.items():
-        wanted = spark_type(name, dtype)[1]
-        if wanted == dtype:
+        taken = spark_type(name, dtype)[1]
+        if taken == dtype:
             continue
         column = pl.col(name)
         if isinstance(dtype, pl.Datetime) and dtype.time_zone not in (None, "UTC"):
             column = column.dt.convert_time_zone("UTC")
-        changes.append(column.cast(wanted))
+        changes.append(column.cast(taken))
     return chunk.with_columns(changes) if changes else chunk
 
 
 def taken_back(chunk: Chunk, schema: Mapping[str, pl.DataType]) -> Chunk:
-    """Rows from Spark in the types they had."""
+    """Return rows from Spark in the types they had."""
     columns = []
     for name, dtype in schema.items():
         column = pl.col(name)

@@ -1,10 +1,10 @@
 """A bucket: the kernels of a stage over one part of the state, for one batch.
 
-All rows of the batch go in first, then its promises: that is always safe, because rows that come
-after a promise keep it. What the promises complete leaves in the same batch.
+All rows of the batch are taken in first, then its promises: that is always safe, because rows that
+come after a promise keep it. Answers that the promises complete leave in the same batch.
 
-Invariant: what a bucket does in a batch follows from its state and its messages alone, so a batch
-that is run again does the same again.
+Invariant: the messages and the state after a batch follow from the state before it and its messages
+alone, so a batch that is run again has the same outcome.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from itertools import chain
 
 import polars as pl
 
-from lowwater.engines.spark.wire import tick_requests as asking
+from lowwater.engines.spark.wire import tick_requests
 from lowwater.engines.spark.wire.message import Kind, Message, unpacked, unpickled
 from lowwater.engines.spark.wire.program import SourceProgram, StageProgram
 from lowwater.engines.spark.worker import hints
@@ -33,14 +33,15 @@ from lowwater.progress.contract import Heartbeat, OnDemand, Timer
 from lowwater.stream.element import BEGINNING, GONE, Chunk, Element, End, GroupPunctuation
 
 FOR_NEW_ROWS = 200_000_000
-"""Nanoseconds for which rows that wait do so for a batch of new ones, before they ask for a tick,
-which takes a task of its own."""
+"""Nanoseconds that waiting rows wait for a batch of new rows before a tick is requested for them,
+which takes a batch of its own."""
 AT_ONCE = 1_000_000
-"""Rows given to an operator together at most; each call costs the same for few as for many."""
+"""The greatest number of rows given to an operator at once; a call costs the same for few rows as
+for many."""
 
 
 def _gathered(messages: list[Message]) -> Iterator[tuple[int, Chunk]]:
-    """The rows of messages, those on one port together; a replay's in the order of its log."""
+    """Yield the rows of messages, concatenated by port; a replay's in the order of its log."""
     held: dict[int, list[Chunk]] = {}
     for message in sorted(messages, key=lambda each: each.sender):
         chunks = held.setdefault(message.port, [])
@@ -68,7 +69,7 @@ class Bucket:
         self._record = BatchRecord.of(program)
 
     def open(self, body: bytes | None) -> None:
-        """Bring everything to where the batch before left it."""
+        """Restore the state that the batch before saved; ``body`` is None before the first."""
         self._state = open_state(self._program, body, self._shelf, self._cache, lambda: self._now)
         self._graph, self._intakes = self._state.graph, self._state.intakes
         self._ended = self._state.ended
@@ -84,7 +85,7 @@ class Bucket:
     # ---- one batch -------------------------------------------------------------------------
 
     def work(self, messages: Iterable[Message], task: Task) -> Iterator[Message]:
-        """Run the batch and give what leaves."""
+        """Run the batch and yield the messages that leave."""
         by_kind: dict[int, list[Message]] = {}
         for message in messages:
             by_kind.setdefault(message.kind, []).append(message)
@@ -97,7 +98,7 @@ class Bucket:
             self._graph.finish()
             self._take_refused(refused)
         keep_refused(self._program.late_folder, self._program.number, task.batch, self._id, refused)
-        self._ask(task)
+        self._request_tick(task)
         if self._intakes and not all(s.ordered for s in self._program.sources):
             marks = {index: intake.marks_after() for index, intake in self._intakes.items()}
             hints.leave(task.run, task.batch, self._program.number, marks, self._own_groups)
@@ -134,17 +135,17 @@ class Bucket:
         for port, raw in _gathered(by_kind.get(Kind.RAW, [])):
             intake = self._intakes[port]
             rows = intake.judge(raw, standing[port], leaps[port])
-            aside = intake.refused()
-            if aside is not None and port in self._program.accountable:
-                refused.setdefault(intake.spec.name, []).append(aside)
+            found = intake.refused()
+            if found is not None and port in self._program.accountable:
+                refused.setdefault(intake.spec.name, []).append(found)
             self._graph.push(port, [rows])
         for message in by_kind.get(Kind.REFUSED, []):
-            told, body = unpickled(message.body)
-            self._record.notes += told.notes
-            self._record.complete += told.complete
-            self._record.read[message.port] = told
+            read, body = unpickled(message.body)
+            self._record.notes += read.notes
+            self._record.complete += read.complete
+            self._record.read[message.port] = read
             account = self._record.accounts[message.port]
-            for line in told.late:
+            for line in read.late:
                 total = line.mean_seconds * line.rows
                 account.add(line.channel, line.reason, line.rows, line.longest_seconds, total)
             if body:
@@ -160,7 +161,7 @@ class Bucket:
         return refused
 
     def _take_refused(self, refused: dict[str, list[Chunk]]) -> None:
-        """Rows that operators have found to be late."""
+        """Take the rows that operators found to be late."""
         for member in self._graph.members.values():
             found = member.call(member.kernel.take_late_rows)
             if found is None:
@@ -192,8 +193,8 @@ class Bucket:
             if not source.ordered and self._record.rows[source.index]:
                 self._graph.push(source.index, self._intakes[source.index].row_promises())
         self._stamp(by_kind)
-        told = by_kind.get(Kind.ELEMENTS, [])
-        for message in sorted(told, key=lambda m: (m.port, m.sender)):  # in all buckets alike
+        promises = by_kind.get(Kind.ELEMENTS, [])
+        for message in sorted(promises, key=lambda m: (m.port, m.sender)):  # in all buckets alike
             elements: list[Element] = unpickled(message.body)
             union = self._state.aligned.get(message.port)
             if union is None:
@@ -214,15 +215,15 @@ class Bucket:
                 self._graph.push(message.port, results)
 
     def _stamp(self, by_kind: dict[int, list[Message]]) -> None:
-        """Latent rows anywhere in the batch move the time in every bucket alike."""
+        """Move latent time to the last latent rows of the batch, in every bucket alike."""
         latent = {s.index for s in self._program.sources if s.spec.stamp == "latent"}
-        spoken = [*by_kind.get(Kind.DIGEST, []), *by_kind.get(Kind.ELEMENTS, [])]
-        times = [message.at for message in spoken if message.port in latent]
+        sent = [*by_kind.get(Kind.DIGEST, []), *by_kind.get(Kind.ELEMENTS, [])]
+        times = [message.at for message in sent if message.port in latent]
         if times:
             self._graph.stamp(max(times))
 
     def _take_ticks(self, by_kind: dict[int, list[Message]]) -> None:
-        """Silent sources speak: enabling timestamps, heartbeats and timers go by the tick."""
+        """Make the enabling timestamps, heartbeats and timers of silent sources, by the tick."""
         ticks = by_kind.get(Kind.TICK, [])
         if not ticks:
             return
@@ -251,10 +252,10 @@ class Bucket:
             for source in latent if promised else ():
                 self._record.stamps[source.index] += 1
 
-    def _ask(self, task: Task) -> None:
-        """Tell the clock what is waited for."""
+    def _request_tick(self, task: Task) -> None:
+        """Request a tick for the earliest time at which it would release something."""
         program = self._program
-        if program.ask_folder is None:
+        if program.request_folder is None:
             return
         waits = self._graph.waits
         due: int | None
@@ -265,7 +266,7 @@ class Bucket:
             intake = self._intakes.get(producer)
             if producer in self._graph.members:  # latent time is the clock
                 due = self._graph.clock_due(producer, mark)
-            elif intake is None:  # it comes from another stage, where the clock has to be asked
+            elif intake is None:  # it comes from another stage, which then requests a tick itself
                 due = self._now
             elif not isinstance(intake.spec.idle, OnDemand) or producer in self._ended:
                 continue
@@ -277,16 +278,18 @@ class Bucket:
             when = group_due if when is None else min(when, group_due)
         self._record.when = when
         self._record.waits = waits
-        asking.ask(program.ask_folder, program.number, self._id, task.batch, when, waits)
+        tick_requests.save_request(
+            program.request_folder, program.number, self._id, task.batch, when, waits
+        )
 
     def _group_requests(self) -> Iterator[int]:
-        """From when on a tick would let something of a single group be answered."""
+        """Yield the times from which a tick would release something of a single group."""
         if self._graph.awaiting is None:
             return
         for each in self._graph.awaiting.changes():
             intake = self._intakes.get(each.source)
             if intake is None:
-                yield self._now  # it comes from another stage, where the clock has to be asked
+                yield self._now  # it comes from another stage, which then requests a tick itself
             else:
                 intake.request(each.attribute, each.origin, each.group, each.mark)
         for index, intake in self._intakes.items():

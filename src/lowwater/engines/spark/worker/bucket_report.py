@@ -29,7 +29,7 @@ from lowwater.updates.staleness import Shows
 
 @dataclass
 class BatchRecord:
-    """What happened in one bucket in one batch, gathered while the batch runs."""
+    """The numbers of one bucket in one batch, gathered while the batch runs."""
 
     rows: dict[int, int]
     """Rows of each source, as its digests count them."""
@@ -40,15 +40,15 @@ class BatchRecord:
     """The late rows that operators found."""
     complete: list[tuple[str, str, Hashable, Completeness]] = field(default_factory=list)
     read: dict[int, Account] = field(default_factory=dict)
-    """What the readers of ordered sources sent beside rows."""
+    """The accounts that the readers of ordered sources sent beside rows."""
     contradicted: dict[int, tuple[int, int]] = field(default_factory=dict)
-    """Stray rows and backward marks of each source that its digests show: to all buckets alike."""
+    """Stray rows and backward marks of each source, by its digests: the same in all buckets."""
     stamps: Counter[int] = field(default_factory=Counter)
     """Enabling timestamps and heartbeats of each source."""
     when: int | None = None
     """The clock time from which a tick is requested, in nanoseconds; None if none is."""
     waits: bool = False
-    """Whether rows wait in queues for a batch that has time for them."""
+    """True if rows wait in queues for a batch that has time for them."""
     holding: list[str] = field(default_factory=list)
     """The operators that hold something back."""
 
@@ -80,7 +80,7 @@ class BucketReport:
     def message(self, record: BatchRecord, batch: int, last: int) -> Message:
         """Return the report of a batch, as a message to the driver; ``last`` is the number of
         stages."""
-        folder = self._program.ask_folder
+        folder = self._program.request_folder
         report = Report(
             self._program.number,
             self._bucket,

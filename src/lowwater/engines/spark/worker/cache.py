@@ -1,10 +1,10 @@
-"""Chunks of state kept on the machine as well, so that the next batch need not fetch them.
+"""Copies of chunks of state in shared memory, so that the next batch need not fetch them.
 
 Reading state through Spark costs a copy through a socket. A chunk never changes once it is written,
-so a copy of it in shared memory is as good, if it is the very one: every try of a batch marks the
-chunks it writes with a token of its own, the index in Spark's state says which token counts, and a
-file is found by its token. What is not found, after a restart or on another machine, is read from
-Spark's state, which remains the truth.
+so a copy of the same chunk is as good: every try of a batch marks the chunks it writes with a token
+of its own, the index in Spark's state holds the token that counts, and a file is found by its
+token. A chunk whose copy is not found, after a restart or on another machine, is read from Spark's
+state, which decides.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from lowwater.stream.element import Chunk
 
 ROOT = Path("/dev/shm")
 LIMIT = 256 * 2**20
-"""Bytes one bucket may keep."""
+"""The greatest number of bytes that one bucket keeps."""
 LEAST = 4_096
-"""Smaller chunks are as quick to fetch."""
+"""Bytes from which a chunk is copied; smaller ones are as quick to fetch."""
 FORGOTTEN = 24 * 3_600
-"""Seconds after which what a run left behind may be removed by any other."""
+"""Seconds after which the files of a run may be removed by any other run."""
 
 
 class ChunkCache:
@@ -40,7 +40,7 @@ class ChunkCache:
         self.token = uuid.uuid4().hex[:16]
 
     def put(self, slot: str, key: ChunkKey, chunk: Chunk) -> bool:
-        """Keep a chunk under this try's token; false if that was not possible."""
+        """Copy a chunk under this try's token; return whether that was possible."""
         if self._home is None:
             return False
         target = self._path(slot, key, self.token)
@@ -54,7 +54,7 @@ class ChunkCache:
         return True
 
     def get(self, slot: str, key: ChunkKey, token: str) -> Chunk | None:
-        """A chunk by its token; None if it is not here."""
+        """Return a chunk by its token; None if it is not here."""
         if self._home is None:
             return None
         try:
@@ -67,7 +67,7 @@ class ChunkCache:
         return chunk
 
     def drop(self, slot: str, key: ChunkKey, token: str) -> None:
-        """Forget a chunk."""
+        """Remove the copy of a chunk."""
         with contextlib.suppress(OSError):
             self._path(slot, key, token).unlink(missing_ok=True)
 
@@ -75,7 +75,7 @@ class ChunkCache:
         return self._folder / f"{slot}-{key.name}-{key.slice}-{key.sequence}-{token}"
 
     def sweep(self) -> None:
-        """Remove what runs left behind that ended long ago."""
+        """Remove the files of runs that ended long ago."""
         with contextlib.suppress(OSError):
             for each in self._home.iterdir() if self._home is not None else ():
                 if time.time() - each.stat().st_mtime > FORGOTTEN:

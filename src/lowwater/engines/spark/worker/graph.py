@@ -1,4 +1,4 @@
-"""The operators of one stage in one bucket, run to the end of what a batch brought."""
+"""The operators of one stage in one bucket, run until all that a batch brought is processed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lowwater.stream.element import Element
 
 
 class Graph:
-    """Pushes elements through the operators and gathers what leaves the stage."""
+    """Pushes elements through the operators and collects what leaves the stage."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Graph:
                     queue.append((index, result))
 
     def finish(self) -> None:
-        """Let kernels do what they leave for the end of a batch, those first that others read."""
+        """Let kernels do the work that they defer to the end of a batch, in plan order."""
         for member in self.members.values():
             while member.kernel.has_work:
                 begun = time.perf_counter_ns()
@@ -137,7 +137,7 @@ class Graph:
         return {m.part.slot: m.call(m.kernel.snapshot) for m in self.members.values()}
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from a snapshot; an operator that is not in it starts fresh."""
+        """Continue from a snapshot; an operator that is not in it starts empty."""
         for member in self.members.values():
             if member.part.slot in saved:
                 member.call(member.kernel.restore, saved[member.part.slot])

@@ -1,11 +1,11 @@
-"""Marks left on the machine for the next batch: they spare work and never decide anything.
+"""Hints: marks in files for readers of the next batch, which save work and change no result.
 
 Rows can be judged, filtered and reduced before they are sent if the marks that held before the
-batch are known where they are read. Every bucket knows them at the end of the batch before and
-leaves them here; who finds none sends rows as they are, and they are judged where they arrive.
-Where each bucket knows its own groups only, the marks of all buckets are needed. Both ways come to
-the same verdict. Files are named by run and batch and written by renaming, so what is read is
-always whole and always the batch's own.
+batch are known where rows are read. Every bucket has them at the end of the batch before and writes
+them to a file; where no file is found, rows are sent as they are and judged where they arrive, with
+the same verdict. Where each bucket has the marks of its own groups only, the files of all buckets
+are needed. Files are named by run and batch and written by renaming, so a file that is read is
+whole and of the right batch.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from lowwater.engines.spark.wire.message import pickled, unpickled
 from lowwater.engines.spark.worker.cache import FORGOTTEN
 
 KEPT = 3
-"""Batches for which hints are kept."""
+"""Number of batches for which hints are kept."""
 
 
 def _folder(run: str) -> Path | None:
@@ -33,9 +33,9 @@ def _folder(run: str) -> Path | None:
 
 
 def leave(run: str, batch: int, stage: int, marks: Any, bucket: int | None = None) -> None:
-    """Leave the marks that hold after a batch, unless somebody on this machine has.
+    """Write the marks that hold after a batch, unless another bucket on this machine has.
 
-    With a ``bucket`` they are those of its own groups; without, those of all.
+    ``bucket``: the bucket whose groups they are; None if they are of all groups.
     """
     folder = _folder(run)
     place = str(stage) if bucket is None else f"{stage}-{bucket}"
@@ -53,7 +53,7 @@ def leave(run: str, batch: int, stage: int, marks: Any, bucket: int | None = Non
 
 
 def find(run: str, batch: int, stage: int, buckets: Sequence[int] = ()) -> list[Any] | None:
-    """The marks that held after a batch, of all buckets named; None if some are not known here."""
+    """Return the marks that held after a batch, of all buckets named; None if some are missing."""
     folder = _folder(run)
     if folder is None:
         return None
@@ -65,7 +65,7 @@ def find(run: str, batch: int, stage: int, buckets: Sequence[int] = ()) -> list[
 
 
 def sweep() -> None:
-    """Remove what runs left behind that were killed long ago."""
+    """Remove the files of runs that were killed long ago."""
     home = private_folder(Path(tempfile.gettempdir()), "lowwater-hints")
     with contextlib.suppress(OSError):
         for each in home.iterdir() if home is not None else ():
@@ -74,7 +74,7 @@ def sweep() -> None:
 
 
 def forget(run: str) -> None:
-    """Remove what a run left on this machine."""
+    """Remove the files of a run on this machine."""
     folder = _folder(run)
     if folder is not None:
         shutil.rmtree(folder, ignore_errors=True)

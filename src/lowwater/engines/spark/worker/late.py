@@ -19,14 +19,14 @@ from lowwater.sinks import Folder, LastRows
 from lowwater.stream.element import Chunk
 
 COMPUTED = "__computed"
-"""How columns begin that Spark computed for an operator; nobody else is shown them."""
+"""The prefix of columns that Spark computed for an operator; the side output has none of them."""
 
 LateFolder = str | Mapping[str, str]
 """A folder, or one for each stream."""
 
 
 def late_folder(given: object, otherwise: str | None = None) -> LateFolder | None:
-    """The folders that were asked for; streams of which nothing was said have another."""
+    """Return the folders that ``late_sink=`` names; all other streams have ``otherwise``."""
     if given is None:
         return otherwise
     if isinstance(given, Mapping):
@@ -43,18 +43,18 @@ def _absolute(given: object) -> str:
 
 
 ELSEWHERE = ""
-"""Stands for the streams that have no folder of their own."""
+"""The key of the folder for streams that have none of their own."""
 
 
 def folder_of(folder: LateFolder, stream: str) -> str | None:
-    """Where the late rows of a stream go."""
+    """Return the folder of the late rows of a stream."""
     return folder if isinstance(folder, str) else folder.get(stream, folder.get(ELSEWHERE))
 
 
 def keep_refused(
     folder: LateFolder | None, stage: int, batch: int, bucket: int, refused: dict[str, list[Chunk]]
 ) -> None:
-    """Write the rows a bucket refused in a batch, in place of what an earlier try left."""
+    """Write the rows that a bucket refused in a batch, in place of those of an earlier try."""
     if folder is None:
         return
     name = f"batch-{batch:08d}-{stage}-{bucket}.parquet"
@@ -83,13 +83,14 @@ def _keep(folder: str, name: str, refused: dict[str, list[Chunk]]) -> None:
 
 
 def read_refused(folder: str, stream: str) -> Chunk | None:
-    """The rows of a stream that were refused so far; None if there are none."""
+    """Return the rows of a stream that were refused so far; None if there are none."""
     some = list(_refused(sorted(Path(folder).glob("batch-*.parquet")), stream))
     return pl.concat(some, how="diagonal_relaxed") if some else None
 
 
 def last_refused(folder: str, stream: str, limit: int) -> Chunk:
-    """The last of them, for looking at, from the files that were written last."""
+    """Return the last rows of a stream that were refused, at most ``limit``, from the files that
+    were written last."""
     last = LastRows(limit)
     for rows in _refused(sorted(Path(folder).glob("batch-*.parquet"))[-LAST_FILES:], stream):
         last.add(rows)

@@ -1,4 +1,4 @@
-"""From rows and promises to messages: the sending half of every stage."""
+"""Rows and promises as messages to the buckets of a stage."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from lowwater.operators.kernel import Reducer
 from lowwater.stream.element import Chunk, Element, GroupPunctuation
 
 SAMPLE = 16_384
+"""Number of rows that are reduced on trial."""
 WORTH = 0.5
 """Rows are reduced before they are sent if that leaves at most this share of them."""
 
@@ -21,7 +22,7 @@ WORTH = 0.5
 def deliver_raw(
     port: int, rows: Chunk, delivery: Delivery, partition: int, at: int
 ) -> Iterator[Message]:
-    """Rows that will be judged where they arrive."""
+    """Yield messages with rows that will be judged where they arrive."""
     for number, part in _spread(rows, delivery, partition):
         body = packed(part)
         yield Message(delivery.stage, delivery.ids[number], port, Kind.RAW, partition, at, body)
@@ -30,9 +31,10 @@ def deliver_raw(
 def deliver(
     rows: Chunk, delivery: Delivery, partition: int, at: int, tried: dict[int, bool]
 ) -> Iterator[Message]:
-    """Rows that were let in, through the row-wise operators and reduced where that is worth it.
+    """Yield messages with rows that were let in, after the row-wise operators, and reduced for the
+    aggregate that reads them if that leaves few enough.
 
-    ``tried`` remembers for which operators it is.
+    ``tried`` holds for which operators it does; this function adds to it.
     """
     prefix = [(idle_kernel(part), part) for part in delivery.prefix]
     reducer = reducer_kernel(delivery.reducer) if delivery.reducer else None
@@ -57,7 +59,7 @@ def deliver(
 
 
 def _worth(reducer: Reducer, where: Where, rows: Chunk) -> bool:
-    """Whether reducing rows leaves clearly fewer of them, going by a piece of them."""
+    """Return whether reducing rows leaves few enough of them, estimated from a sample."""
     if rows.height <= SAMPLE:
         return True
     piece = rows.slice(rows.height // 2, SAMPLE)
@@ -72,8 +74,11 @@ def _spread(rows: Chunk, delivery: Delivery, partition: int) -> list[tuple[int, 
     return spread(rows, delivery.key, len(delivery.ids))
 
 
-def tell(port: int, elements: Sequence[Element], delivery: Delivery, at: int) -> Iterator[Message]:
-    """Promises of a source, to every bucket of a stage; of a group, to its bucket if it has one."""
+def deliver_promises(
+    port: int, elements: Sequence[Element], delivery: Delivery, at: int
+) -> Iterator[Message]:
+    """Yield messages with promises of a source to every bucket of a stage; with those of a group
+    to its bucket alone, if it has one."""
     shares: list[list[Element]] = [[] for _ in delivery.ids]
     for element in elements:
         if delivery.owned and isinstance(element, GroupPunctuation):
@@ -87,10 +92,11 @@ def tell(port: int, elements: Sequence[Element], delivery: Delivery, at: int) ->
         yield Message(delivery.stage, bucket, port, Kind.ELEMENTS, -1, at, pickled(share))
 
 
-def tell_digest(
+def deliver_digest(
     port: int, found: Chunk | None, rows: int, delivery: Delivery, at: int
 ) -> Iterator[Message]:
-    """What rows say about progress, to every bucket of a stage; each its own groups, if it has."""
+    """Yield messages with the digest of ``rows`` rows to every bucket of a stage; with that of a
+    group to its bucket alone, if it has one."""
     whole = {0: found} if found is not None else {}
     if delivery.owned and found is not None:
         whole = dict(spread(found, delivery.key or (), len(delivery.ids)))
@@ -103,7 +109,7 @@ def tell_digest(
 def send(
     route: Route, elements: Sequence[Element], sender: int, last: int, at: int
 ) -> Iterator[Message]:
-    """What left an operator, to the stage that reads it or to the result."""
+    """Yield messages with the elements of an operator, to the stage that reads it or the result."""
     chunks = [each for each in elements if isinstance(each, pl.DataFrame)]
     final = route.stage == last
     if chunks:

@@ -1,11 +1,11 @@
 """The last step: messages of the last stage to rows of the result.
 
-What an operator lets go that was spread over buckets is put together here: partial answers of an
+The output of an operator that was spread over buckets is combined here: partial answers of an
 aggregate, rows to be put in order. No state is needed: a promise reaches all buckets in one batch,
 so all parts of an answer are in it too, and all rows up to a mark.
 
-Invariant: rows leave in the order in which they were finished, and that does not depend on which
-bucket was heard first.
+Invariant: rows leave in the order in which they were finished, whatever the order in which the
+messages of the buckets come.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class ResultStage:
         self._combined, self._tail, self._columns = combined, tail, list(schema)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """What Spark calls, once a partition and batch."""
+        """Yield the rows of the result; Spark calls this once a partition and batch."""
         begin_task()
         with carrying():
             parts = _results(batches)
@@ -48,7 +48,7 @@ class ResultStage:
                     yield from old_strings(table).to_batches()
 
     def _whole(self, parts: Iterable[tuple[int, Chunk]]) -> Iterator[Chunk]:
-        """What the parts of all buckets come to."""
+        """Yield the answers that the parts of all buckets combine to."""
         held = [rows for _, rows in sorted(parts, key=itemgetter(0))]
         if self._combined is not None and held:
             finisher = finisher_kernel(self._combined)
@@ -65,7 +65,7 @@ class ResultStage:
 
 
 def _results(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Chunk]]:
-    """The rows each bucket sent, with its number."""
+    """Yield the rows that each bucket sent, with its number."""
     for batch in batches:
         kinds, senders = batch.column("kind").to_pylist(), batch.column("sender").to_pylist()
         for kind, sender, body in zip(kinds, senders, batch.column("body"), strict=True):
@@ -74,7 +74,7 @@ def _results(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Chunk]]:
 
 
 def old_strings(table: pa.Table) -> pa.Table:
-    """Strings in the layout Spark reads."""
+    """Return a table with its strings in the layout that Spark reads."""
     return table.cast(pa.schema([field.with_type(_old(field.type)) for field in table.schema]))
 
 

@@ -1,7 +1,7 @@
-"""Saved state: what a bucket keeps from batch to batch, in what form, and who can read it again.
+"""Saved state: the state of a bucket between batches, written as bytes and checked when read.
 
-Invariant: the state is opened only by a program that would have written the same; every other is
-refused with an error that shows the difference.
+Invariant: a program opens only a state that a program with the same fingerprint has written; for
+any other, the error shows the difference.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from lowwater.state.store import MemoryStore
 
 @dataclass
 class BucketState:
-    """Everything of one bucket that outlives a batch."""
+    """The state of one bucket that outlives a batch."""
 
     stores: dict[str, SparkStore]
     """By the slot of an operator, or by ``source`` and the name of a stream."""

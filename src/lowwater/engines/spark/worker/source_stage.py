@@ -1,8 +1,8 @@
 """The source stage: rows of a streaming DataFrame, per partition, to messages.
 
-If this machine knows the marks that held before the batch, rows are judged here, go through the
-row-wise operators next to the source and are reduced for the aggregate they are on the way to.
-Otherwise they are sent as they are. Either way every bucket is told what they say about progress.
+If hints hold the marks before the batch, rows are judged here, pass the row-wise operators next to
+the source and are reduced for the aggregate that reads them. Otherwise they are sent as they are.
+Either way every bucket gets their digest.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ from lowwater.engines.spark.wire.errors import carrying
 from lowwater.engines.spark.wire.message import Account, Kind, Message, as_batch, packed, pickled
 from lowwater.engines.spark.wire.program import SourceProgram
 from lowwater.engines.spark.worker import hints
-from lowwater.engines.spark.worker.outgoing import deliver, deliver_raw, tell_digest
+from lowwater.engines.spark.worker.outgoing import deliver, deliver_digest, deliver_raw
 from lowwater.engines.spark.worker.task import current_task
 from lowwater.progress.intake import BatchIntake
 from lowwater.stream.element import SEQUENCE, Chunk
 
 NOW = "__now"
-"""The column with the time of the batch, where the query goes by the clock."""
+"""The column with the time of the batch, if the query depends on the clock."""
 ROWS_AT_ONCE = 2_000_000
+"""Number of rows from which Spark's batches are put together to one chunk."""
 
 
 class SourceStage:
@@ -36,7 +37,7 @@ class SourceStage:
         self._source = source
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """What Spark calls, once a partition and batch."""
+        """Yield the messages of rows; Spark calls this once a partition and batch."""
         with carrying():
             yield from self._run(batches)
 
@@ -50,7 +51,7 @@ class SourceStage:
 
 
 def known(source: SourceProgram, run: str, batch: int) -> Any:
-    """The marks of a source before a batch, by attribute; None if this machine does not know."""
+    """Return the marks of a source before a batch, by attribute; None if there are no hints."""
     first = source.deliveries[0]
     buckets = first.ids if first.owned else ()
     found = hints.find(run, batch - 1, first.stage, buckets)
@@ -61,7 +62,7 @@ def known(source: SourceProgram, run: str, batch: int) -> Any:
 
 
 class Reading:
-    """One partition of one batch."""
+    """The rows of one partition of one batch, on their way to messages."""
 
     def __init__(self, source: SourceProgram, partition: int, marks: Any):
         self._source, self._partition = source, partition
@@ -83,10 +84,10 @@ class Reading:
     def take(
         self, rows: Chunk, at: int, arrivals: NDArray[np.int64] | None = None
     ) -> Iterator[Message]:
-        """Messages for some rows.
+        """Yield the messages of some rows.
 
-        ``at`` is the time of the batch in nanoseconds, 0 where the query does not go by the clock.
-        ``arrivals`` are the times at which the rows arrived, where they are known.
+        ``at`` is the time of the batch in nanoseconds, 0 if the query does not depend on the clock.
+        ``arrivals`` are the times at which the rows arrived, if they are known.
         """
         source = self._source
         if rows.height:
@@ -108,13 +109,13 @@ class Reading:
             yield from deliver(rows, delivery, self._partition, self._at, self._tried)
 
     def close(self) -> Iterator[Message]:
-        """The progress of all rows, to every bucket; what was refused, to one."""
+        """Yield the messages of the digest, to every bucket, and of refused rows, to one."""
         source = self._source
         if not self._rows:
             return
         found = pl.concat(self._digests) if self._digests else None
         for delivery in source.deliveries:
-            yield from tell_digest(source.index, found, self._rows, delivery, self._at)
+            yield from deliver_digest(source.index, found, self._rows, delivery, self._at)
         account = self._intake.account
         if account.rows or account.backward_marks:
             first = source.deliveries[0]
@@ -124,7 +125,7 @@ class Reading:
 
 
 def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[Chunk]:
-    """Spark's batches, put together to chunks worth working on."""
+    """Yield the rows of Spark's batches in larger chunks."""
     held: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:

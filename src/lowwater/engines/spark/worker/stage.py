@@ -22,7 +22,7 @@ INDEX = "about string, body binary"
 
 
 class StageProcessor(StatefulProcessor):
-    """What Spark calls, once a bucket and batch."""
+    """A stage; Spark calls it once a bucket and batch."""
 
     def __init__(self, program: StageProgram, last: int):
         self._program, self._last = program, last
@@ -39,7 +39,7 @@ class StageProcessor(StatefulProcessor):
         rows: Iterator[Row],
         timerValues: Any,
     ) -> Iterator[Row]:
-        """Work on all messages of a bucket."""
+        """Process the messages of a bucket in one batch."""
         del timerValues
         with carrying():
             mine: list[Message] = []
@@ -62,7 +62,7 @@ class StageProcessor(StatefulProcessor):
                 self._index.update(bucket.saved())
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """Do nothing: Spark closes the state."""
 
 
 def _row(message: Message) -> Row:

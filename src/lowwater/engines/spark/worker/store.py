@@ -1,8 +1,8 @@
 """Kernel state in Spark's state store: chunks under (operator, name, slice, sequence).
 
-Within a batch everything is kept in memory; only what is still there at its end and was not before
-is written, and only what was there before and is gone is removed. A chunk is read when it is asked
-for, once. The index, which says what there is and how big it is, is one small value a bucket.
+Within a batch chunks are kept in memory. At its end the chunks that are new are written, and those
+that are gone are removed. A chunk is read when a kernel first gets it. The index, with the address
+and size of every chunk, is one small value a bucket.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class Shelf(Protocol):
 
 
 Entry = tuple[int, int, str]
-"""Rows, bytes, and the token of the copy on the machine that wrote it (none: empty)."""
+"""The rows and bytes of a chunk, and the token of its copy in the cache; "" if there is none."""
 Index = dict[str, dict[int, dict[int, Entry]]]
-"""Name to slice to sequence to what is there."""
+"""The entries of all chunks, by name, slice and sequence."""
 
 
 class SparkStore:
@@ -138,16 +138,16 @@ class SparkStore:
         return sum(entry[1] for chunks in slices for entry in chunks.values())
 
     def set_aside(self, name: str) -> None:
-        """Keep chunks under a name in Spark's state only, until they are asked for."""
+        """Keep chunks under a name out of the cache, in Spark's state only."""
         self._aside.add(name)
 
     @property
     def round_trip(self) -> int:
-        """What is put aside in a batch is there in the next, which takes longer than a disk."""
+        """0: a chunk is read again in a later batch, which takes longer than any disk."""
         return 0
 
     def save(self) -> dict[str, Any]:
-        """Write what changed; the index as it is now."""
+        """Write the chunks that changed and return the index as it is now."""
         for key, token in self._gone.items():
             self._shelf.erase(self._slot, key)
             if token and self._cache is not None:

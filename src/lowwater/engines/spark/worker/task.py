@@ -1,4 +1,4 @@
-"""What a task knows about the query and batch it works for."""
+"""Tasks of Spark: the query and batch that a worker's process works for; its start and end."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Task:
 
 
 def current_task() -> Task:
-    """The task this process works on now."""
+    """Return the task that this process works on now."""
     begin_task()
     context = TaskContext.get()
     if context is None:
@@ -34,12 +34,12 @@ def current_task() -> Task:
 
 
 def begin_task() -> None:
-    """Make the process of a worker fit for tasks that last milliseconds.
+    """Make the garbage collection of a worker fast enough for tasks that last milliseconds.
 
-    After each task a worker looks for garbage among all objects it has, and the modules it imported
-    are hundreds of thousands: four times the work of a small batch. What is there when its first
-    tasks begin stays for good, so the search may leave it out. Only the first: a later task may
-    begin with objects that end, and what is left out is never freed.
+    After each task a worker collects garbage among all its objects, and the modules it imported
+    have hundreds of thousands: four times the work of a small batch. Objects that exist when the
+    first tasks begin stay for good, so they are left out. Not those of later tasks: some of them
+    end, and an object that is left out is never freed.
     """
     end_quietly()
     if next(_begun) < FREEZING:
@@ -52,7 +52,7 @@ _begun = itertools.count()
 
 @cache
 def end_quietly() -> None:
-    """A process that Spark puts away while it is writing prints a traceback nobody needs."""
+    """Print no traceback of a process that Spark ends while it writes."""
     print_exc, excepthook = traceback.print_exc, sys.excepthook
 
     def quiet_print_exc(*arguments: Any, **named: Any) -> None:

@@ -4,4 +4,4 @@
 SELECT * FROM A, A WHERE A.ts = A.ts
 
 --- error at 1:18
-two sources are called 'A'; tell them apart with AS
+two sources are called 'A'; give one another name with AS
