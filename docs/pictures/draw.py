@@ -197,7 +197,7 @@ def idle() -> Picture:
     def x(second: float) -> float:
         return 130 + 48 * second
 
-    for top, title in ((20, "*Without a timestamp on demand"), (175, "*With a timestamp on demand")):
+    for top, title in ((20, "*Without a timestamp on demand"), (175, "*With one")):
         it.text(20, top + 18, title)
         for n, name in enumerate(("busy", "silent", "window 0 to 5")):
             it.text(20, top + 50 + 34 * n, name, GREY, size=13)
