@@ -22,7 +22,8 @@ PACKAGE = ROOT / "src" / "lowwater"
 ARCHITECTURE = ROOT / "docs" / "architecture.md"
 GLOSSARY = ROOT / "docs" / "glossary.md"
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("0*.md"))
-DOCUMENTS = [ROOT / "README.md", ARCHITECTURE, GLOSSARY, *DECISIONS]
+CONTRIBUTING = ROOT / "CONTRIBUTING.md"
+DOCUMENTS = [ROOT / "README.md", CONTRIBUTING, ARCHITECTURE, GLOSSARY, *DECISIONS]
 
 FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 SPAN = re.compile(r"`([^`\n]+)`")
