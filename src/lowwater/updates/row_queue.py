@@ -264,7 +264,7 @@ class RowQueue:
         if not changed:
             return
         places = np.array([entry.location for entry, _ in changed], np.int64)
-        self.memory.overwrite(places, came.rows[[at for _, at in changed]])
+        self.memory.write(places, came.rows[[at for _, at in changed]])
         for entry, at in changed:
             entry.alive = False
             fresh = WaitingRow(

@@ -379,7 +379,7 @@ class WindowQueue:
             blocks += near
             starts += [part.start] * len(near)
             sizes += [each.rows for each in near]
-        rows = self.memory.read(blocks)
+        rows = self.memory.read_blocks(blocks)
         times = rows[TIME].to_numpy()
         rows = pl.DataFrame(rows.get_columns()[1:])  # times come first
         begins = np.repeat(np.array(starts, np.int64), np.array(sizes, np.int64))
