@@ -217,7 +217,7 @@ class WindowQueue:
             cell.waiting.alive = False
         begun = first if self.keys.begun is None else self.keys.begun
         cell.measure_gaps(first, last, updates, begun)
-        cell.waiting = QueuedWindow(start)
+        cell.waiting = QueuedWindow((start,))
         self.keys.least.add(cell.waiting)
         self.scheduler.update(cell)
 
