@@ -198,5 +198,5 @@ def test_the_example_of_a_docstring_runs(name, tmp_path, monkeypatch):
     )
     assert bool(example.examples) != (name in WITHOUT_EXAMPLE)
     said: list[str] = []
-    doctest.DocTestRunner().run(example, out=said.append)
+    doctest.DocTestRunner(verbose=False).run(example, out=said.append)
     assert not said, "".join(said)

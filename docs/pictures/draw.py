@@ -145,7 +145,7 @@ def timeline() -> Picture:
 
 def channels() -> Picture:
     """One watermark for all, and a mark for each."""
-    it = Picture(760, 330, "One watermark for all channels, or a mark for each")
+    it = Picture(760, 330, "One watermark for all channels, or one mark for each")
     devices = (("a", 0, BLUE), ("b", 3, GREEN), ("c", 8, VIOLET))
     for side, title in ((0, "*One watermark: newest less 4"), (1, "*A mark for each channel")):
         left = 30 + 375 * side
@@ -197,24 +197,24 @@ def idle() -> Picture:
     def x(second: float) -> float:
         return 130 + 48 * second
 
-    for top, title in ((20, "*Nobody speaks for the silent link"), (175, "*A timestamp on demand")):
+    for top, title in ((20, "*Without a timestamp on demand"), (175, "*With one")):
         it.text(20, top + 18, title)
         for n, name in enumerate(("busy", "silent", "window 0 to 5")):
             it.text(20, top + 50 + 34 * n, name, GREY, size=13)
-        asked = top > 100
-        for n, last in enumerate((11.4, 5.3 if asked else 11.4)):
+        on_demand = top > 100
+        for n, last in enumerate((11.4, 5.3 if on_demand else 11.4)):
             it.line([(x(0), top + 45 + 34 * n), (x(last), top + 45 + 34 * n)], PALE, 1.5)
         for second in range(12):
             it.dot(x(second), top + 45)
         it.dot(x(0), top + 79)
-        until = 5.6 if asked else 11
+        until = 5.6 if on_demand else 11
         it.box(x(0), top + 101, x(5) - x(0), 24, "#e8eef6", BLUE)
         it.text(x(2.5), top + 118, "rows come in", BLUE, "middle", 12)
         it.box(x(5), top + 101, x(until) - x(5), 24, "#f8e9dc", ORANGE)
-        if asked:
+        if on_demand:
             it.arrow((x(5.3), top + 100), (x(5.3), top + 90), ORANGE, 2)
             it.diamond(x(5.3), top + 79)
-            it.text(x(5.6), top + 84, "asked: nothing below 5 will come", ORANGE, size=13)
+            it.text(x(5.6), top + 84, "promise: no row below 5 will come", ORANGE, size=13)
             it.text(x(5.8), top + 118, "answered", GREEN, size=13)
         else:
             it.dot(x(11), top + 79)
@@ -285,7 +285,7 @@ def graph() -> Picture:
 def oblivious() -> Picture:
     """The buffers of a join without a window."""
     it = Picture(760, 320, "Buffers of a join without a window")
-    it.text(30, 36, "*Who is kept")
+    it.text(30, 36, "*Rows that are kept")
 
     def x(value: float) -> float:
         return 60 + 19 * value
@@ -310,12 +310,12 @@ def oblivious() -> Picture:
         size=13,
     )
     left, top, bottom = 440, 70, 240
-    it.text(left, 36, "*How many, over time")
+    it.text(left, 36, "*Number of rows kept, over time")
     it.arrow((left, bottom + 12), (left + 290, bottom + 12), GREY, 1.5)
     it.text(left + 290, bottom + 30, "time", GREY, "end", 13)
     it.arrow((left, bottom + 12), (left, top - 14), GREY, 1.5)
     it.line([(left, top + 10), (left + 280, top + 10)], RED, 2, "6 4")
-    it.text(left + 8, top + 2, "a fixed window that finds as much", RED, size=13)
+    it.text(left + 8, top + 2, "a fixed window with as many results", RED, size=13)
     heights = [30, 34, 28, 36, 30, 60, 110, 138, 130, 140, 96, 60, 40, 32, 36, 28, 34, 30]
     spots = [(left + 16.5 * n, bottom - each) for n, each in enumerate(heights)]
     it.shape([(left, bottom + 11), *spots, (spots[-1][0], bottom + 11)], "#dfe9f4")
@@ -351,7 +351,7 @@ def updates() -> Picture:
     it.arrow((608, 70), (638, 70), GREY)
     it.text(648, 66, "8 rows behind,", RED, size=13)
     it.text(648, 84, "and growing", RED, size=13)
-    it.text(20, 144, "*Update queue: one cell a key, a newer row replaces the one in it")
+    it.text(20, 144, "*Update queue: one cell for each key; a newer row replaces the one in it")
     for n, name in enumerate(("IBM", "GM", "SAP")):
         prices = [price for each, price in rows if each == name]
         cell(20 + 120 * n, 160, name, prices[-1])
@@ -362,7 +362,7 @@ def updates() -> Picture:
             )
     it.arrow((366, 180), (404, 180), GREY)
     it.text(414, 176, "3 rows wait, however many come", GREEN, size=13)
-    it.text(414, 194, "what is shown is the newest there was time for", GREEN, size=13)
+    it.text(414, 194, "the newest rows there was time for are shown", GREEN, size=13)
     it.text(414, 240, "replaced before its turn: given up, and counted", GREY, size=13)
     it.line([(404, 236), (330, 236)], GREY, 1, "3 3")
     it.text(20, 296, "IBM came four times while one row was worked on.", GREY, size=13)

@@ -200,6 +200,16 @@ def test_equality_join_on_time_equals_batch(a: Sample, b: Sample, data: Any) -> 
     check(query, sql, data, a, b)
 
 
+@given(samples("a", most=14), samples("b", most=14), st.data())
+def test_half_join_on_time_progresses_on_it(a: Sample, b: Sample, data: Any) -> None:
+    how = data.draw(st.sampled_from(["semi", "anti"]))
+    query = a.stream.join(b.stream, on=["ts", "k"], how=how).group_by("ts").agg(n="count(*)")
+    exists = "NOT EXISTS" if how == "anti" else "EXISTS"
+    sql = f"""SELECT ts, count(*) FROM a WHERE {exists} (
+                  SELECT * FROM b WHERE a.ts = b.ts AND a.k = b.k) GROUP BY ts"""
+    check(query, sql, data, a, b)
+
+
 @given(samples("a", most=12), samples("b", most=12), st.integers(0, 6), st.data())
 def test_join_then_group_by_both_times_equals_batch(
     a: Sample, b: Sample, band: int, data: Any

@@ -90,7 +90,7 @@ class BandJoin(Kernel):
     def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
         """Match rows with the other side, then keep those that can still match rows to come."""
         shape = self._shape
-        rows = shape.prepare(port, chunk, self._next_id[port])
+        rows = shape.prepare(port, chunk, self._next_id[port] if shape.keeps(port) else None)
         self._next_id[port] += chunk.height
         low, high = self._observed(port, chunk)
         pairs = self._meet(port, rows, low, high)
@@ -311,13 +311,13 @@ class BandJoin(Kernel):
     def _promise(self) -> list[Element]:
         promises: list[Element] = []
         for side in (0, 1):
-            if self._shape.how in ("inner", ("left", "right")[side]):
+            if side in self._shape.kind.whole:
                 for known in self._heard[side].values():
                     promises += self._out.advance(self._with_old_rows(side, known))
             else:
                 time = self._shape.out_times[side]
                 promises += self._out.advance({time: min(self._marks[side], self._threshold(side))})
-        if self._shape.how == "inner":
+        if self._shape.kind.pairs:
             for left in self._heard[0].values():
                 for right in self._heard[1].values():
                     promises += self._out.advance(any_of(left.bounds, right.bounds))
@@ -391,7 +391,7 @@ class BandJoin(Kernel):
         parts = [[(inside[s][n], mark) for n, mark in bounds if n in inside[s]] for s in (0, 1)]
         requests = [Request.any_of(side, parts[side]) for side in (0, 1) if parts[side]]
         for side in (0, 1):
-            if parts[side] and (not parts[1 - side] or self._shape.how != "inner"):
+            if parts[side] and (not parts[1 - side] or not self._shape.kind.pairs):
                 furthest = max(
                     mark + self._behind.get(self._names[side][name], 0)
                     for name, mark in parts[side]

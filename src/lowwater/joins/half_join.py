@@ -17,7 +17,6 @@ import polars as pl
 
 from lowwater.joins.band_join import ROWS, BandJoin
 from lowwater.operators.kernel import Request
-from lowwater.operators.waiting import Release
 from lowwater.state.store import read, take
 from lowwater.stream.element import Chunk, Element
 
@@ -33,7 +32,7 @@ class HalfJoin(BandJoin):
     def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
         """Return the left rows that have their first partner now, or can have none any more."""
         shape = self._shape
-        rows = shape.prepare(port, chunk, 0)
+        rows = shape.prepare(port, chunk)
         low, high = self._observed(port, chunk)
         if port == RIGHT:
             met = self._met_in_store(rows, low, high)
@@ -75,21 +74,13 @@ class HalfJoin(BandJoin):
         return pl.concat(met) if met else rows.clear()
 
     def _answered(self, met: Chunk) -> list[Element]:
-        return [self._shape.put_out(met)] if met.height and self._shape.how == "semi" else []
+        return [self._shape.put_out(met)] if met.height and not self._shape.keeps(LEFT) else []
 
     def _missed(self, rows: Chunk) -> list[Element]:
-        return [self._shape.put_out(rows)] if rows.height and self._shape.how == "anti" else []
+        return [self._shape.put_out(rows)] if rows.height and self._shape.keeps(LEFT) else []
 
     def _dropped(self, side: int, rows: Chunk | None, met: Chunk | None) -> list[Element]:
         return self._missed(rows) if rows is not None and side == LEFT else []
-
-    def releases(self) -> Sequence[Release]:
-        """Return the marks that release rows of an anti join: past the last time of a partner."""
-        return self._released([LEFT] if self._shape.how == "anti" else [])
-
-    def requests(self) -> Sequence[Request]:
-        """Request the mark at which the earliest row of an anti join has no partner to come."""
-        return self._missing([LEFT] if self._shape.how == "anti" else [])
 
     @property
     def _outputs(self) -> list[tuple[int, str]]:

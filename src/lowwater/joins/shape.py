@@ -16,11 +16,46 @@ from lowwater.stream.element import Chunk
 from lowwater.stream.time_domain import TimeDomain
 
 How = Literal["inner", "left", "right", "full", "semi", "anti"]
-HOWS: tuple[How, ...] = ("inner", "left", "right", "full", "semi", "anti")
 IDS = ("__id0", "__id1")
 BUCKET = "__bucket"
 FAR = 8
 """Rows spread over more reaches than this are matched by buckets of time as well as by key."""
+
+
+@dataclass(frozen=True, slots=True)
+class JoinKind:
+    """What comes out of a kind of join. Side 0 is the left input, side 1 the right one."""
+
+    shown: tuple[int, ...] = (0, 1)
+    """The sides whose columns come out."""
+    alone: tuple[int, ...] = ()
+    """The sides whose rows come out if no row of the other side matches them."""
+
+    @property
+    def whole(self) -> tuple[int, ...]:
+        """The sides whose columns are in every result."""
+        return tuple(side for side in self.shown if 1 - side not in self.alone)
+
+    @property
+    def outer(self) -> bool:
+        """True if the columns of a side are null in some results."""
+        return self.whole != self.shown
+
+    @property
+    def pairs(self) -> bool:
+        """True if every result is a pair of rows, with the columns of both."""
+        return self.whole == (0, 1)
+
+
+KINDS: Mapping[How, JoinKind] = {
+    "inner": JoinKind(),
+    "left": JoinKind(alone=(0,)),
+    "right": JoinKind(alone=(1,)),
+    "full": JoinKind(alone=(0, 1)),
+    "semi": JoinKind(shown=(0,)),
+    "anti": JoinKind(shown=(0,), alone=(0,)),
+}
+"""The kinds of joins of two inputs, by the value of ``how=``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +85,7 @@ class JoinShape:
     merged: Mapping[str, str]
     """Output key column to the right column (inside name) that has the same value."""
     residual: pl.Expr | None
-    how: How
+    kind: JoinKind
     carried: tuple[Carried, ...] = ()
     """Progressing columns of the output beside the times."""
 
@@ -68,11 +103,11 @@ class JoinShape:
 
     def keeps(self, side: int) -> bool:
         """Whether rows of a side come out even when nothing matches them."""
-        return self.how == "full" or self.how == ("left", "right")[side]
+        return side in self.kind.alone
 
     def shows(self, key: str) -> bool:
         """Whether a left column that is matched on is in the output, and never null there."""
-        return key in self.output and (self.how in ("inner", "semi", "anti") or key in self.merged)
+        return key in self.output and (not self.kind.outer or key in self.merged)
 
     def group_keys(self, side: int, keys: Sequence[str]) -> dict[str, str]:
         """Return, for left columns that name groups, the names inside the join on a side."""
@@ -84,11 +119,12 @@ class JoinShape:
         name = self.times[0] if side == 0 else self.right_names[self.times[1]]
         return self.domain.to_ticks(pl.col(name))
 
-    def prepare(self, side: int, chunk: Chunk, first_id: int) -> Chunk:
-        """Rename the rows of a side; number them if its unmatched rows are emitted."""
+    def prepare(self, side: int, chunk: Chunk, first_id: int | None = None) -> Chunk:
+        """Return the rows of a side under their inside names, with a number each from ``first_id``
+        on if it is given."""
         if side == 1:
             chunk = chunk.rename(dict(self.right_names))
-        if not self.keeps(side):
+        if first_id is None:
             return chunk
         numbers = pl.int_range(first_id, first_id + chunk.height, dtype=pl.Int64)
         return chunk.with_columns(numbers.alias(IDS[side]))

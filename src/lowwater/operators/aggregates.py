@@ -14,7 +14,7 @@ import pickle
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 
@@ -120,38 +120,14 @@ class UserAggregate:
         return Aggregate(name, (lifted.alias(part),), (merged,), finished.alias(name), self)
 
 
-def build(call: Call) -> Aggregate:
-    """Return the three steps of a built-in aggregate."""
-    if call.function == "count" and call.distinct:
-        return _count_distinct(call)
-    makers: dict[str, Callable[[Call], Aggregate]] = {
-        "count": _count,
-        "sum": _sum,
-        "avg": _avg,
-        "min": _extreme,
-        "max": _extreme,
-        "stddev": _stddev,
-        "first": _edge,
-        "last": _edge,
-        "collect": _collect,
-        "approx_count_distinct": _approx_count_distinct,
-        "approx_quantile": _approx_quantile,
-    }
-    if call.function not in makers:
-        raise QueryError(unknown_name("aggregate", call.function, makers))
-    if call.distinct:
-        raise QueryError(f"{call.function}(DISTINCT ...) is not supported; count(DISTINCT ...) is")
-    if call.argument is None and call.function != "count":
-        raise QueryError(f"{call.function} needs an argument")
-    return makers[call.function](call)
-
-
 def _argument(call: Call) -> pl.Expr:
     assert call.argument is not None
     return call.argument
 
 
 def _count(call: Call) -> Aggregate:
+    if call.distinct:
+        return _count_distinct(call)
     part = f"{call.name}__n"
     every = pl.lit(1, dtype=pl.Int64)
     lift = every if call.argument is None else call.argument.is_not_null().cast(pl.Int64)
@@ -308,6 +284,69 @@ def _approx_quantile(call: Call) -> Aggregate:
 def _in_steps(call: Call, steps: sketches.Steps) -> Aggregate:
     lifted, merged, finished = steps
     return Aggregate(call.name, (lifted,), (merged,), finished.alias(call.name))
+
+
+# ---- the built-in aggregates -------------------------------------------------------------------
+
+
+def _same(dtype: pl.DataType) -> pl.DataType:
+    return dtype
+
+
+def _sum_type(dtype: pl.DataType) -> pl.DataType:
+    if dtype.is_integer() or dtype == pl.Boolean:
+        return pl.Int64()
+    return pl.Decimal(38, dtype.scale) if isinstance(dtype, pl.Decimal) else dtype
+
+
+def _double(_: pl.DataType) -> pl.DataType:
+    return pl.Float64()
+
+
+def _whole_number(_: pl.DataType) -> pl.DataType:
+    return pl.Int64()
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltIn:
+    """A built-in aggregate."""
+
+    steps: Callable[[Call], Aggregate]
+    """Builds the three steps of a call."""
+    gives: Callable[[pl.DataType], pl.DataType]
+    """The type of the value, by that of the argument."""
+    takes: Literal["any", "numbers", "comparable"] = "any"
+    """The values that the argument may have."""
+
+
+BUILT_IN: Mapping[str, BuiltIn] = {
+    "count": BuiltIn(_count, _whole_number),
+    "sum": BuiltIn(_sum, _sum_type, "numbers"),
+    "avg": BuiltIn(_avg, _double, "numbers"),
+    "min": BuiltIn(_extreme, _same, "comparable"),
+    "max": BuiltIn(_extreme, _same, "comparable"),
+    "stddev": BuiltIn(_stddev, _double, "numbers"),
+    "first": BuiltIn(_edge, _same, "comparable"),
+    "last": BuiltIn(_edge, _same, "comparable"),
+    "collect": BuiltIn(_collect, pl.List),
+    "approx_count_distinct": BuiltIn(_approx_count_distinct, _whole_number),
+    "approx_quantile": BuiltIn(_approx_quantile, _double, "numbers"),
+}
+"""The built-in aggregates by name."""
+
+
+def build(call: Call) -> Aggregate:
+    """Return the three steps of a built-in aggregate."""
+    if call.function not in BUILT_IN:
+        raise QueryError(unknown_name("aggregate", call.function, BUILT_IN))
+    if call.distinct and call.function != "count":
+        raise QueryError(f"{call.function}(DISTINCT ...) is not supported; count(DISTINCT ...) is")
+    if call.argument is None and call.function != "count":
+        raise QueryError(f"{call.function} needs an argument")
+    return BUILT_IN[call.function].steps(call)
+
+
+# ---- the three steps ---------------------------------------------------------------------------
 
 
 def lift(

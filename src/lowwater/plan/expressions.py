@@ -14,10 +14,10 @@ import polars as pl
 from sqlglot import exp
 
 from lowwater.errors import ExpressionError, OptionError, QueryError, Term, unknown_name
+from lowwater.operators.aggregates import BUILT_IN
 from lowwater.operators.checked import Failure
 from lowwater.operators.rowwise import Derivation
 from lowwater.plan.language.compiler import ExpressionCompiler, finished
-from lowwater.plan.language.functions import AGGREGATES
 from lowwater.plan.text_places import wrong
 from lowwater.stream.duration import nanoseconds
 from lowwater.stream.time_domain import TimeDomain
@@ -247,7 +247,7 @@ def read_aggregate(formula: Formula) -> AggregateCall:
         tree, condition = tree.this, tree.expression.this
     function = aggregate_name(tree)
     if function is None:
-        known = ", ".join(sorted(AGGREGATES))
+        known = ", ".join(sorted(BUILT_IN))
         raise formula.wrong(
             f"an aggregate is one call of {known}, for example sum(a + b); compute around it with"
             " select(...) afterwards"

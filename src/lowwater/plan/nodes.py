@@ -16,7 +16,7 @@ from lowwater.errors import QueryError, unknown_name
 from lowwater.joins.oblivious.options import Oblivious
 from lowwater.joins.ordered.strategy import Ordering
 from lowwater.joins.reach import Reach
-from lowwater.joins.shape import Carried, How
+from lowwater.joins.shape import KINDS, Carried, How, JoinKind
 from lowwater.operators.aggregates import Aggregate, Call
 from lowwater.operators.flush import Flush
 from lowwater.operators.rowwise import Derivation
@@ -444,9 +444,14 @@ class JoinNode(AnyJoin):
         return next((out for out, each in self.merged.items() if each == inside), inside)
 
     @property
+    def kind(self) -> JoinKind:
+        """The sides whose rows come out, alone or in pairs."""
+        return KINDS[self.how]
+
+    @property
     def shown(self) -> tuple[int, ...]:
         """Semi and anti joins give rows of the left."""
-        return (0,) if self.how in ("semi", "anti") else (0, 1)
+        return self.kind.shown
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
 
 from lowwater.errors import OptionError, QueryError, Term
-from lowwater.operators.aggregates import Aggregate, Call, UserAggregate, build
+from lowwater.operators.aggregates import BUILT_IN, Aggregate, Call, UserAggregate, build
 from lowwater.operators.flush import Flush
 from lowwater.operators.sliding_aggregate import check as check_sliding
 from lowwater.operators.sliding_aggregate import unable
@@ -376,57 +376,22 @@ def _measures(
     return _Measures(tuple(built), tuple(calls), types, tuple(texts))
 
 
-def _same(dtype: pl.DataType) -> pl.DataType:
-    return dtype
-
-
-def _sum_type(dtype: pl.DataType) -> pl.DataType:
-    if dtype.is_integer() or dtype == pl.Boolean:
-        return pl.Int64()
-    return pl.Decimal(38, dtype.scale) if isinstance(dtype, pl.Decimal) else dtype
-
-
-def _double(_: pl.DataType) -> pl.DataType:
-    return pl.Float64()
-
-
-def _whole_number(_: pl.DataType) -> pl.DataType:
-    return pl.Int64()
-
-
-_GIVES: Mapping[str, Callable[[pl.DataType], pl.DataType]] = {
-    "count": _whole_number,
-    "approx_count_distinct": _whole_number,
-    "sum": _sum_type,
-    "avg": _double,
-    "stddev": _double,
-    "approx_quantile": _double,
-    "min": _same,
-    "max": _same,
-    "first": _same,
-    "last": _same,
-    "collect": pl.List,
-}
-"""The type that each aggregate gives, by that of its argument."""
-_OF_NUMBERS = ("sum", "avg", "stddev", "approx_quantile")
-_COMPARES = ("min", "max", "first", "last")
-
-
 def _call(name: str, formula: Formula, node: Node, time: str) -> tuple[Call, pl.DataType]:
     """Return a checked call of a built-in aggregate, and the type it gives."""
     parts = read_aggregate(formula)
     function, argument, given = parts.function, None, None
+    takes = BUILT_IN[function].takes
     if parts.condition is not None:
         compile_predicate(parts.condition, node.schema)
     if parts.argument is not None:
         compiled = compile_expression(parts.argument, node.schema)
         argument, given = compiled.polars, compiled.dtype
-        compares = parts.distinct or function in _COMPARES
+        compares = parts.distinct or takes == "comparable"
         if compares and (given.is_nested() or given == pl.Object):
             raise QueryError(f"{formula.shown}: {given} values cannot be compared")
-        if function in _OF_NUMBERS and not (given.is_numeric() or given == pl.Boolean):
+        if takes == "numbers" and not (given.is_numeric() or given == pl.Boolean):
             raise QueryError(f"{formula.shown}: {function} needs numbers, and this is {given}")
-    dtype = _GIVES[function](given if given is not None else pl.Int64())
+    dtype = BUILT_IN[function].gives(given if given is not None else pl.Int64())
     if function == "sum" and argument is not None and dtype == pl.Int64:
         argument = argument.cast(pl.Int64)
     ticks = (

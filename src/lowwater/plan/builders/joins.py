@@ -12,7 +12,7 @@ from lowwater.errors import OptionError, QueryError
 from lowwater.joins.oblivious.options import Oblivious
 from lowwater.joins.ordered.strategy import ORDERS, Order, Ordering
 from lowwater.joins.reach import Band, Reach, SameBucket
-from lowwater.joins.shape import HOWS, Carried, How
+from lowwater.joins.shape import KINDS, Carried, How
 from lowwater.plan import nodes
 from lowwater.plan.builders import oblivious as oblivious_builders
 from lowwater.plan.builders import updates as update_builders
@@ -80,8 +80,8 @@ def joined(
     With ``options``, a join of equal times measures its inputs; without them it goes by promises
     alone, if there are any.
     """
-    if how not in HOWS:
-        raise OptionError(f"how= is one of {', '.join(map(repr, HOWS))}, not {how!r}")
+    if how not in KINDS:
+        raise OptionError(f"how= is one of {', '.join(map(repr, KINDS))}, not {how!r}")
     pairs = _pairs(left, right, on)
     if update_builders.both(left, right):
         oblivious_builders.refuse_beside(options, "leave these out: one row of each key is kept")
@@ -122,7 +122,7 @@ class Match:
 
 def paired(left: Node, right: Node, match: Match, suffix: str, origin: str) -> Node:
     """Return the node of a join whose conditions are known."""
-    (left_time, right_time), how = match.times, match.how
+    (left_time, right_time), how, kind = match.times, match.how, KINDS[match.how]
     updates = update_builders.both(left, right)
     if updates:
         update_builders.check_join(left, right, match.on, how, match.ordering is not None)
@@ -145,18 +145,19 @@ def paired(left: Node, right: Node, match: Match, suffix: str, origin: str) -> N
                 origin=origin,
             )
     else:
-        kind = "a join of times near each other" if how == "inner" else f"a {how} join"
+        what = "a join of times near each other" if how == "inner" else f"a {how} join"
         oblivious_builders.refuse_beside(match.options, "how= is 'inner' then")
-        oblivious_builders.refuse_unpromised((left, right), match.times, kind)
+        oblivious_builders.refuse_unpromised((left, right), match.times, what)
     carried: tuple[Carried, ...] = ()
-    if 0 in _WHOLE[how]:
+    if 0 in kind.whole:
         carried += carried_columns(0, left, left_time, {name: name for name in left.schema}, times)
-    if 1 in _WHOLE[how]:
+    if 1 in kind.whole:
         own = {name: out for name, out in names.items() if out not in merged.values()}
         carried += carried_columns(1, right, right_time, own, times)
     progress = _progress((left, right), match, times, carried)
-    if how in ("semi", "anti"):
-        schema, progress = dict(left.schema), {n: p for n, p in progress.items() if n != time_right}
+    if kind.shown == (0,):
+        schema = dict(left.schema)
+        progress = {name: each for name, each in progress.items() if name in schema}
     usable = [name for name, attribute in progress.items() if not attribute.nullable]
     inside = _inside(left, right, names)
     residual = compile_predicate(match.where, inside) if match.where else None
@@ -236,17 +237,6 @@ def results_in_order(node: Node, ordering: Ordering) -> Node | None:
     return replace(node, inputs=(inner,), progress=inner.progress, time=inner.time)
 
 
-_WHOLE: Mapping[How, tuple[int, ...]] = {
-    "inner": (0, 1),
-    "left": (0,),
-    "right": (1,),
-    "full": (),
-    "semi": (0,),
-    "anti": (0,),
-}
-"""The sides whose columns are in every result."""
-
-
 def carried_columns(
     side: int, node: Node, time: str, names: Mapping[str, str], taken: Sequence[str]
 ) -> tuple[Carried, ...]:
@@ -265,16 +255,15 @@ def _progress(
     inputs: tuple[Node, Node], match: Match, times: tuple[str, str], carried: tuple[Carried, ...]
 ) -> dict[str, Progressing]:
     """Return the columns of a join that progress, and how far they can be behind each other."""
-    how, domain = match.how, inputs[0].progressing(match.times[0], "a join")
-    both = frozenset(times) if how == "full" else frozenset()
+    whole, domain = KINDS[match.how].whole, inputs[0].progressing(match.times[0], "a join")
+    both = frozenset() if whole else frozenset(times)
     progress = {
-        times[0]: Progressing(domain, how in ("right", "full"), both),
-        times[1]: Progressing(domain, how in ("left", "full"), both),
+        time: Progressing(domain, side not in whole, both) for side, time in enumerate(times)
     }
     if times[0] == times[1]:
         progress = {times[0]: Progressing(domain)}
     progress |= {each.out: Progressing(domain) for each in carried}
-    places = [(side, match.times[side], times[side]) for side in _WHOLE[how]]
+    places = [(side, match.times[side], times[side]) for side in whole]
     places += [(each.side, each.name, each.out) for each in carried]
     for side, name, out in places:
         behind = {

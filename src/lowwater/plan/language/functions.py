@@ -15,6 +15,7 @@ from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.parser import Parser as SqlParser
 
+from lowwater.operators.aggregates import BUILT_IN
 from lowwater.plan.language import numbers, operators, texts, times
 from lowwater.plan.language.value import FunctionCall, Value
 
@@ -219,20 +220,13 @@ def function_of(tree: exp.Expr) -> Function | None:
     return _BY_NODE.get(type(tree))
 
 
-AGGREGATES = frozenset(
-    (
-        *("count", "sum", "avg", "min", "max", "stddev", "first", "last", "collect"),
-        *("approx_count_distinct", "approx_quantile"),
-    )
-)
-"""The functions of many rows."""
 _ELSEWHERE = {"to_char": "strftime", "date_format": "strftime", "regexp_matches": "regexp_like"}
 
 
 def unknown_function(name: str) -> str:
     """Return the message that there is no such function, with the nearest name."""
     name = name.lower()
-    near = get_close_matches(name, {*BY_NAME, *AGGREGATES}, n=1, cutoff=0.7)
+    near = get_close_matches(name, {*BY_NAME, *BUILT_IN}, n=1, cutoff=0.7)
     meant = _ELSEWHERE.get(name) or (near[0] if near else None)
     return f"unknown function {name!r}." + (f" Did you mean {meant!r}?" if meant else "")
 

@@ -18,7 +18,7 @@ from lowwater.joins.oblivious.restarting_join import RestartingJoin
 from lowwater.joins.ordered.ordered_join import OrderedJoin
 from lowwater.joins.ordered.ordered_shape import OrderedShape, Ties, Timed, number_of
 from lowwater.joins.reach import Band
-from lowwater.joins.shape import JoinShape
+from lowwater.joins.shape import How, JoinShape
 from lowwater.operators.kernel import Kernel
 from lowwater.plan import nodes
 from lowwater.plan.nodes import AnyJoin, Node
@@ -32,6 +32,7 @@ from lowwater.state.store import ChunkStore
 
 def compile_join(plan: Compiler, node: nodes.JoinNode, inputs: tuple[int, ...]) -> int:
     """Compile a join of two inputs."""
+    kind = node.kind
     shape = JoinShape(
         reach=node.reach,
         domain=node.domain,
@@ -41,21 +42,21 @@ def compile_join(plan: Compiler, node: nodes.JoinNode, inputs: tuple[int, ...]) 
         output=dict(node.schema),
         merged=dict(node.merged),
         residual=node.residual.polars if node.residual else None,
-        how=node.how,
+        kind=kind,
         carried=node.carried,
     )
     slice_ticks = max(second(node.domain), node.reach.span // SLICES_PER_SPAN)
-    kernel = HalfJoin if node.how in ("semi", "anti") else BandJoin
+    kernel = _KERNELS.get(node.how, BandJoin)
     places = [(side, node.times[side], shape.out_times[side], 0) for side in (0, 1)]
     places += [(each.side, each.name, each.out, each.behind) for each in node.carried]
-    unmatched = {"left": (1,), "right": (0,), "full": (0, 1), "anti": (1,)}.get(node.how, ())
+    releasing = [1 - side for side in kind.alone]
 
     def describe(demands: Demands) -> list[dict[str, Demand]]:
         # A mark purges the other side: by slices, or at once if what is purged comes out. A group
         # in the punctuation of one side may be unknown to the other, so punctuation on both whole
         # streams is demanded, too.
         found = [
-            {time: Demand.any_value() if side in unmatched else Demand.grid(slice_ticks)}
+            {time: Demand.any_value() if side in releasing else Demand.grid(slice_ticks)}
             for side, time in enumerate(node.times)
         ]
         for side, name, out, behind in places:
@@ -71,10 +72,9 @@ def compile_join(plan: Compiler, node: nodes.JoinNode, inputs: tuple[int, ...]) 
         detail += f", {node.residual.text}"
     inputs = _in_order(plan, node, inputs)
     passes = _pairs_pass(node)
-    remarks = [_joint_promises(node)] if node.how == "inner" else []
+    remarks = [_joint_promises(node)] if kind.pairs else []
     if node.ordering is not None:
         wide = replace(shape, output={**shape.output, **_numbers_of(node)})
-        alone = {"right": (1,), "full": (0, 1)}.get(node.how, (0,))
         return _add_ordered(
             plan,
             node,
@@ -84,7 +84,7 @@ def compile_join(plan: Compiler, node: nodes.JoinNode, inputs: tuple[int, ...]) 
             join=lambda store: kernel(store, wide, slice_ticks),
             describe=describe,
             slice_ticks=slice_ticks,
-            alone=None if node.how == "inner" else alone,
+            alone=None if kind.pairs else kind.alone or kind.shown,
             passes=passes,
             remarks=remarks,
         )
@@ -95,8 +95,7 @@ def compile_join(plan: Compiler, node: nodes.JoinNode, inputs: tuple[int, ...]) 
 
     groups = {}
     if by and all(shape.shows(key) for key in by):
-        shown = slice(1) if node.how in ("semi", "anti") else slice(2)
-        groups = dict.fromkeys(shape.out_times[shown], by)
+        groups = {shape.out_times[side]: by for side in kind.shown}
     index = plan.add(
         node,
         inputs,
@@ -195,6 +194,10 @@ def compile_multi_join(plan: Compiler, node: nodes.MultiJoinNode, inputs: tuple[
     )
 
 
+_KERNELS: Mapping[How, type[BandJoin]] = {"semi": HalfJoin, "anti": HalfJoin}
+"""The kernels of joins that are not the band join, by the value of ``how=``."""
+
+
 def _in_order(plan: Compiler, node: AnyJoin, inputs: tuple[int, ...]) -> tuple[int, ...]:
     """Return the inputs of a join; in the in-order shape, each sorted by its time."""
     return tuple(
@@ -206,12 +209,11 @@ def _in_order(plan: Compiler, node: AnyJoin, inputs: tuple[int, ...]) -> tuple[i
 def _pairs_pass(node: nodes.JoinNode) -> tuple[tuple[str, Way], ...]:
     """Return the columns matched on, which agree with both rows of a pair. A row without a partner
     has only those that are merged from both sides; a semi or anti join gives rows of the left."""
-    alone = node.how in ("left", "right", "full")
     return tuple(
         (name, (left, right))
         for left, right in node.on
         for name in (left, node.right_names[right])
-        if name in node.schema and (not alone or name in node.merged)
+        if name in node.schema and (not node.kind.outer or name in node.merged)
     )
 
 

@@ -8,13 +8,14 @@ from itertools import chain, count
 from sqlglot import exp
 
 from lowwater.errors import unknown_name
+from lowwater.operators.aggregates import BUILT_IN
 from lowwater.operators.window_aggregate import END
 from lowwater.operators.window_state import START
 from lowwater.plan.builders import aggregates as aggregate_builders
 from lowwater.plan.builders import rows as row_builders
 from lowwater.plan.builders.aggregates import GROUPS
 from lowwater.plan.expressions import Formula, aggregate_name, column_tree, is_aggregate
-from lowwater.plan.language.functions import AGGREGATES, BY_NAME, unknown_function
+from lowwater.plan.language.functions import BY_NAME, unknown_function
 from lowwater.plan.nodes import Node
 from lowwater.plan.sql.refusals import REASONS, refuse_unread
 from lowwater.plan.sql.scope import Scope
@@ -197,7 +198,7 @@ class Answers:
         call = node.this if isinstance(node, exp.Filter) else node
         if aggregate_name(call) is None:
             raise wrong(
-                unknown_name("aggregate", short_name(call, text), AGGREGATES), text, call, item
+                unknown_name("aggregate", short_name(call, text), BUILT_IN), text, call, item
             )
 
     def _check(self, tree: exp.Expr, item: exp.Expr) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
-from lowwater.joins.shape import How
+from lowwater.joins.shape import KINDS, How
 from lowwater.plan.expressions import is_aggregate
 from lowwater.plan.sql.bands import conjuncts
 from lowwater.plan.sql.oblivious_joins import at_once, read_join_clause
@@ -272,9 +272,10 @@ def _open(relations: Sequence[Relation], hows: Sequence[How]) -> frozenset[str]:
     """Return the sources whose columns an outer join may leave null."""
     found: set[str] = set()
     for at, how in enumerate(hows, start=1):
-        if how in ("left", "full"):
+        kind = KINDS[how]
+        if 1 in kind.shown and 1 not in kind.whole:
             found.add(relations[at].name)
-        if how in ("right", "full"):
+        if 0 not in kind.whole:
             found |= {each.name for each in relations[:at]}
     return frozenset(found)
 

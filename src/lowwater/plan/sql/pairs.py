@@ -10,7 +10,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from lowwater.errors import QueryError
-from lowwater.joins.shape import How
+from lowwater.joins.shape import KINDS, How
 from lowwater.plan.builders import aggregates as aggregate_builders
 from lowwater.plan.builders import rows as row_builders
 from lowwater.plan.builders import updates as update_builders
@@ -26,7 +26,7 @@ from lowwater.plan.sql.windows import Clause
 from lowwater.plan.text_places import at, wrong
 from lowwater.stream.duration import SECOND
 
-HALVES = ("semi", "anti")
+HALVES = tuple(how for how, kind in KINDS.items() if kind.shown == (0,))
 """The joins whose results are rows of their left input alone."""
 
 
@@ -220,11 +220,8 @@ class Pairs:
         """Filter one input by a condition on it alone, where the join allows that; return True if
         so."""
         owners = self.owners(condition)
-        for side, allowed in (
-            (left, how in ("inner", "right", "semi")),
-            (right, how in ("inner", "left", "semi", "anti")),
-        ):
-            if owners and owners <= side.owners and allowed:
+        for at_side, side in enumerate((left, right)):
+            if owners and owners <= side.owners and at_side not in KINDS[how].alone:
                 self.filter_side(side, condition)
                 return True
         return False
