@@ -71,6 +71,14 @@ def bytes_of(page: list[Row], page_rows: int) -> int:
     return 3 * 8 * page_rows + mask + sum(map(sys.getsizeof, texts + lists))
 
 
+def figures(memory: Manager | AnyMemory) -> tuple[int, ...]:
+    """The rows, bytes and pages of a memory, and locations taken without a row."""
+    dirty = 0 if isinstance(memory, OnDemandMemory | BlockMemory) else memory.dirty
+    if isinstance(memory, BlockMemory):
+        dirty = memory._empty.used
+    return memory.used, memory.bytes, memory.pages, dirty
+
+
 class Queue:
     """A memory and what a dict says is in it, by key."""
 
@@ -89,7 +97,7 @@ class Queue:
     def add(self) -> None:
         keys = self.some(sorted(set(range(KEYS)) - set(self.held)))
         rows = [row(self.dice) for _ in keys]
-        before = self.memory.pages, self.memory.allocated - self.memory.used
+        before = self.memory.pages, self.memory.pages * self.memory.page_rows - self.memory.used
         if isinstance(self.memory, PreallocatedMemory):
             found = self.memory.add(frame(rows), np.array(keys, np.int64)).tolist()
         else:
@@ -107,7 +115,7 @@ class Queue:
     def overwrite(self) -> None:
         keys = self.dice.choices(list(self.held), k=self.dice.randint(0, 9)) if self.held else []
         rows = [row(self.dice) for _ in keys]
-        self.memory.overwrite(np.array([self.where[key] for key in keys], np.int64), frame(rows))
+        self.memory.write(np.array([self.where[key] for key in keys], np.int64), frame(rows))
         self.held |= dict(zip(keys, rows, strict=True))
 
     def remove(self) -> None:
@@ -136,8 +144,7 @@ class Queue:
         reads = self.store.reads
         self.memory.load(self.store, "rows", copy.deepcopy(saved))
         assert self.store.reads == reads
-        for name in ("used", "dirty", "allocated", "bytes", "pages"):
-            assert getattr(self.memory, name) == getattr(before, name)
+        assert figures(self.memory) == figures(before)
         assert self.memory.save(self.store, "rows") == saved
         assert (self.store.written, self.store.reads) == (written, reads)
 
@@ -145,18 +152,16 @@ class Queue:
         memory = self.memory
         self.most = max(self.most if self.held else 0, len(self.held))
         assert memory.used == len(self.held)
-        assert memory.allocated == memory.pages * memory.pool.page_rows
-        assert memory.bytes == sum(page.bytes for page in memory._rows._pages.values())
+        assert memory.bytes == sum(page.bytes for page in memory._pages.values())
         if isinstance(memory, OnDemandMemory):
-            assert memory.dirty == 0
-            assert memory.pages <= min(memory.used, math.ceil(self.most / memory.pool.page_rows))
+            assert memory.pages <= min(memory.used, math.ceil(self.most / memory.page_rows))
             pages: dict[int, list[Row]] = defaultdict(list)
             for key, where in self.where.items():
-                pages[where // memory.pool.page_rows].append(self.held[key])
+                pages[where // memory.page_rows].append(self.held[key])
             assert memory.pages == len(pages)
             self.most_pages = max(self.most_pages, len(pages))
             assert max(pages, default=-1) < self.most_pages
-            size = memory.pool.page_rows
+            size = memory.page_rows
             assert memory.bytes == sum(bytes_of(page, size) for page in pages.values())
         else:
             assert memory.dirty == len(self.met) - len(self.held)
@@ -239,9 +244,12 @@ class Windows:
         buffer.drop_before(before)
         needed = [each for each in self.held[owner] if each[0] >= before]
         if isinstance(buffer, WindowBuffer):
-            kept = buffer._memory.read(buffer.blocks).rows()
+            read = buffer._memory.read_blocks
+            kept = read(buffer.blocks).rows()
             assert [each for each in kept if each[0] >= before] == [(t, *r) for t, r in needed]
-            assert all(buffer._memory.read([each]).item(0, 0) >= before for each in buffer.blocks)
+            assert all(
+                buffer._memory.read_blocks([each]).item(0, 0) >= before for each in buffer.blocks
+            )
             self.held[owner] = [(time, tuple(rest)) for time, *rest in kept]  # type: ignore[misc]
         else:
             self.held[owner] = needed
@@ -254,8 +262,7 @@ class Windows:
         before, self.memory = self.memory, self.make()
         reads = self.store.reads
         self.memory.load(self.store, "rows", copy.deepcopy(saved))
-        for name in ("used", "dirty", "allocated", "bytes", "pages"):
-            assert getattr(self.memory, name) == getattr(before, name)
+        assert figures(self.memory) == figures(before)
         assert self.memory.save(self.store, "rows") == saved
         assert (self.store.written, self.store.reads) == (written, reads)
 
@@ -271,13 +278,13 @@ class Windows:
         blocks = [each for buffer in self.buffers() for each in buffer.blocks]
         pages: dict[int, list[Row]] = defaultdict(list)
         for block in blocks:
-            times, *rest = memory.read([block])
+            times, *rest = memory.read_blocks([block])
             assert (block.least, block.greatest) == (times.min(), times.max())
             pages[block.page] += pl.DataFrame(rest).rows()  # type: ignore[arg-type]
         assert len({(each.page, each.offset) for each in blocks}) == len(blocks)
         assert memory.pages == len(pages)
-        assert memory.dirty == len(blocks) * memory.block_rows - memory.used
-        size = memory.pool.page_rows
+        assert memory._empty.used == len(blocks)
+        size = memory.page_rows
         expected = sum(bytes_of(page, size) + 8 * size for page in pages.values())
         assert memory.bytes == expected
         for buffer in self.buffers():

@@ -21,18 +21,18 @@ class Place(NamedTuple):
 
 def objects(rows: PagedRows, locations: Locations) -> int:
     """Bytes of the objects in locations that ascend."""
-    cells = (cell for page, _, slots in rows._parts(locations) for cell in page.get(slots))
+    cells = (cell for n, _, at in rows._parts(locations) for cell in rows._pages[n].get(at))
     return sum(payload(cell.values) for cell in cells if cell.values.dtype == object)
 
 
 def append(memory: BlockMemory, owner: int, rows: Chunk, times: Times) -> None:
     """Add rows to one buffer, in any order of time."""
-    memory.write(rows, times, [memory.buffer(owner).place(times)])
+    memory.write_at(memory.buffer(owner).place(times), rows, times)
 
 
 def between(memory: BlockMemory, owner: int, start: int, end: int) -> Chunk:
     """The rows of a buffer with ``start <= time < end``, in the order they came."""
-    rows = memory.read(_reached(memory.buffer(owner), start, end))
+    rows = memory.read_blocks(_reached(memory.buffer(owner), start, end))
     return rows.filter(pl.col(TIME).is_between(start, end, closed="left")).drop(TIME)
 
 
@@ -45,7 +45,7 @@ def bytes_of(memory: BlockMemory, owner: int) -> int:
     total = 0
     for block in memory.buffer(owner).blocks:
         held = memory.locations(block, block.dequeue, block.enqueue)
-        total += memory.block_rows * memory.pool.layout.row_bytes + objects(memory._rows, held)
+        total += memory.block_rows * memory.layout.row_bytes + objects(memory, held)
     return total
 
 

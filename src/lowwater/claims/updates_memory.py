@@ -29,7 +29,7 @@ from lowwater.stream.element import Chunk
 from lowwater.updates.memory.columns import Mask
 from lowwater.updates.memory.locations import OnDemandMemory
 from lowwater.updates.memory.pages import PAGE_ROWS as USUAL_PAGE_ROWS
-from lowwater.updates.memory.pages import Locations, PagedRows, PagePool, Slots
+from lowwater.updates.memory.pages import Locations, PagedRows, Slots
 
 KEYS = 100
 THETAS = (0.0, 0.3, 0.6, 0.9)
@@ -50,7 +50,7 @@ SCALE = Scale((1_000, (20, 50, 100, 200, 500, 1_000)), (200, (20, 100, 1_000)))
 # ---- the naive memory ----------------------------------------------------------------------
 
 
-class PreallocatedMemory:
+class PreallocatedMemory(PagedRows):
     """The naive memory that on-demand paging is compared with: one location a key for ever (§7.3).
 
     When the row of a key goes, its location stays the key's and stays as it is: it is dirty, and
@@ -59,33 +59,13 @@ class PreallocatedMemory:
     """
 
     def __init__(self, schema: pl.Schema, page_rows: int = USUAL_PAGE_ROWS):
-        self._rows = PagedRows(schema, page_rows)
+        super().__init__(schema, page_rows)
         self._given: Mask = np.zeros(0, bool)
         self._current: Mask = np.zeros(0, bool)
         self.used = 0
         """Locations that hold a row."""
         self.dirty = 0
         """Locations handed out that hold no current row."""
-
-    @property
-    def pool(self) -> PagePool:
-        """Where its pages come from."""
-        return self._rows.pool
-
-    @property
-    def allocated(self) -> int:
-        """Locations of the pages in use."""
-        return self.pages * self.pool.page_rows
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of the pages in use."""
-        return self.pool.bytes
-
-    @property
-    def pages(self) -> int:
-        """Pages in use."""
-        return self.pool.pages
 
     def add(self, rows: Chunk, owners: Keys) -> Locations:
         """Put rows of keys that have none in the locations of these; where they are now."""
@@ -94,22 +74,14 @@ class PreallocatedMemory:
         self.dirty -= int(self._given[locations].sum())
         self._given[locations] = self._current[locations] = True
         self.used += len(locations)
-        self._rows.write(locations, rows)
+        self.write(locations, rows)
         return locations
 
     def _reach(self, location: int) -> None:
-        while self.allocated <= location:
-            self._rows.alloc()
-        more = (0, self.allocated - len(self._given))
+        while self.pages * self.page_rows <= location:
+            self.alloc()
+        more = (0, self.pages * self.page_rows - len(self._given))
         self._given, self._current = np.pad(self._given, more), np.pad(self._current, more)
-
-    def overwrite(self, locations: Locations, rows: Chunk) -> None:
-        """Put rows in the place of others; the last one where a location is given repeatedly."""
-        self._rows.write(locations, rows)
-
-    def read(self, locations: Locations) -> Chunk:
-        """The rows in locations, in the order given; a location may be given repeatedly."""
-        return self._rows.read(locations)
 
     def remove(self, locations: Locations) -> None:
         """Make locations dirty."""
@@ -120,19 +92,20 @@ class PreallocatedMemory:
 
     def save(self, store: ChunkStore, name: str) -> dict[str, Any]:
         """Write pages that changed since the last time; all else that :meth:`load` needs."""
-        pages = self._rows.save(store, name, self._handed_out)
+        pages = self.save_pages(store, name, self._handed_out)
         given, current = (np.packbits(each).tobytes() for each in (self._given, self._current))
         return {"pages": pages, "given": given, "current": current}
 
     def _handed_out(self, page: int) -> Slots:
-        first = page * self.pool.page_rows
-        return np.flatnonzero(self._given[first : first + self.pool.page_rows])
+        first = page * self.page_rows
+        return np.flatnonzero(self._given[first : first + self.page_rows])
 
     def load(self, store: ChunkStore, name: str, saved: dict[str, Any]) -> None:
         """Go on from what was saved, in a new memory; pages are read when touched."""
-        self._rows.load(store, name, saved["pages"])
+        self.load_pages(store, name, saved["pages"])
+        count = self.pages * self.page_rows
         self._given, self._current = (
-            np.unpackbits(np.frombuffer(saved[each], np.uint8), count=self.allocated).astype(bool)
+            np.unpackbits(np.frombuffer(saved[each], np.uint8), count=count).astype(bool)
             for each in ("given", "current")
         )
         self.used = int(self._current.sum())
@@ -187,7 +160,7 @@ class Queue:
         new = [key for key in newest if key not in self._waiting]
         if old:
             locations = np.array([self._waiting[key] for key in old])
-            self.memory.overwrite(locations, rows[[newest[key] for key in old]])
+            self.memory.write(locations, rows[[newest[key] for key in old]])
         if new:
             added = rows[[newest[key] for key in new]]
             if isinstance(self.memory, PreallocatedMemory):
@@ -256,7 +229,8 @@ def run_one(name: str, theta: float, rate: int, deliveries: int) -> dict[str, fl
 
 def _sample(queue: Queue) -> tuple[int, int, int, int]:
     memory = queue.memory
-    return len(queue), memory.used + memory.dirty, memory.allocated, memory.bytes
+    dirty = memory.dirty if isinstance(memory, PreallocatedMemory) else 0
+    return len(queue), memory.used + dirty, memory.pages * memory.page_rows, memory.bytes
 
 
 # ---- UP-F16 --------------------------------------------------------------------------------

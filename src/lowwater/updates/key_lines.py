@@ -8,8 +8,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
+from lowwater.updates.keys import KeyCell
 from lowwater.updates.options import Key, Schedule
 
 PATIENCE = 4
@@ -22,27 +23,7 @@ ROUNDS = 2
 """A gap between updates of a key counts as this many rounds of the line at most."""
 
 
-class Waiting(Protocol):
-    """A key as its line sees it."""
-
-    @property
-    def key(self) -> Key:
-        """The values of the key columns."""
-
-    @property
-    def first(self) -> int:
-        """Arrival of its first waiting update, in clock nanoseconds."""
-
-    @property
-    def weight(self) -> float:
-        """Weight of its staleness."""
-
-    @property
-    def gap(self) -> float | None:
-        """Average nanoseconds between its updates; None before the second."""
-
-
-W = TypeVar("W", bound=Waiting)
+W = TypeVar("W", bound=KeyCell)
 
 
 class KeyLine(ABC, Generic[W]):
@@ -205,7 +186,59 @@ class Linecutting(KeyLine[W]):
         yield from self._line
 
 
-class Weighted(KeyLine[W]):
+class Lanes(KeyLine[W]):
+    """A line for each kind of key, of which the heads are compared."""
+
+    def __init__(self, make: Callable[[], KeyLine[W]]):
+        self._make = make
+        self._lines: dict[tuple[float, ...], KeyLine[W]] = {}
+        self._where: dict[W, tuple[float, ...]] = {}
+
+    @abstractmethod
+    def _lane(self, key: W) -> tuple[float, ...]:
+        """Return the kind of a key that begins to wait."""
+
+    @abstractmethod
+    def _rank(self) -> Callable[[W], Any]:
+        """Return the function whose greatest value the next key has."""
+
+    def arrived(self, key: W) -> None:
+        """Put a new key in the line of its kind; a waiting key stays in its line."""
+        where = self._where.get(key)
+        if where is None:
+            where = self._where[key] = self._lane(key)
+            if where not in self._lines:
+                self._lines[where] = self._make()
+        self._lines[where].arrived(key)
+
+    def head(self) -> W:
+        """Return the head with the greatest rank."""
+        return max((line.head() for line in self._lines.values() if line), key=self._rank())
+
+    def leave(self, key: W) -> None:
+        """Take a key out of its line."""
+        self._lines[self._where.pop(key)].leave(key)
+
+    def saved(self) -> dict[tuple[float, ...], Any]:
+        """Return each line, by its kind, also empty ones: the first line wins between equals."""
+        return {where: line.saved() for where, line in self._lines.items()}
+
+    def restore(self, saved: dict[tuple[float, ...], Any], keys: Mapping[Key, W]) -> None:
+        """Continue from a snapshot, with the keys it names."""
+        for where, each in saved.items():
+            line = self._lines[where] = self._make()
+            line.restore(each, keys)
+            self._where |= dict.fromkeys(line, where)
+
+    def __len__(self) -> int:
+        return len(self._where)
+
+    def __iter__(self) -> Iterator[W]:
+        for line in self._lines.values():
+            yield from line
+
+
+class Weighted(Lanes[W]):
     """A line for each weight; serves the key whose waiting time, times its weight, is greatest.
 
     While a key waits, it adds its age times its weight to the weighted average of staleness, so
@@ -213,44 +246,18 @@ class Weighted(KeyLine[W]):
     """
 
     def __init__(self, make: Callable[[], KeyLine[W]], now: Callable[[], int]):
-        self._make, self._now = make, now
-        self._lines: dict[float, KeyLine[W]] = {}
+        super().__init__(make)
+        self._now = now
 
-    def arrived(self, key: W) -> None:
-        """Put the key in the line of its weight."""
-        if key.weight not in self._lines:
-            self._lines[key.weight] = self._make()
-        self._lines[key.weight].arrived(key)
+    def _lane(self, key: W) -> tuple[float, ...]:
+        return (key.weight,)
 
-    def head(self) -> W:
-        """Return the head whose waiting time, times its weight, is greatest."""
+    def _rank(self) -> Callable[[W], Any]:
         now = self._now()
-        heads = [line.head() for line in self._lines.values() if line]
-        return max(heads, key=lambda each: ((now - each.first) * each.weight, each.weight))
-
-    def leave(self, key: W) -> None:
-        """Take a key out of its line."""
-        self._lines[key.weight].leave(key)
-
-    def saved(self) -> dict[float, Any]:
-        """Return each line, by its weight."""
-        return {weight: line.saved() for weight, line in self._lines.items()}
-
-    def restore(self, saved: dict[float, Any], keys: Mapping[Key, W]) -> None:
-        """Continue from a snapshot, with the keys it names."""
-        for weight, each in saved.items():
-            self._lines[weight] = self._make()
-            self._lines[weight].restore(each, keys)
-
-    def __len__(self) -> int:
-        return sum(map(len, self._lines.values()))
-
-    def __iter__(self) -> Iterator[W]:
-        for line in self._lines.values():
-            yield from line
+        return lambda key: ((now - key.first) * key.weight, key.weight)
 
 
-class Worth(KeyLine[W]):
+class Worth(Lanes[W]):
     """Serves the key whose service is worth most.
 
     A service removes the staleness of a key until its next update. If a service had a price, a key
@@ -265,52 +272,20 @@ class Worth(KeyLine[W]):
     """
 
     def __init__(self, cost: Callable[[], float], now: Callable[[], int]):
+        super().__init__(InPlace)
         self._cost, self._now = cost, now
-        self._lines: dict[tuple[float, int], InPlace[W]] = {}
-        self._where: dict[W, tuple[float, int]] = {}
 
-    def arrived(self, key: W) -> None:
-        """Put a new key at the end of the line of its gap; a waiting key stays where it is."""
-        if key not in self._where:
-            self._stand(key, (key.weight, int(key.gap or 0).bit_length()))
+    def _lane(self, key: W) -> tuple[float, ...]:
+        return key.weight, int(key.gap or 0).bit_length()
 
-    def _stand(self, key: W, where: tuple[float, int]) -> None:
-        if where not in self._lines:
-            self._lines[where] = InPlace()
-        self._lines[where].arrived(key)
-        self._where[key] = where
-
-    def head(self) -> W:
-        """Return the head whose service is worth most."""
+    def _rank(self) -> Callable[[W], Any]:
         now, most = self._now(), ROUNDS * self._cost() * len(self)
 
         def worth(key: W) -> float:
             age = now - key.first
             return key.weight * age * (age / 2 + min(key.gap or 0.0, most))
 
-        return max((line.head() for line in self._lines.values() if line), key=worth)
-
-    def leave(self, key: W) -> None:
-        """Take a key out of its line."""
-        self._lines[self._where.pop(key)].leave(key)
-
-    def saved(self) -> dict[tuple[float, int], list[Key]]:
-        """Return each line, by its weight and the bits of its gap."""
-        return {where: line.saved() for where, line in self._lines.items()}
-
-    def restore(self, saved: dict[tuple[float, int], list[Key]], keys: Mapping[Key, W]) -> None:
-        """Continue from a snapshot, with the keys it names."""
-        for where, line in saved.items():
-            self._lines[where] = InPlace()  # empty ones too: the first line wins between equals
-            for each in line:
-                self._stand(keys[each], where)
-
-    def __len__(self) -> int:
-        return len(self._where)
-
-    def __iter__(self) -> Iterator[W]:
-        for line in self._lines.values():
-            yield from line
+        return worth
 
 
 def make_line(

@@ -14,13 +14,13 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import polars as pl
 
 from lowwater.stream.element import END_OF_TIME, GONE, MARK, GroupPunctuation
 from lowwater.updates.key_lines import KeyLine, make_line
-from lowwater.updates.keys import KeyCell, key_bytes
+from lowwater.updates.keys import Entry, KeyCell, key_bytes
 from lowwater.updates.options import Key, Updates
 from lowwater.updates.staleness import Account
 
@@ -28,26 +28,14 @@ SLACK = 4
 """A heap is rebuilt when it holds this many times the entries that still wait."""
 
 
-class Waits(Protocol):
-    """An entry that waits in a queue: a row or a window."""
-
-    @property
-    def ticks(self) -> tuple[int, ...]:
-        """Its times in ticks, one for each attribute."""
-
-    @property
-    def alive(self) -> bool:
-        """True while it waits."""
-
-
 class LeastTimes:
     """The least time of the waiting entries, for each attribute; entries that left are skipped."""
 
     def __init__(self, attributes: int):
-        self._heaps: list[list[tuple[int, int, Waits]]] = [[] for _ in range(attributes)]
+        self._heaps: list[list[tuple[int, int, Entry]]] = [[] for _ in range(attributes)]
         self._order = count()
 
-    def add(self, entry: Waits) -> None:
+    def add(self, entry: Entry) -> None:
         """Add an entry that begins to wait."""
         for heap, ticks in zip(self._heaps, entry.ticks, strict=True):
             heapq.heappush(heap, (ticks, next(self._order), entry))
@@ -64,7 +52,7 @@ class LeastTimes:
             found.append(heap[0][0] if heap else END_OF_TIME)
         return found
 
-    def refill(self, entries: Iterable[Waits]) -> None:
+    def refill(self, entries: Iterable[Entry]) -> None:
         """Replace all entries."""
         for heap in self._heaps:
             heap.clear()

@@ -17,17 +17,27 @@ RECENT = 16
 """Number of gaps between updates over which their length is averaged, about."""
 
 
-class WaitingRow:
+class Entry:
+    """A row or a window of a queue; ``ticks`` are its times, one for each attribute."""
+
+    __slots__ = ("alive", "ticks")
+
+    def __init__(self, ticks: tuple[int, ...]):
+        self.ticks = ticks
+        self.alive = True
+        """True until it leaves the queue."""
+
+
+class WaitingRow(Entry):
     """A waiting row: its location, arrival, times in ticks and input port."""
 
-    __slots__ = ("alive", "arrival", "cell", "location", "port", "ticks")
+    __slots__ = ("arrival", "cell", "location", "port")
 
     def __init__(
         self, cell: KeyCell, location: int, arrival: int, ticks: tuple[int, ...], port: int
     ):
-        self.cell, self.location, self.arrival = cell, location, arrival
-        self.ticks, self.port = ticks, port
-        self.alive = True
+        super().__init__(ticks)
+        self.cell, self.location, self.arrival, self.port = cell, location, arrival, port
 
 
 class KeyCell:
@@ -44,8 +54,11 @@ class KeyCell:
         """Number of the key, from 0 in the order in which keys first appear."""
         self.entries: list[WaitingRow] = []
         self.first = 0
+        """Arrival of its first waiting update, in clock nanoseconds."""
         self.last: int | None = None
+        """Arrival of its last update; None before the first."""
         self.gap: float | None = None
+        """Average nanoseconds between its updates; None before the second."""
         self.gaps = 0
         """Number of gaps in the average ``gap``, at most ``RECENT``."""
         self.newest: int | None = None

@@ -105,10 +105,6 @@ class Updates:
         """True if keys are ever forgotten."""
         return self.expire is not None or self.delete_when is not None
 
-    def weight_of(self, key: Key) -> float:
-        """Return the weight of the staleness of a key."""
-        return dict(self.weights).get(key, self.other_weight)
-
     def describe(self) -> str:
         """Return the options as text for explain."""
         parts: list[str] = [self.schedule]

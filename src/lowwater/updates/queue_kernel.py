@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lowwater.operators.kernel import Host, Kernel
-from lowwater.operators.metric import Mean, Metric, Readings, Sum, Texts
+from lowwater.operators.metric import Mean, Metric, Readings, Texts, size, total
 from lowwater.sources.replay import clock_times
 from lowwater.state.store import ChunkStore
 from lowwater.stream.duration import SECOND
@@ -32,86 +32,42 @@ PORTION = 20_000_000
 """Nanoseconds of work in a portion where rows can be read at any moment."""
 
 SCHEDULE = Metric(
-    "updates_schedule",
-    str,
-    "state",
-    Texts(),
-    "schedule",
-    "The order in which keys are served.",
+    "updates_schedule", str, "state", Texts(), "schedule", "The order in which keys are served."
 )
 WINDOWS = Metric(
-    "updates_windows",
-    str,
-    "state",
-    Texts(),
-    "windows",
-    "Which windows of a key are worked on.",
+    "updates_windows", str, "state", Texts(), "windows", "Which windows of a key are worked on."
 )
-KEYS = Metric("updates_keys", int, "keys", Sum(), "keys", "Keys that are known.")
-WAITING = Metric(
-    "updates_waiting",
-    int,
-    "count",
-    Sum(),
-    "waiting",
-    "Rows, or windows, that wait to be worked on.",
+KEYS = size("updates_keys", "keys", "Keys that are known.", "keys")
+WAITING = size(
+    "updates_waiting", "waiting", "Rows, or windows, that wait to be worked on.", "count"
 )
-GIVEN_UP = Metric(
+GIVEN_UP = total(
     "updates_given_up",
-    int,
-    "count",
-    Sum(),
     "given up for newer ones",
     "Rows, or windows, that newer ones of their keys replaced before they were worked on.",
-    total=True,
+    "count",
 )
-OUTDATED = Metric(
+OUTDATED = total(
     "updates_outdated_rows",
-    int,
-    "rows",
-    Sum(),
     "outdated when they came",
     "Rows that came when a newer one of their key was there already.",
-    total=True,
 )
-EXPIRED = Metric(
+EXPIRED = total(
     "updates_expired_keys",
-    int,
-    "keys",
-    Sum(),
     "keys expired",
     "Keys that were forgotten because no row came for long enough.",
-    total=True,
-)
-DELETED = Metric(
-    "updates_deleted_keys",
-    int,
     "keys",
-    Sum(),
-    "keys deleted",
-    "Keys that a row deleted.",
-    total=True,
 )
-WORKED_ON = Metric(
-    "updates_worked_on", int, "windows", Sum(), "worked on", "Windows that are being worked on."
-)
-COMPLETE = Metric(
+DELETED = total("updates_deleted_keys", "keys deleted", "Keys that a row deleted.", "keys")
+WORKED_ON = size("updates_worked_on", "worked on", "Windows that are being worked on.", "windows")
+COMPLETE = total(
     "updates_complete_windows",
-    int,
-    "windows",
-    Sum(),
     "windows complete",
     "Windows all rows of which have come.",
-    total=True,
-)
-SHOWN = Metric(
-    "updates_shown_windows",
-    int,
     "windows",
-    Sum(),
-    "windows shown",
-    "Windows whose result was shown.",
-    total=True,
+)
+SHOWN = total(
+    "updates_shown_windows", "windows shown", "Windows whose result was shown.", "windows"
 )
 SECONDS_A_ROW = Metric(
     "updates_seconds_a_row",
@@ -119,7 +75,7 @@ SECONDS_A_ROW = Metric(
     "seconds",
     Mean(KEYS),
     "seconds a row",
-    "What the work on a row takes.",
+    "The work that a row costs.",
 )
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -41,23 +41,16 @@ CALM = 0.9
 """The queue becomes complete again when its load is at most this."""
 
 
-class ArrivedRows:
+class ArrivedRows(NamedTuple):
     """Rows that arrived on a port: their times in ticks, the main attribute first, and their
     arrivals in clock nanoseconds."""
 
-    __slots__ = ("gone", "port", "rows", "ticks", "when")
-
-    def __init__(
-        self,
-        port: int,
-        rows: Chunk,
-        ticks: Sequence[Numbers],
-        when: Numbers,
-        gone: NDArray[np.bool_] | None = None,
-    ):
-        self.port, self.rows, self.ticks, self.when = port, rows, ticks, when
-        self.gone = gone
-        """True for each row that deletes its key; None if no row does."""
+    port: int
+    rows: Chunk
+    ticks: Sequence[Numbers]
+    when: Numbers
+    gone: NDArray[np.bool_] | None = None
+    """True for each row that deletes its key; None if no row does."""
 
     def ticks_at(self, at: int) -> tuple[int, ...]:
         """Return the times of one row, by its number."""
@@ -264,7 +257,7 @@ class RowQueue:
         if not changed:
             return
         places = np.array([entry.location for entry, _ in changed], np.int64)
-        self.memory.overwrite(places, came.rows[[at for _, at in changed]])
+        self.memory.write(places, came.rows[[at for _, at in changed]])
         for entry, at in changed:
             entry.alive = False
             fresh = WaitingRow(

@@ -11,9 +11,9 @@ Invariant: the reference is the oldest update that arrived and was not taken (or
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from heapq import nlargest
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from lowwater.stream.duration import SECOND
 from lowwater.stream.element import BEGINNING
@@ -190,21 +190,6 @@ class Staleness:
             weight,
             {key: keyed[key] for key in worst},
         )
-
-    def plain(self) -> dict[str, object]:
-        """Return it as plain values, for messages."""
-        keys = [(list(key), *astuple(each)) for key, each in self.by_key.items()]
-        return {
-            "averages": (self.application, self.queue, self.weighted, self.keys, self.weight),
-            "by_key": keys,
-        }
-
-    @classmethod
-    def plainly(cls, plain: Mapping[str, Any]) -> Staleness:
-        """Return the staleness that :meth:`plain` made plain."""
-        by_key = {tuple(key): KeyStaleness(*numbers) for key, *numbers in plain["by_key"]}
-        application, queue, weighted, keys, weight = plain["averages"]
-        return cls(application, queue, weighted, keys, weight, by_key)
 
 
 @runtime_checkable

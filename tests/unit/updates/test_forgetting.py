@@ -19,6 +19,7 @@ from lowwater.stream.window import WindowSpec
 from lowwater.updates.options import Updates, updates_of
 from lowwater.updates.update_queue import UpdateQueue
 from lowwater.updates.windows.update_windows import UpdateWindows
+from lowwater.updates.windows.window_kernel import WindowedRows
 from tests.support.update_run import SCHEMA, TICKS
 from tests.unit.running import finished
 
@@ -151,9 +152,8 @@ def test_bytes_of_a_queue_are_those_of_its_keys_and_rows(
 @pytest.mark.parametrize("windows", ["lazy", "eager"])
 def test_bytes_of_a_queue_of_windows_are_those_of_its_keys_and_rows(windows: Any) -> None:
     by = updates_of("key", windows=windows)
-    queue = UpdateWindows(
-        MemoryStore(), by, SCHEMA, "ts", TICKS, WindowSpec(10, 5), Host(lambda: 5 * SECOND)
-    )
+    arriving = WindowedRows(SCHEMA, "ts", TICKS, WindowSpec(10, 5))
+    queue = UpdateWindows(MemoryStore(), by, arriving, Host(lambda: 5 * SECOND))
     real = taken(queue, KEYS, lambda n: n + 10**6, SCHEMA)
     rows, told = queue.held
     assert rows == 2 * KEYS

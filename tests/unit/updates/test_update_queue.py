@@ -183,5 +183,6 @@ def test_options_of_update_streams_want_a_key_and_keys_want_names():
 
 def test_periods_weigh_keys_by_how_often_they_are_looked_at():
     by = updates_of("k", weights={"GOOG": "1 minute", "GM": "1 hour"})
-    assert by.weight_of(("GOOG",)) == pytest.approx(60 * by.weight_of(("GM",)))
-    assert by.weight_of(("IBM",)) == by.weight_of(("GM",))
+    weights = dict(by.weights)
+    assert weights["GOOG",] == pytest.approx(60 * weights["GM",])
+    assert by.other_weight == weights["GM",]

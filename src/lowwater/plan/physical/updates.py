@@ -23,6 +23,7 @@ from lowwater.updates.options import PLAIN, Schedule, Updates
 from lowwater.updates.update_queue import UpdateQueue
 from lowwater.updates.windows.append_windows import AppendWindows
 from lowwater.updates.windows.update_windows import UpdateWindows
+from lowwater.updates.windows.window_kernel import WindowedRows
 
 PIECES = 16
 """A key is forgotten at most this part of ``expire=`` after it has expired."""
@@ -81,9 +82,10 @@ def add_window_queue(
     window, domain, time = node.window, node.domain, node.attribute
     inputs = (plan.in_order_by(node.inputs[0], inputs[0], time),)
     keys = plan.usable_groups(inputs[0], time, by.key) if by.schedule not in PLAIN else ()
-    schema, arrival = dict(node.inputs[0].schema), node.arrival
+    schema = dict(node.inputs[0].schema)
+    expire = update_builders.expire_of(by, domain)
+    rows = WindowedRows(schema, time, domain, window, node.arrival, keys, expire)
     kernel = AppendWindows if by.schedule in PLAIN else UpdateWindows
-    more = {"expire": update_builders.expire_of(by, domain)} if by.forgets else {}
     newest = f", {by.windows}" if kernel is UpdateWindows else ""
     queue = plan.add(
         node,
@@ -92,9 +94,7 @@ def add_window_queue(
         detail=f"range {domain.spell(window.range)}, slide {domain.spell(window.slide)} on {time},"
         f" by {', '.join(by.key) or 'nothing: the newest window of all'}, {by.describe()}{newest}",
         kernel=kernel,
-        build=lambda store, host: kernel(
-            store, by, schema, time, domain, window, host, arrival, keys, **more
-        ),
+        build=lambda store, host: kernel(store, by, rows, host),
         describe=lambda demands: [
             {time: demand_of(Demand.any_value(), bool(keys), demands.values())}
         ],

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -29,24 +28,13 @@ from numpy.typing import NDArray
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import Chunk
 from lowwater.updates.memory.locations import EmptyLocations
-from lowwater.updates.memory.pages import PAGE_ROWS, Locations, PagedRows, PagePool, Slots
+from lowwater.updates.memory.pages import PAGE_ROWS, Locations, PagedRows, Slots
 
 Times = NDArray[np.int64]
 """The times of rows, in ticks."""
 
 TIME = "__time"
 """The column of a page that has the times of rows."""
-
-
-def with_times(schema: pl.Schema) -> pl.Schema:
-    """Return the schema of stored rows: the time of the row, then its columns."""
-    return pl.Schema([(TIME, pl.Int64()), *schema.items()])
-
-
-def split(times: Times, counts: Sequence[int]) -> list[Times]:
-    """Return times in successive parts with as many rows as ``counts``."""
-    ends = np.cumsum([0, *counts])
-    return [times[start:end] for start, end in pairwise(ends.tolist())]
 
 
 BLOCK_ROWS = 16
@@ -135,42 +123,18 @@ class WindowBuffer:
         self.blocks = [Block(*block) for block in saved]
 
 
-class BlockMemory:
+class BlockMemory(PagedRows):
     """The window buffers of all keys, in blocks of pages taken on demand."""
 
     def __init__(self, schema: pl.Schema, page_rows: int = PAGE_ROWS, block_rows: int = BLOCK_ROWS):
         self.block_rows = block_rows
         self._blocks = max(1, page_rows // block_rows)
-        self._rows = PagedRows(with_times(schema), self._blocks * block_rows)
-        self._empty = EmptyLocations(self._blocks, self._rows.alloc, self._rows.free)
+        timed = pl.Schema([(TIME, pl.Int64()), *schema.items()])
+        super().__init__(timed, self._blocks * block_rows)
+        self._empty = EmptyLocations(self._blocks, self.alloc, self.free)
         self._buffers: dict[int, WindowBuffer] = {}
         self.used = 0
         """Number of locations that hold a row."""
-
-    @property
-    def pool(self) -> PagePool:
-        """The pool of its pages."""
-        return self._rows.pool
-
-    @property
-    def allocated(self) -> int:
-        """Number of locations of the pages in use."""
-        return self.pages * self.pool.page_rows
-
-    @property
-    def dirty(self) -> int:
-        """Number of locations of taken blocks that hold no row."""
-        return self._empty.used * self.block_rows - self.used
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of the pages in use."""
-        return self.pool.bytes
-
-    @property
-    def pages(self) -> int:
-        """Number of pages in use."""
-        return self.pool.pages
 
     def buffer(self, owner: int) -> WindowBuffer:
         """Return the window buffer of a key, by its number; make one if there is none."""
@@ -190,9 +154,11 @@ class BlockMemory:
         self, owners: Sequence[int], counts: Sequence[int], rows: Chunk, times: Times
     ) -> None:
         """Add rows to many buffers: the next ``counts[i]`` rows to that of ``owners[i]``."""
-        parts = split(times, counts)
+        if not rows.height:
+            return
+        parts = np.split(times, np.cumsum(counts)[:-1])
         places = [self.buffer(owner).place(part) for owner, part in zip(owners, parts, strict=True)]
-        self.write(rows, times, places)
+        self.write_at(np.concatenate(places), rows, times)
 
     # ---- blocks of the buffers -------------------------------------------------------------
 
@@ -209,32 +175,30 @@ class BlockMemory:
         self.used -= sum(block.rows for block in blocks)
         stay = self._empty.give_back(np.sort(units))
         within = np.arange(self.block_rows)
-        self._rows.clear((stay[:, None] * self.block_rows + within).ravel())
+        self.clear((stay[:, None] * self.block_rows + within).ravel())
 
     def locations(self, block: Block, first: int, end: int) -> Locations:
         """Return the locations of a block from offset ``first`` to before ``end``."""
         start = (block.page * self._blocks + block.offset) * self.block_rows
         return np.arange(start + first, start + end)
 
-    def write(self, rows: Chunk, times: Times, places: Sequence[Locations]) -> None:
+    def write_at(self, places: Locations, rows: Chunk, times: Times) -> None:
         """Write rows to the places that buffers made for them."""
-        if rows.height:
-            kept = rows.with_columns(pl.Series(TIME, times))
-            self._rows.write(np.concatenate(places), kept)
-            self.used += rows.height
+        self.write(places, rows.with_columns(pl.Series(TIME, times)))
+        self.used += rows.height
 
-    def read(self, blocks: Sequence[Block]) -> Chunk:
+    def read_blocks(self, blocks: Sequence[Block]) -> Chunk:
         """Return the rows of blocks, with their times."""
         places = [self.locations(block, block.dequeue, block.enqueue) for block in blocks]
-        return self._rows.read(np.concatenate([np.empty(0, np.int64), *places]))
+        return self.read(np.concatenate([np.empty(0, np.int64), *places]))
 
     def drop_leading(self, block: Block, time: int) -> None:
         """Drop the rows below a time at the start of a block, one of which is not below."""
         held = self.locations(block, block.dequeue, block.enqueue)
-        times = self._rows.numbers(0, held)
+        times = self.numbers(0, held)
         leading = int(np.argmax(times >= time))
         if leading:
-            self._rows.clear(held[:leading])
+            self.clear(held[:leading])
             block.dequeue += leading
             block.least = int(times[leading:].min())
             self.used -= leading
@@ -252,17 +216,17 @@ class BlockMemory:
                 held.setdefault(block.page, []).append(places)
 
         def slots(page: int) -> Slots:
-            return np.sort(np.concatenate(held[page])) - page * self.pool.page_rows
+            return np.sort(np.concatenate(held[page])) - page * self.page_rows
 
         return {
-            "pages": self._rows.save(store, name, slots),
+            "pages": self.save_pages(store, name, slots),
             "empty": self._empty.snapshot(),
             "buffers": {owner: buffer.snapshot() for owner, buffer in buffers.items()},
         }
 
     def load(self, store: ChunkStore, name: str, saved: dict[str, Any]) -> None:
         """Continue from a snapshot in a new memory; pages are read when touched."""
-        self._rows.load(store, name, saved["pages"])
+        self.load_pages(store, name, saved["pages"])
         self._empty.restore(saved["empty"])
         for owner, buffer in saved["buffers"].items():
             self.buffer(owner).restore(buffer)

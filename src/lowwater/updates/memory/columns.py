@@ -13,7 +13,7 @@ from __future__ import annotations
 import marshal
 import sys
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -61,20 +61,6 @@ def payload(values: NDArray[Any]) -> int:
     """Return the bytes of the objects in an array; the object without content is shared."""
     present = list(filter(None, values.tolist()))
     return sum(map(len, present)) + OVERHEAD * len(present)
-
-
-class Column(Protocol):
-    """One column of a schema."""
-
-    name: str
-    kind: np.dtype[Any]
-    """Type of its array."""
-
-    def cells(self, values: pl.Series) -> ColumnValues:
-        """Return values as cells."""
-
-    def series(self, cells: ColumnValues) -> pl.Series:
-        """Return cells as values."""
 
 
 class FixedColumn:
@@ -172,6 +158,10 @@ def _objects(values: list[Any]) -> NDArray[Any]:
     found = np.empty(len(values), object)
     found[:] = values
     return found
+
+
+Column = FixedColumn | TextColumn | NestedColumn
+"""A column of a schema; ``kind`` is the type of its array of cells."""
 
 
 def _column(name: str, dtype: pl.DataType) -> Column:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import Chunk
 from lowwater.updates.memory.columns import Mask
-from lowwater.updates.memory.pages import PAGE_ROWS, Locations, PagedRows, PagePool, Slots, runs
+from lowwater.updates.memory.pages import PAGE_ROWS, Locations, PagedRows, Slots, runs
 
 Units = NDArray[np.int64]
 """Locations or blocks of pages: ``page number * units of a page + number of the unit in it``."""
@@ -109,67 +109,35 @@ class EmptyLocations:
         self.used = int(masks.sum())
 
 
-class OnDemandMemory:
-    """Rows in locations that are taken from a pool of pages on demand."""
-
-    dirty = 0
-    """Number of taken locations that hold no current row: always zero."""
+class OnDemandMemory(PagedRows):
+    """Rows in locations that are taken on demand."""
 
     def __init__(self, schema: pl.Schema, page_rows: int = PAGE_ROWS):
-        self._rows = PagedRows(schema, page_rows)
-        self._empty = EmptyLocations(page_rows, self._rows.alloc, self._rows.free)
-
-    @property
-    def pool(self) -> PagePool:
-        """The pool of its pages."""
-        return self._rows.pool
+        super().__init__(schema, page_rows)
+        self._empty = EmptyLocations(page_rows, self.alloc, self.free)
 
     @property
     def used(self) -> int:
         """Number of locations that hold a row."""
         return self._empty.used
 
-    @property
-    def allocated(self) -> int:
-        """Number of locations of the pages in use."""
-        return self.pages * self.pool.page_rows
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of the pages in use."""
-        return self.pool.bytes
-
-    @property
-    def pages(self) -> int:
-        """Number of pages in use."""
-        return self.pool.pages
-
     def add(self, rows: Chunk) -> Locations:
         """Write rows to empty locations; return these, in the order of the rows."""
         locations = self._empty.take(rows.height)
-        self._rows.write(locations, rows)
+        self.write(locations, rows)
         return locations
-
-    def overwrite(self, locations: Locations, rows: Chunk) -> None:
-        """Replace the rows in locations; the last one counts where a location is given
-        repeatedly."""
-        self._rows.write(locations, rows)
-
-    def read(self, locations: Locations) -> Chunk:
-        """Return the rows in locations, in the order given; a location may be given repeatedly."""
-        return self._rows.read(locations)
 
     def remove(self, locations: Locations) -> None:
         """Drop rows; free pages without any other row."""
-        self._rows.clear(self._empty.give_back(np.unique(locations)))
+        self.clear(self._empty.give_back(np.unique(locations)))
 
     def save(self, store: ChunkStore, name: str) -> dict[str, Any]:
         """Write the pages that changed since the last call; return all else that :meth:`load`
         needs."""
-        pages = self._rows.save(store, name, self._empty.taken)
+        pages = self.save_pages(store, name, self._empty.taken)
         return {"pages": pages, "empty": self._empty.snapshot()}
 
     def load(self, store: ChunkStore, name: str, saved: dict[str, Any]) -> None:
         """Continue from a snapshot in a new memory; pages are read when touched."""
-        self._rows.load(store, name, saved["pages"])
+        self.load_pages(store, name, saved["pages"])
         self._empty.restore(saved["empty"])

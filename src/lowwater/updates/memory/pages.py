@@ -1,16 +1,17 @@
-"""Pages: the memory of the rows of an update queue, taken from a pool and given back.
+"""Pages: the memory of the rows of an update queue, taken and given back as rows need it.
 
 A page is a fixed number of locations for rows of one schema, with one array for each column. It has
 a number; the location of a row is also a number, ``page number * locations of a page + slot``.
 
 Invariants: the bytes of a page follow from the rows in it alone (its arrays, a mask where a column
-has a null, and the objects of values without a fixed width); the bytes of a pool are the sum over
-the pages in use; a page that is given back holds no memory.
+has a null, and the objects of values without a fixed width); a page that is given back holds no
+memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from heapq import heappop, heappush
 from typing import Any
 
@@ -40,25 +41,31 @@ Fetch = Callable[[], tuple[Slots, Chunk]]
 """Reads the rows of a page that is not in memory yet; returns their slots and the rows."""
 
 
-class _Numbers:
-    """The cells of a column of fixed width in a page."""
+class _Cells:
+    """The cells of a column in a page: an array, and a mask while one of its numbers is null."""
 
     def __init__(self, column: Column, rows: int):
-        self._values = np.zeros(rows, column.kind)
+        self._objects = column.kind.hasobject
+        self._values = np.full(rows, None if self._objects else 0, column.kind)
         self._nulls: Mask | None = None
 
     def put(self, slots: Slots, cells: ColumnValues) -> int:
         """Write cells, each slot given once; return how many bytes more they take."""
+        more = payload(cells.values) - payload(self._values[slots]) if self._objects else 0
         self._values[slots] = cells.values
-        if self._nulls is None and cells.nulls is None:
-            return 0
-        return self._mark(slots, False if cells.nulls is None else cells.nulls)
+        return more + self._mark(slots, False if cells.nulls is None else cells.nulls)
 
     def clear(self, slots: Slots) -> int:
         """Drop cells; return how many bytes more the column takes, at most 0."""
-        return 0 if self._nulls is None else self._mark(slots, False)
+        if not self._objects:
+            return self._mark(slots, False)
+        freed = payload(self._values[slots])
+        self._values[slots] = None
+        return -freed
 
     def _mark(self, slots: Slots, nulls: Mask | bool) -> int:
+        if self._nulls is None and nulls is False:
+            return 0
         mask = np.zeros(len(self._values), bool) if self._nulls is None else self._nulls
         before = 0 if self._nulls is None else mask.nbytes
         mask[slots] = nulls
@@ -67,39 +74,7 @@ class _Numbers:
 
     def get(self, slots: Slots) -> ColumnValues:
         """Return the cells of slots."""
-        return ColumnValues(
-            self._values[slots], None if self._nulls is None else self._nulls[slots]
-        )
-
-
-class _Objects:
-    """The cells of any other column in a page."""
-
-    def __init__(self, column: Column, rows: int):
-        self._values = np.full(rows, None, column.kind)
-
-    def put(self, slots: Slots, cells: ColumnValues) -> int:
-        """Write cells, each slot given once; return how many bytes more they take."""
-        more = payload(cells.values) - payload(self._values[slots])
-        self._values[slots] = cells.values
-        return more
-
-    def clear(self, slots: Slots) -> int:
-        """Drop cells; return how many bytes more the column takes, at most 0."""
-        freed = payload(self._values[slots])
-        self._values[slots] = None
-        return -freed
-
-    def get(self, slots: Slots) -> ColumnValues:
-        """Return the cells of slots."""
-        return ColumnValues(self._values[slots], None)
-
-
-_Array = _Numbers | _Objects
-
-
-def _array(column: Column, rows: int) -> _Array:
-    return (_Objects if column.kind.hasobject else _Numbers)(column, rows)
+        return ColumnValues(self._values, self._nulls).at(slots)
 
 
 class RowPage:
@@ -111,136 +86,60 @@ class RowPage:
 
     def __init__(
         self,
-        number: int,
         layout: Layout,
         rows: int,
         taken: PeakCounter,
         unread: tuple[int, Fetch] | None = None,
     ):
-        self.number = number
         self._layout, self._rows, self._taken = layout, rows, taken
-        self._arrays: list[_Array] = []
-        self._bytes = 0
-        self._fetch: Fetch | None = None
-        if unread is None:
-            self._prepare()
-            self._grow(rows * layout.row_bytes)
-        else:
-            size, self._fetch = unread
-            self._grow(size)
+        self._fetch = unread and unread[1]
+        self._columns = [] if unread else self._empty()
+        self.bytes = 0
+        """Bytes of memory that it takes."""
+        self._grow(unread[0] if unread else rows * layout.row_bytes)
 
-    def _prepare(self) -> None:
-        self._arrays = [_array(column, self._rows) for column in self._layout.columns]
+    def _empty(self) -> list[_Cells]:
+        return [_Cells(column, self._rows) for column in self._layout.columns]
 
     def _grow(self, more: int) -> None:
-        self._bytes += more
+        self.bytes += more
         self._taken.add(more)
 
     def _open(self) -> None:
         if self._fetch is None:
             return
         slots, rows = self._fetch()
-        self._fetch = None
-        self._prepare()
+        self._fetch, self._columns = None, self._empty()
         objects = self._put(slots, self._layout.cells(rows))
-        self._grow(self._rows * self._layout.row_bytes + objects - self._bytes)
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of memory that it takes."""
-        return self._bytes
-
-    def write(self, slots: Slots, rows: Chunk) -> None:
-        """Replace the rows in locations, each given once."""
-        self.put(slots, self._layout.cells(rows))
+        self._grow(self._rows * self._layout.row_bytes + objects - self.bytes)
 
     def put(self, slots: Slots, cells: list[ColumnValues]) -> None:
-        """Like :meth:`write`, by column."""
+        """Replace the rows in locations, each given once, by cells of each column."""
         self._open()
         self._grow(self._put(slots, cells))
 
     def _put(self, slots: Slots, cells: list[ColumnValues]) -> int:
-        return sum(array.put(slots, own) for array, own in zip(self._arrays, cells, strict=True))
-
-    def read(self, slots: Slots) -> Chunk:
-        """Return the rows in locations, in the order given."""
-        return self._layout.rows(self.get(slots))
+        return sum(held.put(slots, own) for held, own in zip(self._columns, cells, strict=True))
 
     def get(self, slots: Slots) -> list[ColumnValues]:
-        """Like :meth:`read`, by column."""
+        """Return the rows in locations, in the order given, as cells of each column."""
         self._open()
-        return [array.get(slots) for array in self._arrays]
+        return [held.get(slots) for held in self._columns]
 
     def numbers(self, column: int, slots: Slots) -> NDArray[Any]:
-        """Return the numbers of a column of fixed width in locations; those of nulls mean
-        nothing."""
+        """Return the numbers of a column of fixed width in locations, any number for a null."""
         self._open()
-        return self._arrays[column].get(slots).values
+        return self._columns[column].get(slots).values
 
     def clear(self, slots: Slots) -> None:
         """Drop the rows in locations, each given once."""
         self._open()
-        self._grow(sum(array.clear(slots) for array in self._arrays))
+        self._grow(sum(held.clear(slots) for held in self._columns))
 
     def drop(self) -> None:
         """Free its memory."""
-        self._grow(-self._bytes)
-        self._arrays, self._fetch = [], None
-
-
-class PagePool:
-    """The pages in use and the free numbers of pages; the least free number is used next."""
-
-    def __init__(self, schema: pl.Schema, page_rows: int = PAGE_ROWS):
-        self.page_rows = page_rows
-        self.layout = Layout(schema)
-        self._taken, self._in_use = PeakCounter(), PeakCounter()
-        self._free: list[int] = []
-        self._next = 0
-
-    @property
-    def pages(self) -> int:
-        """Number of pages in use."""
-        return self._in_use.now
-
-    @property
-    def pages_peak(self) -> int:
-        """Greatest number of pages that were in use at a time."""
-        return self._in_use.peak
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of all pages in use."""
-        return self._taken.now
-
-    @property
-    def bytes_peak(self) -> int:
-        """Greatest number of bytes that they took at a time."""
-        return self._taken.peak
-
-    def alloc(self) -> RowPage:
-        """Return a new page with the least number that is free."""
-        if not self._free:
-            heappush(self._free, self._next)
-            self._next += 1
-        self._in_use.add(1)
-        return RowPage(heappop(self._free), self.layout, self.page_rows, self._taken)
-
-    def free(self, page: RowPage) -> None:
-        """Give a page back."""
-        page.drop()
-        self._in_use.add(-1)
-        heappush(self._free, page.number)
-
-    def restore(self, sizes: dict[int, int], fetch: Callable[[int], Fetch]) -> list[RowPage]:
-        """Return the pages of a snapshot, given their bytes by number, in a new pool."""
-        self._next = max(sizes, default=-1) + 1
-        self._free = [number for number in range(self._next) if number not in sizes]
-        self._in_use.add(len(sizes))
-        return [
-            RowPage(number, self.layout, self.page_rows, self._taken, (size, fetch(number)))
-            for number, size in sizes.items()
-        ]
+        self._grow(-self.bytes)
+        self._columns, self._fetch = [], None
 
 
 Locations = NDArray[np.int64]
@@ -261,37 +160,54 @@ def runs(numbers: Locations) -> Iterator[tuple[int, slice]]:
 
 
 class PagedRows:
-    """The rows of all pages, by location."""
+    """The rows of all pages, by location; a new page has the least number that is free."""
 
-    def __init__(self, schema: pl.Schema, page_rows: int):
-        self.pool = PagePool(schema, page_rows)
+    def __init__(self, schema: pl.Schema, page_rows: int = PAGE_ROWS):
+        self.page_rows, self.layout = page_rows, Layout(schema)
+        self._taken = PeakCounter()
         self._pages: dict[int, RowPage] = {}
         self._changed: set[int] = set()
+        self._free: list[int] = []  # numbers of pages that were in use, as a heap
+        self._next = 0
+
+    @property
+    def pages(self) -> int:
+        """Number of pages in use."""
+        return len(self._pages)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the pages in use."""
+        return self._taken.now
 
     def alloc(self) -> int:
-        """Take a page from the pool; return its number."""
-        page = self.pool.alloc()
-        self._pages[page.number] = page
-        self._changed.add(page.number)
-        return page.number
+        """Take a page; return its number."""
+        if not self._free:
+            heappush(self._free, self._next)
+            self._next += 1
+        number = heappop(self._free)
+        self._pages[number] = RowPage(self.layout, self.page_rows, self._taken)
+        self._changed.add(number)
+        return number
 
     def free(self, number: int) -> None:
         """Give a page back."""
-        self.pool.free(self._pages.pop(number))
+        self._pages.pop(number).drop()
         self._changed.add(number)
+        heappush(self._free, number)
 
     def write(self, locations: Locations, rows: Chunk) -> None:
         """Write rows to locations; the last one counts where a location is given repeatedly."""
-        cells = self.pool.layout.cells(rows)
+        cells = self.layout.cells(rows)
         if (locations[1:] <= locations[:-1]).any():
             order = np.argsort(locations, kind="stable")
             ordered = locations[order]
             last = np.append(ordered[1:] != ordered[:-1], True)
             locations, order = ordered[last], order[last]
             cells = [each.at(order) for each in cells]
-        for page, part, slots in self._parts(locations):
-            page.put(slots, [each.at(part) for each in cells])
-            self._changed.add(page.number)
+        for number, part, slots in self._parts(locations):
+            self._pages[number].put(slots, [each.at(part) for each in cells])
+            self._changed.add(number)
 
     def read(self, locations: Locations) -> Chunk:
         """Return the rows in locations, in the order given."""
@@ -299,36 +215,36 @@ class PagedRows:
         if (locations[1:] < locations[:-1]).any():
             order = np.argsort(locations, kind="stable")
             locations = locations[order]
-        found = [page.get(slots) for page, _, slots in self._parts(locations)]
+        found = [self._pages[number].get(slots) for number, _, slots in self._parts(locations)]
         if not found:
-            return self.pool.layout.empty
+            return self.layout.empty
         cells = [joined(column) for column in zip(*found, strict=True)]
         if order is not None:
             back = np.empty(len(order), np.int64)
             back[order] = np.arange(len(order))
             cells = [each.at(back) for each in cells]
-        return self.pool.layout.rows(cells)
+        return self.layout.rows(cells)
 
     def numbers(self, column: int, locations: Locations) -> NDArray[Any]:
         """Return the numbers of a column of fixed width in locations that ascend."""
-        return np.concatenate(
-            [page.numbers(column, slots) for page, _, slots in self._parts(locations)]
-        )
+        parts = self._parts(locations)
+        return np.concatenate([self._pages[n].numbers(column, slots) for n, _, slots in parts])
 
     def clear(self, locations: Locations) -> None:
         """Drop the rows in locations that ascend."""
-        for page, _, slots in self._parts(locations):
-            page.clear(slots)
-            self._changed.add(page.number)
+        for number, _, slots in self._parts(locations):
+            self._pages[number].clear(slots)
+            self._changed.add(number)
 
-    def _parts(self, locations: Locations) -> Iterator[tuple[RowPage, slice, Slots]]:
-        numbers, slots = np.divmod(locations, self.pool.page_rows)
+    def _parts(self, locations: Locations) -> Iterator[tuple[int, slice, Slots]]:
+        """Yield each page's number, its part of the locations, and their slots."""
+        numbers, slots = np.divmod(locations, self.page_rows)
         for number, part in runs(numbers):
-            yield self._pages[number], part, slots[part]
+            yield number, part, slots[part]
 
     # ---- saving ----------------------------------------------------------------------------
 
-    def save(
+    def save_pages(
         self, store: ChunkStore, name: str, held: Callable[[int], Slots]
     ) -> list[tuple[int, int]]:
         """Write the pages that changed; return the number and bytes of every page in use.
@@ -341,19 +257,19 @@ class PagedRows:
                 store.remove(key)
             if number in self._pages:
                 slots = held(number)
-                rows = self._pages[number].read(slots).with_columns(pl.Series(SLOT, slots))
-                store.put(name, number, rows)
+                rows = self.layout.rows(self._pages[number].get(slots))
+                store.put(name, number, rows.with_columns(pl.Series(SLOT, slots)))
         self._changed.clear()
         return [(number, page.bytes) for number, page in self._pages.items()]
 
-    def load(self, store: ChunkStore, name: str, saved: Any) -> None:
+    def load_pages(self, store: ChunkStore, name: str, saved: Sequence[tuple[int, int]]) -> None:
         """Continue from a snapshot in a new memory; pages are read when touched."""
-
-        def fetch(number: int) -> Fetch:
-            return lambda: _fetched(store, name, number)
-
-        pages = self.pool.restore(dict(saved), fetch)
-        self._pages = {page.number: page for page in pages}
+        for number, size in saved:
+            fetch = partial(_fetched, store, name, number)
+            unread = size, fetch
+            self._pages[number] = RowPage(self.layout, self.page_rows, self._taken, unread)
+        self._next = max(self._pages, default=-1) + 1
+        self._free = [number for number in range(self._next) if number not in self._pages]
 
 
 def _fetched(store: ChunkStore, name: str, number: int) -> tuple[Slots, Chunk]:

@@ -11,7 +11,7 @@ Invariant: rows and punctuation leave in the order of arrival.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,8 +22,6 @@ from lowwater.operators.kernel import Host, Request
 from lowwater.operators.metric import Readings
 from lowwater.state.store import ChunkStore, take
 from lowwater.stream.element import END_OF_TIME, Chunk, Element
-from lowwater.stream.time_domain import TimeDomain
-from lowwater.stream.window import WindowSpec
 from lowwater.updates.key_queue import KeyQueue
 from lowwater.updates.load import Load
 from lowwater.updates.options import Key, Updates
@@ -38,7 +36,7 @@ from lowwater.updates.queue_kernel import (
 )
 from lowwater.updates.windows.open_windows import CompletionTimes, Run, Ticks
 from lowwater.updates.windows.window_edges import by_key
-from lowwater.updates.windows.window_kernel import WindowQueueKernel
+from lowwater.updates.windows.window_kernel import WindowedRows, WindowQueueKernel
 from lowwater.updates.windows.window_keys import DueWindows, WindowCell
 from lowwater.updates.windows.window_queue import CELL_BYTES
 
@@ -78,19 +76,9 @@ class _Promise(NamedTuple):
 class AppendWindows(WindowQueueKernel):
     """Releases rows in the order of arrival, once for each window."""
 
-    def __init__(
-        self,
-        store: ChunkStore,
-        by: Updates,
-        schema: Mapping[str, pl.DataType],
-        time: str,
-        domain: TimeDomain,
-        window: WindowSpec,
-        host: Host,
-        arrival: str | None = None,
-        apart: Sequence[str] = (),
-    ):
-        super().__init__(store, by, schema, time, domain, window, host, arrival, apart)
+    def __init__(self, store: ChunkStore, by: Updates, rows: WindowedRows, host: Host):
+        super().__init__(store, by, rows, host)
+        window = rows.window
         self._progress = CompletionTimes()
         self._due = DueWindows(window)
         self._keys = KeyQueue(

@@ -9,7 +9,7 @@ Invariant: windows of a key leave in the order of their starts, and only complet
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import polars as pl
@@ -18,8 +18,6 @@ from lowwater.operators.kernel import Host, Request
 from lowwater.operators.metric import Readings
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import MARK, Chunk, Element, GroupPunctuation
-from lowwater.stream.time_domain import TimeDomain
-from lowwater.stream.window import WindowSpec
 from lowwater.updates.key_queue import KeyQueue
 from lowwater.updates.options import Updates
 from lowwater.updates.queue_kernel import (
@@ -34,7 +32,7 @@ from lowwater.updates.queue_kernel import (
     WORKED_ON,
 )
 from lowwater.updates.windows.open_windows import Ticks
-from lowwater.updates.windows.window_kernel import WindowQueueKernel
+from lowwater.updates.windows.window_kernel import WindowedRows, WindowQueueKernel
 from lowwater.updates.windows.window_keys import WindowCell
 from lowwater.updates.windows.window_queue import WindowQueue
 
@@ -42,21 +40,10 @@ from lowwater.updates.windows.window_queue import WindowQueue
 class UpdateWindows(WindowQueueKernel):
     """Holds rows until their key is served, and then releases its newest window."""
 
-    def __init__(
-        self,
-        store: ChunkStore,
-        by: Updates,
-        schema: Mapping[str, pl.DataType],
-        time: str,
-        domain: TimeDomain,
-        window: WindowSpec,
-        host: Host,
-        arrival: str | None = None,
-        apart: Sequence[str] = (),
-        expire: int | None = None,
-    ):
-        super().__init__(store, by, schema, time, domain, window, host, arrival, apart)
-        self._queue = WindowQueue(by, self._schema, window, self._pace, host.now, expire)
+    def __init__(self, store: ChunkStore, by: Updates, rows: WindowedRows, host: Host):
+        super().__init__(store, by, rows, host)
+        self._schema = rows.schema
+        self._queue = WindowQueue(by, rows.schema, rows.window, self._pace, host.now, rows.expire)
         self._in_work: list[WindowCell] = []
         self._left = 0
 

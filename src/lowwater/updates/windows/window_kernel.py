@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import polars as pl
@@ -37,28 +38,33 @@ from lowwater.updates.windows.open_windows import Ticks
 from lowwater.updates.windows.window_edges import WindowEdges
 
 
+@dataclass(frozen=True)
+class WindowedRows:
+    """The rows that arrive at a queue of windows, and the windows over them."""
+
+    schema: Mapping[str, pl.DataType]
+    time: str
+    """The column by which rows are in windows."""
+    domain: TimeDomain
+    window: WindowSpec
+    arrival: str | None = None
+    """The column of arrival times; None if there is none."""
+    groups: tuple[str, ...] = ()
+    """The columns of groups that have marks of their own; empty if none have."""
+    expire: int | None = None
+    """Ticks after its newest row at which a key is forgotten; None for never."""
+
+
 class WindowQueueKernel(QueueKernel):
     """Holds rows until there is time for the windows they are in."""
 
     rule: ClassVar[str] = "the least start of a window that waits, is worked on or is still to come"
 
-    def __init__(
-        self,
-        store: ChunkStore,
-        by: Updates,
-        schema: Mapping[str, pl.DataType],
-        time: str,
-        domain: TimeDomain,
-        window: WindowSpec,
-        host: Host,
-        arrival: str | None = None,
-        apart: Sequence[str] = (),
-    ):
-        super().__init__(store, by, host, arrival)
-        self._schema, self._time, self._domain = dict(schema), time, domain
-        self._window = window
-        self._apart = tuple(apart)  # the columns of groups that have marks of their own
-        self._marking = WindowEdges(window, domain)
+    def __init__(self, store: ChunkStore, by: Updates, rows: WindowedRows, host: Host):
+        super().__init__(store, by, host, rows.arrival)
+        self._time, self._domain, self._window = rows.time, rows.domain, rows.window
+        self._groups = rows.groups
+        self._marking = WindowEdges(rows.window, rows.domain)
         self._mark = BEGINNING
         self._start = BEGINNING
         """The last punctuation on the starts of windows, in ticks."""
@@ -121,11 +127,11 @@ class WindowQueueKernel(QueueKernel):
         """Return that a row is released by the end of any window it is in, where groups have
         marks."""
         window, step = self._window, self._window.slide
-        if not self._apart:
+        if not self._groups:
             return []
         ticks = self._domain.to_ticks(pl.col(self._time))
         ends = (1, window.range, step, window.range % step)
-        return [Release(0, ticks, self._apart, self._time, *ends)]
+        return [Release(0, ticks, self._groups, self._time, *ends)]
 
     def needs(self, attribute: str, mark: int) -> Sequence[Request]:
         """Request the mark that passes all windows before the one at an edge."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from lowwater.stream.element import BEGINNING, END_OF_TIME
 from lowwater.stream.window import WindowSpec
-from lowwater.updates.keys import KeyCell
+from lowwater.updates.keys import Entry, KeyCell
 from lowwater.updates.options import Key
 from lowwater.updates.windows.open_windows import CompletionTimes, OpenWindows, Run
 
@@ -39,14 +39,10 @@ TRANSITIONS: dict[tuple[KeyState, KeyState], str] = {
 """The changes of state that a key may make, each with its condition in the paper."""
 
 
-class QueuedWindow:
+class QueuedWindow(Entry):
     """A window that waits or is worked on."""
 
-    __slots__ = ("alive", "ticks")
-
-    def __init__(self, start: int):
-        self.ticks = (start,)
-        self.alive = True
+    __slots__ = ()
 
     @property
     def start(self) -> int:
@@ -126,8 +122,8 @@ class WindowCell(KeyCell):
             self.progress = CompletionTimes()
             self.progress.restore(saved["progress"])
         waiting, committed = saved["waiting"], saved["committed"]
-        self.waiting = None if waiting is None else QueuedWindow(waiting)
-        self.committed = None if committed is None else QueuedWindow(committed)
+        self.waiting = None if waiting is None else QueuedWindow((waiting,))
+        self.committed = None if committed is None else QueuedWindow((committed,))
         self.fresh, self.since, self.start = saved["work"]
         self.states = {KeyState[name] for name in saved["states"]}
 

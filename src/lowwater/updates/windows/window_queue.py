@@ -217,7 +217,7 @@ class WindowQueue:
             cell.waiting.alive = False
         begun = first if self.keys.begun is None else self.keys.begun
         cell.measure_gaps(first, last, updates, begun)
-        cell.waiting = QueuedWindow(start)
+        cell.waiting = QueuedWindow((start,))
         self.keys.least.add(cell.waiting)
         self.scheduler.update(cell)
 
@@ -379,7 +379,7 @@ class WindowQueue:
             blocks += near
             starts += [part.start] * len(near)
             sizes += [each.rows for each in near]
-        rows = self.memory.read(blocks)
+        rows = self.memory.read_blocks(blocks)
         times = rows[TIME].to_numpy()
         rows = pl.DataFrame(rows.get_columns()[1:])  # times come first
         begins = np.repeat(np.array(starts, np.int64), np.array(sizes, np.int64))

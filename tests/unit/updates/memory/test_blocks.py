@@ -36,7 +36,8 @@ def test_a_block_is_filled_before_the_next_is_taken(memory: BlockMemory) -> None
         (0, 0, 0, 4),
         (1, 0, 0, 1),
     ]
-    assert (memory.pages, memory.used, memory.dirty, memory.allocated) == (2, 6, 6, 16)
+    assert (memory.pages, memory.used, memory.pages * memory.page_rows) == (2, 6, 16)
+    assert memory._empty.used * memory.block_rows - memory.used == 6, "locations without a row"
 
 
 def test_pointers_are_those_of_the_paper(memory: BlockMemory) -> None:

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_series_equal
 
-from lowwater.updates.memory.pages import PagePool
+from lowwater.updates.memory.pages import PagedRows
 
 NAN = float("nan")
 NOON = datetime(2024, 2, 29, 12, tzinfo=UTC)
@@ -52,14 +52,21 @@ VALUES: list[tuple[Any, list[Any]]] = [
 ]
 
 
+def paged(schema: pl.Schema, page_rows: int) -> PagedRows:
+    """A memory with one page, whose locations are its slots."""
+    memory = PagedRows(schema, page_rows)
+    assert memory.alloc() == 0
+    return memory
+
+
 @pytest.mark.parametrize("nulls", [False, True])
 @pytest.mark.parametrize(("dtype", "values"), VALUES, ids=lambda each: str(each)[:40])
 def test_every_type_comes_back_as_it_was(dtype: Any, values: list[Any], nulls: bool) -> None:
     column = pl.Series("x", [None, *values, None] if nulls else values, dtype=dtype)
-    page = PagePool(pl.Schema({"x": column.dtype}), 16).alloc()
+    memory = paged(pl.Schema({"x": column.dtype}), 16)
     slots = np.random.default_rng(1).permutation(16)[: len(column)]
-    page.write(slots, column.to_frame())
-    found = page.read(slots).to_series()
+    memory.write(slots, column.to_frame())
+    found = memory.read(slots).to_series()
     assert_series_equal(found, column, check_exact=True)
     assert found.dtype == column.dtype
     signs = (np.signbit(each.to_numpy()) for each in (found, column))
@@ -70,9 +77,9 @@ def test_times_finer_than_python_has_come_back() -> None:
     times = pl.Series([[1, 2_000_000_001]], dtype=pl.List(pl.Int64)).cast(
         pl.List(pl.Datetime("ns"))
     )
-    page = PagePool(pl.Schema({"x": times.dtype}), 4).alloc()
-    page.write(np.array([2]), pl.DataFrame({"x": times}))
-    assert page.read(np.array([2]))["x"].explode().to_physical().to_list() == [1, 2_000_000_001]
+    memory = paged(pl.Schema({"x": times.dtype}), 4)
+    memory.write(np.array([2]), pl.DataFrame({"x": times}))
+    assert memory.read(np.array([2]))["x"].explode().to_physical().to_list() == [1, 2_000_000_001]
 
 
 SCHEMA = pl.Schema({"n": pl.Int32, "s": pl.String})
@@ -83,36 +90,35 @@ def rows(*values: tuple[int | None, str | None]) -> pl.DataFrame:
 
 
 def test_a_page_takes_its_arrays_its_masks_and_its_objects() -> None:
-    pool = PagePool(SCHEMA, 10)
-    page = pool.alloc()
+    memory = paged(SCHEMA, 10)
+    (page,) = memory._pages.values()
     bare = 10 * (4 + 8)
-    assert page.bytes == pool.bytes == bare
-    page.write(np.array([3, 5]), rows((1, "abc"), (2, "")))
+    assert page.bytes == memory.bytes == bare
+    memory.write(np.array([3, 5]), rows((1, "abc"), (2, "")))
     assert page.bytes == bare + sys.getsizeof(b"abc")
-    page.write(np.array([5]), rows((None, "ä")))
+    memory.write(np.array([5]), rows((None, "ä")))
     assert page.bytes == bare + sys.getsizeof(b"abc") + sys.getsizeof("ä".encode()) + 10
-    page.clear(np.array([3]))
+    memory.clear(np.array([3]))
     assert page.bytes == bare + sys.getsizeof("ä".encode()) + 10
-    page.write(np.array([5]), rows((1, None)))
-    assert page.bytes == pool.bytes == bare
+    memory.write(np.array([5]), rows((1, None)))
+    assert page.bytes == memory.bytes == bare
 
 
 def test_cells_that_were_null_are_not_null_after_a_value() -> None:
-    page = PagePool(SCHEMA, 4).alloc()
-    page.write(np.array([0, 1]), rows((None, None), (None, "b")))
-    page.clear(np.array([1]))
-    page.write(np.array([1]), rows((7, "c")))
-    assert page.read(np.array([1, 0, 1])).rows() == [(7, "c"), (None, None), (7, "c")]
+    memory = paged(SCHEMA, 4)
+    memory.write(np.array([0, 1]), rows((None, None), (None, "b")))
+    memory.clear(np.array([1]))
+    memory.write(np.array([1]), rows((7, "c")))
+    assert memory.read(np.array([1, 0, 1])).rows() == [(7, "c"), (None, None), (7, "c")]
 
 
-def test_a_pool_gives_out_the_least_number_that_is_free_and_counts() -> None:
-    pool = PagePool(SCHEMA, 10)
-    pages = [pool.alloc() for _ in range(3)]
-    assert [page.number for page in pages] == [0, 1, 2]
-    pages[0].write(np.arange(10), rows(*[(1, "x" * 100)] * 10))
-    most = pool.bytes
-    pool.free(pages[1])
-    pool.free(pages[0])
-    assert (pool.pages, pool.pages_peak) == (1, 3)
-    assert (pool.bytes, pool.bytes_peak) == (pages[2].bytes, most)
-    assert [pool.alloc().number for _ in range(3)] == [0, 1, 3]
+def test_a_new_page_has_the_least_number_that_is_free() -> None:
+    memory = PagedRows(SCHEMA, 10)
+    assert [memory.alloc() for _ in range(3)] == [0, 1, 2]
+    bare = memory.bytes // 3
+    memory.write(np.arange(10), rows(*[(1, "x" * 100)] * 10))
+    assert memory.bytes > 3 * bare
+    memory.free(1)
+    memory.free(0)
+    assert (memory.pages, memory.bytes) == (1, bare)
+    assert [memory.alloc() for _ in range(3)] == [0, 1, 3]

@@ -19,6 +19,7 @@ from lowwater.stream.window import WindowSpec
 from lowwater.updates.options import Updates, updates_of
 from lowwater.updates.windows.append_windows import AppendWindows
 from lowwater.updates.windows.update_windows import UpdateWindows
+from lowwater.updates.windows.window_kernel import WindowedRows
 from tests.support.loaded_run import LoadedRun
 
 SCHEMA = {"ts": pl.Int64(), "k": pl.String(), "v": pl.Int64()}
@@ -44,10 +45,7 @@ class Driven:
         self.kernel = kind(
             self.store,
             self.by,
-            SCHEMA,
-            "ts",
-            TICKS,
-            WindowSpec(size, slide),
+            WindowedRows(SCHEMA, "ts", TICKS, WindowSpec(size, slide)),
             Host(lambda: self.now * 10**9, singly=singly, hurried=hurried),
         )
 
