@@ -83,7 +83,7 @@ def test_listeners_see_marks_and_sizes(spark, tmp_path):
     ]
     assert {each["stage"] for each in reports} == {0}
     assert reports[0]["streams_shown"]["s"] == {"ts": "2024-01-01 00:01:10"}
-    assert sum(each["rows"]["s"] for each in reports) == 3
+    assert sum(each["streams"]["s"]["rows"] for each in reports) == 3
     assert run.metrics().operator("window").state_rows == 1
     assert run.metrics().stream("s").marks["ts"] == at(70)
 

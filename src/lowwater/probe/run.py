@@ -178,7 +178,7 @@ class Probe:
     ``punctuation``: by an operator's name, the attributes of punctuation that it may use; all other
     punctuation is withheld from it. By default nothing is withheld.
     ``substitutes``: by an operator's name, a function from its kernel to one that takes its place,
-    for baselines written against :mod:`lowwater.operators.kernel`. None by default.
+    for baselines written against ``lowwater.operators.kernel``. None by default.
     """
 
     def __init__(
