@@ -20,6 +20,8 @@ from urllib.parse import unquote, urlparse
 
 import polars as pl
 
+from lowwater.joins.oblivious.estimates import HELD
+
 _STATES = "org.apache.spark.sql.execution.streaming.state"
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = f"{_STATES}.RocksDBStateStoreProvider"
@@ -333,10 +335,10 @@ def batches_of(query: Any) -> list[Batch]:
 
 def as_batch(progress: Any) -> Batch:
     """Return a batch from Spark's report of it."""
+    from lowwater.engines.spark.driver.listener import reports_in  # noqa: PLC0415
+
     operators = progress.stateOperators
-    observed = progress.observedMetrics.get("lowwater")
-    reports = [json.loads(each) for each in observed["reports"]] if observed else []
-    about = [each for report in reports for each in report["operators"].values()]
+    held = [each for report in reports_in(progress) for each in report.operators.values()]
     return Batch(
         progress.batchId,
         datetime.fromisoformat(progress.timestamp).timestamp(),
@@ -344,13 +346,13 @@ def as_batch(progress: Any) -> Batch:
         dict(progress.durationMs),
         sum(each.numRowsTotal for each in operators),
         sum(_state_bytes(each) for each in operators),
-        sum(each["rows"] for each in about),
-        sum(each["bytes"] for each in about),
+        sum(each.rows for each in held),
+        sum(each.bytes for each in held),
         sum(
             rows
-            for each in about
-            for name, rows in each["about"].items()
-            if name[:9] == "held rows"
+            for each in held
+            for metric, rows in each.readings.items()
+            if metric.of() == HELD  # of any input
         ),
     )
 
