@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from lowwater.operators.distinct import SEEN, Distinct
 from lowwater.state.group_table import UNKNOWN, GroupTable
-from lowwater.state.store import ChunkKey, MemoryStore
+from lowwater.state.index import ChunkKey
+from lowwater.state.store import MemoryStore
 from lowwater.stream.element import MARK, Chunk, GroupPunctuation
 from lowwater.stream.time_domain import TimeDomain
 

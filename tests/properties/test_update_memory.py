@@ -16,7 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lowwater.claims.updates_memory import PreallocatedMemory
-from lowwater.state.store import ChunkKey, MemoryStore
+from lowwater.state.index import ChunkKey
+from lowwater.state.store import MemoryStore
 from lowwater.stream.element import Chunk
 from lowwater.updates.memory.blocks import BlockMemory, Times, WindowBuffer
 from lowwater.updates.memory.locations import OnDemandMemory

@@ -53,7 +53,7 @@ from lowwater.plan.physical.planner import compile_plan
 from lowwater.sources.replay import Replay
 from lowwater.state import slicing
 from lowwater.state import store as store_module
-from lowwater.state.store import ChunkKey
+from lowwater.state.index import ChunkKey
 
 SMALL = (
     (slicing, "FIRST_ROWS", 5),

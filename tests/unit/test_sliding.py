@@ -19,8 +19,9 @@ from lowwater.operators.aggregates import Call
 from lowwater.operators.sliding_aggregate import SlidingAggregate
 from lowwater.operators.sliding_sums import digits, rounded
 from lowwater.operators.sliding_values import best_between
+from lowwater.state.index import ChunkKey
 from lowwater.state.keyed_rows import KeyedRows
-from lowwater.state.store import ChunkKey, MemoryStore
+from lowwater.state.store import MemoryStore
 from lowwater.state.time_buffer import TimeBuffer
 from lowwater.stream.element import END_OF_TIME, Chunk, Punctuation
 from lowwater.stream.time_domain import TimeDomain

@@ -17,7 +17,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from lowwater.engines.spark.worker import cache
 from lowwater.engines.spark.worker import store as spark_store
 from lowwater.engines.spark.worker.store import SparkStore
-from lowwater.state.store import ChunkKey, MemoryStore
+from lowwater.state.index import ChunkKey
+from lowwater.state.store import MemoryStore
 from tests.support.local_spark import MemoryShelf
 
 NAMES = st.sampled_from(["seen", "held"])

@@ -11,21 +11,13 @@ exists exactly while it holds a chunk.
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
 from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import polars as pl
 
+from lowwater.state.index import ChunkIndex, ChunkKey
 from lowwater.stream.element import Chunk
-
-
-class ChunkKey(NamedTuple):
-    """The address of a chunk."""
-
-    name: str
-    slice: int
-    sequence: int
 
 
 class ChunkStore(Protocol):
@@ -72,11 +64,8 @@ class MemoryStore:
     """Chunks in this process's memory."""
 
     def __init__(self) -> None:
-        self._chunks: dict[str, dict[int, dict[int, Chunk]]] = {}
-        self._order: dict[str, list[int]] = {}
-        self._sizes: dict[int, int] = {}
+        self._index: ChunkIndex[tuple[Chunk, int]] = ChunkIndex()
         self._names: dict[str, int] = {}
-        self._sequence = 0
         self._rows = 0
         self._bytes = 0
 
@@ -92,54 +81,34 @@ class MemoryStore:
 
     def put(self, name: str, slice_: int, chunk: Chunk) -> ChunkKey:
         """Add a chunk to a slice, after the ones that are there."""
-        by_slice = self._chunks.setdefault(name, {})
-        if slice_ not in by_slice:
-            by_slice[slice_] = {}
-            insort(self._order.setdefault(name, []), slice_)
-        self._sequence += 1
-        by_slice[slice_][self._sequence] = chunk
+        size = int(chunk.estimated_size())
         self._rows += chunk.height
-        self._sizes[self._sequence] = size = int(chunk.estimated_size())
         self._bytes += size
         self._names[name] = self._names.get(name, 0) + size
-        return ChunkKey(name, slice_, self._sequence)
+        return self._index.add(name, slice_, (chunk, size))
 
     def get(self, key: ChunkKey) -> Chunk:
         """Read one chunk."""
-        return self._chunks[key.name][key.slice][key.sequence]
+        return self._index[key][0]
 
     def remove(self, key: ChunkKey) -> None:
         """Drop one chunk."""
-        held = self._chunks[key.name][key.slice]
-        chunk = held.pop(key.sequence)
+        chunk, size = self._index.pop(key)
         self._rows -= chunk.height
-        size = self._sizes.pop(key.sequence)
         self._bytes -= size
         self._names[key.name] -= size
-        if not held:
-            del self._chunks[key.name][key.slice]
-            order = self._order[key.name]
-            del order[bisect_left(order, key.slice)]
 
     def scan(self, name: str, low: int | None = None, high: int | None = None) -> list[ChunkKey]:
         """Addresses of all chunks in slices ``low <= slice < high``, by slice and sequence."""
-        by_slice = self._chunks.get(name, {})
-        return [
-            ChunkKey(name, slice_, sequence)
-            for slice_ in self.slices(name, low, high)
-            for sequence in by_slice[slice_]
-        ]
+        return self._index.scan(name, low, high)
 
     def slices(self, name: str, low: int | None = None, high: int | None = None) -> list[int]:
         """The slices that hold something, in order."""
-        order = self._order.get(name, [])
-        first = 0 if low is None else bisect_left(order, low)
-        last = len(order) if high is None else bisect_left(order, high)
-        return order[first:last]
+        return self._index.slices(name, low, high)
 
     def rows_in(self, name: str, slice_: int) -> int:
         """Rows held in one slice."""
-        return sum(chunk.height for chunk in self._chunks.get(name, {}).get(slice_, {}).values())
+        return sum(chunk.height for chunk, _ in self._index.of(name, slice_))
 
     def bytes_of(self, name: str) -> int:
         """Bytes held under a name."""
@@ -154,7 +123,7 @@ class MemoryStore:
         return 0
 
     def __iter__(self) -> Iterator[tuple[ChunkKey, Chunk]]:
-        for name in self._chunks:
+        for name in self._index.entries:
             for key in self.scan(name):
                 yield key, self.get(key)
 

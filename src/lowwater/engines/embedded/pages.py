@@ -22,7 +22,8 @@ import polars as pl
 from lowwater.engines.embedded.clock import stopwatch
 from lowwater.engines.scratch import scratch_folder
 from lowwater.errors import StateError
-from lowwater.state.store import ChunkKey, MemoryStore
+from lowwater.state.index import ChunkKey
+from lowwater.state.store import MemoryStore
 from lowwater.stream.element import Chunk
 
 GUESS = 2_000_000

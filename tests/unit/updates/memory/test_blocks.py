@@ -8,7 +8,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from lowwater.state.store import ChunkKey, MemoryStore
+from lowwater.state.index import ChunkKey
+from lowwater.state.store import MemoryStore
 from lowwater.stream.element import Chunk
 from lowwater.updates.memory.blocks import BlockMemory
 from tests.support.preallocated_windows import PreallocatedWindows

@@ -19,7 +19,7 @@ import polars as pl
 import pyarrow as pa
 
 from lowwater.engines.spark.wire.folders import private_folder
-from lowwater.state.store import ChunkKey
+from lowwater.state.index import ChunkKey
 from lowwater.stream.element import Chunk
 
 ROOT = Path("/dev/shm")

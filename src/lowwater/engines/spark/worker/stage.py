@@ -15,7 +15,7 @@ from lowwater.engines.spark.worker.bucket import Bucket
 from lowwater.engines.spark.worker.cache import ChunkCache
 from lowwater.engines.spark.worker.task import current_task, end_quietly
 from lowwater.errors import CheckpointError
-from lowwater.state.store import ChunkKey
+from lowwater.state.index import ChunkKey
 
 CHUNK_KEY = "slot string, name string, slice bigint, sequence bigint"
 INDEX = "about string, body binary"

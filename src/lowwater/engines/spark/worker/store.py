@@ -7,13 +7,11 @@ and size of every chunk, is one small value a bucket.
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterator
 from typing import Any, Protocol
 
 from lowwater.engines.spark.wire.message import packed, unpacked
 from lowwater.engines.spark.worker.cache import LEAST, LIMIT, ChunkCache
-from lowwater.state.store import ChunkKey
+from lowwater.state.index import ChunkIndex, ChunkKey
 from lowwater.stream.element import Chunk
 
 
@@ -32,8 +30,6 @@ class Shelf(Protocol):
 
 Entry = tuple[int, int, str]
 """The rows and bytes of a chunk, and the token of its copy in the cache; "" if there is none."""
-Index = dict[str, dict[int, dict[int, Entry]]]
-"""The entries of all chunks, by name, slice and sequence."""
 
 
 class SparkStore:
@@ -41,44 +37,33 @@ class SparkStore:
 
     def __init__(self, slot: str, shelf: Shelf, saved: Any = None, cache: ChunkCache | None = None):
         self._slot, self._shelf, self._cache = slot, shelf, cache
-        self._index: Index = saved["index"] if saved else {}
-        self._sequence: int = saved["sequence"] if saved else 0
-        self._order = {name: sorted(slices) for name, slices in self._index.items()}
+        self._index: ChunkIndex[Entry] = (
+            ChunkIndex(saved["index"], saved["sequence"]) if saved else ChunkIndex()
+        )
         self._fresh: set[ChunkKey] = set()
         self._gone: dict[ChunkKey, str] = {}
         self._chunks: dict[ChunkKey, Chunk] = {}
         self._aside: set[str] = set()
 
-    def _entries(self) -> Iterator[Entry]:
-        for slices in self._index.values():
-            for chunks in slices.values():
-                yield from chunks.values()
-
     @property
     def rows(self) -> int:
         """Rows held now."""
-        return sum(entry[0] for entry in self._entries())
+        return sum(rows for rows, _, _ in self._index)
 
     @property
     def bytes(self) -> int:
         """Bytes held now."""
-        return sum(entry[1] for entry in self._entries())
+        return sum(size for _, size, _ in self._index)
 
     @property
     def chunks(self) -> int:
         """Chunks held now."""
-        return sum(1 for _ in self._entries())
+        return sum(1 for _ in self._index)
 
     def put(self, name: str, slice_: int, chunk: Chunk) -> ChunkKey:
         """Add a chunk to a slice, after the ones that are there."""
-        self._sequence += 1
-        key = ChunkKey(name, slice_, self._sequence)
-        slices = self._index.setdefault(name, {})
-        if slice_ not in slices:
-            slices[slice_] = {}
-            order = self._order.setdefault(name, [])
-            order.insert(bisect_left(order, slice_), slice_)
-        slices[slice_][self._sequence] = (chunk.height, int(chunk.estimated_size()), "")
+        entry = (chunk.height, int(chunk.estimated_size()), "")
+        key = self._index.add(name, slice_, entry)
         self._chunks[key] = chunk
         self._fresh.add(key)
         return key
@@ -91,7 +76,7 @@ class SparkStore:
         return chunk
 
     def _fetched(self, key: ChunkKey) -> Chunk:
-        token = self._index[key.name][key.slice][key.sequence][2]
+        token = self._index[key][2]
         if token and self._cache is not None:
             chunk = self._cache.get(self._slot, key, token)
             if chunk is not None:
@@ -100,42 +85,28 @@ class SparkStore:
 
     def remove(self, key: ChunkKey) -> None:
         """Drop one chunk."""
-        chunks = self._index[key.name][key.slice]
-        token = chunks.pop(key.sequence)[2]
+        token = self._index.pop(key)[2]
         self._chunks.pop(key, None)
         if key in self._fresh:
             self._fresh.discard(key)
         else:
             self._gone[key] = token
-        if not chunks:
-            del self._index[key.name][key.slice]
-            order = self._order[key.name]
-            del order[bisect_left(order, key.slice)]
 
     def scan(self, name: str, low: int | None = None, high: int | None = None) -> list[ChunkKey]:
         """Addresses of all chunks in slices ``low <= slice < high``, by slice and sequence."""
-        slices = self._index.get(name, {})
-        return [
-            ChunkKey(name, slice_, sequence)
-            for slice_ in self.slices(name, low, high)
-            for sequence in slices[slice_]
-        ]
+        return self._index.scan(name, low, high)
 
     def slices(self, name: str, low: int | None = None, high: int | None = None) -> list[int]:
         """The slices that hold something, in order."""
-        order = self._order.get(name, [])
-        first = 0 if low is None else bisect_left(order, low)
-        last = len(order) if high is None else bisect_left(order, high)
-        return order[first:last]
+        return self._index.slices(name, low, high)
 
     def rows_in(self, name: str, slice_: int) -> int:
         """Rows held in one slice, known without reading it."""
-        return sum(entry[0] for entry in self._index.get(name, {}).get(slice_, {}).values())
+        return sum(rows for rows, _, _ in self._index.of(name, slice_))
 
     def bytes_of(self, name: str) -> int:
         """Bytes held under a name."""
-        slices = self._index.get(name, {}).values()
-        return sum(entry[1] for chunks in slices for entry in chunks.values())
+        return sum(size for _, size, _ in self._index.of(name))
 
     def set_aside(self, name: str) -> None:
         """Keep chunks under a name out of the cache, in Spark's state only."""
@@ -152,17 +123,16 @@ class SparkStore:
             self._shelf.erase(self._slot, key)
             if token and self._cache is not None:
                 self._cache.drop(self._slot, key, token)
-        kept = sum(size for _, size, token in self._entries() if token)
+        kept = sum(size for _, size, token in self._index if token)
         for key in sorted(self._fresh):
             chunk = self._chunks[key]
             self._shelf.write(self._slot, key, packed(chunk, compressed=True))
-            entries = self._index[key.name][key.slice]
-            rows, size, _ = entries[key.sequence]
+            rows, size, _ = self._index[key]
             near = key.name not in self._aside
             cache = self._cache if near and LEAST <= size <= LIMIT - kept else None
             if cache is not None and cache.put(self._slot, key, chunk):
-                entries[key.sequence] = (rows, size, cache.token)
+                self._index[key] = (rows, size, cache.token)
                 kept += size
         self._fresh.clear()
         self._gone.clear()
-        return {"index": self._index, "sequence": self._sequence}
+        return {"index": self._index.entries, "sequence": self._index.sequence}
