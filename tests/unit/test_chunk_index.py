@@ -65,7 +65,7 @@ class AnyUse(RuleBasedStateMachine):
             assert self.index[key] == entry
             assert entry in self.index.of(key.name)
             assert entry in self.index.of(key.name, key.slice)
-        assert all(slices for slices in self.index.entries.values() for slices in slices.values())
+        assert all(held for slices in self.index.entries.values() for held in slices.values())
 
 
 TestAnyUse = AnyUse.TestCase

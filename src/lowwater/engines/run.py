@@ -1,17 +1,22 @@
-"""The engine seam: a plan and options in, a handle on the run out."""
+"""The engine seam: a plan and options go in, a handle on the run comes out.
+
+:class:`Run` is that handle; each engine adds how it works, stops, and where its results are.
+"""
 
 from __future__ import annotations
 
+import threading
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, Self
 
 import polars as pl
 import pyarrow as pa
 
 from lowwater.engines.embedded.clock import Charge, Clock, PerComparison, PerRow
-from lowwater.errors import OptionError, StreamWarning
+from lowwater.errors import OptionError, StreamWarning, unknown_name
 from lowwater.metrics import RunMetrics
 from lowwater.plan.physical.operator import PhysicalPlan
 from lowwater.sinks import SinkCall
@@ -20,18 +25,6 @@ from lowwater.stream.duration import Duration, nanoseconds
 ENGINES = ("embedded", "spark")
 STOP_SECONDS = 10.0
 """Seconds that ``stop()`` waits for the end of a run; a sink that blocks cannot be interrupted."""
-
-
-def warn_of_sink(call: SinkCall, seconds: float, more: str = "") -> None:
-    """Warn of a sink that has not returned for so many seconds and so keeps a run from ending."""
-    said = call.blocked(seconds)
-    if said is not None:
-        warnings.warn(
-            f"{said}: the run ends when it returns. It is not known which of these rows it has"
-            f" taken; {more}nothing that comes after them is handed over",
-            StreamWarning,
-            stacklevel=3,
-        )
 
 
 class Shown(Protocol):
@@ -47,54 +40,149 @@ class Shown(Protocol):
         """Take the page down; the run continues."""
 
 
-class Run(Protocol):
-    """A query that is running, or has run."""
+class Run(ABC):
+    """A query that is running, or has run.
 
-    dashboard: Shown | None
+    The work is done on a thread of the run's own. An error ends it, is kept, and is raised in the
+    caller's thread by the next call that waits for the run.
+    """
+
+    dashboard: Shown | None = None
     """The page that shows it, if there is one."""
 
-    def start(self) -> Run:
-        """Run in the background."""
+    def __init__(self, plan: PhysicalPlan, sink_call: SinkCall, keeps_results: bool):
+        self._schema = plan.schema
+        self._streams = [each.spec.name for each in plan.sources]
+        self._sink_call = sink_call
+        self._keeps_results = keeps_results
+        self._error: BaseException | None = None
+        self._stopped = False
+        self._thread = threading.Thread(target=self._work, name="lowwater", daemon=True)
 
-    def run_here(self) -> Run:
+    # ---- what an engine does ---------------------------------------------------------------
+
+    @abstractmethod
+    def _work(self) -> None:
+        """Run until the end; keep the error that ends the run in ``_error``."""
+
+    @abstractmethod
+    def _interrupt(self) -> None:
+        """Make the work end and wait for it, for at most ten seconds while a sink blocks."""
+
+    @abstractmethod
+    def _results(self) -> pa.Table:
+        """Return the results so far; called only if they are kept."""
+
+    @abstractmethod
+    def _late_rows(self, stream: str) -> pa.Table:
+        """Return the side output of a stream of this run."""
+
+    @abstractmethod
+    def last_rows(self) -> pl.DataFrame:
+        """Return the last answers, the newest last, at most ``keep_last`` of them."""
+
+    @abstractmethod
+    def last_late_rows(self, stream: str) -> pl.DataFrame:
+        """Return the last late rows of a stream, at most ``keep_last`` of them."""
+
+    @abstractmethod
+    def metrics(self) -> RunMetrics:
+        """Return the metrics so far."""
+
+    def _unread(self) -> str:
+        """Return a clause about rows that a sink which blocks keeps from being read, or ""."""
+        return ""
+
+    # ---- starting and ending ---------------------------------------------------------------
+
+    def start(self) -> Self:
+        """Run in the background."""
+        self._thread.start()
+        return self
+
+    def run_here(self) -> Self:
         """Run until the end."""
+        self.start()
+        self._thread.join()
+        self._raise()
+        return self
 
     @property
     def exception(self) -> BaseException | None:
         """The error that ended the run, if one did."""
+        return self._error
 
     @property
     def active(self) -> bool:
         """True until the run has ended."""
+        return self._thread.is_alive()
 
     @property
     def stopped(self) -> bool:
         """True if ``stop()`` was called before the run ended."""
+        return self._stopped
 
     def stop(self) -> None:
-        """End the run and wait for it, for at most ten seconds if a sink does not return."""
+        """End the run and wait for it (a sink, which runs inside it, cannot wait).
+
+        A sink that blocks cannot be interrupted: after ten seconds this returns and warns of it.
+        """
+        self._stopped |= self.active
+        self._interrupt()
+        if threading.current_thread() is not self._thread:
+            self._warn_of_sink(0.0)
+            self._raise()
 
     def await_termination(self, timeout: float | None = None) -> bool:
         """Wait for the end, at most ``timeout`` seconds; return whether it has come. An error of
         the run is raised here."""
+        self._thread.join(timeout)
+        if timeout is not None:
+            self._warn_of_sink(timeout)
+        self._raise()
+        return not self.active
+
+    def _warn_of_sink(self, seconds: float) -> None:
+        """Warn of a sink that has not returned for so many seconds and so keeps the run going."""
+        said = self._sink_call.blocked(seconds) if self.active else None
+        if said is not None:
+            warnings.warn(
+                f"{said}: the run ends when it returns. It is not known which of these rows it"
+                f" has taken; {self._unread()}nothing that comes after them is handed over",
+                StreamWarning,
+                stacklevel=3,
+            )
+
+    def _raise(self) -> None:
+        """Raise the error that ended the run, if one did."""
+        if self._error is not None:
+            raise self._error
+
+    # ---- results ---------------------------------------------------------------------------
 
     def results(self) -> pa.Table:
         """Return the results so far, if they were kept (no ``sink=`` was given)."""
-
-    def last_rows(self) -> pl.DataFrame:
-        """Return the last answers, the newest last, at most ``keep_last`` of them."""
-
-    def last_late_rows(self, stream: str) -> pl.DataFrame:
-        """Return the last late rows of a stream, at most ``keep_last`` of them."""
+        if not self.active:
+            self._raise()
+        if not self._keeps_results:
+            raise OptionError(
+                "results went to the sink; they are kept only when sink= is not given"
+            )
+        return self._results()
 
     def late_rows(self, stream: str | None = None) -> pa.Table:
         """Return the side output: rows of a stream that were not let in, and why.
 
         ``_reason`` says why, ``_late_by_seconds`` how late, ``_mark`` which promise was broken.
+        ``stream`` is the name of the stream; a run of one stream needs none.
         """
-
-    def metrics(self) -> RunMetrics:
-        """Return the metrics so far."""
+        if stream is None:
+            if len(self._streams) > 1:
+                raise OptionError(f"several streams ran: say which of {', '.join(self._streams)}")
+            stream = self._streams[0]
+        if stream not in self._streams:
+            raise OptionError(unknown_name("stream", stream, self._streams))
+        return self._late_rows(stream)
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,13 @@ import threading
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import polars as pl
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from lowwater.engines.run import STOP_SECONDS, RunOptions, Shown, warn_of_sink
+from lowwater.engines.run import STOP_SECONDS, Run, RunOptions
 from lowwater.engines.scratch import scratch_folder
 from lowwater.engines.spark.driver.checkpoint_folder import Places, about_checkpoint
 from lowwater.engines.spark.driver.dataframe import Built, build
@@ -28,7 +28,7 @@ from lowwater.engines.spark.wire.errors import translate
 from lowwater.engines.spark.wire.types import taken_back
 from lowwater.engines.spark.worker import cache, hints
 from lowwater.engines.spark.worker.late import folder_of, last_refused, late_folder, read_refused
-from lowwater.errors import OptionError, StreamError, StreamWarning, unknown_name
+from lowwater.errors import OptionError, StreamError, StreamWarning
 from lowwater.metrics import RunMetrics
 from lowwater.plan.physical.operator import PhysicalPlan
 from lowwater.progress.late import LateAccount, SideOutput
@@ -55,33 +55,29 @@ def prepare_spark(plan: PhysicalPlan, options: RunOptions) -> SparkRun:
     return SparkRun(plan, options)
 
 
-class SparkRun:
-    """A query on Spark that is running, or has run."""
-
-    dashboard: Shown | None = None
+class SparkRun(Run):
+    """A query on Spark."""
 
     def __init__(self, plan: PhysicalPlan, options: RunOptions):
         if options.charge != "nothing":
             raise OptionError("charge= is for the virtual clock of the embedded engine")
+        super().__init__(plan, SinkCall(), options.sink is None)
         self._plan, self._options = plan, options
         kept = _kept(options)
         self._checkpoint = kept / "checkpoint" if options.checkpoint is None else kept
         late = late_folder(options.late_sink, str(kept / "late"))
         assert late is not None
         self._late = late
-        self._results = kept / "results"
+        self._results_folder = kept / "results"
         self._places: Places | None = None
         self._built = build(plan, options, self._late)
         self._reports = Reports(plan, self._built.program)
         self._trigger = self._chosen_trigger()
         self._last = LastRows(options.keep_last)
-        self._sink_call = SinkCall()
         self._query: Any = None
-        self._error: BaseException | None = None
-        self._stopping = self._stopped = False
+        self._stopping = False
         self._noted: set[str] = set()
         self._gathering = threading.Lock()
-        self._thread = threading.Thread(target=self._watch, name="lowwater", daemon=True)
 
     @property
     def query(self) -> Any:
@@ -106,17 +102,16 @@ class SparkRun:
                 f" not {given!r}"
             ) from None
 
-    def start(self) -> SparkRun:
+    def start(self) -> Self:
         """Run in the background."""
         hints.sweep()
-        self._places = Places(self._options, self._checkpoint, self._results)
+        self._places = Places(self._options, self._checkpoint, self._results_folder)
         try:
             self._query = self._begin(self._built)
         except BaseException:
             self._places.release()
             raise
-        self._thread.start()
-        return self
+        return super().start()
 
     def _begin(self, built: Built) -> Any:
         writer = built.dataframe.writeStream.outputMode("append")
@@ -126,7 +121,7 @@ class SparkRun:
         sink = self._options.sink
         try:
             if sink is None:
-                return writer.format("parquet").option("path", str(self._results)).start()
+                return writer.format("parquet").option("path", str(self._results_folder)).start()
             if isinstance(sink, str | Path):
                 sink = Folder(Path(sink))
             if isinstance(sink, Folder):
@@ -168,7 +163,7 @@ class SparkRun:
 
         return hand
 
-    def _watch(self) -> None:
+    def _work(self) -> None:
         try:
             self._await_query()
             if self._options.to_end and not self._stopping:
@@ -207,59 +202,22 @@ class SparkRun:
             for progress in self._query.recentProgress:
                 self._reports.take(progress)
 
-    def run_here(self) -> SparkRun:
-        """Run until the end."""
-        self.start()
-        self._thread.join()
-        self._raise()
-        return self
-
-    @property
-    def exception(self) -> BaseException | None:
-        """The error that ended the run, if one did."""
-        return self._error
-
-    @property
-    def active(self) -> bool:
-        """True until the run has ended."""
-        return self._thread.is_alive()
-
-    @property
-    def stopped(self) -> bool:
-        """True if ``stop()`` was called before the run ended."""
-        return self._stopped
-
-    def stop(self) -> None:
-        """End the run and wait for it.
-
-        A sink that blocks cannot be interrupted: after ten seconds this returns and warns of it.
-        """
-        self._stopped |= self.active
+    def _interrupt(self) -> None:
         self._stopping = True
-        if self._query is not None:
-            stopping = threading.Thread(target=self._stop_query, daemon=True)
-            stopping.start()
-            while stopping.is_alive() and self._sink_call.blocked(STOP_SECONDS) is None:
-                stopping.join(POLL)
-            if not stopping.is_alive():
-                self._thread.join()
-            warn_of_sink(self._sink_call, STOP_SECONDS)
-        self._raise()
+        if self._query is None:
+            return
+        stopping = threading.Thread(target=self._stop_query, daemon=True)
+        stopping.start()
+        while stopping.is_alive() and self._sink_call.blocked(STOP_SECONDS) is None:
+            stopping.join(POLL)
+        if not stopping.is_alive():
+            self._thread.join()
 
     def _stop_query(self) -> None:
         try:
             self._query.stop()
         except Exception as error:
             self._error = self._error or translate(error)
-
-    def await_termination(self, timeout: float | None = None) -> bool:
-        """Wait for the end, at most ``timeout`` seconds; return whether it has come. An error of
-        the run is raised here."""
-        self._thread.join(timeout)
-        if timeout is not None:
-            warn_of_sink(self._sink_call, timeout)
-        self._raise()
-        return not self._thread.is_alive()
 
     def process_all_available(self) -> None:
         """Wait until all rows that are there now have been processed."""
@@ -274,24 +232,16 @@ class SparkRun:
             if note not in self._noted:
                 self._noted.add(note)
                 warnings.warn(note, StreamWarning, stacklevel=3)
-        if self._error is not None:
-            raise self._error
+        super()._raise()
 
     # ---- results and metrics ---------------------------------------------------------------
 
-    def results(self) -> pa.Table:
-        """Return the results so far, if they were kept (no ``sink=`` was given)."""
-        if not self.active:
-            self._raise()
-        if self._options.sink is not None:
-            raise OptionError(
-                "results went to the sink; they are kept only when sink= is not given"
-            )
-        schema = self._plan.schema
-        if not has_log(self._results):
-            return pl.DataFrame(schema=schema).to_arrow()
+    def _results(self) -> pa.Table:
+        if not has_log(self._results_folder):
+            return pl.DataFrame(schema=self._schema).to_arrow()
         read = read_written if self._plan.order is None else read_in_order
-        return taken_back(read(self._built.session, self._results), schema).to_arrow()
+        rows = read(self._built.session, self._results_folder)
+        return taken_back(rows, self._schema).to_arrow()
 
     def last_rows(self) -> pl.DataFrame:
         """Return the last answers, the newest last, at most ``keep_last`` of them."""
@@ -299,7 +249,7 @@ class SparkRun:
         if isinstance(sink, str | Path):
             sink = Folder(Path(sink))
         if sink is None:
-            sink = Folder(self._results)
+            sink = Folder(self._results_folder)
         if isinstance(sink, Folder):
             return last_written(sink, self._options.keep_last)
         return self._last.table()
@@ -311,16 +261,9 @@ class SparkRun:
             return pl.DataFrame()
         return last_refused(folder, stream, self._options.keep_last)
 
-    def late_rows(self, stream: str | None = None) -> pa.Table:
-        """Return the side output: rows of a stream that were not let in, and why."""
-        specs = {each.spec.name: each.spec for each in self._plan.sources}
-        if stream is None:
-            if len(specs) > 1:
-                raise OptionError(f"several streams ran: say which of {', '.join(specs)}")
-            stream = next(iter(specs))
-        if stream not in specs:
-            raise OptionError(unknown_name("stream", stream, specs))
-        empty = SideOutput(specs[stream], LateAccount(stream)).empty()
+    def _late_rows(self, stream: str) -> pa.Table:
+        spec = next(each.spec for each in self._plan.sources if each.spec.name == stream)
+        empty = SideOutput(spec, LateAccount(stream)).empty()
         folder = folder_of(self._late, stream)
         found = read_refused(folder, stream) if folder is not None else None
         return (empty if found is None else pl.concat([empty, found], how="diagonal")).to_arrow()
