@@ -291,6 +291,7 @@ def test_what_an_engine_does_not_measure_is_absent() -> None:
     assert (there.queue_peak, there.memory_peak) == (None, None)
     for operator in there.operators:
         assert (operator.queue, operator.queue_peak, operator.busy_seconds) == (None,) * 3
+    assert [each.idle_share for each in there.operators] == [None] * len(there.operators)
     assert all(each.waiting_rows is None for each in (*here.streams, *there.streams))
     assert all(each.busy_seconds is not None for each in here.operators)
 

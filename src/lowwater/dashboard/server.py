@@ -29,6 +29,7 @@ from lowwater.dashboard.options import Dashboard
 from lowwater.dashboard.state import distinct
 from lowwater.errors import OptionError
 from lowwater.metrics.streams import CHANNEL_LAG
+from lowwater.operators.metric import parts_of_id
 
 ASSETS = Path(__file__).parent / "assets"
 FIRST_PORT, PORTS = 4848, 50
@@ -43,7 +44,7 @@ GUARDS = {
 """Nothing is loaded from elsewhere, framed or guessed."""
 
 
-class Shown(Protocol):
+class PageData(Protocol):
     """The state and history that a server shows."""
 
     history: History
@@ -59,7 +60,7 @@ Rows = Callable[[], dict[str, Any]]
 class Server:
     """A page that is being served."""
 
-    def __init__(self, shown: Shown, options: Dashboard, rows: Rows | None = None):
+    def __init__(self, shown: PageData, options: Dashboard, rows: Rows | None = None):
         self._socket = _bound(options)
         config = uvicorn.Config(
             application(shown, options, rows),
@@ -109,7 +110,7 @@ def _bound(options: Dashboard) -> socket.socket:
     raise OptionError(f"the page cannot be served at {options.host}, port {where}: {why}")
 
 
-def application(shown: Shown, options: Dashboard, rows: Rows | None = None) -> Starlette:
+def application(shown: PageData, options: Dashboard, rows: Rows | None = None) -> Starlette:
     """The endpoints; all of them only read."""
 
     async def page(request: Request) -> Response:
@@ -215,8 +216,9 @@ class _State(Collector):
                 places.append((own | {"operator": node["id"]}, node, distinct(node["inputs"])))
             for labels, place, inputs in places:
                 for id_, value in place["metrics"].items():
-                    name, _, ports = id_.rstrip("]").partition("[")
-                    yield labels | _inputs(ports, inputs), name, value
+                    name, ports = parts_of_id(id_)
+                    read = zip(("input", "other"), (inputs[port] for port in ports), strict=False)
+                    yield labels | dict(read), name, value
 
     def _channel_lags(self) -> Iterator[tuple[Labels, float]]:
         for query in self._queries:
@@ -240,9 +242,3 @@ class _State(Collector):
                 [*shown, str(value)] if text else shown, 1.0 if text else float(value)
             )
         return family
-
-
-def _inputs(ports: str, names: Sequence[str]) -> Labels:
-    """Return the labels of a metric of one input, or of two."""
-    found = (names[int(port)] for port in ports.split(",") if port)
-    return dict(zip(("input", "other"), found, strict=False))

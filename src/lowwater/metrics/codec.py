@@ -22,7 +22,7 @@ from lowwater.joins.oblivious import estimates, restarting_join
 from lowwater.joins.ordered import ordered_join
 from lowwater.metrics import streams, values
 from lowwater.operators import metric
-from lowwater.operators.metric import Metric, Readings, Value, declared
+from lowwater.operators.metric import Metric, Readings, Value, declared, parts_of_id
 from lowwater.updates import queue_kernel
 
 T = TypeVar("T")
@@ -153,10 +153,9 @@ def _readings(given: Mapping[str, Value]) -> Readings:
     """Return readings; names that this version does not know are left out."""
     found: dict[Metric[Any], Value] = {}
     for id_, value in given.items():
-        name, _, inputs = id_.rstrip("]").partition("[")
+        name, inputs = parts_of_id(id_)
         if name in CATALOGUE:
-            known = CATALOGUE[name]
-            found[known.of(*map(int, inputs.split(","))) if inputs else known] = value
+            found[CATALOGUE[name].of(*inputs)] = value
     return Readings(found)
 
 

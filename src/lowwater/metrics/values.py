@@ -13,15 +13,10 @@ from datetime import datetime
 from typing import Annotated
 
 from lowwater.errors import OptionError, unknown_name
-from lowwater.joins.oblivious.estimates import ACCURACY, LATE_ROWS
-from lowwater.joins.oblivious.estimates import GIVEN_UP as ROWS_GIVEN_UP
 from lowwater.metrics.histogram import Histogram
 from lowwater.metrics.lag import Mark
 from lowwater.metrics.streams import StreamMetrics
 from lowwater.operators.metric import (
-    REASON,
-    STRATEGY,
-    SWITCHES,
     Mean,
     Metric,
     Readings,
@@ -100,14 +95,14 @@ class OperatorMetrics:
     ] = None
     """None on Spark."""
     idle_share: Annotated[
-        float,
+        float | None,
         share(
             "operator_idle",
             "idle, waiting",
             "The share of the run's time in which an operator held rows back and had no input.",
         ),
-    ] = 0.0
-    """On Spark, of runs with a stream that may be silent, the time between batches."""
+    ] = None
+    """On Spark the time between batches; None if no stream of the run may be silent."""
     readings: Readings = field(default_factory=Readings)
     """The kernel's measurements of its own work, by metric."""
     staleness: Staleness | None = None
@@ -246,25 +241,6 @@ LATENCY: Mapping[float, Metric[float]] = {
 
 
 @dataclass(frozen=True)
-class JoinMetrics:
-    """The accuracy of a join without a window, and the rows that it gave up."""
-
-    title: str
-    accuracy: float
-    """The share of the results that was found, estimated."""
-    late_rows: int
-    given_up_rows: int
-
-    @classmethod
-    def of(cls, operator: OperatorMetrics) -> JoinMetrics | None:
-        """Return those of an operator; None if it is no such join."""
-        found = operator.readings
-        if ACCURACY not in found:
-            return None
-        return cls(operator.title, found[ACCURACY], found[LATE_ROWS], found[ROWS_GIVEN_UP])
-
-
-@dataclass(frozen=True)
 class UpdateMetrics:
     """The staleness of an update stream, and the number of rows that wait in it."""
 
@@ -298,25 +274,6 @@ class UpdateMetrics:
             operator.readings[GIVEN_UP],
             SHOWN in operator.readings,
         )
-
-
-@dataclass(frozen=True)
-class StrategyMetrics:
-    """The strategy of an operator that may change it."""
-
-    title: str
-    strategy: str
-    because: str
-    switches: int
-    """Number of times it changed."""
-
-    @classmethod
-    def of(cls, operator: OperatorMetrics) -> StrategyMetrics | None:
-        """Return that of an operator; None if it cannot change."""
-        found = operator.readings
-        if SWITCHES not in found:
-            return None
-        return cls(operator.title, found[STRATEGY], found[REASON], found[SWITCHES])
 
 
 STALENESS = Metric(
