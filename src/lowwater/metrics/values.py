@@ -102,7 +102,7 @@ class OperatorMetrics:
             "The share of the run's time in which an operator held rows back and had no input.",
         ),
     ] = None
-    """On Spark the time between batches; None if no stream of the run may be silent."""
+    """On Spark the time between batches; None of runs in which no operator requests ticks."""
     readings: Readings = field(default_factory=Readings)
     """The kernel's measurements of its own work, by metric."""
     staleness: Staleness | None = None
