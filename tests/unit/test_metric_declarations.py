@@ -303,5 +303,7 @@ def test_metrics_of_another_form_are_refused_and_those_of_ours_read(tmp_path: Pa
     Saved(tmp_path).put({"version": VERSION, "queries": []})
     assert read_saved(tmp_path)[0]["version"] == VERSION
     (tmp_path / STATE).write_text(json.dumps({"version": 1, "queries": []}))
-    with pytest.raises(OptionError, match="have form 1, of another version of lowwater"):
+    with pytest.raises(
+        OptionError, match="have format 1, and this version of lowwater reads format 2"
+    ):
         read_saved(tmp_path)

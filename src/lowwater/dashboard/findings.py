@@ -1,7 +1,8 @@
-"""Findings: which stream holds the mark back, and what else to know of a run, in sentences.
+"""Findings: sentences about a run, such as which stream holds its mark back.
 
 A query can promise no more than the stream that is furthest behind, and a stream no more than its
-slowest channel; so the answer is a stream, a channel of it, and the first operator that waits.
+slowest channel. So what holds a mark back is named as a stream, a channel of it, and the first
+operator that waits for it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ NEAR = 1.0
 FAR = 60.0
 """A stream more than this many seconds behind the others is a warning."""
 SILENT = 10.0
-"""A channel that holds others back and has sent nothing for so many seconds is stalled."""
+"""A channel that holds others back and has sent nothing for this many seconds is stalled."""
 MANY_LATE = 0.001
 """A larger share of late rows is a warning."""
 
@@ -84,7 +85,7 @@ def _waits(operator: Operator) -> bool:
 
 
 def findings(seen: Observation, show_rows: bool = True) -> list[Finding]:
-    """Return what to know of a run, the most urgent first; values of rows are in it only if
+    """Return the sentences about a run, the most urgent first; they have values of rows only with
     ``show_rows``."""
     error = seen.query.run.exception
     sentences = (

@@ -1,5 +1,5 @@
-"""The server of a page, of a run or of saved metrics: it only reads, and by default it answers this
-machine alone."""
+"""The server of a page, for runs or saved metrics: it is read-only, and by default only this
+machine can reach it."""
 
 from __future__ import annotations
 
@@ -41,11 +41,12 @@ GUARDS = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
 }
-"""Nothing is loaded from elsewhere, framed or guessed."""
+"""Headers of every answer: browsers load nothing from other servers, show the page in no frame, and
+guess no types."""
 
 
 class PageData(Protocol):
-    """The state and history that a server shows."""
+    """The state and history that a server serves."""
 
     history: History
 
@@ -58,7 +59,7 @@ Rows = Callable[[], dict[str, Any]]
 
 
 class Server:
-    """A page that is being served."""
+    """A running server; a thread of its own answers requests."""
 
     def __init__(self, shown: PageData, options: Dashboard, rows: Rows | None = None):
         self._socket = _bound(options)
@@ -83,14 +84,14 @@ class Server:
         self.url = f"http://{f'[{options.host}]' if ':' in options.host else options.host}:{port}/"
 
     def close(self) -> None:
-        """Serve no more."""
+        """Stop the server and wait until its thread has ended."""
         self._server.should_exit = True
         self._thread.join()
         self._socket.close()
 
 
 def _bound(options: Dashboard) -> socket.socket:
-    """A socket at the port that was asked for, or at the first that is free."""
+    """Return a socket bound to the port of the options; without one, to the first free port."""
     ports = [options.port] if options.port else range(FIRST_PORT, FIRST_PORT + PORTS)
     family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
     trouble: OSError | None = None
@@ -99,7 +100,7 @@ def _bound(options: Dashboard) -> socket.socket:
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             found.bind((options.host, port))
-            found.listen()  # only now nobody else can have it
+            found.listen()  # bind alone does not keep others from the port
         except OSError as error:
             found.close()
             trouble = error
@@ -111,7 +112,7 @@ def _bound(options: Dashboard) -> socket.socket:
 
 
 def application(shown: PageData, options: Dashboard, rows: Rows | None = None) -> Starlette:
-    """The endpoints; all of them only read."""
+    """Return the application: the page, its data and the metrics. All endpoints are read-only."""
 
     async def page(request: Request) -> Response:
         del request
@@ -129,7 +130,7 @@ def application(shown: PageData, options: Dashboard, rows: Rows | None = None) -
             return PlainTextResponse("since= is a time in seconds since 1970", status_code=400)
         return JSONResponse(shown.history.since(since))
 
-    def last(request: Request) -> Response:  # reads files: not on the loop
+    def last(request: Request) -> Response:  # not async, because it reads files
         del request
         if rows is None:
             return PlainTextResponse("rows are shown with --show-rows only", status_code=404)
@@ -158,7 +159,7 @@ def application(shown: PageData, options: Dashboard, rows: Rows | None = None) -
 
 
 class _Guarded:
-    """Sends the guards with every answer."""
+    """Adds the headers :data:`GUARDS` to every answer."""
 
     def __init__(self, app: Any):
         self._app = app
@@ -196,7 +197,7 @@ class _State(Collector):
         self._declared = state["declared"]
 
     def collect(self) -> Iterator[Metric]:
-        """Return a family for each metric that is there; prose has none."""
+        """Return a family for each metric in the state, except for those whose unit is "text"."""
         found: dict[str, list[tuple[Labels, float | str]]] = {}
         for labels, id_, value in self._values():
             found.setdefault(id_, []).append((labels, value))

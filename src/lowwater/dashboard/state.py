@@ -1,7 +1,8 @@
 """The state of runs: their metrics at one moment as one plain value, for the page and programs.
 
-Every number has the name of its :class:`~lowwater.operators.metric.Metric`; ``declared`` has the
-unit and words of those that are there. So a metric that is new is shown with no change here.
+Every number in ``metrics`` has the name of its :class:`~lowwater.operators.metric.Metric`;
+``declared`` has the unit and words of all metrics in the state. So a new metric needs no change
+here.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ Plain = dict[str, Any]
 
 
 def query_state(seen: Observation, show_rows: bool = False) -> Plain:
-    """Return the state of one query; values of rows are in it only if ``show_rows``."""
+    """Return the state of one query; it has values of rows only with ``show_rows``."""
     query, metrics = seen.query, seen.metrics
     error = query.run.exception
     held_by = holder(seen) if query.run.active else None
@@ -134,7 +135,7 @@ def _node(seen: Observation, operator: Operator, held_by: Holder | None) -> Plai
         "detail": operator.detail,
         "inputs": [seen.query.node(each) for each in operator.inputs],
         "mark": None if held is None else _mark(held[1]),
-        # What an operator holds is no finer than its consumers can use: no measure of its lag.
+        # The mark of an operator is rounded to what its consumers can use: it gives no lag.
         "lag": seen.lag_of(name) if source else None,
         "holds": held_by is not None and name in held_by.path,
         "waits": held_by is not None and held_by.waiting is operator,

@@ -35,7 +35,7 @@ from lowwater.updates.staleness import Staleness
 
 @dataclass(frozen=True)
 class OperatorMetrics:
-    """One operator."""
+    """The metrics of one operator."""
 
     title: str
     detail: str
@@ -121,11 +121,11 @@ class OperatorMetrics:
 
 @dataclass(frozen=True)
 class BatchMetrics:
-    """A batch on Spark, as Spark reports it."""
+    """The metrics of one batch on Spark, from Spark's own report."""
 
     number: int
     started: datetime
-    seconds: Annotated[float, seconds("batch_seconds", "batch", "What the last batch took.")]
+    seconds: Annotated[float, seconds("batch_seconds", "batch", "Duration of the last batch.")]
     rows: Annotated[int, size("batch_rows", "rows of a batch", "Rows read in the last batch.")]
     """Rows read from all streams."""
     parts: Mapping[str, float]
@@ -134,7 +134,7 @@ class BatchMetrics:
 
 @dataclass(frozen=True)
 class RunMetrics:
-    """A whole run."""
+    """The metrics of a whole run."""
 
     rows_out: Annotated[
         int, total("rows_out", "rows out", "Rows answered, those in files that readers can see.")
@@ -186,7 +186,7 @@ class RunMetrics:
     """The most elements (rows and promises) that waited in all queues and buffers together; None on
     Spark."""
     latency: Histogram = field(repr=False, default_factory=Histogram)
-    """In nanoseconds; on Spark nothing is counted."""
+    """The latency of rows, in nanoseconds; empty on Spark."""
     batches: tuple[BatchMetrics, ...] = ()
     """On Spark the last batches, the oldest first."""
     rows_waiting: Annotated[
@@ -259,7 +259,7 @@ class UpdateMetrics:
 
     @classmethod
     def of(cls, operator: OperatorMetrics) -> UpdateMetrics | None:
-        """Return those of an operator; None if it is no such queue, or nothing waited in it."""
+        """Return the metrics of an update stream; None of another operator, or if it had no row."""
         stale = operator.staleness
         if stale is None or not stale.keys:
             return None
