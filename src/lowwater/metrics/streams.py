@@ -18,7 +18,7 @@ from lowwater.stream.time_domain import TimeDomain
 
 @dataclass(frozen=True)
 class CompletenessMetrics:
-    """How complete a stream whose slack is learned is, or one channel of it."""
+    """The completeness of a stream whose slack is learned, or of one channel of it."""
 
     attribute: str
     channel: Hashable
@@ -122,7 +122,7 @@ class StreamMetrics:
         ),
     ]
     completeness: tuple[CompletenessMetrics, ...] = ()
-    """Where the slack is learned: the stream's first, then each channel's; else nothing."""
+    """Of a stream whose slack is learned, the line of the stream and then those of its channels."""
     channels: tuple[ChannelMetrics, ...] = ()
     """The channels that are furthest behind, the furthest first; nothing if there is but one."""
     channel_count: Annotated[

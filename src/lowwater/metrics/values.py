@@ -106,7 +106,7 @@ class OperatorMetrics:
     readings: Readings = field(default_factory=Readings)
     """The kernel's measurements of its own work, by metric."""
     staleness: Staleness | None = None
-    """How stale the shown rows of an update stream were, and are; None of other operators."""
+    """The staleness of the shown rows of an update stream; None of other operators."""
 
     @property
     def about(self) -> Mapping[str, str | int | float]:
