@@ -53,7 +53,7 @@ def slow_price(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def play(engine: str, schedule: Any) -> tuple[pl.DataFrame, list[tuple[float, float]], int]:
-    """Return the shown prices, pairs of a moment and the age of a price then, and trades given up."""
+    """Return the shown prices, the age of the shown price at moments, and the trades given up."""
     clock = lw.WallClock() if engine == "spark" else lw.VirtualClock(charge=lw.per_row(COST))
     numbered = lw.stream(trades(engine), name="trades", time="timestamp")
     by_symbol = numbered.map(symbol=f"CAST(floor(sqrt(value * 7919 % {SYMBOLS**2})) AS BIGINT)")
