@@ -19,7 +19,7 @@ from lowwater.errors import BadInput, StreamError
 from lowwater.sources.files import refuse_unwritten
 from lowwater.sources.records import (
     BadRecord,
-    Layout,
+    CsvLayout,
     MissingColumns,
     read_objects,
     read_records,
@@ -182,7 +182,7 @@ def parse_lines(
 def _parts(
     lines: Sequence[bytes], schema: Mapping[str, pl.DataType], missing: MissingColumns | None
 ) -> Iterator[Chunk]:
-    layout = Layout(tuple(schema))
+    layout = CsvLayout(tuple(schema))
     for is_json, some in groupby(lines, lambda line: line.startswith(b"{")):
         part = list(some)
         text = b"\n".join(part)

@@ -58,14 +58,14 @@ class BadRecord(Exception):
 
 
 @dataclass(frozen=True)
-class Layout:
+class CsvLayout:
     """The layout of CSV records: the columns in their order, and the separator."""
 
     names: tuple[str, ...]
     separator: str = ","
 
 
-def read_records(text: bytes, schema: Schema, layout: Layout) -> Chunk:
+def read_records(text: bytes, schema: Schema, layout: CsvLayout) -> Chunk:
     """Return CSV records as rows; raise :class:`BadRecord` if one cannot be read."""
     some = _without_blank_lines(text)
     if not some.strip():
@@ -156,7 +156,7 @@ def _without_blank_lines(text: bytes) -> bytes:
     return b"".join(kept)
 
 
-def _all_complete(text: bytes, layout: Layout) -> bool:
+def _all_complete(text: bytes, layout: CsvLayout) -> bool:
     """True if every record has as many values as there are columns."""
     count = len(layout.names)
     if b'"' in text:
@@ -168,7 +168,7 @@ def _all_complete(text: bytes, layout: Layout) -> bool:
     return all(line.count(separator) == count - 1 for line in text.splitlines())
 
 
-def _split(text: bytes, layout: Layout) -> Iterator[tuple[int, list[str]]]:
+def _split(text: bytes, layout: CsvLayout) -> Iterator[tuple[int, list[str]]]:
     """Yield the records of a text, each with the line it begins in, from 0."""
     reader = csv.reader(StringIO(text.decode(), newline=""), delimiter=layout.separator)
     begin = 0
@@ -182,7 +182,7 @@ def _split(text: bytes, layout: Layout) -> Iterator[tuple[int, list[str]]]:
 
 
 def _bad_record(
-    text: bytes, some: bytes, schema: Schema, layout: Layout, error: Exception | None
+    text: bytes, some: bytes, schema: Schema, layout: CsvLayout, error: Exception | None
 ) -> BadRecord:
     """Return the first record that cannot be read, and the reason."""
     try:
@@ -199,7 +199,7 @@ def _bad_record(
     return BadRecord(None, str(error).splitlines()[0] if error else "a record cannot be read")
 
 
-def _bad_value(text: bytes, schema: Schema, layout: Layout) -> tuple[int, str] | None:
+def _bad_value(text: bytes, schema: Schema, layout: CsvLayout) -> tuple[int, str] | None:
     """Return the row, from 0, of the first value its column cannot have, and a phrase about it.
 
     Such a value is there if everything is read as text, and null if it is read as declared.

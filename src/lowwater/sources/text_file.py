@@ -15,7 +15,7 @@ from lowwater.errors import BadInput, unknown_name
 from lowwater.sources.records import (
     COMPRESSED,
     BadRecord,
-    Layout,
+    CsvLayout,
     MissingColumns,
     no_text,
     read_objects,
@@ -50,9 +50,9 @@ class TextFile:
         self.path, self._schema, self._header = path, schema, header
         self._separator = separator
         self._csv = format_ == "csv"
-        self._layout: Layout | None = None
+        self._layout: CsvLayout | None = None
         if self._csv and not header:
-            self._layout = Layout(tuple(schema), separator)
+            self._layout = CsvLayout(tuple(schema), separator)
         self.read_to = 0
         """Number of bytes that have been read."""
         self._line = 1
@@ -102,7 +102,7 @@ class TextFile:
         for name in self._schema:
             if name not in names:
                 raise BadInput(f"{self.path}: {unknown_name('column', name, names)}")
-        self._layout = Layout(names, self._separator)
+        self._layout = CsvLayout(names, self._separator)
         return rest
 
     def _pieces(self, complete: bool, size: int) -> Iterator[bytes]:

@@ -173,7 +173,7 @@ def _column(name: str, dtype: pl.DataType) -> Column:
     return TextColumn(name, dtype)
 
 
-class Layout:
+class CellLayout:
     """The columns of a schema as arrays of cells."""
 
     def __init__(self, schema: pl.Schema):

@@ -23,10 +23,10 @@ from lowwater.state.peak_counter import PeakCounter
 from lowwater.state.store import ChunkStore, read
 from lowwater.stream.element import Chunk
 from lowwater.updates.memory.columns import (
+    CellLayout,
     Column,
     ColumnValues,
     Index,
-    Layout,
     Mask,
     joined,
     payload,
@@ -86,7 +86,7 @@ class RowPage:
 
     def __init__(
         self,
-        layout: Layout,
+        layout: CellLayout,
         rows: int,
         taken: PeakCounter,
         unread: tuple[int, Fetch] | None = None,
@@ -163,7 +163,7 @@ class PagedRows:
     """The rows of all pages, by location; a new page has the least number that is free."""
 
     def __init__(self, schema: pl.Schema, page_rows: int = PAGE_ROWS):
-        self.page_rows, self.layout = page_rows, Layout(schema)
+        self.page_rows, self.layout = page_rows, CellLayout(schema)
         self._taken = PeakCounter()
         self._pages: dict[int, RowPage] = {}
         self._changed: set[int] = set()

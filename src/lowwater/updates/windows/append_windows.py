@@ -43,7 +43,7 @@ from lowwater.updates.windows.window_queue import CELL_BYTES
 ROWS = "waiting"
 
 
-class Shown(NamedTuple):
+class ShownWindows(NamedTuple):
     """Windows of a key that are shown together: their number, and the completion of the newest in
     clock nanoseconds."""
 
@@ -69,7 +69,7 @@ class _Promise(NamedTuple):
     """Arrival of the punctuation, in clock nanoseconds."""
     start: int
     """The least start of windows to come after it, in ticks."""
-    shown: tuple[Shown, ...]
+    shown: tuple[ShownWindows, ...]
     """Windows that it completes."""
 
 
@@ -91,7 +91,7 @@ class AppendWindows(WindowQueueKernel):
         )
         self._items: deque[_Rows | _Promise] = deque()
         self._slice = 0
-        self._in_work: list[Shown] = []
+        self._in_work: list[ShownWindows] = []
         self._left = 0
         self._load = Load(self._pace, window.overlap)
         self._fates: dict[tuple[int, int], bool] = {}
@@ -147,15 +147,15 @@ class AppendWindows(WindowQueueKernel):
         self._items.append(_Promise(now, start, tuple(each for each in shown if each.windows)))
         return []
 
-    def _completed(self, cell: WindowCell, runs: Sequence[Run]) -> Shown:
+    def _completed(self, cell: WindowCell, runs: Sequence[Run]) -> ShownWindows:
         """Count complete windows of a key; return those that will be shown."""
-        found = Shown(cell.key, 0, 0)
+        found = ShownWindows(cell.key, 0, 0)
         for first, last in runs:
             for start in range(first, last + 1, self._window.slide):
                 ended = self._progress.when(start + self._window.range)
                 cell.account.arrived(ended, replaced=False)
                 if self._fates.pop((cell.number, start), True):
-                    found = Shown(cell.key, ended, found.windows + 1)
+                    found = ShownWindows(cell.key, ended, found.windows + 1)
         return found
 
     # ---- work ------------------------------------------------------------------------------
@@ -277,4 +277,4 @@ def _item(rows: bool, saved: tuple[Any, ...]) -> _Rows | _Promise:
     if rows:
         return _Rows(*saved)
     since, start, shown = saved
-    return _Promise(since, start, tuple(Shown(*each) for each in shown))
+    return _Promise(since, start, tuple(ShownWindows(*each) for each in shown))
