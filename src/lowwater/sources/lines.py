@@ -10,7 +10,7 @@ import contextlib
 import socket
 import threading
 from collections import deque
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 import polars as pl
@@ -24,7 +24,7 @@ from lowwater.sources.records import (
     read_objects,
     read_records,
 )
-from lowwater.sources.source import AT_ONCE
+from lowwater.sources.source import AT_ONCE, Reader, Source
 from lowwater.sources.values import type_name
 from lowwater.stream.element import Chunk
 
@@ -33,30 +33,19 @@ MOST_WAITING = 1_000_000
 CONNECT_SECONDS = 10
 
 
-class Lines:
+class Lines(Source):
     """Lines of text from a host and port, with columns ``schema``."""
 
-    arrival = None
-    """None: rows arrive when they are read."""
     live = True
 
     def __init__(self, host: str, port: int, schema: Mapping[str, pl.DataType]):
-        self.host, self.port, self._schema = host, port, dict(schema)
-        refuse_unwritten("csv", self._schema)
-
-    @property
-    def schema(self) -> Mapping[str, pl.DataType]:
-        """The columns of a line, and their types."""
-        return self._schema
+        self.host, self.port, self.schema = host, port, dict(schema)
+        refuse_unwritten("csv", self.schema)
 
     @property
     def where(self) -> str:
         """The place as a phrase for people."""
         return f"lines from {self.host}:{self.port}"
-
-    def channels(self, columns: Sequence[str]) -> tuple[Hashable, ...]:
-        """Return no channels: they are not known before the rows."""
-        return ()
 
     def open(self) -> LinesReader:
         """Connect, and return a reader of the lines."""
@@ -70,7 +59,7 @@ class Lines:
         return LinesReader(self, connection)
 
 
-class LinesReader:
+class LinesReader(Reader):
     """Reads the lines of one connection; a thread of its own reads ahead."""
 
     def __init__(self, source: Lines, connection: socket.socket):
@@ -81,9 +70,6 @@ class LinesReader:
         self._bytes = 0
         self._closed = self._released = False
         self._failure: StreamError | None = None
-
-    def begin(self, now: int, first: int) -> None:
-        """Do nothing: lines have no arrival times."""
 
     def release(self) -> None:
         """Close the connection."""
@@ -99,9 +85,6 @@ class LinesReader:
         """True if the other side closed the connection and every line was read."""
         with self._changed:
             return self._closed and not self._lines and self._failure is None
-
-    def arrivals(self) -> None:
-        """Return None: rows arrive when they are read."""
 
     def due(self, rows: int = 1) -> int | None:
         """Return ``AT_ONCE`` if there is a line, else None."""
@@ -126,10 +109,6 @@ class LinesReader:
         """Return the number of lines read ahead, and their size in bytes."""
         with self._changed:
             return len(self._lines), self._bytes
-
-    def take_promises(self) -> list[tuple[str, object]]:
-        """Return none: every line is a row."""
-        return []
 
     def notify(self, wake: Callable[[], None]) -> None:
         """Start to read ahead; ``wake`` is called when there is something new."""
