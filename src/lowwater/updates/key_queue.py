@@ -2,11 +2,12 @@
 
 A key has a cell, made when its first update arrives, and stands in the line while an update of it
 waits. A key ends ``expire`` ticks after the time of its newest row, or right after that row if the
-row deletes the key. It is forgotten when the mark has reached its end and no update of it waits: no
-older row can arrive then, so an outdated row is never taken for a new one.
+row deletes the key. It is forgotten when the mark has reached its end and it is not busy, that is,
+no update of it waits or is worked on. No older row can arrive then, so an outdated row is never
+taken for a new one.
 
-Invariant: for every key that has an end and does not wait, that end or an earlier time is in the
-heap of the expiry.
+Invariant: for every key that has an end and is not busy, that end or an earlier time is in the heap
+of the expiry.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any, Generic, TypeVar
 import polars as pl
 
 from lowwater.stream.element import END_OF_TIME, GONE, MARK, GroupPunctuation
-from lowwater.updates.key_lines import KeyLine, make_line
+from lowwater.updates.key_lines import KeyLine
 from lowwater.updates.keys import Entry, KeyCell, key_bytes
 from lowwater.updates.options import Key, Updates
 from lowwater.updates.staleness import Account
@@ -75,8 +76,8 @@ def deletions(
 class KeyExpiry(Generic[C]):
     """The keys that end, ordered by their ends."""
 
-    def __init__(self, expire: int | None, waits: Callable[[C], bool]):
-        self._expire, self._waits = expire, waits
+    def __init__(self, expire: int | None):
+        self._expire = expire
         self._ends: list[tuple[int, int, int, C]] = []
         self._order = count()
         self.expired = self.deleted = 0
@@ -100,7 +101,7 @@ class KeyExpiry(Generic[C]):
             heapq.heappush(self._ends, (cell.end, cell.number, next(self._order), cell))
 
     def ended(self, mark: int) -> list[C]:
-        """Return the keys that end by a mark and do not wait; the caller forgets them."""
+        """Return the keys that end by a mark and are not busy; the caller forgets them."""
         found: list[C] = []
         while self._ends and self._ends[0][0] <= mark:
             end, _, _, cell = heapq.heappop(self._ends)
@@ -109,7 +110,7 @@ class KeyExpiry(Generic[C]):
             cell.planned = END_OF_TIME
             if cell.end > mark:
                 self.watch(cell)
-            elif not self._waits(cell):  # else it is watched again when it no longer waits
+            elif not cell.busy:  # else it is watched again when it no longer is
                 found.append(cell)
                 self.deleted += cell.deleted
                 self.expired += not cell.deleted
@@ -138,26 +139,28 @@ class KeyExpiry(Generic[C]):
 
 
 class KeyQueue(Generic[C]):
-    """The cells of all keys, the line of those that wait, their least times and their ends."""
+    """The cells of all keys, the line of those that wait, their least times and their ends.
+
+    ``make`` makes a cell of ``cell_bytes`` bytes from a key, its weight and its number. An entry
+    has a time for each of ``attributes``. Keys expire ``expire`` ticks after their newest row, or
+    never if it is None.
+    """
 
     def __init__(
         self,
         by: Updates,
         make: Callable[[Key, float, int], C],
-        cost: Callable[[], float],
-        now: Callable[[], int],
-        *,
+        line: KeyLine[C],
         cell_bytes: int,
-        busy: Callable[[C], bool],
         attributes: int = 1,
         expire: int | None = None,
     ):
         self._make, self._cell_bytes = make, cell_bytes
         self._weights, self._other_weight = dict(by.weights), by.other_weight
         self.cells: dict[Key, C] = {}
-        self.line: KeyLine[C] = make_line(by.schedule, bool(by.weights), cost, now)
+        self.line = line
         self.least = LeastTimes(attributes)
-        self.expiry = KeyExpiry(expire, busy)
+        self.expiry: KeyExpiry[C] = KeyExpiry(expire)
         self.begun: int | None = None
         """Arrival of the first row, in clock nanoseconds."""
         self._met = self._key_bytes = 0

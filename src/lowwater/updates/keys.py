@@ -72,6 +72,11 @@ class KeyCell:
         self.deleted = False
         """True if the newest row deletes the key."""
 
+    @property
+    def busy(self) -> bool:
+        """True if an update of the key waits or is worked on."""
+        return bool(self.entries)
+
     def measure_gaps(self, first: int, last: int, count: int, begun: int) -> None:
         """Measure the gaps between updates that arrived from ``first`` to ``last``.
 

@@ -13,7 +13,8 @@ given up or was outdated on arrival, and is counted as exactly one of these.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +23,8 @@ from numpy.typing import NDArray
 
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import Chunk
+from lowwater.stream.time_domain import TimeDomain
+from lowwater.updates.key_lines import KeyLine, make_line
 from lowwater.updates.key_queue import KeyQueue
 from lowwater.updates.keys import DICT_ENTRY, NUMBER, KeyCell, WaitingRow, bytes_of_slots
 from lowwater.updates.load import Load
@@ -39,6 +42,23 @@ ENTRY_BYTES = bytes_of_slots(WaitingRow, tuple, tuple) + 3 * DICT_ENTRY + 4 * NU
 """Bytes that the queue takes for a waiting row, without the row itself, about."""
 CALM = 0.9
 """The queue becomes complete again when its load is at most this."""
+
+
+@dataclass(frozen=True)
+class QueuedRows:
+    """The rows that arrive at a queue of rows, alike on all its inputs."""
+
+    schema: Mapping[str, pl.DataType]
+    domains: Mapping[str, TimeDomain]
+    """The columns of their times, the main one first."""
+    ports: int = 1
+    """Number of inputs. With several, one row of each key and time is kept."""
+    prefer: int | None = None
+    """The input whose rows replace waiting ones of the same key and time; None for none."""
+    arrival: str | None = None
+    """The column of arrival times; None if there is none."""
+    expire: int | None = None
+    """Ticks after its newest row at which a key is forgotten; None for never."""
 
 
 class ArrivedRows(NamedTuple):
@@ -60,31 +80,12 @@ class ArrivedRows(NamedTuple):
 class RowQueue:
     """The waiting rows of an update queue, by key, and the counts of those that left otherwise."""
 
-    def __init__(
-        self,
-        by: Updates,
-        schema: dict[str, pl.DataType],
-        attributes: int,
-        pace: Pace,
-        now: Callable[[], int],
-        *,
-        strict: bool = False,
-        prefer: int | None = None,
-        expire: int | None = None,
-    ):
+    def __init__(self, by: Updates, rows: QueuedRows, pace: Pace, now: Callable[[], int]):
         self._by, self._pace = by, pace
-        self._strict, self._prefer = strict, prefer
-        self.memory = OnDemandMemory(pl.Schema(schema))
-        self.keys = KeyQueue(
-            by,
-            KeyCell,
-            lambda: pace.cost,
-            now,
-            cell_bytes=CELL_BYTES,
-            busy=lambda cell: bool(cell.entries),
-            attributes=attributes,
-            expire=expire,
-        )
+        self._strict, self._prefer = rows.ports > 1, rows.prefer
+        self.memory = OnDemandMemory(pl.Schema(rows.schema))
+        line: KeyLine[KeyCell] = make_line(by, lambda: pace.cost, now)
+        self.keys = KeyQueue(by, KeyCell, line, CELL_BYTES, len(rows.domains), rows.expire)
         self._all: deque[WaitingRow] = deque()
         self.complete = by.schedule in PLAIN or by.complete_within is not None
         """True while every row is worked on and none is replaced."""

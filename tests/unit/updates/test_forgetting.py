@@ -17,6 +17,7 @@ from lowwater.stream.duration import SECOND
 from lowwater.stream.element import GONE, GroupPunctuation, Punctuation
 from lowwater.stream.window import WindowSpec
 from lowwater.updates.options import Updates, updates_of
+from lowwater.updates.row_queue import QueuedRows
 from lowwater.updates.update_queue import UpdateQueue
 from lowwater.updates.windows.update_windows import UpdateWindows
 from lowwater.updates.windows.window_kernel import WindowedRows
@@ -142,7 +143,7 @@ def test_bytes_of_a_queue_are_those_of_its_keys_and_rows(
     schema = {**SCHEMA, "key": kind}
     by = updates_of("key") if expire is None else updates_of("key", expire=expire)
     host = Host(lambda: 5 * SECOND, hurried=not unhurried)
-    queue = UpdateQueue(MemoryStore(), by, schema, {"ts": TICKS}, host, expire=expire)
+    queue = UpdateQueue(MemoryStore(), by, QueuedRows(schema, {"ts": TICKS}, expire=expire), host)
     real = taken(queue, KEYS, key, schema)
     rows, told = queue.held
     assert rows == KEYS * (1 if unhurried else 2), "a key, and a row that waits"
@@ -195,7 +196,8 @@ def queue_of(
     by: Updates, ports: int = 1, expire: int | None = None, hurried: bool = True
 ) -> UpdateQueue:
     host = Host(hurried=hurried, singly=True)
-    return UpdateQueue(MemoryStore(), by, SCHEMA, {"ts": TICKS}, host, ports=ports, expire=expire)
+    rows = QueuedRows(SCHEMA, {"ts": TICKS}, ports, expire=expire)
+    return UpdateQueue(MemoryStore(), by, rows, host)
 
 
 def rows(*each: tuple[int, int, int]) -> pl.DataFrame:

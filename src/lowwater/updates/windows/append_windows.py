@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from lowwater.operators.kernel import Host, Request
 from lowwater.operators.metric import Readings
 from lowwater.state.store import ChunkStore, take
 from lowwater.stream.element import END_OF_TIME, Chunk, Element
+from lowwater.updates.key_lines import InPlace
 from lowwater.updates.key_queue import KeyQueue
 from lowwater.updates.load import Load
 from lowwater.updates.options import Key, Updates
@@ -78,22 +80,15 @@ class AppendWindows(WindowQueueKernel):
 
     def __init__(self, store: ChunkStore, by: Updates, rows: WindowedRows, host: Host):
         super().__init__(store, by, rows, host)
-        window = rows.window
         self._progress = CompletionTimes()
-        self._due = DueWindows(window)
-        self._keys = KeyQueue(
-            by,
-            lambda key, weight, number: WindowCell(key, weight, number, window),
-            lambda: self._pace.cost,
-            host.now,
-            cell_bytes=CELL_BYTES,
-            busy=lambda _: True,
-        )
+        self._due = DueWindows(rows.window)
+        make = partial(WindowCell, rows.window)
+        self._keys = KeyQueue(by, make, InPlace(), CELL_BYTES)
         self._items: deque[_Rows | _Promise] = deque()
         self._slice = 0
         self._in_work: list[ShownWindows] = []
         self._left = 0
-        self._load = Load(self._pace, window.overlap)
+        self._load = Load(self._pace, rows.window.overlap)
         self._fates: dict[tuple[int, int], bool] = {}
 
     # ---- rows and promises -----------------------------------------------------------------

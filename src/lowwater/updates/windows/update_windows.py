@@ -43,7 +43,7 @@ class UpdateWindows(WindowQueueKernel):
     def __init__(self, store: ChunkStore, by: Updates, rows: WindowedRows, host: Host):
         super().__init__(store, by, rows, host)
         self._schema = rows.schema
-        self._queue = WindowQueue(by, rows.schema, rows.window, self._pace, host.now, rows.expire)
+        self._queue = WindowQueue(by, rows, self._pace, host.now)
         self._in_work: list[WindowCell] = []
         self._left = 0
 

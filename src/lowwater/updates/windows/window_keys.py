@@ -58,7 +58,7 @@ class WindowCell(KeyCell):
         *("states", "waiting", "windows"),
     )
 
-    def __init__(self, key: Key, weight: float, number: int, window: WindowSpec):
+    def __init__(self, window: WindowSpec, key: Key, weight: float, number: int):
         super().__init__(key, weight, number)
         self.windows = OpenWindows(window)
         self.due = END_OF_TIME
@@ -84,7 +84,7 @@ class WindowCell(KeyCell):
 
     @property
     def busy(self) -> bool:
-        """True if a window is open, waits or is worked on."""
+        """True if a window of the key is open, waits or is worked on."""
         return bool(self.windows.runs) or self.waiting is not None or self.committed is not None
 
     @property

@@ -17,6 +17,7 @@ have left.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +26,7 @@ from numpy.typing import NDArray
 
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import BEGINNING, END_OF_TIME, Chunk
-from lowwater.stream.window import WindowSpec
+from lowwater.updates.key_lines import KeyLine, make_line
 from lowwater.updates.key_queue import KeyQueue
 from lowwater.updates.keys import DICT_ENTRY, NUMBER, bytes_of_slots
 from lowwater.updates.memory.blocks import TIME, Block, BlockMemory, WindowBuffer
@@ -42,6 +43,7 @@ from lowwater.updates.windows.open_windows import (
 )
 from lowwater.updates.windows.scheduler import KeyScheduler
 from lowwater.updates.windows.window_edges import by_key
+from lowwater.updates.windows.window_kernel import WindowedRows
 from lowwater.updates.windows.window_keys import DueWindows, KeyState, QueuedWindow, WindowCell
 
 PAGES = "pages"
@@ -73,32 +75,18 @@ class _Part(NamedTuple):
 class WindowQueue:
     """The windows of all keys that are open, wait or are worked on, and their rows."""
 
-    def __init__(
-        self,
-        by: Updates,
-        schema: Mapping[str, pl.DataType],
-        window: WindowSpec,
-        pace: Pace,
-        now: Callable[[], int],
-        expire: int | None = None,
-    ):
-        self._by, self._window, self._pace = by, window, pace
+    def __init__(self, by: Updates, rows: WindowedRows, pace: Pace, now: Callable[[], int]):
+        self._by, self._window, self._pace = by, rows.window, pace
         self._eager = by.windows == "eager"
-        self.memory = BlockMemory(pl.Schema(schema))
-        self.keys = KeyQueue(
-            by,
-            lambda key, weight, number: WindowCell(key, weight, number, window),
-            self._cost,
-            now,
-            cell_bytes=CELL_BYTES,
-            busy=lambda cell: cell.busy,
-            expire=expire,
-        )
+        self.memory = BlockMemory(pl.Schema(rows.schema))
+        line: KeyLine[WindowCell] = make_line(by, self._cost, now)
+        make = partial(WindowCell, rows.window)
+        self.keys = KeyQueue(by, make, line, CELL_BYTES, expire=rows.expire)
         self._moved: dict[WindowCell, None] = {}
         """Keys that may have ended by their own marks."""
         self.progress = CompletionTimes()
         self.scheduler = KeyScheduler(self.keys.line)
-        self._due = DueWindows(window)
+        self._due = DueWindows(rows.window)
         self._marks: dict[tuple[str, ...], dict[Key, int]] = {}
         self._closing: dict[WindowCell, None] = {}
         self.complete = self.shown = 0
