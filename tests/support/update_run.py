@@ -19,7 +19,7 @@ from lowwater.stream.duration import SECOND
 from lowwater.stream.element import BEGINNING, Element, End, Punctuation
 from lowwater.stream.time_domain import TimeDomain
 from lowwater.updates.options import Updates
-from lowwater.updates.row_queue import QueuedRows
+from lowwater.updates.queue_kernel import QueuedRows
 from lowwater.updates.update_queue import UpdateQueue
 
 TICKS = TimeDomain(pl.Int64(), 1)

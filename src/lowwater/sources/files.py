@@ -171,7 +171,8 @@ class _GrowingFile:
     identity: int
     size: int = 0
     since: float = 0.0
-    """When it last grew, by the monotonic clock in seconds; 0 after a warning of its last line."""
+    """The moment it last grew, by the monotonic clock in seconds; 0 after a warning of its last
+    line."""
 
 
 class FilesReader(Reader):
@@ -270,7 +271,7 @@ class FilesReader(Reader):
 
 
 def _has_grown(path: Path, growing: _GrowingFile) -> bool:
-    """True if a file has more to read; warn once of a last line that stays without an end."""
+    """Return true if a file has more to read; warn once of a last line that has no end."""
     try:
         about = path.stat()
     except OSError:  # the file is gone; its rows so far were read

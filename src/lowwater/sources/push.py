@@ -220,7 +220,7 @@ def _frame(rows: Any, schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
 
 
 def _fits(have: pl.DataType, needed: pl.DataType) -> bool:
-    """True if values of one type may be read as the other without being altered."""
+    """Return true if values of one type may be read as the other without being altered."""
     if have in (needed, pl.Null()):
         return True
     if have.is_integer():

@@ -131,7 +131,7 @@ def _spelled(value: object) -> str | None:
 
 
 def _differ(found: Chunk, values: Chunk, schema: Schema, written: Schema) -> bool:
-    """True if something is written that is no value of its column's type."""
+    """Return true if something is written that is no value of its column's type."""
     for name, dtype in schema.items():
         if values[name].null_count():
             there = found.select(is_there(name, dtype, written[name])).to_series()
@@ -157,7 +157,7 @@ def _without_blank_lines(text: bytes) -> bytes:
 
 
 def _all_complete(text: bytes, layout: CsvLayout) -> bool:
-    """True if every record has as many values as there are columns."""
+    """Return true if every record has as many values as there are columns."""
     count = len(layout.names)
     if b'"' in text:
         try:

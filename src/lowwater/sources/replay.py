@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from lowwater.errors import OptionError, QueryError, unknown_name
 from lowwater.sources.source import AT_ONCE, Reader, Source
-from lowwater.stream.duration import SECOND
 from lowwater.stream.element import Chunk
+from lowwater.stream.time_domain import clock_times
 
 
 class Replay(Source):
@@ -110,28 +110,6 @@ def replay(table: Any, arrival: str | None = None) -> Replay:
             f" not {type(table).__name__}"
         )
     return Replay(table, arrival)
-
-
-def clock_times(column: pl.Series) -> NDArray[np.int64]:
-    """Return a column of arrival times in nanoseconds."""
-    dtype = column.dtype
-    times: NDArray[np.int64]
-    if isinstance(dtype, pl.Datetime):
-        times = column.dt.cast_time_unit("ns").to_physical().to_numpy()
-        return times
-    if dtype.is_integer():
-        times = column.cast(pl.Int64).to_numpy() * SECOND
-        return times
-    if dtype.is_float():
-        seconds = column.to_numpy()
-        if not np.isfinite(seconds).all():
-            raise QueryError(f"replay: arrival column {column.name!r} has NaN or infinite values")
-        times = np.rint(seconds * SECOND).astype(np.int64)
-        return times
-    raise QueryError(
-        f"replay: arrival column {column.name!r} has type {dtype}; it must be a Datetime or a"
-        " number of seconds"
-    )
 
 
 def _arrival_times(table: pl.DataFrame, arrival: str) -> NDArray[np.int64]:

@@ -56,13 +56,13 @@ class SparkFrame(Source):
 
 
 def is_dataframe(value: Any) -> bool:
-    """True if a value is a Spark DataFrame, classic or of Spark Connect."""
+    """Return true if a value is a Spark DataFrame, classic or of Spark Connect."""
     kind = type(value)  # an attribute of the value itself may need a call to Spark
     return kind.__module__.startswith("pyspark.sql") and hasattr(kind, "isStreaming")
 
 
 def is_remote(value: Any) -> bool:
-    """True if a session or DataFrame is one of Spark Connect."""
+    """Return true if a session or DataFrame is one of Spark Connect."""
     return type(value).__module__.startswith("pyspark.sql.connect")
 
 

@@ -216,7 +216,7 @@ _NAMES: Mapping[type[pl.DataType], str] = {
 
 
 def same_kind(have: pl.DataType, dtype: pl.DataType) -> bool:
-    """True if values of one type may be read as the other, because both are of one kind."""
+    """Return true if values of one type may be read as the other, because both are of one kind."""
     return have in (dtype, pl.Null()) or _kind(have) == _kind(dtype)
 
 

@@ -62,17 +62,17 @@ class TimeBuffer:
 
     @property
     def rows(self) -> int:
-        """Rows held."""
+        """Number of rows held."""
         return self._rows.now
 
     @property
     def rows_peak(self) -> int:
-        """The most rows held at a time."""
+        """The greatest number of rows held at a time."""
         return self._rows.peak
 
     @property
     def bytes(self) -> int:
-        """Bytes of the rows in memory, about."""
+        """Bytes of the rows held, about."""
         return self._bytes.now
 
     @property

@@ -164,6 +164,7 @@ class KeyQueue(Generic[C]):
         self.begun: int | None = None
         """Arrival of the first row, in clock nanoseconds."""
         self._met = self._key_bytes = 0
+        self._past = [0, 0]
 
     def find(self, key: Key) -> C:
         """Return the cell of a key; make one if it has none."""
@@ -180,6 +181,8 @@ class KeyQueue(Generic[C]):
         if self.cells.pop(cell.key, None) is None:
             return False
         self._key_bytes -= key_bytes(cell.key)
+        self._past[0] += cell.account.updates
+        self._past[1] += cell.account.delivered
         return True
 
     def begin(self, arrival: int) -> None:
@@ -197,12 +200,22 @@ class KeyQueue(Generic[C]):
         cells = list(self.cells.values())  # copied first: another thread may be looking
         return {cell.key: (cell.account, cell.weight) for cell in cells}
 
+    def totals(self) -> tuple[int, int]:
+        """Return the number of updates and of results shown, also of forgotten keys."""
+        accounts = [account for account, _ in self.accounts().values()]
+        updates, delivered = self._past
+        return (
+            updates + sum(each.updates for each in accounts),
+            delivered + sum(each.delivered for each in accounts),
+        )
+
     def saved(self) -> dict[str, Any]:
         """Return the cells and counters; the line is saved by its owner."""
         return {
             "cells": [cell.saved() for cell in self.cells.values()],
             "begun": self.begun,
             "met": self._met,
+            "past": tuple(self._past),
             "forgotten": self.expiry.saved(),
         }
 
@@ -210,5 +223,5 @@ class KeyQueue(Generic[C]):
         """Continue from a snapshot."""
         for each in saved["cells"]:
             self.find(each["key"]).restore(each)
-        self.begun, self._met = saved["begun"], saved["met"]
+        self.begun, self._met, self._past = saved["begun"], saved["met"], list(saved["past"])
         self.expiry.restore(saved["forgotten"], self.cells.values())

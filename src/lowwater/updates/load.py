@@ -13,7 +13,7 @@ from typing import Any
 from lowwater.updates.pace import Pace
 
 RECENT = 20
-"""The rate is measured over the time that the work on so many rows takes."""
+"""Number of rows over whose work, in time, the rate of arrivals is measured."""
 MASK = 2**64 - 1
 
 
@@ -26,10 +26,10 @@ def random_share(number: int) -> float:
 
 
 class Load:
-    """The load of a queue, from the arrivals and the cost of a row; ``pace`` knows the cost.
+    """The load of a queue, from the arrivals and the cost of a row in ``pace``.
 
-    ``rows`` is how often an arriving row is worked on; ``least`` is the shortest time, in
-    nanoseconds, over which the rate is measured.
+    Each row that arrives is worked on ``rows`` times. The rate is measured over ``least``
+    nanoseconds or more.
     """
 
     __slots__ = ("_count", "_decided", "_first", "_last", "_least", "_pace", "_rows")

@@ -10,18 +10,20 @@ Invariant: after the last input has ended, all waiting rows leave, and then the 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from lowwater.operators.kernel import Host, Kernel
 from lowwater.operators.metric import Mean, Metric, Readings, Texts, size, total
-from lowwater.sources.replay import clock_times
 from lowwater.state.store import ChunkStore
 from lowwater.stream.duration import SECOND
 from lowwater.stream.element import END_OF_TIME, Chunk, Element, End
+from lowwater.stream.time_domain import TimeDomain, clock_times
 from lowwater.updates.key_queue import KeyQueue
 from lowwater.updates.options import Updates
 from lowwater.updates.pace import Pace
@@ -77,6 +79,23 @@ SECONDS_A_ROW = Metric(
     "seconds a row",
     "The work that a row costs.",
 )
+
+
+@dataclass(frozen=True)
+class QueuedRows:
+    """The rows that arrive at a queue of rows, alike on all its inputs."""
+
+    schema: Mapping[str, pl.DataType]
+    domains: Mapping[str, TimeDomain]
+    """The columns of their times, the main one first."""
+    ports: int = 1
+    """Number of inputs. With several, one row of each key and time is kept."""
+    prefer: int | None = None
+    """The input whose rows replace waiting ones of the same key and time; None for none."""
+    arrival: str | None = None
+    """The column of arrival times; None if there is none."""
+    expire: int | None = None
+    """Ticks after its newest row at which a key is forgotten; None for never."""
 
 
 class QueueKernel(Kernel):

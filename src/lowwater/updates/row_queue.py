@@ -13,8 +13,7 @@ given up or was outdated on arrival, and is counted as exactly one of these.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +22,6 @@ from numpy.typing import NDArray
 
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import Chunk
-from lowwater.stream.time_domain import TimeDomain
 from lowwater.updates.key_lines import KeyLine, make_line
 from lowwater.updates.key_queue import KeyQueue
 from lowwater.updates.keys import DICT_ENTRY, NUMBER, KeyCell, WaitingRow, bytes_of_slots
@@ -31,9 +29,9 @@ from lowwater.updates.load import Load
 from lowwater.updates.memory.locations import OnDemandMemory
 from lowwater.updates.options import PLAIN, Key, Updates
 from lowwater.updates.pace import Pace
+from lowwater.updates.queue_kernel import Numbers, QueuedRows
 from lowwater.updates.staleness import ACCOUNT
 
-Numbers = NDArray[np.int64]
 AT, TIME = "__at", "__ticks"
 PAGES = "pages"
 CELL_BYTES = bytes_of_slots(KeyCell, list, list, *ACCOUNT) + DICT_ENTRY + 8 * NUMBER
@@ -42,23 +40,6 @@ ENTRY_BYTES = bytes_of_slots(WaitingRow, tuple, tuple) + 3 * DICT_ENTRY + 4 * NU
 """Bytes that the queue takes for a waiting row, without the row itself, about."""
 CALM = 0.9
 """The queue becomes complete again when its load is at most this."""
-
-
-@dataclass(frozen=True)
-class QueuedRows:
-    """The rows that arrive at a queue of rows, alike on all its inputs."""
-
-    schema: Mapping[str, pl.DataType]
-    domains: Mapping[str, TimeDomain]
-    """The columns of their times, the main one first."""
-    ports: int = 1
-    """Number of inputs. With several, one row of each key and time is kept."""
-    prefer: int | None = None
-    """The input whose rows replace waiting ones of the same key and time; None for none."""
-    arrival: str | None = None
-    """The column of arrival times; None if there is none."""
-    expire: int | None = None
-    """Ticks after its newest row at which a key is forgotten; None for never."""
 
 
 class ArrivedRows(NamedTuple):
@@ -138,10 +119,9 @@ class RowQueue:
         """Add every row in the order of arrival; drop some if the schedule sheds load."""
         keep: list[int] = []
         cells: list[KeyCell] = []
-        keys = came.rows.select(self._by.key).rows() if self._by.key else None
-        for at, when in enumerate(came.when.tolist()):
-            cell = self.keys.find(keys[at] if keys is not None else ())
-            tick = int(came.ticks[0][at])
+        keys, ticks = self._keys_of(came), came.ticks[0].tolist()
+        for at, (key, tick, when) in enumerate(zip(keys, ticks, came.when.tolist(), strict=True)):
+            cell = self.keys.find(key)
             if self._is_outdated(cell, tick) or (cell.entries and tick < cell.entries[-1].ticks[0]):
                 self.outdated += 1
                 continue
@@ -156,6 +136,10 @@ class RowQueue:
         locations = self._put(came, keep)
         for at, cell, location in zip(keep, cells, locations, strict=True):
             self._wait(cell, WaitingRow(cell, location, int(came.when[at]), came.ticks_at(at), 0))
+
+    def _keys_of(self, came: ArrivedRows) -> list[Key]:
+        """Return the key of each row."""
+        return came.rows.select(self._by.key).rows() if self._by.key else [()] * came.rows.height
 
     def _put(self, came: ArrivedRows, rows: list[int]) -> list[int]:
         if not rows:
@@ -355,12 +339,13 @@ class RowQueue:
     def passed(self, came: ArrivedRows) -> Chunk:
         """Return the rows that are not outdated, in their order, where work takes no time and no
         row waits."""
-        keys = came.rows.select(self._by.key).rows() if self._by.key else None
         kept: list[int] = []
         if came.rows.height:
             self.keys.begin(int(came.when[0]))
-        for at, tick in enumerate(came.ticks[0].tolist()):
-            cell = self.keys.find(keys[at] if keys is not None else ())
+        for at, (key, tick) in enumerate(
+            zip(self._keys_of(came), came.ticks[0].tolist(), strict=True)
+        ):
+            cell = self.keys.find(key)
             if self._is_outdated(cell, tick):
                 self.outdated += 1
                 continue

@@ -32,9 +32,10 @@ from lowwater.updates.queue_kernel import (
     SECONDS_A_ROW,
     WAITING,
     Numbers,
+    QueuedRows,
     QueueKernel,
 )
-from lowwater.updates.row_queue import ArrivedRows, QueuedRows, RowQueue
+from lowwater.updates.row_queue import ArrivedRows, RowQueue
 
 
 class UpdateQueue(QueueKernel):

@@ -17,7 +17,7 @@ from lowwater.stream.duration import SECOND
 from lowwater.stream.element import GONE, GroupPunctuation, Punctuation
 from lowwater.stream.window import WindowSpec
 from lowwater.updates.options import Updates, updates_of
-from lowwater.updates.row_queue import QueuedRows
+from lowwater.updates.queue_kernel import QueuedRows
 from lowwater.updates.update_queue import UpdateQueue
 from lowwater.updates.windows.update_windows import UpdateWindows
 from lowwater.updates.windows.window_kernel import WindowedRows

@@ -13,7 +13,7 @@ from lowwater.stream.duration import SECOND
 from lowwater.stream.element import End, Punctuation
 from lowwater.updates.options import updates_of
 from lowwater.updates.pace import FASTER, Pace
-from lowwater.updates.row_queue import QueuedRows
+from lowwater.updates.queue_kernel import QueuedRows
 from lowwater.updates.update_queue import UpdateQueue
 from tests.support.update_run import SCHEMA, TICKS, Row, UpdateRun
 

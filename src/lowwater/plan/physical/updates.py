@@ -20,7 +20,7 @@ from lowwater.stream.duration import spell
 from lowwater.stream.time_domain import TimeDomain
 from lowwater.updates.newest_join import NewestFilter, NewestJoin, NewestShape
 from lowwater.updates.options import PLAIN, Schedule, Updates
-from lowwater.updates.row_queue import QueuedRows
+from lowwater.updates.queue_kernel import QueuedRows
 from lowwater.updates.update_queue import UpdateQueue
 from lowwater.updates.windows.append_windows import AppendWindows
 from lowwater.updates.windows.update_windows import UpdateWindows

@@ -129,7 +129,7 @@ class OnDemandMemory(PagedRows):
 
     def remove(self, locations: Locations) -> None:
         """Drop rows; free pages without any other row."""
-        self.clear(self._empty.give_back(np.unique(locations)))
+        self.clear(self._empty.give_back(np.sort(locations)))
 
     def save(self, store: ChunkStore, name: str) -> dict[str, Any]:
         """Write the pages that changed since the last call; return all else that :meth:`load`

@@ -197,14 +197,11 @@ class PagedRows:
         heappush(self._free, number)
 
     def write(self, locations: Locations, rows: Chunk) -> None:
-        """Write rows to locations; the last one counts where a location is given repeatedly."""
+        """Write rows to locations, each given once."""
         cells = self.layout.cells(rows)
-        if (locations[1:] <= locations[:-1]).any():
-            order = np.argsort(locations, kind="stable")
-            ordered = locations[order]
-            last = np.append(ordered[1:] != ordered[:-1], True)
-            locations, order = ordered[last], order[last]
-            cells = [each.at(order) for each in cells]
+        if (locations[1:] < locations[:-1]).any():
+            order = np.argsort(locations)
+            locations, cells = locations[order], [each.at(order) for each in cells]
         for number, part, slots in self._parts(locations):
             self._pages[number].put(slots, [each.at(part) for each in cells])
             self._changed.add(number)

@@ -27,20 +27,10 @@ from lowwater.updates.key_lines import InPlace
 from lowwater.updates.key_queue import KeyQueue
 from lowwater.updates.load import Load
 from lowwater.updates.options import Key, Updates
-from lowwater.updates.queue_kernel import (
-    COMPLETE,
-    GIVEN_UP,
-    KEYS,
-    SCHEDULE,
-    SECONDS_A_ROW,
-    SHOWN,
-    WAITING,
-)
 from lowwater.updates.windows.open_windows import CompletionTimes, Run, Ticks
 from lowwater.updates.windows.window_edges import by_key
 from lowwater.updates.windows.window_kernel import WindowedRows, WindowQueueKernel
-from lowwater.updates.windows.window_keys import DueWindows, WindowCell
-from lowwater.updates.windows.window_queue import CELL_BYTES
+from lowwater.updates.windows.window_keys import CELL_BYTES, DueWindows, WindowCell
 
 ROWS = "waiting"
 
@@ -95,7 +85,7 @@ class AppendWindows(WindowQueueKernel):
 
     def _enqueue(self, rows: Chunk, ticks: Ticks, when: Ticks) -> None:
         self._progress.add(ticks, when)
-        inside = self._marking.inside(ticks)
+        inside = self._window.covers(ticks)
         if not inside.all():
             rows, ticks, when = rows.filter(pl.Series(inside)), ticks[inside], when[inside]
         if not rows.height:
@@ -227,21 +217,8 @@ class AppendWindows(WindowQueueKernel):
         return self._keys
 
     def metrics(self) -> Readings:
-        """Return the counts of the queue."""
-        accounts = [account for account, _ in self._keys.accounts().values()]
-        complete = sum(each.updates for each in accounts)
-        shown = sum(each.delivered for each in accounts)
-        return Readings(
-            {
-                SCHEDULE: self._by.schedule,
-                KEYS: len(self._keys.cells),
-                WAITING: self.store.rows,
-                COMPLETE: complete,
-                SHOWN: shown,
-                GIVEN_UP: max(0, complete - shown),
-                SECONDS_A_ROW: self._seconds_a_row(),
-            }
-        )
+        """Return the counts of the queue; what waits are rows."""
+        return self._readings(waiting=self.store.rows)
 
     # ---- state -----------------------------------------------------------------------------
 

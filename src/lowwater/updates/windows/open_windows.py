@@ -41,7 +41,7 @@ class OpenWindows:
 
     def _runs_of(self, ticks: Ticks) -> list[Run]:
         slide = self._window.slide
-        firsts = ((ticks - self._window.range) // slide + 1) * slide
+        firsts = self._window.first_open(ticks)
         lasts = ticks // slide * slide
         apart = np.flatnonzero(firsts[1:] > lasts[:-1] + slide) + 1
         begins = firsts[np.concatenate([[0], apart])].tolist()

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from lowwater.operators.window_aggregate import END
 from lowwater.operators.window_state import START
@@ -42,12 +41,6 @@ class WindowEdges:
     def __init__(self, window: WindowSpec, domain: TimeDomain):
         self.window, self._domain = window, domain
 
-    def inside(self, ticks: Ticks) -> NDArray[np.bool_]:
-        """Return true for each time that is in a window: all, unless there are gaps between
-        windows."""
-        found: NDArray[np.bool_] = ticks % self.window.slide < self.window.range
-        return found
-
     def marked(self, rows: Chunk, starts: Ticks) -> Chunk:
         """Return rows with the edges of the windows that start at ``starts``."""
         edges = [
@@ -60,7 +53,7 @@ class WindowEdges:
         """Return, for each row and window it is in, the number of the row and the window's
         start."""
         slide = self.window.slide
-        firsts = ((ticks - self.window.range) // slide + 1) * slide
+        firsts = self.window.first_open(ticks)
         counts = np.maximum((ticks // slide * slide - firsts) // slide + 1, 0)
         rows = np.repeat(np.arange(len(ticks)), counts)
         begins = np.repeat(np.cumsum(counts) - counts, counts)

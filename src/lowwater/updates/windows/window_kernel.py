@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 import polars as pl
 
 from lowwater.operators.kernel import Host, Request
+from lowwater.operators.metric import Readings
 from lowwater.operators.waiting import Release
 from lowwater.operators.window_aggregate import END
 from lowwater.operators.window_state import START
@@ -33,7 +34,18 @@ from lowwater.stream.element import (
 from lowwater.stream.time_domain import TimeDomain
 from lowwater.stream.window import WindowSpec
 from lowwater.updates.options import Updates
-from lowwater.updates.queue_kernel import QueueKernel
+from lowwater.updates.queue_kernel import (
+    COMPLETE,
+    GIVEN_UP,
+    KEYS,
+    SCHEDULE,
+    SECONDS_A_ROW,
+    SHOWN,
+    WAITING,
+    WINDOWS,
+    WORKED_ON,
+    QueueKernel,
+)
 from lowwater.updates.windows.open_windows import Ticks
 from lowwater.updates.windows.window_edges import WindowEdges
 
@@ -144,6 +156,27 @@ class WindowQueueKernel(QueueKernel):
     def marks(self) -> dict[str, int]:
         """Return the mark of the input."""
         return {self._time: self._mark}
+
+    def _readings(
+        self, waiting: int, worked_on: int | None = None, windows: str | None = None
+    ) -> Readings:
+        """Return the counts of the queue; None for what it does not have."""
+        keys = self._keys_of_queue
+        complete, shown = keys.totals()
+        found = Readings(
+            {
+                SCHEDULE: self._by.schedule,
+                WINDOWS: windows,
+                KEYS: len(keys.cells),
+                WAITING: waiting,
+                WORKED_ON: worked_on,
+                COMPLETE: complete,
+                SHOWN: shown,
+                GIVEN_UP: max(0, complete - shown),
+                SECONDS_A_ROW: self._seconds_a_row(),
+            }
+        )
+        return found | self._forgotten()
 
     def snapshot(self) -> dict[str, Any]:
         """Return the snapshot."""
