@@ -80,8 +80,6 @@ class KeyExpiry(Generic[C]):
         self._expire = expire
         self._ends: list[tuple[int, int, int, C]] = []
         self._order = count()
-        self.expired = self.deleted = 0
-        """Number of keys forgotten because of their age, and because a row deleted them."""
 
     def newest(self, cell: C, tick: int, deleted: bool) -> None:
         """Set the end of a key from the time of its newest row and whether that deletes the key."""
@@ -112,27 +110,10 @@ class KeyExpiry(Generic[C]):
                 self.watch(cell)
             elif not cell.busy:  # else it is watched again when it no longer is
                 found.append(cell)
-                self.deleted += cell.deleted
-                self.expired += not cell.deleted
         return found
 
-    def end_now(self, cells: Iterable[C]) -> list[C]:
-        """Return the keys that have an end, among those whose own marks reached it; the caller
-        forgets them."""
-        found = [cell for cell in cells if cell.planned < END_OF_TIME or cell.end < END_OF_TIME]
-        for cell in found:
-            cell.planned = END_OF_TIME
-            self.deleted += cell.deleted
-            self.expired += not cell.deleted
-        return found
-
-    def saved(self) -> tuple[int, int]:
-        """Return how many keys were forgotten, by reason."""
-        return self.expired, self.deleted
-
-    def restore(self, saved: tuple[int, int], cells: Iterable[C]) -> None:
-        """Continue from a snapshot, with the keys of the queue."""
-        self.expired, self.deleted = saved
+    def refill(self, cells: Iterable[C]) -> None:
+        """Replace all keys."""
         self._ends.clear()
         for cell in cells:
             self.watch(cell)
@@ -164,6 +145,8 @@ class KeyQueue(Generic[C]):
         self.begun: int | None = None
         """Arrival of the first row, in clock nanoseconds."""
         self._met = self._key_bytes = 0
+        self.expired = self.deleted = 0
+        """Number of keys forgotten because of their age, and because a row deleted them."""
         self._past = [0, 0]
 
     def find(self, key: Key) -> C:
@@ -177,9 +160,13 @@ class KeyQueue(Generic[C]):
         return cell
 
     def remove(self, cell: C) -> bool:
-        """Forget a key; false if it was forgotten before."""
-        if self.cells.pop(cell.key, None) is None:
+        """Forget a key that has ended; false if it was forgotten before."""
+        if self.cells.get(cell.key) is not cell:
             return False
+        del self.cells[cell.key]
+        cell.planned = END_OF_TIME
+        self.deleted += cell.deleted
+        self.expired += not cell.deleted
         self._key_bytes -= key_bytes(cell.key)
         self._past[0] += cell.account.updates
         self._past[1] += cell.account.delivered
@@ -216,7 +203,7 @@ class KeyQueue(Generic[C]):
             "begun": self.begun,
             "met": self._met,
             "past": tuple(self._past),
-            "forgotten": self.expiry.saved(),
+            "forgotten": (self.expired, self.deleted),
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
@@ -224,4 +211,5 @@ class KeyQueue(Generic[C]):
         for each in saved["cells"]:
             self.find(each["key"]).restore(each)
         self.begun, self._met, self._past = saved["begun"], saved["met"], list(saved["past"])
-        self.expiry.restore(saved["forgotten"], self.cells.values())
+        self.expired, self.deleted = saved["forgotten"]
+        self.expiry.refill(self.cells.values())

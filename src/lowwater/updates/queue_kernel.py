@@ -27,7 +27,7 @@ from lowwater.stream.time_domain import TimeDomain, clock_times
 from lowwater.updates.key_queue import KeyQueue
 from lowwater.updates.options import Updates
 from lowwater.updates.pace import Pace
-from lowwater.updates.staleness import Staleness, staleness_of
+from lowwater.updates.staleness import Account, Staleness, staleness_of
 
 Numbers = NDArray[np.int64]
 PORTION = 20_000_000
@@ -117,6 +117,10 @@ class QueueKernel(Kernel):
         self._pace = Pace()
         self._served = False
         self._ending = False
+        self._left = 0
+        """Number of rows in the last portion."""
+        self._in_work: list[Account] = []
+        """The account of each result that the last portion completes."""
 
     def _arrivals(self, chunk: Chunk) -> Numbers:
         """Return the arrivals of rows in clock nanoseconds; without a column of them, or in batches
@@ -159,6 +163,13 @@ class QueueKernel(Kernel):
         elements = self._dequeue(self._portion(), now)
         return [*elements, *(self._end() if self._ending and not self._has_work else [])]
 
+    def end_portion(self, nanoseconds: int, now: int) -> None:
+        """Count the results of the portion as shown, and learn the cost of its rows."""
+        self._pace.learn(self._left, nanoseconds)
+        for account in self._in_work:
+            account.shown(now)
+        self._in_work, self._left = [], 0
+
     def _portion(self) -> int:
         if self.host.in_batches:
             budget = self._by.budget or self._pace.best(self._backlog)
@@ -185,8 +196,8 @@ class QueueKernel(Kernel):
         """Return how many keys were forgotten, where keys end."""
         if not self._by.forgets:
             return Readings()
-        expiry = self._keys_of_queue.expiry
-        return Readings({EXPIRED: expiry.expired, DELETED: expiry.deleted})
+        keys = self._keys_of_queue
+        return Readings({EXPIRED: keys.expired, DELETED: keys.deleted})
 
     @property
     @abstractmethod

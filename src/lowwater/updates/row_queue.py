@@ -30,7 +30,7 @@ from lowwater.updates.memory.locations import OnDemandMemory
 from lowwater.updates.options import PLAIN, Key, Updates
 from lowwater.updates.pace import Pace
 from lowwater.updates.queue_kernel import Numbers, QueuedRows
-from lowwater.updates.staleness import ACCOUNT
+from lowwater.updates.staleness import ACCOUNT, Account
 
 AT, TIME = "__at", "__ticks"
 PAGES = "pages"
@@ -295,8 +295,9 @@ class RowQueue:
 
     # ---- dequeue, read ---------------------------------------------------------------------
 
-    def dequeue(self, count: int, now: int) -> tuple[Chunk, list[KeyCell]]:
-        """Take out up to ``count`` rows in the order of service; return them and their keys."""
+    def dequeue(self, count: int, now: int) -> tuple[Chunk, list[Account]]:
+        """Take out up to ``count`` rows in the order of service; return them and the accounts of
+        their keys."""
         entries: list[WaitingRow] = []
         for _ in range(min(count, self.waiting)):
             if self.complete:
@@ -314,7 +315,7 @@ class RowQueue:
             entries.append(entry)
         rows = self.memory.read(_places(entries))
         self._forget(entries)
-        return rows, [entry.cell for entry in entries]
+        return rows, [entry.cell.account for entry in entries]
 
     def read(self) -> Chunk:
         """Return the waiting rows in the order of service, without taking them out."""

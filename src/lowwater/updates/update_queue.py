@@ -50,7 +50,6 @@ class UpdateQueue(QueueKernel):
         self._queue = RowQueue(by, rows, self._pace, host.now)
         self._marks = {name: LowWaterMark(range(rows.ports)) for name in self._domains}
         self._emitted = dict.fromkeys(self._domains, BEGINNING)
-        self._in_work: list[KeyCell] = []
 
     # ---- rows and promises -----------------------------------------------------------------
 
@@ -123,14 +122,12 @@ class UpdateQueue(QueueKernel):
     def _dequeue(self, rows: int, now: int) -> list[Element]:
         forgotten = self._forget()  # those whose last update was in the previous portion
         left, self._in_work = self._queue.dequeue(rows, now)
+        self._left = left.height
         return [*forgotten, left, *self._promises()]
 
     def end_portion(self, nanoseconds: int, now: int) -> None:
-        """Count the rows of the portion as shown."""
-        self._pace.learn(len(self._in_work), nanoseconds)
-        for cell in self._in_work:
-            cell.account.shown(now)
-        self._in_work = []
+        """Count the rows of the portion as shown; work on all rows again if there is time."""
+        super().end_portion(nanoseconds, now)
         self._queue.keep_all_if_possible(now)
 
     def needs(self, attribute: str, mark: int) -> Sequence[Request]:

@@ -14,7 +14,7 @@ import lowwater as lw
 from lowwater.operators.kernel import Host, Kernel
 from lowwater.state.store import MemoryStore
 from lowwater.stream.duration import SECOND
-from lowwater.stream.element import GONE, GroupPunctuation, Punctuation
+from lowwater.stream.element import GONE, MARK, GroupPunctuation, Punctuation
 from lowwater.stream.window import WindowSpec
 from lowwater.updates.options import Updates, updates_of
 from lowwater.updates.queue_kernel import QueuedRows
@@ -223,6 +223,22 @@ def test_a_key_that_waits_is_shown_before_it_is_forgotten() -> None:
     queue.on_punctuation(0, Punctuation.linear("ts", 101))
     assert not keys(queue)
     assert queue.about()["keys expired"] == 2
+
+
+def test_a_key_that_ends_by_its_own_mark_and_by_that_of_the_stream_is_counted_once() -> None:
+    by = updates_of("key", expire=5)
+    arriving = WindowedRows(SCHEMA, "ts", TICKS, WindowSpec(10, 10), groups=("key",), expire=5)
+    queue = UpdateWindows(MemoryStore(), by, arriving, Host(singly=True))
+    queue.on_chunk(0, rows((0, 1, 0)))
+    own = pl.DataFrame({"key": [1], MARK: [100]}, schema_overrides={"key": SCHEMA["key"]})
+    queue.on_group_punctuation(0, GroupPunctuation("ts", own))
+    queue.on_punctuation(0, Punctuation.linear("ts", 100))
+    while queue.has_work:
+        queue.work_on()
+        queue.end_portion(1, 1)
+    queue.on_punctuation(0, Punctuation.linear("ts", 101))
+    assert not queue._queue.keys.cells
+    assert queue.about()["keys expired"] == 1
 
 
 def test_keys_of_several_inputs_end_by_the_least_mark() -> None:

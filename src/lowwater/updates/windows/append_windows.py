@@ -76,8 +76,6 @@ class AppendWindows(WindowQueueKernel):
         self._keys = KeyQueue(by, make, InPlace(), CELL_BYTES)
         self._items: deque[_Rows | _Promise] = deque()
         self._slice = 0
-        self._in_work: list[ShownWindows] = []
-        self._left = 0
         self._load = Load(self._pace, rows.window.overlap)
         self._fates: dict[tuple[int, int], bool] = {}
 
@@ -174,8 +172,9 @@ class AppendWindows(WindowQueueKernel):
 
     def _pass(self, item: _Promise) -> list[Element]:
         for each in item.shown:
-            self._keys.cells[each.key].account.taken(self._now(), each.ended)
-        self._in_work += item.shown
+            account = self._keys.cells[each.key].account
+            account.taken(self._now(), each.ended)
+            self._in_work += [account] * each.windows
         return self._punctuate(item.start)
 
     def _take(self, item: _Rows, least: int) -> Chunk:
@@ -191,14 +190,6 @@ class AppendWindows(WindowQueueKernel):
             self.store.put(ROWS, item.slice, chunk[count:])
             self._items.appendleft(_Rows(item.since, item.slice, rest))
         return chunk[:count]
-
-    def end_portion(self, nanoseconds: int, now: int) -> None:
-        """Count the completed windows as shown."""
-        self._pace.learn(self._left, nanoseconds)
-        for each in self._in_work:
-            for _ in range(each.windows):
-                self._keys.cells[each.key].account.shown(now)
-        self._in_work, self._left = [], 0
 
     # ---- requests and metrics --------------------------------------------------------------
 

@@ -33,8 +33,6 @@ class UpdateWindows(WindowQueueKernel):
         super().__init__(store, by, rows, host)
         self._schema = rows.schema
         self._queue = WindowQueue(by, rows, self._pace, host.now)
-        self._in_work: list[WindowCell] = []
-        self._left = 0
 
     # ---- rows and promises -----------------------------------------------------------------
 
@@ -92,7 +90,8 @@ class UpdateWindows(WindowQueueKernel):
     def _dequeue(self, rows: int, now: int) -> list[Element]:
         self._queue.forget()  # those whose last window was in the previous portion
         portion = self._queue.dequeue(rows, now)
-        self._in_work, self._left = portion.closed, portion.rows.height
+        self._in_work = [cell.account for cell in portion.closed]
+        self._left = portion.rows.height
         self._queue.learn(self._left, len(portion.closed))
         out: list[Element] = []
         if self._left:
@@ -102,13 +101,6 @@ class UpdateWindows(WindowQueueKernel):
             *self._punctuate(self._queue.least()),
             *self._punctuate_cells(portion.closed),
         ]
-
-    def end_portion(self, nanoseconds: int, now: int) -> None:
-        """Count the closed windows as shown."""
-        self._pace.learn(self._left, nanoseconds)
-        for cell in self._in_work:
-            cell.account.shown(now)
-        self._in_work, self._left = [], 0
 
     # ---- requests and metrics --------------------------------------------------------------
 

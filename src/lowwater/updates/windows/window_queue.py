@@ -138,8 +138,8 @@ class WindowQueue:
         mark = self.progress.mark
         if not self._by.forgets or mark == END_OF_TIME:
             return
-        alone = [cell for cell in self._moved if cell.end <= cell.mark and not cell.busy]
-        for cell in (*self.keys.expiry.ended(mark), *self.keys.expiry.end_now(alone)):
+        own = [c for c in self._moved if c.end <= c.mark and c.end < END_OF_TIME and not c.busy]
+        for cell in (*self.keys.expiry.ended(mark), *own):
             if self.keys.remove(cell):
                 self.memory.forget((cell.enqueue_buffer, cell.dequeue_buffer))
                 self._marks.forget(cell.key)
