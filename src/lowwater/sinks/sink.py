@@ -1,4 +1,4 @@
-"""Sinks: memory, a function, and one for each stream; and what engines do with any sink."""
+"""Sinks: memory, a function, and one for each stream; and the functions engines use on any sink."""
 
 from __future__ import annotations
 

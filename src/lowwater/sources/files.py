@@ -128,7 +128,7 @@ class Files(Source):
                     break
 
     def missing_columns(self) -> MissingColumns:
-        """Return what collects, over all files, the columns that no JSON object has."""
+        """Return the collector of the columns that no JSON object of any file has."""
         return MissingColumns(self.where, self.schema)
 
     def read_once(self, path: Path) -> Iterator[Chunk]:
@@ -333,7 +333,7 @@ def refuse_unwritten(format_: str, schema: Schema) -> None:
 
 
 def _csv_options(format_: str, options: Mapping[str, str]) -> tuple[bool, str]:
-    """Return whether there is a header, and the separator."""
+    """Return the value of ``header`` and the separator."""
     known = ("header", "sep") if format_ == "csv" else ()
     for name in options:
         if name not in known:

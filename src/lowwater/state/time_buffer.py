@@ -175,7 +175,7 @@ class TimeBuffer:
         return rows.sort(self._time, *self._then, maintain_order=True)
 
     def snapshot(self) -> Any:
-        """Return what is known of each slice, the width of slices and the counters."""
+        """Return the times and sizes of all slices, the width of slices and the counters."""
         slices = {slice_: tuple(each) for slice_, each in self._slices.items()}
         return slices, self._slicing.snapshot(), self._rows.saved(), self._bytes.saved()
 

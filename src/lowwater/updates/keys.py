@@ -41,7 +41,7 @@ class WaitingRow(Entry):
 
 
 class KeyCell:
-    """A key: its waiting rows, its staleness, how often it is updated and when it ends."""
+    """A key: its waiting rows, its staleness, the gaps between its updates and its end."""
 
     __slots__ = (
         *("account", "deleted", "end", "entries", "first", "gap", "gaps"),
@@ -74,7 +74,7 @@ class KeyCell:
 
     @property
     def busy(self) -> bool:
-        """True if an update of the key waits or is worked on."""
+        """True if an update of the key waits."""
         return bool(self.entries)
 
     def measure_gaps(self, first: int, last: int, count: int, begun: int) -> None:

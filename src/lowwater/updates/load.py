@@ -36,7 +36,7 @@ class Load:
 
     def __init__(self, pace: Pace, rows: int = 1, least: int = 0):
         self._pace, self._rows, self._least = pace, rows, float(least)
-        self._count = 0.0  # rows of late, older ones counting less
+        self._count = 0.0  # recent rows, older ones counting less
         self._first = 0
         self._last: int | None = None
         self._decided = 0
@@ -64,7 +64,7 @@ class Load:
         return self._decayed(now) / (self._span * -expm1(-length / self._span)) * self._pace.cost
 
     def drops_next(self, load: float) -> bool:
-        """Return whether to drop the next of the rows or windows, at a load."""
+        """Return true if the next row or window is to be dropped, at a load."""
         self._decided += 1
         return load > 1 and random_share(self._decided) >= 1 / load
 

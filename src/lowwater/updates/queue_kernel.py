@@ -1,4 +1,4 @@
-"""The base of all queues of update streams: portions leave when there is time for them.
+"""The base of all queues of update streams, from which portions leave when there is time.
 
 A portion is one update, or the number that takes about ``PORTION`` nanoseconds of work. In batches
 it is the number that fits into the budget of the batch, by the cost of a row in earlier batches, so

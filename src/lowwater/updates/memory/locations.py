@@ -24,7 +24,7 @@ Units = NDArray[np.int64]
 
 
 class EmptyLocations:
-    """The units of pages: which are taken, and which is taken next."""
+    """The units of pages: those that are taken, and the one that is taken next."""
 
     def __init__(self, units: int, alloc: Callable[[], int], free: Callable[[int], None]):
         self._units, self._alloc, self._free = units, alloc, free

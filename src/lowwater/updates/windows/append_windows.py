@@ -1,8 +1,8 @@
-"""The baseline beside which queues of windows are measured: all windows of all keys (UpStream
+"""The queue that works on all windows of all keys, to compare queues of windows with (UpStream
 §6.3).
 
 Rows leave in the order of arrival, once for each window they are in, so a row costs more when more
-windows are open. Where windows are *shed*, some are dropped at random when they begin, so that
+windows are open. The schedule "shedding" drops some windows at random when they begin, so that
 there is time for the others; a dropped window still counts as stale.
 
 Invariant: rows and punctuation leave in the order of arrival.
@@ -36,8 +36,8 @@ ROWS = "waiting"
 
 
 class ShownWindows(NamedTuple):
-    """Windows of a key that are shown together: their number, and the completion of the newest in
-    clock nanoseconds."""
+    """The windows of a key that are shown together: their number, and the moment the newest of them
+    became complete, in clock nanoseconds."""
 
     key: Key
     ended: int
@@ -113,7 +113,7 @@ class AppendWindows(WindowQueueKernel):
         return np.array([self._fate(pair, now) for pair in pairs], bool)
 
     def _fate(self, window: tuple[int, int], now: int) -> bool:
-        """Return whether a window of a key is worked on; decide it at the first call."""
+        """Return true if a window of a key is not dropped; this is decided at the first call."""
         fate = self._fates.get(window)
         if fate is None:
             # Before a row's cost is known, there is time for one window of each row.
@@ -178,8 +178,8 @@ class AppendWindows(WindowQueueKernel):
         return self._punctuate(item.start)
 
     def _take(self, item: _Rows, least: int) -> Chunk:
-        """Take out the first rows of an item, each for all its windows, until there are at least
-        as many as ``least``."""
+        """Take out the first rows of an item, each once for every window it is in: ``least`` rows
+        or, with the last one's other windows, a few more."""
         came = min(int(np.searchsorted(np.cumsum(item.counts), least)) + 1, len(item.counts))
         count, rest = sum(item.counts[:came]), item.counts[came:]
         chunk = take(self.store, ROWS, item.slice, item.slice + 1)
@@ -208,7 +208,7 @@ class AppendWindows(WindowQueueKernel):
         return self._keys
 
     def metrics(self) -> Readings:
-        """Return the counts of the queue; what waits are rows."""
+        """Return the counts of the queue; the waiting updates are rows."""
         return self._readings(waiting=self.store.rows)
 
     # ---- state -----------------------------------------------------------------------------

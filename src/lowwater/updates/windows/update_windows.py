@@ -122,7 +122,7 @@ class UpdateWindows(WindowQueueKernel):
         return self._queue.keys
 
     def metrics(self) -> Readings:
-        """Return the counts of the queue; what waits are windows."""
+        """Return the counts of the queue; the waiting updates are windows."""
         scheduler = self._queue.scheduler
         return self._readings(scheduler.waiting, scheduler.worked_on, self._by.windows)
 

@@ -1,7 +1,7 @@
-"""Rows with the edges of their windows in two columns in front (UpStream §6.1.3).
+"""The assignment of rows to windows, for all operators after a queue of windows (UpStream §6.1.3).
 
-A queue of windows assigns rows to windows for all operators after it: a row leaves once for each
-window, with the start and the end of that window.
+A row leaves the queue once for each of its windows, with the start and the end of that window in
+two columns in front of the others.
 """
 
 from __future__ import annotations

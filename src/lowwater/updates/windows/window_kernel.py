@@ -136,8 +136,8 @@ class WindowQueueKernel(QueueKernel):
     # ---- requests and metrics --------------------------------------------------------------
 
     def releases(self) -> Sequence[Release]:
-        """Return that a row is released by the end of any window it is in, where groups have
-        marks."""
+        """Return the rule by which groups' marks release rows: at the end of any window they are
+        in; nothing where groups have no marks."""
         window, step = self._window, self._window.slide
         if not self._groups:
             return []
@@ -160,7 +160,7 @@ class WindowQueueKernel(QueueKernel):
     def _readings(
         self, waiting: int, worked_on: int | None = None, windows: str | None = None
     ) -> Readings:
-        """Return the counts of the queue; None for what it does not have."""
+        """Return the counts of the queue; None stands for a count that it does not have."""
         keys = self._keys_of_queue
         complete, shown = keys.totals()
         found = Readings(

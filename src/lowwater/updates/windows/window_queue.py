@@ -1,9 +1,9 @@
 """The window manager of an update queue: the newest window of each key waits (UpStream §6.2, §7.2).
 
-*Lazy*: a window is an update when it is complete, and the newest complete one waits. *Eager*: it is
-an update when it begins, and the newest that began waits; if it is worked on before it is complete,
-its rows leave as they arrive. An older waiting window is given up, and its rows are dropped unless
-a later window needs them.
+In a *lazy* queue a window becomes an update when it is complete, and the newest complete one waits.
+In an *eager* queue it becomes an update when it begins, and the newest that began waits; if it is
+worked on before it is complete, its rows leave as they arrive. An older waiting window is given up,
+and its rows are dropped unless a later window needs them.
 
 A key has two buffers. The enqueue buffer holds rows that windows to come may need. The dequeue
 buffer holds rows of the window that is worked on that arrived after its first rows had left. Rows
