@@ -96,13 +96,12 @@ class AppendWindows(WindowQueueKernel):
             self._due.watch(cell)
             owners[own] = cell.number
         at, starts = self._marking.spread(ticks)
-        counts = np.bincount(at, minlength=rows.height)
         if self._by.schedule == "shedding":
             self._load.arrived(len(at), int(when[-1]))
             kept = self._kept(owners[at], starts, int(when[-1]))
             at, starts = at[kept], starts[kept]
-            counts = np.bincount(at, minlength=rows.height)
         if len(at):
+            counts = np.bincount(at, minlength=rows.height)
             self._slice += 1
             self.store.put(ROWS, self._slice, self._marking.marked(rows[at], starts))
             self._items.append(_Rows(int(when[0]), self._slice, tuple(counts.tolist())))
