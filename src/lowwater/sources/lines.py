@@ -40,12 +40,13 @@ class Lines(Source):
 
     def __init__(self, host: str, port: int, schema: Mapping[str, pl.DataType]):
         self.host, self.port, self.schema = host, port, dict(schema)
+        self.address = f"{host}:{port}"
         refuse_unwritten("csv", self.schema)
 
     @property
     def where(self) -> str:
         """The place as a phrase for people."""
-        return f"lines from {self.host}:{self.port}"
+        return f"lines from {self.address}"
 
     def open(self) -> LinesReader:
         """Connect, and return a reader of the lines."""
@@ -53,7 +54,7 @@ class Lines(Source):
             connection = socket.create_connection((self.host, self.port), CONNECT_SECONDS)
         except OSError as error:
             raise StreamError(
-                f"cannot connect to {self.host}:{self.port}: {error.strerror or error}"
+                f"cannot connect to {self.address}: {error.strerror or error}"
             ) from None
         connection.settimeout(None)
         return LinesReader(self, connection)
@@ -123,9 +124,8 @@ class LinesReader(Reader):
                 wake()
             self._end_within(rest)
         except OSError as error:
-            where = f"{self._source.host}:{self._source.port}"
             self._failure = StreamError(
-                f"the connection to {where} broke: {error.strerror or error}"
+                f"the connection to {self._source.address} broke: {error.strerror or error}"
             )
         with self._changed:
             self._closed = True
@@ -134,11 +134,10 @@ class LinesReader(Reader):
     def _end_within(self, rest: bytes) -> None:
         """Fail if there is text after the last end of line: more of that line may be missing."""
         if rest.strip() and not self._released:
-            where = f"{self._source.host}:{self._source.port}"
             with self._changed:
                 self._failure = BadInput(
-                    f"the connection to {where} was closed in the middle of a line: {_shown(rest)}"
-                    " has no end of line, and more of it may be missing"
+                    f"the connection to {self._source.address} was closed in the middle of a line:"
+                    f" {_shown(rest)} has no end of line, and more of it may be missing"
                 )
 
     def _keep(self, lines: list[bytes]) -> None:

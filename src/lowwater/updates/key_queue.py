@@ -147,7 +147,7 @@ class KeyQueue(Generic[C]):
         self._met = self._key_bytes = 0
         self.expired = self.deleted = 0
         """Number of keys forgotten because of their age, and because a row deleted them."""
-        self._past = [0, 0]
+        self._past = [0, 0]  # updates and results of forgotten keys
 
     def find(self, key: Key) -> C:
         """Return the cell of a key; make one if it has none."""
