@@ -25,10 +25,9 @@ from lowwater.stream.element import Chunk
 from lowwater.updates.key_lines import KeyLine, make_line
 from lowwater.updates.key_queue import KeyQueue
 from lowwater.updates.keys import DICT_ENTRY, NUMBER, KeyCell, WaitingRow, bytes_of_slots
-from lowwater.updates.load import Load
 from lowwater.updates.memory.locations import OnDemandMemory
 from lowwater.updates.options import PLAIN, Key, Updates
-from lowwater.updates.pace import Pace
+from lowwater.updates.pace import Load, Pace
 from lowwater.updates.queue_kernel import Numbers, QueuedRows
 from lowwater.updates.staleness import ACCOUNT, Account
 

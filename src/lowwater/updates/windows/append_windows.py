@@ -25,11 +25,10 @@ from lowwater.state.store import ChunkStore, take
 from lowwater.stream.element import END_OF_TIME, Chunk, Element
 from lowwater.updates.key_lines import InPlace
 from lowwater.updates.key_queue import KeyQueue
-from lowwater.updates.load import Load
 from lowwater.updates.options import Key, Updates
+from lowwater.updates.pace import Load
 from lowwater.updates.windows.open_windows import CompletionTimes, Run, Ticks
-from lowwater.updates.windows.window_edges import by_key
-from lowwater.updates.windows.window_kernel import WindowedRows, WindowQueueKernel
+from lowwater.updates.windows.window_kernel import WindowedRows, WindowQueueKernel, by_key
 from lowwater.updates.windows.window_keys import CELL_BYTES, DueWindows, WindowCell
 
 ROWS = "waiting"

@@ -39,8 +39,7 @@ from lowwater.updates.windows.open_windows import (
     first_after,
 )
 from lowwater.updates.windows.scheduler import KeyScheduler
-from lowwater.updates.windows.window_edges import by_key
-from lowwater.updates.windows.window_kernel import WindowedRows
+from lowwater.updates.windows.window_kernel import WindowedRows, by_key
 from lowwater.updates.windows.window_keys import (
     CELL_BYTES,
     DueWindows,

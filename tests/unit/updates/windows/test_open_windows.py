@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from lowwater.stream.time_domain import TimeDomain
 from lowwater.stream.window import WindowSpec
 from lowwater.updates.windows.open_windows import OpenWindows, count, first_after
-from lowwater.updates.windows.window_edges import WindowEdges, by_key
+from lowwater.updates.windows.window_kernel import WindowEdges, by_key
 
 SPECS = st.builds(WindowSpec, st.integers(1, 8), st.integers(1, 8))
 
