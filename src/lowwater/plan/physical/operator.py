@@ -31,8 +31,12 @@ Demands = Mapping[str, Demand]
 Build = Callable[[ChunkStore, Host], Kernel]
 Describe = Callable[[Demands], list[dict[str, Demand]]]
 """Demands on the output to demands on each input."""
+Narrow = Callable[[frozenset[str]], Build]
+"""Build a kernel that emits punctuation on the given output columns only."""
 Way = tuple[str, ...]
 """One column of each input, in the order of the inputs."""
+GroupColumns = Mapping[str, tuple[str, ...]]
+"""Attributes on which an operator emits punctuation per group, with the columns that name one."""
 Remark = Callable[[Demands, Rates | None], list[str]]
 """Lines of an explanation, from the demands on the output and the rates the user gave."""
 
@@ -114,14 +118,21 @@ class Computation:
 class Operator:
     """Base of the two kinds of operators: those that read a source and those that run a kernel."""
 
-    index: int
+    index: int = -1
+    """Its position in the plan, from 0; -1 until the compiler has added it."""
     name: str
     """The kind of operator, for people."""
-    detail: str
+    detail: str = ""
     """Its work in this query, for people."""
     node: Node
+    """The logical node whose rows it computes, alone or as one of several operators."""
     inputs: tuple[int, ...] = ()
-    traits: Traits
+    """The positions of the operators it reads."""
+    traits: Traits = Traits()
+    groups: GroupColumns = field(default_factory=dict)
+    order: str | None = None
+    """In the in-order shape, the attribute by which its rows leave in order; None if there is
+    none."""
 
     @property
     def title(self) -> str:
@@ -142,6 +153,7 @@ class Operator:
 class SourceOperator(Operator):
     """Reads a stream and emits the punctuation its contract allows."""
 
+    name: str = "source"
     node: SourceNode
     traits: Traits = Traits(stateful=False, alike=True)
 
@@ -177,9 +189,11 @@ class KernelOperator(Operator):
     build: Build
     demanded: Describe
     """The demands on each input that follow from the demands on the output."""
+    narrow: Narrow | None = None
+    """Builds a kernel that emits no punctuation on other columns; None if there is no such one."""
     computation: Computation | None = None
     """Of a filter or projection: its expressions."""
-    remarks: tuple[Remark, ...] = ()
+    remarks: Sequence[Remark] = ()
     """Further lines of an explanation."""
 
     @property
@@ -191,9 +205,16 @@ class KernelOperator(Operator):
         """Return the demands on each input that follow from the demands on the output."""
         return self.demanded(demands)
 
+    def narrowed(self, columns: frozenset[str]) -> KernelOperator:
+        """Return the same operator, emitting punctuation on some output columns only if it can."""
+        if self.computation is not None:
+            expressions = [each.polars for each in self.computation.expressions]
+            return replace(self, build=self.computation.build(expressions, columns))
+        return self if self.narrow is None else replace(self, build=self.narrow(columns))
+
     @property
     def queues(self) -> bool:
-        """Whether rows wait in it until there is time for them."""
+        """True if rows are held in it until there is time for them."""
         return self.kernel.queues
 
     @property
@@ -250,7 +271,7 @@ class PhysicalPlan:
 
     @property
     def queues(self) -> bool:
-        """Whether rows may wait until there is time for them."""
+        """True if some operator holds rows until there is time for them."""
         return any(each.queues for each in self.kernels)
 
     @property

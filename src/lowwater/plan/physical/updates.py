@@ -14,7 +14,7 @@ from lowwater.plan import nodes
 from lowwater.plan.builders import updates as update_builders
 from lowwater.plan.nodes import Node
 from lowwater.plan.physical.compiler import Compile, Compiler, demand_of, second
-from lowwater.plan.physical.operator import Demands, Traits, unchanged
+from lowwater.plan.physical.operator import Demands, KernelOperator, Traits, unchanged
 from lowwater.progress.demand import Demand
 from lowwater.stream.duration import spell
 from lowwater.stream.time_domain import TimeDomain
@@ -42,29 +42,31 @@ def compile_update(plan: Compiler, node: nodes.UpdateNode, inputs: tuple[int, ..
     own = _forgetting(by, domains[time])
     expire = update_builders.expire_of(by, domains[time])
     return plan.add(
-        node,
-        inputs,
-        name="update",
-        detail=f"by {', '.join(by.key) or 'nothing: the newest row of all'}, {by.describe()}",
-        kernel=UpdateQueue,
-        build=lambda store, host: UpdateQueue(
-            store,
-            by,
-            schema,
-            domains,
-            host,
-            ports=ports,
-            prefer=prefer,
-            arrival=arrival,
-            expire=expire,
-        ),
-        describe=lambda demands: [_with(demands, time, own) for _ in inputs],
-        traits=Traits(
-            passes=unchanged(schema, ports),
-            together=tuple((name,) * ports for name in by.key),
-            updates=True,
-        ),
-        remarks=[lambda *_: _queue_remarks(node)],
+        KernelOperator(
+            node=node,
+            inputs=inputs,
+            name="update",
+            detail=f"by {', '.join(by.key) or 'nothing: the newest row of all'}, {by.describe()}",
+            kernel=UpdateQueue,
+            build=lambda store, host: UpdateQueue(
+                store,
+                by,
+                schema,
+                domains,
+                host,
+                ports=ports,
+                prefer=prefer,
+                arrival=arrival,
+                expire=expire,
+            ),
+            demanded=lambda demands: [_with(demands, time, own) for _ in inputs],
+            traits=Traits(
+                passes=unchanged(schema, ports),
+                together=tuple((name,) * ports for name in by.key),
+                updates=True,
+            ),
+            remarks=[lambda *_: _queue_remarks(node)],
+        )
     )
 
 
@@ -86,25 +88,28 @@ def add_window_queue(
     expire = update_builders.expire_of(by, domain)
     rows = WindowedRows(schema, time, domain, window, node.arrival, keys, expire)
     kernel = AppendWindows if by.schedule in PLAIN else UpdateWindows
-    newest = f", {by.windows}" if kernel is UpdateWindows else ""
+    detail = f"range {domain.spell(window.range)}, slide {domain.spell(window.slide)} on {time},"
+    detail += f" by {', '.join(by.key) or 'nothing: the newest window of all'}, {by.describe()}"
+    detail += f", {by.windows}" if kernel is UpdateWindows else ""
     queue = plan.add(
-        node,
-        inputs,
-        name="update windows",
-        detail=f"range {domain.spell(window.range)}, slide {domain.spell(window.slide)} on {time},"
-        f" by {', '.join(by.key) or 'nothing: the newest window of all'}, {by.describe()}{newest}",
-        kernel=kernel,
-        build=lambda store, host: kernel(store, by, rows, host),
-        describe=lambda demands: [
-            {time: demand_of(Demand.any_value(), bool(keys), demands.values())}
-        ],
-        traits=Traits(
-            passes=unchanged(schema),
-            together=tuple((name,) for name in by.key),
-            updates=True,
-            identities=identities,
-        ),
-        remarks=[lambda *_: _window_queue_remarks(node, by)],
+        KernelOperator(
+            node=node,
+            inputs=inputs,
+            name="update windows",
+            detail=detail,
+            kernel=kernel,
+            build=lambda store, host: kernel(store, by, rows, host),
+            demanded=lambda demands: [
+                {time: demand_of(Demand.any_value(), bool(keys), demands.values())}
+            ],
+            traits=Traits(
+                passes=unchanged(schema),
+                together=tuple((name,) for name in by.key),
+                updates=True,
+                identities=identities,
+            ),
+            remarks=[lambda *_: _window_queue_remarks(node, by)],
+        )
     )
     return queue, keys, kernel
 
@@ -147,24 +152,26 @@ def compile_newest_join(plan: Compiler, node: nodes.NewestJoinNode, inputs: tupl
     detail += f", {_equal(node.same)}" if node.same else ""
     detail += f", {node.residual.text}" if node.residual else ""
     return plan.add(
-        node,
-        inputs,
-        name="newestjoin",
-        detail=detail,
-        kernel=NewestJoin,
-        build=lambda store, _: NewestJoin(store, shape),
-        describe=lambda demands: _join_demands(node, shape, demands),
-        traits=Traits(
-            passes=tuple(
-                (name, (one, two))
-                for one, two in node.on
-                for name in (one, names[two])
-                if name in node.schema
+        KernelOperator(
+            node=node,
+            inputs=inputs,
+            name="newestjoin",
+            detail=detail,
+            kernel=NewestJoin,
+            build=lambda store, _: NewestJoin(store, shape),
+            demanded=lambda demands: _join_demands(node, shape, demands),
+            traits=Traits(
+                passes=tuple(
+                    (name, (one, two))
+                    for one, two in node.on
+                    for name in (one, names[two])
+                    if name in node.schema
+                ),
+                together=node.on,
+                updates=True,
             ),
-            together=node.on,
-            updates=True,
-        ),
-        remarks=[lambda *_: _newest_join_remarks(node)],
+            remarks=[lambda *_: _newest_join_remarks(node)],
+        )
     )
 
 
@@ -210,19 +217,21 @@ def add_newest(plan: Compiler, node: nodes.JoinNode, index: int) -> int:
     assert updates is not None
     key, stamps = updates.key, node.stamps
     return plan.add(
-        node,
-        (index,),
-        name="newest",
-        detail=f"of each {', '.join(key)}" if key else "of all",
-        kernel=NewestFilter,
-        build=lambda store, _: NewestFilter(store, key, stamps),
-        describe=lambda demands: [_by_times(demands, node)],
-        traits=Traits(
-            passes=unchanged(node.schema),
-            together=tuple((name,) for name in key),
-            updates=True,
-        ),
-        groups=plan.groups(index),
+        KernelOperator(
+            node=node,
+            inputs=(index,),
+            name="newest",
+            detail=f"of each {', '.join(key)}" if key else "of all",
+            kernel=NewestFilter,
+            build=lambda store, _: NewestFilter(store, key, stamps),
+            demanded=lambda demands: [_by_times(demands, node)],
+            traits=Traits(
+                passes=unchanged(node.schema),
+                together=tuple((name,) for name in key),
+                updates=True,
+            ),
+            groups=plan.operators[index].groups,
+        )
     )
 
 
