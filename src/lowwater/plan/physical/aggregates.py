@@ -16,7 +16,7 @@ from lowwater.operators.window_state import PANE, START
 from lowwater.plan import nodes
 from lowwater.plan.nodes import Node
 from lowwater.plan.physical.compiler import Compile, Compiler, demand_of, demand_on, second
-from lowwater.plan.physical.operator import Demands, KernelOperator, Traits
+from lowwater.plan.physical.operator import Demands, KernelOperator, Traits, keyed, unchanged
 from lowwater.plan.physical.rows import alone_or_jointly
 from lowwater.plan.physical.updates import add_window_queue
 from lowwater.progress.demand import Demand
@@ -80,8 +80,8 @@ def _traits(
     """Return the traits of an aggregate: groups pass and are kept together."""
     parts = [part for each in aggregates for part in each.lift]
     return Traits(
-        passes=tuple((name, (name,)) for name in groups),
-        together=tuple((name,) for name in groups),
+        passes=unchanged(groups),
+        together=keyed(groups),
         alike=alike,
         combines=combines,
         reduces=reduces,
@@ -149,8 +149,8 @@ def _two_levels(
             ),
             demanded=lambda demands: [{PANE: demand_of(ends, bool(keys), demands.values())}],
             traits=Traits(
-                passes=tuple((name, (name,)) for name in groups),
-                together=tuple((name,) for name in groups),
+                passes=unchanged(groups),
+                together=keyed(groups),
                 alike=True,
                 identities=identities(aggregates),
             ),
@@ -186,8 +186,8 @@ def _behind_a_queue(
             ),
             demanded=describe,
             traits=Traits(
-                passes=tuple((name, (name,)) for name in by.key),
-                together=tuple((name,) for name in by.key),
+                passes=unchanged(by.key),
+                together=keyed(by.key),
                 alike=True,
                 updates=True,
                 identities=identities(aggregates),
@@ -199,7 +199,8 @@ def _behind_a_queue(
 
 def compile_session(plan: Compiler, node: nodes.SessionNode, inputs: tuple[int, ...]) -> int:
     """Compile an aggregate per session."""
-    domain, attribute, gap = node.domain, node.attribute, node.gap
+    attribute, gap = node.attribute, node.gap
+    domain = node.inputs[0].progress[attribute].domain
     groups, aggregates = node.groups, node.aggregates
     inputs = (plan.in_order_by(node.inputs[0], inputs[0], attribute),)
     keys = plan.usable_groups(inputs[0], attribute, groups)
@@ -227,7 +228,8 @@ def compile_session(plan: Compiler, node: nodes.SessionNode, inputs: tuple[int, 
 
 def compile_sliding(plan: Compiler, node: nodes.SlidingNode, inputs: tuple[int, ...]) -> int:
     """Compile an aggregate that answers whenever it changes."""
-    domain, attribute, range_ = node.domain, node.attribute, node.range
+    attribute, range_ = node.attribute, node.range
+    domain = node.inputs[0].progress[attribute].domain
     groups, calls = node.groups, node.calls
     inputs = (plan.in_order_by(node.inputs[0], inputs[0], attribute),)
     arguments = [call.argument for call in calls if call.argument is not None]
@@ -244,8 +246,8 @@ def compile_sliding(plan: Compiler, node: nodes.SlidingNode, inputs: tuple[int, 
             ),
             demanded=lambda _: [{attribute: Demand.any_value()}],
             traits=Traits(
-                passes=tuple((name, (name,)) for name in groups),
-                together=tuple((name,) for name in groups),
+                passes=unchanged(groups),
+                together=keyed(groups),
                 alike=True,
                 reads=frozenset({attribute, *groups}).union(
                     *(each.meta.root_names() for each in arguments)

@@ -10,7 +10,7 @@ Invariant: in a plan, inputs come before their consumers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -97,9 +97,15 @@ ROWWISE = Traits(stateful=False, rowwise=True, alike=True)
 """Traits of a row-wise operator that passes no column on."""
 
 
-def unchanged(schema: Mapping[str, object], ports: int = 1) -> tuple[tuple[str, Way], ...]:
-    """Return the ``passes`` of an operator that gives all columns on as they are."""
-    return tuple((name, (name,) * ports) for name in schema)
+def unchanged(columns: Iterable[str], ports: int = 1) -> tuple[tuple[str, Way], ...]:
+    """Return the ``passes`` of an operator that gives some columns on as they are."""
+    return tuple((name, (name,) * ports) for name in columns)
+
+
+def keyed(columns: Iterable[str], ports: int = 1) -> tuple[Way, ...]:
+    """Return the ``together`` of an operator that brings together rows with equal values in some
+    columns, which have the same names in all inputs."""
+    return tuple((name,) * ports for name in columns)
 
 
 @dataclass(frozen=True)

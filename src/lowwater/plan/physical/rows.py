@@ -37,6 +37,7 @@ from lowwater.plan.physical.operator import (
     KernelOperator,
     SourceOperator,
     Traits,
+    keyed,
     unchanged,
 )
 from lowwater.progress.contract import Contract, Every, Heartbeat, OnDemand, Ordered, Timer
@@ -349,7 +350,7 @@ def compile_distinct(plan: Compiler, node: nodes.DistinctNode, inputs: tuple[int
             demanded=describe,
             traits=Traits(
                 passes=unchanged(node.schema),
-                together=tuple((name,) for name in key),
+                together=keyed(key),
                 alike=True,
             ),
             groups=plan.operators[inputs[0]].groups,

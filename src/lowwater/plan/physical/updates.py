@@ -14,7 +14,7 @@ from lowwater.plan import nodes
 from lowwater.plan.builders import updates as update_builders
 from lowwater.plan.nodes import Node
 from lowwater.plan.physical.compiler import Compile, Compiler, demand_of, second
-from lowwater.plan.physical.operator import Demands, KernelOperator, Traits, unchanged
+from lowwater.plan.physical.operator import Demands, KernelOperator, Traits, keyed, unchanged
 from lowwater.progress.demand import Demand
 from lowwater.stream.duration import spell
 from lowwater.stream.time_domain import TimeDomain
@@ -62,7 +62,7 @@ def compile_update(plan: Compiler, node: nodes.UpdateNode, inputs: tuple[int, ..
             demanded=lambda demands: [_with(demands, time, own) for _ in inputs],
             traits=Traits(
                 passes=unchanged(schema, ports),
-                together=tuple((name,) * ports for name in by.key),
+                together=keyed(by.key, ports),
                 updates=True,
             ),
             remarks=[lambda *_: _queue_remarks(node)],
@@ -104,7 +104,7 @@ def add_window_queue(
             ],
             traits=Traits(
                 passes=unchanged(schema),
-                together=tuple((name,) for name in by.key),
+                together=keyed(by.key),
                 updates=True,
                 identities=identities,
             ),
@@ -227,7 +227,7 @@ def add_newest(plan: Compiler, node: nodes.JoinNode, index: int) -> int:
             demanded=lambda demands: [_by_times(demands, node)],
             traits=Traits(
                 passes=unchanged(node.schema),
-                together=tuple((name,) for name in key),
+                together=keyed(key),
                 updates=True,
             ),
             groups=plan.operators[index].groups,
