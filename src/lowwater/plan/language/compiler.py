@@ -73,7 +73,6 @@ class ExpressionCompiler:
             exp.In: (self._operator("IN", operators.among, "this expressions"), "this expressions"),
             exp.Is: (self._is, pair),
             exp.Case: (self._case, "this ifs default"),
-            exp.If: (self._if, "this true false"),
             exp.Cast: (self._cast, "this to"),
             exp.TryCast: (self._cast, "this to requires_string"),
         }
@@ -186,17 +185,6 @@ class ExpressionCompiler:
         default = tree.args.get("default")
         rest = self.value(default) if default is not None else null()
         return operators.case(self._call("CASE", tree, []), conditions, results, rest)
-
-    def _if(self, tree: exp.If) -> Value:
-        if tree.args.get("false") is None:
-            raise Unfit("if takes 3 arguments, and 2 are given")
-        rest = self.value(tree.args["false"])
-        return operators.case(
-            self._call("IF", tree, []),
-            [self._condition(tree.this)],
-            [self.value(tree.args["true"])],
-            rest,
-        )
 
     def _condition(self, tree: exp.Expr) -> Value:
         call = self._call("WHEN", tree, [tree])

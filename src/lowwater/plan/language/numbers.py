@@ -35,16 +35,8 @@ def sign(call: FunctionCall) -> Value:
     value = _numeric(call)
     if value.is_null:
         return call.result(pl.lit(None, dtype=pl.Int8), pl.Int8())
-    number = value.expr.cast(pl.Float64) if value.dtype not in BITS else value.expr
-    found = pl.when(number.is_not_null()).then(
-        pl.when(number.is_nan() if value.dtype not in BITS else pl.lit(False))
-        .then(0)
-        .when(number > 0)
-        .then(1)
-        .when(number < 0)
-        .then(-1)
-        .otherwise(0)
-    )
+    whole = value.dtype in BITS
+    found = value.expr.sign() if whole else value.expr.cast(pl.Float64).sign().fill_nan(0)
     return call.result(found.cast(pl.Int8), pl.Int8())
 
 
@@ -80,17 +72,10 @@ def rounded(call: FunctionCall) -> Value:
     number = fitted(value, dtype).cast(pl.Float64)
     scale = 10.0 ** abs(places)
     grown = number * scale if places >= 0 else number / scale
-    cut = _half_away(grown)
+    cut = grown.round(mode="half_away_from_zero")
     back = cut / scale if places >= 0 else cut * scale
     kept = pl.when(grown.is_finite()).then(back).otherwise(number if places >= 0 else back)
     return call.result(kept.cast(dtype), dtype)
-
-
-def _half_away(number: pl.Expr) -> pl.Expr:
-    """Return the nearest whole number; of two, the one further from zero."""
-    down = number.abs().floor()
-    size = pl.when(number.abs() - down >= 0.5).then(down + 1).otherwise(down)
-    return pl.when(number < 0).then(-size).otherwise(size)
 
 
 def _rounded_whole(call: FunctionCall, value: Value, places: int) -> Value:

@@ -68,7 +68,7 @@ def _computed(sign: str, one: pl.Expr, two: pl.Expr) -> pl.Expr:
 
 
 def _folded(call: FunctionCall, one: int, two: int) -> Value:
-    """Return the result for two numbers that are written; None for other arguments."""
+    """Return the result for two numbers that are written."""
     result = one + two if call.name == "+" else one - two if call.name == "-" else one * two
     dtype = common(call.arguments)
     low, high = limits(dtype)
@@ -412,6 +412,12 @@ def _alike(call: FunctionCall, values: Sequence[Value]) -> Sequence[Value]:
 def _as_moment(call: FunctionCall, value: Value, dtype: pl.Datetime) -> Value:
     expr, far = times.as_moment(call, value, dtype)
     return derived(expr, dtype, [value], *far)
+
+
+def chosen(call: FunctionCall) -> Value:
+    """Compute ``if(condition, value, other)``."""
+    condition = derived(truth(call, 0), pl.Boolean(), [call[0]])
+    return case(call, [condition], [call[1]], call[2])
 
 
 def coalesce(call: FunctionCall) -> Value:

@@ -233,14 +233,12 @@ def date_part(call: FunctionCall) -> Value:
 
 
 _CUTS = {
-    **{
-        unit: f"1{short}"
-        for unit, short in zip(
-            ("microsecond", "millisecond", "second", "minute", "hour", "day"),
-            ("us", "ms", "s", "m", "h", "d"),
-            strict=True,
-        )
-    },
+    "microsecond": "1us",
+    "millisecond": "1ms",
+    "second": "1s",
+    "minute": "1m",
+    "hour": "1h",
+    "day": "1d",
     "week": "1w",
     "month": "1mo",
     "quarter": "1q",

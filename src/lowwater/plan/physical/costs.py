@@ -64,7 +64,7 @@ class Rates:
 # ---- ordered joins -----------------------------------------------------------------------------
 
 
-def expected(node: AnyJoin, rates: Rates) -> list[str]:
+def latency_lines(node: AnyJoin, rates: Rates) -> list[str]:
     """Return the expected latency of an ordered join under each strategy, in words."""
     if node.ordering is None:
         return []
@@ -103,7 +103,7 @@ def _seconds(length: float) -> str:
 # ---- joins without a window --------------------------------------------------------------------
 
 
-def predicted(node: AnyJoin, rates: Rates | None) -> list[str]:
+def buffer_lines(node: AnyJoin, rates: Rates | None) -> list[str]:
     """Return by what a join without a window keeps rows, and how many it is expected to keep."""
     if node.oblivious is None:
         return []

@@ -23,7 +23,7 @@ from lowwater.operators.kernel import Kernel
 from lowwater.plan import nodes
 from lowwater.plan.nodes import AnyJoin, Node
 from lowwater.plan.physical.compiler import SLICES_PER_SPAN, Compile, Compiler, second
-from lowwater.plan.physical.costs import expected, predicted
+from lowwater.plan.physical.costs import buffer_lines, latency_lines
 from lowwater.plan.physical.operator import (
     Build,
     Demands,
@@ -164,7 +164,7 @@ def compile_multi_join(plan: Compiler, node: nodes.MultiJoinNode, inputs: tuple[
         traits=Traits(passes=passes, together=node.on, alike=not measures, measures=measures),
         narrow=narrow,
         remarks=[
-            (lambda _, rates: predicted(node, rates)) if measures else _joint_promises(node),
+            (lambda _, rates: buffer_lines(node, rates)) if measures else _joint_promises(node),
         ],
     )
     if node.ordering is not None:
@@ -268,7 +268,7 @@ def _ordered(
         narrow=None,
         remarks=[
             *join.remarks,
-            lambda _, rates: [] if rates is None else expected(node, rates),
+            lambda _, rates: [] if rates is None else latency_lines(node, rates),
         ],
     )
 
