@@ -7,7 +7,16 @@ from collections.abc import Callable
 import polars as pl
 
 from lowwater.plan.language import times
-from lowwater.plan.language.value import BITS, SIGNED, FunctionCall, Value, fitted, limits, named
+from lowwater.plan.language.value import (
+    BITS,
+    SIGNED,
+    FunctionCall,
+    Value,
+    divided,
+    fitted,
+    limits,
+    named,
+)
 
 
 def _numeric(call: FunctionCall, at: int = 0) -> Value:
@@ -71,9 +80,9 @@ def rounded(call: FunctionCall) -> Value:
     dtype = pl.Float32() if value.dtype == pl.Float32() else pl.Float64()
     number = fitted(value, dtype).cast(pl.Float64)
     scale = 10.0 ** abs(places)
-    grown = number * scale if places >= 0 else number / scale
+    grown = number * scale if places >= 0 else divided(number, pl.lit(scale))
     cut = grown.round(mode="half_away_from_zero")
-    back = cut / scale if places >= 0 else cut * scale
+    back = divided(cut, pl.lit(scale)) if places >= 0 else cut * scale
     kept = pl.when(grown.is_finite()).then(back).otherwise(number if places >= 0 else back)
     return call.result(kept.cast(dtype), dtype)
 

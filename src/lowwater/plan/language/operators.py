@@ -27,6 +27,7 @@ from lowwater.plan.language.value import (
     Value,
     common,
     derived,
+    divided,
     fitted,
     guarded,
     limits,
@@ -187,7 +188,9 @@ def quotient(call: FunctionCall) -> Value:
     )
     dtype = pl.Float32() if single else pl.Float64()
     one, two = (fitted(each, dtype) for each in call.arguments)
-    return call.result(one.cast(dtype) / two.cast(dtype), dtype)
+    one, two = one.cast(dtype), two.cast(dtype)
+    quotient = divided(one, two).cast(dtype) if call[1].constant else one / two
+    return call.result(quotient, dtype)
 
 
 def remainder(call: FunctionCall) -> Value:

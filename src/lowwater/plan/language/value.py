@@ -247,6 +247,16 @@ def number(value: int | Decimal) -> Value:
     return Value(pl.lit(float(value), dtype=pl.Float64()), pl.Float64(), bare=value, constant=True)
 
 
+def divided(rows: pl.Expr, divisor: pl.Expr) -> pl.Expr:
+    """Return the quotient of floating-point numbers, right to the last bit.
+
+    Polars multiplies by the reciprocal of a divisor that is one value for all rows, so that 3 / 10
+    is 0.30000000000000004. Multiplying the divisor by a column of ones prevents that.
+    """
+    ones = rows.is_null().cast(pl.Int8).clip(1, 1)
+    return rows / (divisor * ones)
+
+
 # ---- calls ---------------------------------------------------------------------------------------
 
 
