@@ -1,4 +1,4 @@
-"""Explanations: the plan as a tree a person can read."""
+"""Explanations: a plan as a tree of operators, in text."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def explain(plan: PhysicalPlan, rates: Rates | None = None) -> str:
 
 
 def _stages(plan: PhysicalPlan) -> list[str]:
-    """Return the operators that run together when the plan is spread, and how rows are routed."""
+    """Return the stages of the plan when it is spread over machines, and the routes of rows."""
     layout = lay_out(plan)
     lines = ["spread over machines"]
     for stage in layout.stages:
@@ -103,7 +103,7 @@ def _at_the_end(plan: PhysicalPlan, operator: KernelOperator) -> list[str]:
 
 
 def _short(detail: str) -> str:
-    """Return a detail, cut to what fits on a line."""
+    """Return a detail, cut to at most :data:`LONGEST_DETAIL` characters."""
     if len(detail) <= LONGEST_DETAIL:
         return detail
     cut = detail.rfind(", ", 0, LONGEST_DETAIL)

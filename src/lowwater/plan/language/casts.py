@@ -43,7 +43,10 @@ TYPES: Mapping[str, pl.DataType] = {
 
 
 def cast(call: FunctionCall, to: exp.DataType, forgiving: bool) -> Value:
-    """Return a value converted to another type; if ``forgiving``, what does not fit is null."""
+    """Return a value converted to another type.
+
+    Where it does not fit, the result is null if ``forgiving``; otherwise the run ends.
+    """
     dtype = _type(call, to)
     value = call[0]
     if value.dtype == dtype and value.bare is None:
@@ -83,7 +86,7 @@ Converted = tuple[pl.Expr, tuple[Failure, ...]]
 
 
 def _converted(call: FunctionCall, value: Value, dtype: pl.DataType) -> Converted:
-    """Return a value of another type, and the failures: where there is none."""
+    """Return a value of another type, and the failures of values that do not fit it."""
     if value.is_null:
         return pl.lit(None, dtype=dtype), ()
     if value.is_text:

@@ -1,7 +1,7 @@
-"""The compiler: trees of expressions to what Polars computes.
+"""The compiler: from trees of expressions to Polars expressions.
 
-Every kind of tree that is understood is listed here or among the functions, with every argument
-that is; all others are refused at their place.
+Every kind of tree in the language is listed here or among the functions, with all its arguments;
+others are refused at their place.
 """
 
 from __future__ import annotations
@@ -32,8 +32,10 @@ _SAYS_NOTHING = frozenset({"_type", "safe", "typed", "big_int"})
 
 
 class ExpressionCompiler:
-    """Compiles trees over the columns of a schema; errors point into a text, ``near`` where a tree
-    has no place."""
+    """A compiler of trees over the columns of a schema.
+
+    Errors underline a tree's place in ``text``, or that of the trees ``near`` if it has none.
+    """
 
     def __init__(self, schema: Schema, text: str, *near: exp.Expr | None):
         self._schema, self._text = dict(schema), text
@@ -78,7 +80,7 @@ class ExpressionCompiler:
         }
 
     def value(self, tree: exp.Expr) -> Value:
-        """Return the value of a tree; refuse what is not part of the language at its place."""
+        """Return the value of a tree; refuse parts that the language lacks, at their place."""
         handler, known = self._nodes.get(type(tree), (None, ""))
         try:
             if handler is None:

@@ -55,12 +55,12 @@ def part(call: FunctionCall) -> Value:
 
 
 def left(call: FunctionCall) -> Value:
-    """Compute ``left``: the first characters; below zero, all but so many last ones."""
+    """Compute ``left(text, n)``: the first n characters; for n below zero all but the last -n."""
     return _end(call, lambda text, count: text.str.head(count))
 
 
 def right(call: FunctionCall) -> Value:
-    """Compute ``right``: the last characters; below zero, all but so many first ones."""
+    """Compute ``right(text, n)``: the last n characters; for n below zero all but the first -n."""
     return _end(call, lambda text, count: text.str.tail(count))
 
 

@@ -1,4 +1,4 @@
-"""Values of expressions: what Polars computes, its type, and where it fails.
+"""Values of expressions: a Polars expression, its type, and the rows for which it fails.
 
 A number that is written has no type of its own: it takes the type of the value beside it, if it
 fits.

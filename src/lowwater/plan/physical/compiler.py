@@ -1,4 +1,4 @@
-"""The compiler that nodes are compiled with: the operators so far, their order and groups."""
+"""The compiler, which appends the operators of nodes; demands that several operators have."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ so that purging drops whole slices and matching reads few."""
 
 @dataclass
 class Compiler:
-    """Appends operators, node by node."""
+    """The operators compiled so far; :meth:`compile` appends those of a node."""
 
     compilers: Mapping[type[Node], Compile]
     in_order: bool
@@ -147,7 +147,7 @@ def passing(demands: Demands) -> list[dict[str, Demand]]:
 
 def carried_past(node: Node, time: str) -> dict[str, int]:
     """Return the columns that still progress when rows are held back by ``time``, each with the
-    ticks by which it is behind at most."""
+    most ticks by which it is below ``time``."""
     lags = {name: each.behind.get(time) for name, each in node.progress.items()}
     return {name: lag for name, lag in lags.items() if lag is not None}
 
@@ -159,8 +159,8 @@ def sorting(time: str, carried: Mapping[str, int], demands: Demands) -> dict[str
 
 
 def demand_of(demand: Demand, grouped: bool, consumers: Iterable[Demand]) -> Demand:
-    """Return a demand on punctuation per group alone if that serves the operator (``grouped``) and
-    all its consumers; on punctuation of the whole stream as well otherwise."""
+    """Return a demand on punctuation per group, and on that of the whole stream unless the operator
+    (``grouped``) and all its consumers can do without."""
     return demand.made(not grouped or any(each.linear for each in consumers))
 
 

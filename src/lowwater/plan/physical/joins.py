@@ -191,8 +191,11 @@ def _in_order(plan: Compiler, node: AnyJoin, inputs: tuple[int, ...]) -> tuple[i
 
 
 def _pairs_pass(node: nodes.JoinNode) -> tuple[tuple[str, Way], ...]:
-    """Return the columns matched on, which agree with both rows of a pair. A row without a partner
-    has only those that are merged from both sides; a semi or anti join gives rows of the left."""
+    """Return the ``passes`` of a join: the columns matched on, which equal those of both rows.
+
+    A row without a partner has only the ones merged from both sides; a semi or anti join gives rows
+    of the left.
+    """
     return tuple(
         (name, (left, right))
         for left, right in node.on

@@ -84,7 +84,7 @@ def compile_stamp(plan: Compiler, node: nodes.StampNode, inputs: tuple[int, ...]
 
 
 def _stamping(node: nodes.StampNode) -> StampPromises:
-    """Return when the time given to rows is promised, as the latent streams before it declare."""
+    """Return the promises about the time given to rows, as their latent streams declare them."""
     specs = [each.spec for each in sources(node) if each.spec.stamp == "latent"]
     (punctuate, *others) = dict.fromkeys(spec.punctuate for spec in specs) or (None,)
     if others:
@@ -184,7 +184,7 @@ def compile_project(plan: Compiler, node: nodes.ProjectNode, inputs: tuple[int, 
 
 
 def compile_apply(plan: Compiler, node: nodes.ApplyNode, inputs: tuple[int, ...]) -> int:
-    """Compile a user's function; its rows are checked against the punctuation of its input."""
+    """Compile a user's function, whose rows are checked against the punctuation of its input."""
     name = getattr(node.function, "__name__", "function")
     kept = frozenset(node.progress)
     function, schema = node.function, dict(node.schema)
@@ -210,8 +210,7 @@ def compile_apply(plan: Compiler, node: nodes.ApplyNode, inputs: tuple[int, ...]
 
 
 def _held(node: nodes.ApplyNode, attributes: frozenset[str]) -> ResultPromises | None:
-    """Return the promises that a function's rows are checked against; None if no consumer uses
-    any."""
+    """Return the promises that a function's rows must keep; None if no consumer uses any."""
     usable = frozenset(name for name in attributes if not node.progress[name].nullable)
     if not usable:
         return None
@@ -247,7 +246,7 @@ def _held(node: nodes.ApplyNode, attributes: frozenset[str]) -> ResultPromises |
 
 
 def _policy(specs: list[StreamSpec]) -> LatePolicy:
-    """Return what happens to rows that a function made late: the strictest of its streams."""
+    """Return the strictest ``late=`` of some streams, for rows that a function made late."""
     policies = {spec.late for spec in specs}
     if "fail" in policies:
         return "fail"
@@ -255,7 +254,7 @@ def _policy(specs: list[StreamSpec]) -> LatePolicy:
 
 
 def _same(node: Node, column: str) -> bool:
-    """Return whether a column has the values it has in the source."""
+    """Return True if a column has the values it has in the source."""
     if isinstance(node, nodes.SourceNode):
         return column in node.spec.contracts
     if isinstance(node, nodes.ProjectNode) and node.copied.get(column) != column:
@@ -361,7 +360,7 @@ def compile_distinct(plan: Compiler, node: nodes.DistinctNode, inputs: tuple[int
 
 
 def alone_or_jointly(names: Mapping[str, object]) -> str:
-    """Return attributes on which punctuation is used, of each alone or of several jointly."""
+    """Return the attributes whose punctuation is used, and that it may be joint, for people."""
     return next(iter(names)) if len(names) == 1 else f"{' or '.join(names)}, alone or jointly"
 
 

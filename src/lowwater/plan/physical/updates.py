@@ -26,7 +26,7 @@ from lowwater.updates.windows.update_windows import UpdateWindows
 from lowwater.updates.windows.window_kernel import WindowedRows
 
 PIECES = 16
-"""A key is forgotten at most this part of ``expire=`` after it has expired."""
+"""A key is forgotten at most ``expire= / PIECES`` after it has expired."""
 
 
 # ---- queues ------------------------------------------------------------------------------------
@@ -115,7 +115,7 @@ def add_window_queue(
 
 
 def _forgetting(by: Updates, domain: TimeDomain) -> Demand | None:
-    """Return the marks by which a queue forgets keys, if it does."""
+    """Return the demand on the marks by which a queue forgets keys; None if it keeps all keys."""
     if not by.forgets:
         return None
     expire = update_builders.expire_of(by, domain)
@@ -124,7 +124,7 @@ def _forgetting(by: Updates, domain: TimeDomain) -> Demand | None:
 
 
 def _with(demands: Demands, time: str, own: Demand | None) -> dict[str, Demand]:
-    """Return the demands of a queue on an input: those on its output, and its own."""
+    """Return the demands on its output and the queue's own demand, as demands on an input."""
     found = {name: demand.made(True) for name, demand in demands.items()}
     if own is not None:
         found[time] = found[time] | own if time in found else own
@@ -178,7 +178,7 @@ def compile_newest_join(plan: Compiler, node: nodes.NewestJoinNode, inputs: tupl
 def _join_demands(
     node: nodes.NewestJoinNode, shape: NewestShape, demands: Demands
 ) -> list[dict[str, Demand]]:
-    """Return the marks by which rows of the other side end, if rows end here or in a consumer."""
+    """Return the demands on both times, by which rows of the other side expire."""
     found = [demands[name] for name in node.stamps if name in demands]
     steps = [max(1, life // PIECES) for side in shape.lives for life in side if life is not None]
     domains = [
@@ -282,7 +282,7 @@ _NEXT: dict[Schedule, str] = {
 
 
 def _kept(by: Updates) -> str:
-    """Return how long keys are kept."""
+    """Return the line that says how long keys are kept."""
     if not by.forgets:
         return "keys are kept for ever; expire= or delete_when= bounds that"
     ends = []
