@@ -61,7 +61,7 @@ class Node:
     @property
     def numbered(self) -> bool:
         """True if rows can carry the sequence numbers that their one source gave them."""
-        return self.keeps_numbers and self.inputs[0].numbered
+        return self.keeps_numbers and all(each.numbered for each in self.inputs)
 
     @property
     def counts_rows(self) -> bool:
@@ -121,6 +121,8 @@ class Node:
 class SourceNode(Node):
     """A source and the contract its user declared."""
 
+    keeps_numbers: ClassVar[bool] = True  # it has no inputs and numbers its rows
+
     spec: StreamSpec
     source: Source
 
@@ -132,11 +134,6 @@ class SourceNode(Node):
             progress = {name: Progressing(domain) for name, domain in spec.domains.items()}
         time = spec.time if progress else None
         return cls((), spec.row_schema, progress, time, spec, source, origin=origin)
-
-    @property
-    def numbered(self) -> bool:
-        """True: a source numbers its rows."""
-        return True
 
 
 @dataclass(frozen=True, eq=False)

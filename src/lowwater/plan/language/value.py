@@ -170,21 +170,15 @@ def _both(one: pl.DataType, two: pl.DataType, widest: pl.DataType | None) -> pl.
     kinds = {type(one), type(two)}
     if one.is_numeric() and two.is_numeric():
         return _numbers(one, two)
-    if kinds <= {pl.Date, pl.Datetime} and not (_zoned(one) or _zoned(two)):
-        units = {each.time_unit for each in (one, two) if isinstance(each, pl.Datetime)}
-        return pl.Datetime("ns" if "ns" in units else "us")
-    if isinstance(one, pl.Datetime) and isinstance(two, pl.Datetime):  # noqa: SIM102
-        if one.time_zone == two.time_zone:
-            return pl.Datetime(
-                "ns" if "ns" in (one.time_unit, two.time_unit) else "us", one.time_zone
-            )
+    if kinds <= {pl.Date, pl.Datetime}:
+        moments = [each for each in (one, two) if isinstance(each, pl.Datetime)]
+        zones = {each.time_zone if isinstance(each, pl.Datetime) else None for each in (one, two)}
+        if len(zones) == 1:
+            fine = any(each.time_unit == "ns" for each in moments)
+            return pl.Datetime("ns" if fine else "us", zones.pop())
     if kinds == {pl.Duration}:
         return pl.Duration("us")
     raise Unfit(f"{named(one)} and {named(two)} do not go together; CAST one of them")
-
-
-def _zoned(dtype: pl.DataType) -> bool:
-    return isinstance(dtype, pl.Datetime) and dtype.time_zone is not None
 
 
 def _integers(one: pl.DataType, two: pl.DataType, widest: pl.DataType | None) -> pl.DataType:

@@ -15,7 +15,14 @@ from lowwater.operators.window_aggregate import END, HighAggregate, WindowAggreg
 from lowwater.operators.window_state import PANE, START
 from lowwater.plan import nodes
 from lowwater.plan.nodes import Node
-from lowwater.plan.physical.compiler import Compile, Compiler, demand_of, demand_on, second
+from lowwater.plan.physical.compiler import (
+    Compile,
+    Compiler,
+    demand_of,
+    demand_on,
+    demanding,
+    second,
+)
 from lowwater.plan.physical.operator import Demands, KernelOperator, Traits, keyed, unchanged
 from lowwater.plan.physical.rows import alone_or_jointly
 from lowwater.plan.physical.updates import add_window_queue
@@ -54,7 +61,7 @@ def compile_window(plan: Compiler, node: nodes.WindowAggregateNode, inputs: tupl
             build=lambda store, host: WindowAggregate(
                 store, attribute, domain, window, groups, aggregates, flush, keep, keys, host
             ),
-            demanded=lambda demands: [{attribute: demand_of(demand, bool(keys), demands.values())}],
+            demanded=demanding([attribute], demand, bool(keys)),
             traits=_traits(
                 groups,
                 aggregates,
@@ -132,7 +139,7 @@ def _two_levels(
             build=lambda store, _: LowTable(
                 store, attribute, domain, window, groups, aggregates, size, flush, in_order, keys
             ),
-            demanded=lambda demands: [{attribute: demand_of(ends, bool(keys), demands.values())}],
+            demanded=demanding([attribute], ends, bool(keys)),
             traits=_traits(groups, aggregates, [attribute], alike=False),
             groups={PANE: keys} if keys else {},
         )
@@ -147,7 +154,7 @@ def _two_levels(
             build=lambda store, host: HighAggregate(
                 store, PANE, domain, window, groups, aggregates, by=keys, host=host
             ),
-            demanded=lambda demands: [{PANE: demand_of(ends, bool(keys), demands.values())}],
+            demanded=demanding([PANE], ends, bool(keys)),
             traits=Traits(
                 passes=unchanged(groups),
                 together=keyed(groups),
@@ -168,11 +175,6 @@ def _behind_a_queue(
     queue, keys, kernel = add_window_queue(plan, node, by, inputs, identities(node.aggregates))
     edges = {START: domain, END: domain}
     groups, aggregates = (START, END, *node.groups), node.aggregates
-
-    def describe(demands: Demands) -> list[dict[str, Demand]]:
-        demand = demand_of(Demand.any_value(), bool(keys), demands.values())
-        return [{START: demand, END: demand}]
-
     grouped = {START: by.key, END: by.key} if keys else {}
     return plan.add(
         KernelOperator(
@@ -184,7 +186,7 @@ def _behind_a_queue(
             build=lambda store, host: GroupAggregate(
                 store, groups, edges, aggregates, second(domain), grouped, host
             ),
-            demanded=describe,
+            demanded=demanding(edges, Demand.any_value(), bool(keys)),
             traits=Traits(
                 passes=unchanged(by.key),
                 together=keyed(by.key),
@@ -204,10 +206,6 @@ def compile_session(plan: Compiler, node: nodes.SessionNode, inputs: tuple[int, 
     groups, aggregates = node.groups, node.aggregates
     inputs = (plan.in_order_by(node.inputs[0], inputs[0], attribute),)
     keys = plan.usable_groups(inputs[0], attribute, groups)
-
-    def describe(demands: Demands) -> list[dict[str, Demand]]:
-        return [{attribute: demand_of(Demand.any_value(), bool(keys), demands.values())}]
-
     return plan.add(
         KernelOperator(
             node=node,
@@ -218,7 +216,7 @@ def compile_session(plan: Compiler, node: nodes.SessionNode, inputs: tuple[int, 
             build=lambda store, _: SessionAggregate(
                 store, attribute, domain, gap, groups, aggregates, keys
             ),
-            demanded=describe,
+            demanded=demanding([attribute], Demand.any_value(), bool(keys)),
             # A copy's punctuation on starts depends on the earliest session it has open.
             traits=_traits(groups, aggregates, [attribute], alike=False),
             groups={START: keys, END: keys} if keys else {},

@@ -15,6 +15,7 @@ from lowwater.plan.nodes import Node
 from lowwater.plan.physical.operator import (
     ROWWISE,
     Demands,
+    Describe,
     KernelOperator,
     Operator,
     PhysicalPlan,
@@ -162,6 +163,13 @@ def demand_of(demand: Demand, grouped: bool, consumers: Iterable[Demand]) -> Dem
     """Return a demand on punctuation per group, and on that of the whole stream unless the operator
     (``grouped``) and all its consumers can do without."""
     return demand.made(not grouped or any(each.linear for each in consumers))
+
+
+def demanding(attributes: Iterable[str], demand: Demand, grouped: bool) -> Describe:
+    """Return the demands of an operator of one input: ``demand`` on each attribute, on punctuation
+    per group alone if that serves the operator (``grouped``) and all its consumers."""
+    names = tuple(attributes)
+    return lambda demands: [dict.fromkeys(names, demand_of(demand, grouped, demands.values()))]
 
 
 def second(domain: TimeDomain) -> int:

@@ -311,10 +311,16 @@ class PhysicalPlan:
 def _describe(operators: Sequence[Operator]) -> tuple[Demands, ...]:
     found: list[dict[str, Demand]] = [{} for _ in operators]
     for operator in reversed(operators):
-        for source, demands in zip(
-            operator.inputs, operator.describe(found[operator.index]), strict=True
-        ):
-            for attribute, demand in demands.items():
-                held = found[source].get(attribute)
-                found[source][attribute] = demand if held is None else held | demand
+        demands = operator.describe(found[operator.index])
+        for source, own in zip(operator.inputs, demands, strict=True):
+            found[source] = united(found[source], own)
     return tuple(found)
+
+
+def united(*several: Demands) -> dict[str, Demand]:
+    """Return several demands on the same columns as one."""
+    found: dict[str, Demand] = {}
+    for demands in several:
+        for name, demand in demands.items():
+            found[name] = found[name] | demand if name in found else demand
+    return found

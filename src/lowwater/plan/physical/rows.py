@@ -39,6 +39,7 @@ from lowwater.plan.physical.operator import (
     Traits,
     keyed,
     unchanged,
+    united,
 )
 from lowwater.progress.contract import Contract, Every, Heartbeat, OnDemand, Ordered, Timer
 from lowwater.progress.demand import Demand
@@ -141,13 +142,13 @@ def compile_project(plan: Compiler, node: nodes.ProjectNode, inputs: tuple[int, 
         derived[SEQUENCE] = Derivation(((SEQUENCE, 0),))
 
     def describe(demands: Demands) -> list[dict[str, Demand]]:
-        found: dict[str, Demand] = {}
-        for name, demand in demands.items():
-            for source, shift in derived[name].sources if name in derived else ():
-                bucket, numbered = derived[name].bucket, derived[name].numbered
-                own = demand.unrounded(bucket, numbered).shifted(shift)
-                found[source] = found[source] | own if source in found else own
-        return [found]
+        used = [(derived[name], demand) for name, demand in demands.items() if name in derived]
+        own = (
+            {source: demand.unrounded(each.bucket, each.numbered).shifted(shift)}
+            for each, demand in used
+            for source, shift in each.sources
+        )
+        return [united(*own)]
 
     def projecting(expressions: Sequence[pl.Expr], awaited: frozenset[str] | None) -> Build:
         columns = [each.alias(name) for name, each in zip(names, expressions, strict=True)] + more
@@ -330,11 +331,11 @@ def compile_distinct(plan: Compiler, node: nodes.DistinctNode, inputs: tuple[int
     grouped = bool(plan.usable_groups(inputs[0], attribute, key))
 
     def describe(demands: Demands) -> list[dict[str, Demand]]:
-        found = dict(demands)
-        for name, kind in progressing.items():
-            own = demand_of(Demand.grid(second(kind)), grouped, demand_on(demands, name))
-            found[name] = demands[name] | own if name in demands else own
-        return [found]
+        own = {
+            name: demand_of(Demand.grid(second(kind)), grouped, demand_on(demands, name))
+            for name, kind in progressing.items()
+        }
+        return [united(demands, own)]
 
     return plan.add(
         KernelOperator(

@@ -13,8 +13,15 @@ from lowwater.operators.identity import Identity
 from lowwater.plan import nodes
 from lowwater.plan.builders import updates as update_builders
 from lowwater.plan.nodes import Node
-from lowwater.plan.physical.compiler import Compile, Compiler, demand_of, second
-from lowwater.plan.physical.operator import Demands, KernelOperator, Traits, keyed, unchanged
+from lowwater.plan.physical.compiler import Compile, Compiler, demanding, second
+from lowwater.plan.physical.operator import (
+    Demands,
+    KernelOperator,
+    Traits,
+    keyed,
+    unchanged,
+    united,
+)
 from lowwater.progress.demand import Demand
 from lowwater.stream.duration import spell
 from lowwater.stream.time_domain import TimeDomain
@@ -99,9 +106,7 @@ def add_window_queue(
             detail=detail,
             kernel=kernel,
             build=lambda store, host: kernel(store, by, rows, host),
-            demanded=lambda demands: [
-                {time: demand_of(Demand.any_value(), bool(keys), demands.values())}
-            ],
+            demanded=demanding([time], Demand.any_value(), bool(keys)),
             traits=Traits(
                 passes=unchanged(schema),
                 together=keyed(by.key),
@@ -126,9 +131,7 @@ def _forgetting(by: Updates, domain: TimeDomain) -> Demand | None:
 def _with(demands: Demands, time: str, own: Demand | None) -> dict[str, Demand]:
     """Return the demands on its output and the queue's own demand, as demands on an input."""
     found = {name: demand.made(True) for name, demand in demands.items()}
-    if own is not None:
-        found[time] = found[time] | own if time in found else own
-    return found
+    return united(found, {} if own is None else {time: own})
 
 
 # ---- joins -------------------------------------------------------------------------------------
@@ -238,12 +241,9 @@ def add_newest(plan: Compiler, node: nodes.JoinNode, index: int) -> int:
 def _by_times(demands: Demands, node: nodes.JoinNode) -> dict[str, Demand]:
     """Return the demands on results of a join: those on its output, and the marks by which it
     forgets keys."""
-    found = dict(demands)
-    for name in node.stamps:
-        if name in node.progress:
-            own = Demand.grid(second(node.progress[name].domain))
-            found[name] = found[name] | own if name in found else own
-    return found
+    times = [name for name in node.stamps if name in node.progress]
+    own = {name: Demand.grid(second(node.progress[name].domain)) for name in times}
+    return united(demands, own)
 
 
 COMPILERS: Mapping[type[Node], Compile] = {
