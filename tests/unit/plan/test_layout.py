@@ -56,7 +56,7 @@ def compile_swapped(plan, node, inputs):  # type: ignore[no-untyped-def]
             inputs=inputs,
             kernel=Project,
             build=lambda store, _: Project(store, columns, kept, {}),
-            demanded=lambda demands: [dict(demands)],
+            describe=lambda demands: [dict(demands)],
         )
     )
 

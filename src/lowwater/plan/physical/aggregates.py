@@ -61,7 +61,7 @@ def compile_window(plan: Compiler, node: nodes.WindowAggregateNode, inputs: tupl
             build=lambda store, host: WindowAggregate(
                 store, attribute, domain, window, groups, aggregates, flush, keep, keys, host
             ),
-            demanded=demanding([attribute], demand, bool(keys)),
+            describe=demanding([attribute], demand, bool(keys)),
             traits=_traits(
                 groups,
                 aggregates,
@@ -139,7 +139,7 @@ def _two_levels(
             build=lambda store, _: LowTable(
                 store, attribute, domain, window, groups, aggregates, size, flush, in_order, keys
             ),
-            demanded=demanding([attribute], ends, bool(keys)),
+            describe=demanding([attribute], ends, bool(keys)),
             traits=_traits(groups, aggregates, [attribute], alike=False),
             groups={PANE: keys} if keys else {},
         )
@@ -154,7 +154,7 @@ def _two_levels(
             build=lambda store, host: HighAggregate(
                 store, PANE, domain, window, groups, aggregates, by=keys, host=host
             ),
-            demanded=demanding([PANE], ends, bool(keys)),
+            describe=demanding([PANE], ends, bool(keys)),
             traits=Traits(
                 passes=unchanged(groups),
                 together=keyed(groups),
@@ -186,7 +186,7 @@ def _behind_a_queue(
             build=lambda store, host: GroupAggregate(
                 store, groups, edges, aggregates, second(domain), grouped, host
             ),
-            demanded=demanding(edges, Demand.any_value(), bool(keys)),
+            describe=demanding(edges, Demand.any_value(), bool(keys)),
             traits=Traits(
                 passes=unchanged(by.key),
                 together=keyed(by.key),
@@ -216,7 +216,7 @@ def compile_session(plan: Compiler, node: nodes.SessionNode, inputs: tuple[int, 
             build=lambda store, _: SessionAggregate(
                 store, attribute, domain, gap, groups, aggregates, keys
             ),
-            demanded=demanding([attribute], Demand.any_value(), bool(keys)),
+            describe=demanding([attribute], Demand.any_value(), bool(keys)),
             # A copy's punctuation on starts depends on the earliest session it has open.
             traits=_traits(groups, aggregates, [attribute], alike=False),
             groups={START: keys, END: keys} if keys else {},
@@ -242,7 +242,7 @@ def compile_sliding(plan: Compiler, node: nodes.SlidingNode, inputs: tuple[int, 
             build=lambda store, _: SlidingAggregate(
                 store, attribute, domain, range_, groups, calls, second(domain)
             ),
-            demanded=lambda _: [{attribute: Demand.any_value()}],
+            describe=lambda _: [{attribute: Demand.any_value()}],
             traits=Traits(
                 passes=unchanged(groups),
                 together=keyed(groups),
@@ -280,7 +280,7 @@ def compile_groups(plan: Compiler, node: nodes.GroupAggregateNode, inputs: tuple
             build=lambda store, host: GroupAggregate(
                 store, groups, keys, aggregates, second(domain), usable, host
             ),
-            demanded=describe,
+            describe=describe,
             traits=_traits(groups, aggregates, [], alike=True, combines=True, reduces=True),
             groups=usable,
             remarks=[lambda *_: [f"answers by promises on: {alone_or_jointly(keys)}"]],

@@ -78,7 +78,7 @@ class Compiler:
                 inputs=(index,),
                 kernel=Project,
                 build=lambda store, _: Project(store, columns, derived, copied),
-                demanded=passing,
+                describe=passing,
                 traits=replace(ROWWISE, passes=unchanged(source.schema)),
                 groups=self.operators[index].groups,
             )
@@ -113,7 +113,7 @@ class Compiler:
                 inputs=(index,),
                 kernel=Sort,
                 build=lambda store, _: Sort(store, attribute, domain, width, carried),
-                demanded=lambda demands: [sorting(attribute, carried, demands)],
+                describe=lambda demands: [sorting(attribute, carried, demands)],
                 traits=Traits(
                     passes=unchanged(node.schema),
                     alike=True,

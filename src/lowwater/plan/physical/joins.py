@@ -89,7 +89,7 @@ def compile_join(plan: Compiler, node: nodes.JoinNode, inputs: tuple[int, ...]) 
         inputs=inputs,
         kernel=kernel,
         build=lambda store, _: kernel(store, shape, slice_ticks, by),
-        demanded=describe,
+        describe=describe,
         traits=Traits(
             passes=_pairs_pass(node), together=node.on, alike=True, updates=node.updates is not None
         ),
@@ -159,7 +159,7 @@ def compile_multi_join(plan: Compiler, node: nodes.MultiJoinNode, inputs: tuple[
         inputs=inputs,
         kernel=ObliviousJoin if measures else MultiJoin,
         build=narrow(None),
-        demanded=describe,
+        describe=describe,
         # The punctuation of a join that measures its inputs depends on the rows of its bucket.
         traits=Traits(passes=passes, together=node.on, alike=not measures, measures=measures),
         narrow=narrow,
@@ -260,7 +260,7 @@ def _ordered(
         detail=f"{join.detail}; {ordering.describe()}",
         kernel=OrderedJoin,
         build=lambda store, host: OrderedJoin(store, build, shape, ordering, slice_ticks, host),
-        demanded=demanded,
+        describe=demanded,
         traits=replace(
             join.traits,
             alike=at_once,

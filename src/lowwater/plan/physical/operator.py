@@ -127,13 +127,15 @@ class Operator:
     index: int = -1
     """Its position in the plan, from 0; -1 until the compiler has added it."""
     name: str
-    """The kind of operator, for people."""
+    """The kind of operator, such as "window"; only people read it."""
     detail: str = ""
-    """Its work in this query, for people."""
+    """Its work in this query, such as its columns; only people read it."""
     node: Node
     """The logical node whose rows it computes, alone or as one of several operators."""
     inputs: tuple[int, ...] = ()
     """The positions of the operators it reads."""
+    describe: Describe
+    """Gives the demands on each input that follow from the demands on the output."""
     traits: Traits = Traits()
     groups: GroupColumns = field(default_factory=dict)
     order: str | None = None
@@ -142,16 +144,12 @@ class Operator:
 
     @property
     def title(self) -> str:
-        """Name and number, as shown to people."""
+        """The name and number that people are shown."""
         return f"{self.name}#{self.index}"
 
     @property
     def rule(self) -> str:
-        """The rule by which it emits punctuation, for people."""
-        raise NotImplementedError
-
-    def describe(self, demands: Demands) -> list[dict[str, Demand]]:
-        """Return the demands on each input that follow from the demands on the output."""
+        """The rule by which it emits punctuation, in words."""
         raise NotImplementedError
 
 
@@ -161,6 +159,7 @@ class SourceOperator(Operator):
 
     name: str = "source"
     node: SourceNode
+    describe: Describe = lambda _: []
     traits: Traits = Traits(stateful=False, alike=True)
 
     @property
@@ -175,26 +174,20 @@ class SourceOperator(Operator):
 
     @property
     def rule(self) -> str:
-        """Return the rule of all sources."""
+        """The rule of all sources, in words."""
         return "promises follow from the contract"
-
-    def describe(self, demands: Demands) -> list[dict[str, Demand]]:
-        """Return nothing: a source has no inputs."""
-        return []
 
 
 @dataclass(frozen=True, kw_only=True)
 class KernelOperator(Operator):
     """Runs a kernel.
 
-    Its functions hold values only, never a node, so that ``build`` can be sent to another process
-    without the sources the query reads.
+    ``build`` holds values only, never a node, so that it can be sent to another process without the
+    sources that the query reads.
     """
 
     kernel: type[Kernel]
     build: Build
-    demanded: Describe
-    """The demands on each input that follow from the demands on the output."""
     narrow: Narrow | None = None
     """Builds a kernel that emits no punctuation on other columns; None if there is no such one."""
     computation: Computation | None = None
@@ -204,12 +197,8 @@ class KernelOperator(Operator):
 
     @property
     def rule(self) -> str:
-        """Return the progress rule of the kernel."""
+        """The rule of its kernel, in words."""
         return self.kernel.rule
-
-    def describe(self, demands: Demands) -> list[dict[str, Demand]]:
-        """Return the demands on each input that follow from the demands on the output."""
-        return self.demanded(demands)
 
     def narrowed(self, columns: frozenset[str]) -> KernelOperator:
         """Return the same operator, emitting punctuation on some output columns only if it can."""
@@ -230,8 +219,8 @@ class KernelOperator(Operator):
 
     @property
     def state(self) -> str | None:
-        """A text that has to be the same for it to continue from saved state; None if it keeps
-        none."""
+        """A text that is the same for all operators that can continue from its saved state; None if
+        it keeps no state."""
         if not self.traits.stateful:
             return None
         rows = [

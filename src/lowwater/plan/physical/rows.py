@@ -41,7 +41,7 @@ from lowwater.plan.physical.operator import (
     unchanged,
     united,
 )
-from lowwater.progress.contract import Contract, Every, Heartbeat, OnDemand, Ordered, Timer
+from lowwater.progress.contract import Every, Heartbeat, OnDemand, Ordered, Timer
 from lowwater.progress.demand import Demand
 from lowwater.progress.spec import LatePolicy, StreamSpec
 from lowwater.stream.element import SEQUENCE
@@ -78,7 +78,7 @@ def compile_stamp(plan: Compiler, node: nodes.StampNode, inputs: tuple[int, ...]
             detail=column,
             kernel=Stamp,
             build=lambda store, host: Stamp(store, column, host.now, how),
-            demanded=lambda _: [{}],
+            describe=lambda _: [{}],
             traits=Traits(stateful=False, clocked=True, passes=unchanged(before)),
         )
     )
@@ -119,7 +119,7 @@ def compile_filter(plan: Compiler, node: nodes.FilterNode, inputs: tuple[int, ..
             detail=node.predicate.text,
             kernel=Select,
             build=selecting([node.predicate.polars], None),
-            demanded=passing,
+            describe=passing,
             traits=replace(ROWWISE, passes=unchanged(node.schema)),
             groups=plan.operators[inputs[0]].groups,
             order=plan.operators[inputs[0]].order,
@@ -168,7 +168,7 @@ def compile_project(plan: Compiler, node: nodes.ProjectNode, inputs: tuple[int, 
             ),
             kernel=Project,
             build=projecting([each.polars for each in items], None),
-            demanded=describe,
+            describe=describe,
             traits=replace(ROWWISE, passes=tuple((out, (name,)) for name, out in copied.items())),
             groups={
                 name: tuple(copied[key] for key in keys)
@@ -202,7 +202,7 @@ def compile_apply(plan: Compiler, node: nodes.ApplyNode, inputs: tuple[int, ...]
             detail=name,
             kernel=Apply,
             build=lambda store, host: Apply(store, function, schema, kept, host=host),
-            demanded=lambda demands: [{a: d for a, d in demands.items() if a in kept}],
+            describe=lambda demands: [{a: d for a, d in demands.items() if a in kept}],
             traits=replace(ROWWISE, checks=kept),
             order=plan.operators[inputs[0]].order,
             narrow=narrow,
@@ -222,11 +222,10 @@ def _held(node: nodes.ApplyNode, attributes: frozenset[str]) -> ResultPromises |
     if len(rates & units.keys()) != 1 and any(node.schema[name].is_integer() for name in usable):
         return None
     main = node.time if node.time in usable else min(usable)
-    known: dict[str, Contract] = {name: Ordered() for name in (main, *sorted(usable))}
-    if alone:
-        known |= {name: first.contracts[name] for name in known if name in first.contracts}
-    ticks = {name: each.top_slack(node.progress[name].domain) for name, each in known.items()}
-    plain = {name: Ordered() if ticks[name] is None else each for name, each in known.items()}
+    names = (main, *sorted(usable))
+    declared = first.contracts if alone else {}
+    ticks = {n: declared[n].top_slack(first.domains[n]) for n in names if n in declared}
+    plain = {n: Ordered() if ticks.get(n) is None else declared[n] for n in names}
     spec = StreamSpec(
         name=first.name,
         schema=dict(node.schema),
@@ -235,7 +234,7 @@ def _held(node: nodes.ApplyNode, attributes: frozenset[str]) -> ResultPromises |
         unit=units.get(next(iter(rates)), "s"),
         late=_policy(specs),
     )
-    one_channel = alone and first.stamp == "external" and not first.key_columns
+    one_channel = first.stamp == "external" and not first.key_columns
     slack = {
         name: each
         for name, each in ticks.items()
@@ -278,7 +277,7 @@ def compile_union(plan: Compiler, node: nodes.UnionNode, inputs: tuple[int, ...]
                 build=lambda store, _: Union(store, ports),
                 # A group in the punctuation of one input may be unknown to another, whose
                 # punctuation on the whole stream is then its only bound.
-                demanded=lambda demands: [{a: d.made(True) for a, d in demands.items()}] * ports,
+                describe=lambda demands: [{a: d.made(True) for a, d in demands.items()}] * ports,
                 traits=Traits(
                     stateful=False, forwards=True, alike=True, passes=unchanged(node.schema, ports)
                 ),
@@ -298,7 +297,7 @@ def compile_union(plan: Compiler, node: nodes.UnionNode, inputs: tuple[int, ...]
             detail=f"{ports} inputs by {time}",
             kernel=Merge,
             build=lambda store, _: Merge(store, ports, time, domain, second(domain), carried),
-            demanded=lambda demands: [sorting(time, carried, demands) for _ in range(ports)],
+            describe=lambda demands: [sorting(time, carried, demands) for _ in range(ports)],
             traits=Traits(alike=True, buffers=True, passes=unchanged(node.schema, ports)),
             order=time,
         )
@@ -347,7 +346,7 @@ def compile_distinct(plan: Compiler, node: nodes.DistinctNode, inputs: tuple[int
             build=lambda store, _: Distinct(
                 store, key, attribute, domain, slice_ticks, progressing
             ),
-            demanded=describe,
+            describe=describe,
             traits=Traits(
                 passes=unchanged(node.schema),
                 together=keyed(key),

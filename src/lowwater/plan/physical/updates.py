@@ -66,7 +66,7 @@ def compile_update(plan: Compiler, node: nodes.UpdateNode, inputs: tuple[int, ..
                 arrival=arrival,
                 expire=expire,
             ),
-            demanded=lambda demands: [_with(demands, time, own) for _ in inputs],
+            describe=lambda demands: [_with(demands, time, own) for _ in inputs],
             traits=Traits(
                 passes=unchanged(schema, ports),
                 together=keyed(by.key, ports),
@@ -106,7 +106,7 @@ def add_window_queue(
             detail=detail,
             kernel=kernel,
             build=lambda store, host: kernel(store, by, rows, host),
-            demanded=demanding([time], Demand.any_value(), bool(keys)),
+            describe=demanding([time], Demand.any_value(), bool(keys)),
             traits=Traits(
                 passes=unchanged(schema),
                 together=keyed(by.key),
@@ -162,7 +162,7 @@ def compile_newest_join(plan: Compiler, node: nodes.NewestJoinNode, inputs: tupl
             detail=detail,
             kernel=NewestJoin,
             build=lambda store, _: NewestJoin(store, shape),
-            demanded=lambda demands: _join_demands(node, shape, demands),
+            describe=lambda demands: _join_demands(node, shape, demands),
             traits=Traits(
                 passes=tuple(
                     (name, (one, two))
@@ -227,7 +227,7 @@ def add_newest(plan: Compiler, node: nodes.JoinNode, index: int) -> int:
             detail=f"of each {', '.join(key)}" if key else "of all",
             kernel=NewestFilter,
             build=lambda store, _: NewestFilter(store, key, stamps),
-            demanded=lambda demands: [_by_times(demands, node)],
+            describe=lambda demands: [_by_times(demands, node)],
             traits=Traits(
                 passes=unchanged(node.schema),
                 together=keyed(key),
