@@ -247,7 +247,7 @@ def divided(rows: pl.Expr, divisor: pl.Expr) -> pl.Expr:
     Polars multiplies by the reciprocal of a divisor that is one value for all rows, so that 3 / 10
     is 0.30000000000000004. Multiplying the divisor by a column of ones prevents that.
     """
-    ones = rows.is_null().cast(pl.Int8).clip(1, 1)
+    ones = (rows.is_null() | rows.is_not_null()).cast(pl.Int8)
     return rows / (divisor * ones)
 
 
