@@ -27,7 +27,6 @@ from lowwater.plan.physical.operator import (
     PhysicalPlan,
     SourceOperator,
 )
-from lowwater.progress.contract import Punctuated
 from lowwater.progress.spec import StreamSpec
 from lowwater.sources.spark import SparkFrame
 from lowwater.stream.element import SEQUENCE
@@ -103,8 +102,8 @@ def _only_reader(plan: PhysicalPlan, index: int) -> KernelOperator | None:
 
 def _progress(spec: StreamSpec) -> set[str]:
     """Return the columns by which a source progresses."""
-    marks = {each.column for each in spec.contracts.values() if isinstance(each, Punctuated)}
-    return {*spec.contracts, *spec.key_columns, *marks}
+    marks = (each.mark_column for each in spec.contracts.values())
+    return {*spec.contracts, *spec.key_columns, *(each for each in marks if each is not None)}
 
 
 def _roots(expression: Expression) -> set[str]:
