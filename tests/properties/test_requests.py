@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import lowwater as lw
 from lowwater.api import Stream
-from lowwater.engines.embedded.clock import VirtualClock
+from lowwater.engines.clock import VirtualClock
 from lowwater.engines.embedded.engine import EmbeddedEngine, Pace
 from lowwater.engines.spark.wire import tick_requests
 from lowwater.operators.waiting import Release, Waits

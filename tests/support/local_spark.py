@@ -30,7 +30,7 @@ from lowwater.engines.spark.driver.listener import ANSWERS, METRICS, WHOLE
 from lowwater.engines.spark.driver.plan_program import make_program
 from lowwater.engines.spark.driver.reports import Reports
 from lowwater.engines.spark.sources import replay as replay_source
-from lowwater.engines.spark.sources.replay import Log, ReplayReader
+from lowwater.engines.spark.sources.replay import ReplayLog, ReplayStreamReader
 from lowwater.engines.spark.wire import message as message_module
 from lowwater.engines.spark.wire.buckets import spark_hash
 from lowwater.engines.spark.wire.message import Kind, Message, as_batch
@@ -322,10 +322,10 @@ class _ReplayFeed:
     ):
         rows, self._path = folder / f"rows-{source.index}", folder / f"log-{source.index}"
         replay.table.write_ipc(rows)
-        log = Log(source, str(rows), replay.times, (0, *inner, replay.rows), False)
+        log = ReplayLog(source, str(rows), replay.times, (0, *inner, replay.rows), False)
         self._path.write_bytes(cloudpickle.dumps(log))
         self._chance = chance
-        self._reader = ReplayReader(str(self._path))
+        self._reader = ReplayStreamReader(str(self._path))
         self._start = self._end = self._reader.initialOffset()
 
     @property
@@ -340,7 +340,7 @@ class _ReplayFeed:
     def start_over(self) -> None:
         """The driver was started again: another reader, the same offsets."""
         if self._chance.random() < 0.5:
-            self._reader = ReplayReader(str(self._path))
+            self._reader = ReplayStreamReader(str(self._path))
 
     def messages(self, batch: int) -> Iterator[Message]:
         del batch

@@ -7,22 +7,24 @@ in clocks and in stores.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import polars as pl
 
 from lowwater.engines.step import Where, call, step
-from lowwater.operators.kernel import Kernel, Request
+from lowwater.operators.kernel import Host, Kernel, Request
 from lowwater.operators.stamp import Stamp
+from lowwater.state.store import ChunkStore
 from lowwater.stream.element import Element, End
 from lowwater.stream.time_domain import ROWS, TimeDomain
+from lowwater.updates.staleness import Shows, Staleness
 
 if TYPE_CHECKING:  # workers run operators and do no planning
     from lowwater.engines.awaiting import Awaiting
     from lowwater.plan.nodes import Node
-    from lowwater.plan.physical.operator import Build
+    from lowwater.plan.physical.operator import Build, KernelOperator
 
 Given = ParamSpec("Given")
 Returned = TypeVar("Returned")
@@ -42,17 +44,28 @@ class Part:
     where: Where
     inputs: tuple[int, ...]
     build: Build
-    in_part: bool = False
+    in_part: bool
     """True if its answers leave as partials, to be finished after the stage."""
-    domains: Mapping[str, TimeDomain] = field(default_factory=dict)
+    domains: Mapping[str, TimeDomain]
     """The time domains of its progressing attributes, of its inputs and of its output."""
 
-    def show(self, marks: Mapping[str, int]) -> dict[str, datetime | int | None]:
-        """Return marks in the domain of their attribute; ``ts[1]`` is ``ts`` of input 1."""
-        return {
-            name: self.domains.get(name.partition("[")[0], ROWS).show(mark)
-            for name, mark in marks.items()
-        }
+    @classmethod
+    def of(cls, operator: KernelOperator, slot: str, in_part: bool = False) -> Part:
+        """Return the part that runs an operator of a plan."""
+        return cls(
+            operator.index,
+            operator.name,
+            slot,
+            Where.of(operator),
+            operator.inputs,
+            operator.build,
+            in_part,
+            domains_of(operator.node),
+        )
+
+    def kernel(self, store: ChunkStore, host: Host) -> Kernel:
+        """Build the kernel over a store."""
+        return call(self.where, self.build, store, host)
 
 
 def domains_of(node: Node) -> dict[str, TimeDomain]:
@@ -62,6 +75,15 @@ def domains_of(node: Node) -> dict[str, TimeDomain]:
         for name, attribute in each.progress.items():
             found.setdefault(name, attribute.domain)
     return found
+
+
+def show_marks(
+    marks: Mapping[str, int], domains: Mapping[str, TimeDomain]
+) -> dict[str, datetime | int | None]:
+    """Return marks as people read them, by attribute; ``ts[1]`` is ``ts`` of input 1."""
+    return {
+        name: domains.get(name.partition("[")[0], ROWS).show(mark) for name, mark in marks.items()
+    }
 
 
 @dataclass(slots=True)
@@ -94,8 +116,9 @@ class Member:
     awaiting: Awaiting | None = None
     """The requests for single groups; None if the operator's requests are on whole streams."""
 
-    def __init__(self, part: Part, kernel: Kernel):
-        self.part, self.kernel, self.counts = part, kernel, Counts()
+    def __init__(self, part: Part, store: ChunkStore, host: Host):
+        self.part, self.counts = part, Counts()
+        self.kernel = part.kernel(store, host)
 
     def take(self, port: int, element: Element) -> Sequence[Element]:
         """Hand the kernel an element of an input and return what leaves."""
@@ -110,6 +133,22 @@ class Member:
     ) -> Returned:
         """Call another method of the kernel."""
         return call(self.part.where, method, *arguments, **named)
+
+    def marks(self) -> dict[str, int]:
+        """Return the marks of the inputs in ticks, by input or attribute."""
+        return self.call(self.kernel.marks)
+
+    def show(self, marks: Mapping[str, int]) -> dict[str, datetime | int | None]:
+        """Return marks of this operator as people read them."""
+        return show_marks(marks, self.part.domains)
+
+    def staleness(self) -> Staleness | None:
+        """Return the staleness of the results; None if the operator does not measure it."""
+        return self.call(self.kernel.staleness) if isinstance(self.kernel, Shows) else None
+
+    def notes(self) -> list[str]:
+        """Return the operator's warnings since the last call, each with its title."""
+        return [f"{self.part.where.title}: {each}" for each in self.call(self.kernel.notes)]
 
     @property
     def covered(self) -> bool:

@@ -12,10 +12,9 @@ from typing import Protocol
 
 import polars as pl
 
-from lowwater.engines.embedded.clock import Clock, stopwatch
+from lowwater.engines.clock import Clock, stopwatch
 from lowwater.engines.embedded.pages import PagedStore
-from lowwater.engines.members import Member, Part, domains_of
-from lowwater.engines.step import Where
+from lowwater.engines.members import Member, Part
 from lowwater.errors import StreamWarning
 from lowwater.metrics import OperatorMetrics
 from lowwater.operators.kernel import Host
@@ -24,7 +23,6 @@ from lowwater.progress.late import LateRows
 from lowwater.state.peak_counter import PeakCounter
 from lowwater.stream.duration import SECOND
 from lowwater.stream.element import Chunk, Element
-from lowwater.updates.staleness import Shows
 
 
 class Totals:
@@ -86,7 +84,7 @@ def size(element: Element) -> int:
     return int(element.estimated_size()) if isinstance(element, pl.DataFrame) else 0
 
 
-class Watch(Protocol):
+class StepWatch(Protocol):
     """Follows the steps of operators while a run goes on."""
 
     def begins(self, vertex: Vertex, port: int | None, element: Element | None) -> None:
@@ -104,17 +102,8 @@ class Vertex(Member):
 
     def __init__(self, operator: KernelOperator, clock: Clock, totals: Totals):
         self.operator, self.store = operator, PagedStore()
-        part = Part(
-            operator.index,
-            operator.name,
-            operator.title,
-            Where.of(operator),
-            operator.inputs,
-            operator.build,
-            domains=domains_of(operator.node),
-        )
         host = Host(clock.now, in_portions=True, hurried=not clock.free, singly=not clock.real)
-        super().__init__(part, operator.build(self.store, host))
+        super().__init__(Part.of(operator, slot=operator.title), self.store, host)
         self.inputs: list[Arc] = [Arc(self, port, totals) for port in range(len(operator.inputs))]
         self.outputs: list[Arc] = []
         self.deliver: Callable[[Element], None] | None = None
@@ -124,7 +113,7 @@ class Vertex(Member):
         self.rows, self.bytes = PeakCounter(), PeakCounter()
         self.busy = 0
         self.idle = 0
-        self.watch: Watch | None = None
+        self.watch: StepWatch | None = None
 
     @property
     def has_input(self) -> bool:
@@ -154,8 +143,8 @@ class Vertex(Member):
             self.watch.charged(self, counted, compared)
         self.call(self.kernel.record_time, counted)
         self._meter()
-        for note in self.call(self.kernel.notes):
-            warnings.warn(f"{self.operator.title}: {note}", StreamWarning, stacklevel=2)
+        for note in self.notes():
+            warnings.warn(note, StreamWarning, stacklevel=2)
         late = self.call(self.kernel.take_late_rows)
         if late is not None and self.take_late_rows is not None:
             self.take_late_rows(*late)
@@ -195,7 +184,7 @@ class Vertex(Member):
             rows_out=self.counts.rows_out,
             promises_in=self.counts.promises_in,
             promises_out=self.counts.promises_out,
-            marks=self.part.show(self.call(self.kernel.marks)),
+            marks=self.show(self.marks()),
             state_rows=self.rows.now,
             state_rows_peak=self.rows.peak,
             state_bytes=self.bytes.now,
@@ -205,8 +194,5 @@ class Vertex(Member):
             busy_seconds=self.busy / SECOND,
             idle_share=self.idle / elapsed if elapsed else 0.0,
             readings=self.call(self.kernel.metrics),
-            staleness=self.call(self.kernel.staleness) if isinstance(self.kernel, Shows) else None,
+            staleness=self.staleness(),
         )
-
-
-Stage = Vertex

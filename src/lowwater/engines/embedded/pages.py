@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from lowwater.engines.embedded.clock import stopwatch
+from lowwater.engines.clock import stopwatch
 from lowwater.engines.scratch import scratch_folder
 from lowwater.errors import StateError
 from lowwater.state.index import ChunkKey

@@ -29,7 +29,7 @@ from lowwater.engines.spark.driver.session import (
 )
 from lowwater.engines.spark.sources import clock as clock_source
 from lowwater.engines.spark.sources import replay as replay_source
-from lowwater.engines.spark.sources.replay import Log, LogPrint
+from lowwater.engines.spark.sources.replay import LogPrint, ReplayLog
 from lowwater.engines.spark.wire.message import DDL, Kind, pickled
 from lowwater.engines.spark.wire.program import Program, SourceProgram
 from lowwater.engines.spark.wire.types import spark_ddl
@@ -225,7 +225,7 @@ def _replay(
     rows = folder / f"rows-{source.index}.arrow"
     given.table.write_ipc(rows)
     path = folder / f"log-{source.index}"
-    log = Log(source, str(rows), given.times, cuts, live, known)
+    log = ReplayLog(source, str(rows), given.times, cuts, live, known)
     path.write_bytes(cloudpickle.dumps(log))  # type: ignore[no-untyped-call]
     return spark.readStream.format(replay_source.FORMAT).option("log", str(path)).load()
 

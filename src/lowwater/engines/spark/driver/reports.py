@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 from dataclasses import replace
 from datetime import datetime
 from heapq import nsmallest
 from typing import Any
 
-from lowwater.engines.members import domains_of
+from lowwater.engines.members import domains_of, show_marks
 from lowwater.engines.spark.driver.listener import answers_in, batch_of, reports_in
 from lowwater.engines.spark.wire.program import Program
 from lowwater.engines.spark.wire.report import ChannelsReport, OperatorReport, Report, StreamReport
@@ -32,12 +32,11 @@ from lowwater.operators.metric import Readings, combined
 from lowwater.plan.physical.operator import Operator, PhysicalPlan, SourceOperator
 from lowwater.progress.completeness import Completeness
 from lowwater.progress.contract import Heartbeat
-from lowwater.progress.late import LATE, LateAccount, LateRows
+from lowwater.progress.late import LATE, LateAccount
 from lowwater.progress.spec import StreamSpec
 from lowwater.sources.replay import Replay
 from lowwater.state.peak_counter import PeakCounter
 from lowwater.stream.element import BEGINNING
-from lowwater.stream.time_domain import ROWS
 from lowwater.updates.staleness import Staleness
 
 BATCHES = 100
@@ -90,7 +89,7 @@ class _StreamTotals:
         """Count the report of a bucket, which is named by stage and number."""
         for name in ("rows", "stamps", "stray_rows", "backward_marks"):
             self.counts[name] += getattr(report, name)
-        self.take_late(report.late)
+        self.late.add_lines(report.late)
         for attribute, channel, found in report.completeness:
             self.complete[attribute, channel] = found
         for name, mark in report.marks.items():
@@ -98,12 +97,6 @@ class _StreamTotals:
         if report.channels is not None:
             self.channels[place] = report.channels
         self.ended |= report.ended
-
-    def take_late(self, lines: Iterable[LateRows]) -> None:
-        """Count refused rows."""
-        for line in lines:
-            total = line.rows * line.mean_seconds
-            self.late.add(line.channel, line.reason, line.rows, line.longest_seconds, total)
 
 
 class Reports:
@@ -171,7 +164,7 @@ class Reports:
             for name, stream in report.streams.items():
                 self._streams[name].take(place, stream)
             for line in report.late:
-                self._streams[line.stream].take_late([line])
+                self._streams[line.stream].late.add_lines([line])
         self._note_shortfalls()
         for each in self._operators.values():
             each.end_batch()
@@ -207,7 +200,7 @@ class Reports:
         )
 
     def _operator(self, operator: Operator, elapsed: float) -> OperatorMetrics:
-        found, domains = self._operators[operator.title], domains_of(operator.node)
+        found = self._operators[operator.title]
         marks: dict[str, int] = {}
         for each in found.latest.values():
             for name, mark in each.marks.items():
@@ -216,10 +209,7 @@ class Reports:
             operator.title,
             operator.detail,
             **{name: found.counts[name] for name in COUNTS},
-            marks={
-                name: domains.get(name.partition("[")[0], ROWS).show(mark)
-                for name, mark in marks.items()
-            },
+            marks=show_marks(marks, domains_of(operator.node)),
             state_rows=found.rows.now,
             state_rows_peak=found.rows.peak,
             state_bytes=found.bytes.now,

@@ -31,9 +31,9 @@ from pyspark.sql.streaming.datasource import (
 from lowwater.engines.spark.wire.errors import carrying
 from lowwater.engines.spark.wire.message import (
     DDL,
-    Account,
     Kind,
     Message,
+    ReaderReport,
     as_batch,
     packed,
     pickled,
@@ -58,7 +58,7 @@ ROWS_A_TASK = 262_144
 
 
 @dataclass(frozen=True)
-class Log:
+class ReplayLog:
     """A log to play: its rows, when they arrive, and how they are cut into batches."""
 
     source: SourceProgram
@@ -133,12 +133,12 @@ class Share:
     """The arrival time of each row by the clock; None if the log is not played by the clock."""
 
 
-class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class ReplayStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Plans batches on the driver's machine; reads shares anywhere."""
 
     def __init__(self, path: str):
         end_quietly()
-        log: Log = unpickled(Path(path).read_bytes())
+        log: ReplayLog = unpickled(Path(path).read_bytes())
         self._log, self._source = log, log.source
         self._table: pl.DataFrame | None = None
         self._intake: Intake | None = None
@@ -267,7 +267,7 @@ class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             for number in range(count)
         ]
 
-    def _take(self, until: int) -> tuple[pl.DataFrame, bytes, Account, list[Element]]:
+    def _take(self, until: int) -> tuple[pl.DataFrame, bytes, ReaderReport, list[Element]]:
         """Judge the next rows: return those let in, those refused, the account of the rows and
         the promises that follow from them."""
         assert self._intake is not None
@@ -294,7 +294,7 @@ class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         known = [(spec.name, *each) for each in self._intake.completeness()]
         channels = self._intake.channels(spec.time, CHANNELS)
         marks = {name: self._intake.shown(name) for name in spec.domains}
-        counted = Account(
+        counted = ReaderReport(
             grown,
             notes,
             known,
@@ -359,7 +359,7 @@ class ReplaySource(DataSource):
         end_quietly()
         return DDL
 
-    def streamReader(self, schema: Any) -> ReplayReader:
+    def streamReader(self, schema: Any) -> ReplayStreamReader:
         """Make a reader."""
         del schema
-        return ReplayReader(self.options["log"])
+        return ReplayStreamReader(self.options["log"])

@@ -47,7 +47,7 @@ class Kind(IntEnum):
 
 
 @dataclass(frozen=True)
-class Account:
+class ReaderReport:
     """The numbers of a reader of a source; sent together with the rows it refused."""
 
     late: Sequence[LateRows] = ()

@@ -14,6 +14,7 @@ import polars as pl
 from lowwater.engines.members import Part
 from lowwater.engines.spark.wire.buckets import KeyColumns, hash_probe
 from lowwater.engines.spark.worker.late import LateFolder
+from lowwater.engines.step import Where
 from lowwater.operators.identity import Identity
 from lowwater.operators.kernel import ALONE, Finisher, Kernel, Reducer
 from lowwater.progress.demand import Demand
@@ -64,6 +65,17 @@ class Route:
 
 
 @dataclass(frozen=True)
+class Exchange:
+    """An operator of an earlier stage that sends rows and punctuation to a stage."""
+
+    where: Where
+    senders: tuple[int, ...]
+    """The ids of the buckets that send."""
+    owned: bool
+    """True if punctuation on a group comes from one bucket only, that of the group's rows."""
+
+
+@dataclass(frozen=True)
 class StageProgram:
     """A stage as workers need it."""
 
@@ -72,10 +84,8 @@ class StageProgram:
     exports: tuple[int, ...]
     ids: tuple[int, ...]
     sources: tuple[SourceProgram, ...]
-    exchanges: Mapping[int, tuple[int, ...]]
-    """Operators of earlier stages that send rows to this one, each with the buckets that send."""
-    owned: frozenset[int]
-    """Those of these operators whose punctuation on a group comes from one bucket only."""
+    exchanges: Mapping[int, Exchange]
+    """By the operator that sends."""
     routes: tuple[Route, ...]
     fingerprint: tuple[str, ...]
     own: tuple[tuple[str, Identity], ...]
@@ -114,7 +124,7 @@ class Program:
 
 def idle_kernel(part: Part) -> Kernel:
     """Return a kernel for its functions that use no state."""
-    return part.build(MemoryStore(), ALONE)
+    return part.kernel(MemoryStore(), ALONE)
 
 
 def finisher_kernel(part: Part) -> Finisher:

@@ -27,10 +27,11 @@ from lowwater.engines.spark.worker.outgoing import send
 from lowwater.engines.spark.worker.saved_state import open_state, save_state
 from lowwater.engines.spark.worker.store import Shelf
 from lowwater.engines.spark.worker.task import Task
+from lowwater.engines.step import step
 from lowwater.errors import StreamWarning
 from lowwater.operators.kernel import Reducer
 from lowwater.progress.contract import Heartbeat, OnDemand, Timer
-from lowwater.stream.element import BEGINNING, GONE, Chunk, Element, End, GroupPunctuation
+from lowwater.stream.element import GONE, Chunk, Element, End, GroupPunctuation
 
 FOR_NEW_ROWS = 200_000_000
 """Nanoseconds that waiting rows wait for a batch of new rows before a tick is requested for them,
@@ -108,12 +109,11 @@ class Bucket:
             )
         self._graph.settle()
         own = self._id == self._program.ids[0]  # all buckets notice the same
-        notes = [str(each.message) for each in noticed if own and each.category is StreamWarning]
+        self._record.notes += [
+            str(each.message) for each in noticed if own and each.category is StreamWarning
+        ]
         for member in self._graph.members.values():
-            notes += [
-                f"{member.part.where.title}: {each}" for each in member.call(member.kernel.notes)
-            ]
-        self._record.notes += notes
+            self._record.notes += member.notes()
         yield self._report().message(self._record, task.batch, self._last)
 
     @property
@@ -144,10 +144,7 @@ class Bucket:
             self._record.notes += read.notes
             self._record.complete += read.complete
             self._record.read[message.port] = read
-            account = self._record.accounts[message.port]
-            for line in read.late:
-                total = line.mean_seconds * line.rows
-                account.add(line.channel, line.reason, line.rows, line.longest_seconds, total)
+            self._record.accounts[message.port].add_lines(read.late)
             if body:
                 name = self._intakes[message.port].spec.name
                 refused.setdefault(name, []).append(unpacked(body))
@@ -196,22 +193,19 @@ class Bucket:
         promises = by_kind.get(Kind.ELEMENTS, [])
         for message in sorted(promises, key=lambda m: (m.port, m.sender)):  # in all buckets alike
             elements: list[Element] = unpickled(message.body)
-            union = self._state.aligned.get(message.port)
-            if union is None:
+            exchange = self._program.exchanges.get(message.port)
+            if exchange is None:  # it comes from a source
                 self._graph.push(message.port, elements)
                 if any(isinstance(each, End) for each in elements):
                     self._ended.add(message.port)
                 continue
-            port = self._program.exchanges[message.port].index(message.sender)
+            union = self._state.aligned[message.port]
+            port = exchange.senders.index(message.sender)
             for element in elements:
-                if isinstance(element, End):
-                    results = union.on_end(port)
-                elif isinstance(element, GroupPunctuation):
-                    alone = message.port in self._program.owned or element.attribute == GONE
-                    results = [element] if alone else union.on_group_punctuation(port, element)
-                else:
-                    assert not isinstance(element, pl.DataFrame)
-                    results = union.on_punctuation(port, element)
+                alone = isinstance(element, GroupPunctuation) and (
+                    exchange.owned or element.attribute == GONE
+                )
+                results = [element] if alone else step(union, port, element, exchange.where)
                 self._graph.push(message.port, results)
 
     def _stamp(self, by_kind: dict[int, list[Message]]) -> None:
@@ -242,8 +236,7 @@ class Bucket:
             silent = not self._record.rows[source.index] or bool(source.spec.key_columns)
             quiet = silent or source.spec.stamp == "internal"
             if isinstance(source.spec.idle, OnDemand | Heartbeat) and quiet:
-                for attribute in source.spec.contracts:
-                    promises = intake.enable(attribute, BEGINNING, now)
+                for promises in intake.enable_all(now):
                     self._record.stamps[source.index] += bool(promises)
                     self._graph.push(source.index, promises)
         latent = [each for each in self._program.sources if each.spec.stamp == "latent"]

@@ -8,7 +8,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 from lowwater.engines.members import Member
-from lowwater.engines.spark.wire.message import Account, Kind, Message
+from lowwater.engines.spark.wire.message import Kind, Message, ReaderReport
 from lowwater.engines.spark.wire.program import SourceProgram, StageProgram
 from lowwater.engines.spark.wire.report import (
     BucketSummary,
@@ -24,7 +24,6 @@ from lowwater.metrics import CHANNELS, plain
 from lowwater.progress.completeness import Completeness
 from lowwater.progress.late import LateAccount, LateRows
 from lowwater.progress.marks import ChannelSummary
-from lowwater.updates.staleness import Shows
 
 
 @dataclass
@@ -39,7 +38,7 @@ class BatchRecord:
     late: list[LateRows] = field(default_factory=list)
     """The late rows that operators found."""
     complete: list[tuple[str, str, Hashable, Completeness]] = field(default_factory=list)
-    read: dict[int, Account] = field(default_factory=dict)
+    read: dict[int, ReaderReport] = field(default_factory=dict)
     """The accounts that the readers of ordered sources sent beside rows."""
     contradicted: dict[int, tuple[int, int]] = field(default_factory=dict)
     """Stray rows and backward marks of each source, by its digests: the same in all buckets."""
@@ -102,21 +101,21 @@ class BucketReport:
     # ---- operators -------------------------------------------------------------------------
 
     def _held(self, member: Member) -> tuple[dict[str, int], dict[str, str], int, int, int]:
-        store, marks = self._state.stores[member.part.slot], member.call(member.kernel.marks)
+        store, marks = self._state.stores[member.part.slot], member.marks()
         rows, size = member.kernel.held
-        shown = {name: str(mark) for name, mark in member.part.show(marks).items()}
+        shown = {name: str(mark) for name, mark in member.show(marks).items()}
         return marks, shown, store.chunks, store.rows + rows, store.bytes + size
 
     def _operator(self, member: Member) -> OperatorReport:
-        kernel, counts = member.kernel, member.counts
+        counts = member.counts
         return OperatorReport(
             *self._held(member),
             rows_in=counts.rows_in,
             rows_out=counts.rows_out,
             promises_in=counts.promises_in,
             promises_out=counts.promises_out,
-            readings=member.call(kernel.metrics),
-            staleness=member.call(kernel.staleness) if isinstance(kernel, Shows) else None,
+            readings=member.call(member.kernel.metrics),
+            staleness=member.staleness(),
         )
 
     # ---- streams ---------------------------------------------------------------------------
@@ -139,7 +138,7 @@ class BucketReport:
         index, spec = source.index, source.spec
         intake = self._state.intakes[index]
         accountable = index in self._program.accountable
-        read = record.read.get(index, Account())
+        read = record.read.get(index, ReaderReport())
         strays, backward = record.contradicted.get(index, (0, 0))
         late = [*(intake.account.lines() if accountable else ()), *record.accounts[index].lines()]
         found = self._channels(source, read)
@@ -158,7 +157,7 @@ class BucketReport:
             ended=index in self._state.ended,
         )
 
-    def _channels(self, source: SourceProgram, read: Account) -> ChannelSummary | None:
+    def _channels(self, source: SourceProgram, read: ReaderReport) -> ChannelSummary | None:
         """Return the marks of channels; one bucket reports each channel."""
         if source.index not in self._program.accountable:
             return None

@@ -76,8 +76,8 @@ def open_state(
             intake.restore(before)
         intakes[source.index] = intake
     aligned = {
-        producer: Union(MemoryStore(), len(senders))
-        for producer, senders in program.exchanges.items()
+        producer: Union(MemoryStore(), len(exchange.senders))
+        for producer, exchange in program.exchanges.items()
     }
     for producer, union in aligned.items():
         if producer in saved.get("aligned", {}):
