@@ -33,6 +33,7 @@ from lowwater.engines.spark.sources import replay as replay_source
 from lowwater.engines.spark.sources.replay import ReplayLog, ReplayStreamReader
 from lowwater.engines.spark.wire import message as message_module
 from lowwater.engines.spark.wire.buckets import spark_hash
+from lowwater.engines.spark.wire.late_files import read_refused
 from lowwater.engines.spark.wire.message import Kind, Message, as_batch
 from lowwater.engines.spark.wire.program import Program, SourceProgram
 from lowwater.engines.spark.wire.types import spark_type, taken_back
@@ -40,7 +41,6 @@ from lowwater.engines.spark.worker import bucket as bucket_module
 from lowwater.engines.spark.worker import cache, hints, outgoing
 from lowwater.engines.spark.worker import store as spark_store
 from lowwater.engines.spark.worker.bucket import Bucket
-from lowwater.engines.spark.worker.late import read_refused
 from lowwater.engines.spark.worker.result import ResultStage
 from lowwater.engines.spark.worker.source_stage import Reading, known
 from lowwater.engines.spark.worker.task import Task
@@ -190,8 +190,8 @@ class LocalSpark:
                 name = source.spec.name
                 self._refused[name] = read_refused(self._late_folder, name)
         finally:
-            hints.forget(self._run)
-            cache.forget(self._run)
+            hints.FOLDERS.forget(self._run)
+            cache.FOLDERS.forget(self._run)
             shutil.rmtree(self._folder)
         return taken_back(pl.concat(self.answers), dict(self.program.schema))
 
@@ -233,7 +233,7 @@ class LocalSpark:
             for feed in self._feeds:
                 feed.start_over()
             if self._chance.random() < 0.5:
-                cache.forget(self._run)
+                cache.FOLDERS.forget(self._run)
         answers, self._state = self._tried(read())
         self.answers.append(answers)
         self._reports.take(self._progress(answers))

@@ -30,10 +30,10 @@ from lowwater.engines.spark.driver.session import (
 from lowwater.engines.spark.sources import clock as clock_source
 from lowwater.engines.spark.sources import replay as replay_source
 from lowwater.engines.spark.sources.replay import LogPrint, ReplayLog
+from lowwater.engines.spark.wire.late_files import LateFolder, late_folder
 from lowwater.engines.spark.wire.message import DDL, Kind, pickled
 from lowwater.engines.spark.wire.program import Program, SourceProgram
 from lowwater.engines.spark.wire.types import spark_ddl
-from lowwater.engines.spark.worker.late import LateFolder, late_folder
 from lowwater.engines.spark.worker.result import ResultStage
 from lowwater.engines.spark.worker.source_stage import NOW, SourceStage
 from lowwater.engines.spark.worker.stage import StageProcessor

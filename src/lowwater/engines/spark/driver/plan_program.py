@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from lowwater.engines.members import Part
 from lowwater.engines.spark.wire.buckets import KeyColumns, bucket_ids
+from lowwater.engines.spark.wire.late_files import LateFolder
 from lowwater.engines.spark.wire.program import (
     Delivery,
     Exchange,
@@ -15,7 +16,6 @@ from lowwater.engines.spark.wire.program import (
     SourceProgram,
     StageProgram,
 )
-from lowwater.engines.spark.worker.late import LateFolder
 from lowwater.operators.identity import Identity
 from lowwater.plan.physical.layout import Edge, Layout, Stage, lay_out
 from lowwater.plan.physical.operator import KernelOperator, PhysicalPlan, SourceOperator

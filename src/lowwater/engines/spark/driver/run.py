@@ -25,9 +25,14 @@ from lowwater.engines.spark.driver.written_files import (
     read_written,
 )
 from lowwater.engines.spark.wire.errors import translate
+from lowwater.engines.spark.wire.late_files import (
+    folder_of,
+    last_refused,
+    late_folder,
+    read_refused,
+)
 from lowwater.engines.spark.wire.types import taken_back
 from lowwater.engines.spark.worker import cache, hints
-from lowwater.engines.spark.worker.late import folder_of, last_refused, late_folder, read_refused
 from lowwater.errors import OptionError, StreamError, StreamWarning
 from lowwater.metrics import RunMetrics
 from lowwater.plan.physical.operator import PhysicalPlan
@@ -104,7 +109,7 @@ class SparkRun(Run):
 
     def start(self) -> Self:
         """Run in the background."""
-        hints.sweep()
+        hints.FOLDERS.sweep()
         self._places = Places(self._options, self._checkpoint, self._results_folder)
         try:
             self._query = self._begin(self._built)
@@ -175,8 +180,8 @@ class SparkRun(Run):
             self._places.release()
         with contextlib.suppress(Exception):
             self._gather()
-            for leavings in (hints, cache):
-                leavings.forget(str(self._query.runId))
+            for folders in (hints.FOLDERS, cache.FOLDERS):
+                folders.forget(str(self._query.runId))
 
     def _await_query(self) -> None:
         finite = self._built.live and not self._reports.unending

@@ -16,6 +16,7 @@ from typing import Any
 import polars as pl
 from sqlglot import exp
 
+from lowwater.engines.spark.wire.types import quoted
 from lowwater.plan.expressions import column_tree
 
 LONGEST = 20_000
@@ -134,11 +135,6 @@ def _column(tree: exp.Expr, schema: Mapping[str, pl.DataType]) -> str:
     if twins != [name] or "${" in name:  # Spark folds case, and puts variables into texts
         raise _Different
     return f"({quoted(name)} COLLATE UTF8_BINARY)"
-
-
-def quoted(name: str) -> str:
-    """Return the name of a column as Spark SQL reads it, whatever is in it."""
-    return "`" + name.replace("`", "``") + "`"
 
 
 def _pattern(tree: exp.Expr) -> str:

@@ -13,7 +13,7 @@ import polars as pl
 
 from lowwater.engines.members import Part
 from lowwater.engines.spark.wire.buckets import KeyColumns, hash_probe
-from lowwater.engines.spark.worker.late import LateFolder
+from lowwater.engines.spark.wire.late_files import LateFolder
 from lowwater.engines.step import Where
 from lowwater.operators.identity import Identity
 from lowwater.operators.kernel import ALONE, Finisher, Kernel, Reducer

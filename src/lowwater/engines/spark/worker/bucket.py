@@ -17,12 +17,12 @@ from itertools import chain
 import polars as pl
 
 from lowwater.engines.spark.wire import tick_requests
+from lowwater.engines.spark.wire.late_files import keep_refused
 from lowwater.engines.spark.wire.message import Kind, Message, unpacked, unpickled
 from lowwater.engines.spark.wire.program import SourceProgram, StageProgram
 from lowwater.engines.spark.worker import hints
 from lowwater.engines.spark.worker.bucket_report import BatchRecord, BucketReport
 from lowwater.engines.spark.worker.cache import ChunkCache
-from lowwater.engines.spark.worker.late import keep_refused
 from lowwater.engines.spark.worker.outgoing import send
 from lowwater.engines.spark.worker.saved_state import open_state, save_state
 from lowwater.engines.spark.worker.store import Shelf

@@ -12,7 +12,7 @@ from lowwater.engines.spark.wire.errors import carrying
 from lowwater.engines.spark.wire.message import Message
 from lowwater.engines.spark.wire.program import StageProgram
 from lowwater.engines.spark.worker.bucket import Bucket
-from lowwater.engines.spark.worker.cache import ChunkCache
+from lowwater.engines.spark.worker.cache import FOLDERS, ChunkCache
 from lowwater.engines.spark.worker.task import current_task, end_quietly
 from lowwater.errors import CheckpointError
 from lowwater.state.index import ChunkKey
@@ -56,7 +56,7 @@ class StageProcessor(StatefulProcessor):
                 bucket = Bucket(self._program, self._last, int(key[0]), shelf, cache)
                 saved = self._index.get()
                 if saved is None:
-                    cache.sweep()
+                    FOLDERS.sweep()
                 bucket.open(saved[1] if saved is not None else None)
                 yield from map(_row, bucket.work(mine, task))
                 self._index.update(bucket.saved())

@@ -1,4 +1,4 @@
-"""The side output on Spark: rows that were not let in, as Parquet files named by batch and bucket.
+"""Files of late rows: the side output on Spark, as Parquet files named by batch and bucket.
 
 A batch that is run again writes the same files again, so the folder holds each row once.
 """
@@ -12,12 +12,13 @@ from pathlib import Path
 import polars as pl
 import polars.selectors as cs
 
-from lowwater.engines.spark.driver.written_files import LAST_FILES
 from lowwater.errors import OptionError, SinkError
 from lowwater.progress.spec import STREAM
 from lowwater.sinks import Folder, LastRows
 from lowwater.stream.element import Chunk
 
+LAST_FILES = 8
+"""Number of files in which the last rows are searched for."""
 COMPUTED = "__computed"
 """The prefix of columns that Spark computed for an operator; the side output has none of them."""
 
