@@ -95,6 +95,13 @@ class Counts:
     promises_in: int = 0
     promises_out: int = 0
 
+    def add(self, counts: Counts) -> None:
+        """Add the counts of another copy of the operator, or of another batch."""
+        self.rows_in += counts.rows_in
+        self.rows_out += counts.rows_out
+        self.promises_in += counts.promises_in
+        self.promises_out += counts.promises_out
+
     def count_in(self, element: Element) -> None:
         """Count an element that the operator takes."""
         if isinstance(element, pl.DataFrame):

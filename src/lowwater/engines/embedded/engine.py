@@ -74,13 +74,12 @@ class EmbeddedEngine:
                 demands = plan.demands[operator.index]
                 self.feeds[operator.index] = Feed(operator, demands, self.side_output.take)
             else:
-                vertex = Vertex(plan.kernel(operator.index), self._clock, self._totals)
+                kernel = plan.kernel(operator.index)
+                vertex = Vertex(kernel, self._clock, self._totals, self._take_late_rows)
                 self.vertices[operator.index] = vertex
         for index in range(len(plan.operators)):
             node = self.vertices.get(index) or self.feeds[index]
             node.outputs = [self.vertices[i].inputs[port] for i, port in plan.consumers(index)]
-        for vertex in self.vertices.values():
-            vertex.take_late_rows = self._take_late_rows
         last = plan.result.index
         (self.vertices.get(last) or self.feeds[last]).deliver = self.results.deliver
 

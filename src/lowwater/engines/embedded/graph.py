@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
 from typing import Protocol
 
 import polars as pl
@@ -88,27 +89,42 @@ class StepWatch(Protocol):
     """Follows the steps of operators while a run goes on."""
 
     def begins(self, vertex: Vertex, port: int | None, element: Element | None) -> None:
-        """An operator is about to take an element of an input, or to go on without one."""
+        """Note that an operator is about to take an element of an input, or to go on without
+        one."""
 
     def worked(self, vertex: Vertex, results: Sequence[Element], leaving: int) -> None:
-        """It has done so; the clock does not show it yet. ``leaving``: rows let out of a queue."""
+        """Note that the operator has done so; the clock does not show the time of the step yet.
+
+        ``leaving`` is the number of rows let out of a queue.
+        """
 
     def charged(self, vertex: Vertex, nanoseconds: int, compared: int) -> None:
-        """The clock shows the time of the step, in nanoseconds; so many pairs were compared."""
+        """Note that the clock shows the ``nanoseconds`` of the step, in which ``compared`` pairs of
+        rows were compared."""
+
+
+TakeLateRows = Callable[[str, Chunk | None, list[LateRows]], None]
+"""Takes the rows of a stream that an operator found to be late, None if they are dropped, and the
+lines of their account."""
 
 
 class Vertex(Member):
-    """An operator at work, with its input queues and its meters."""
+    """An operator at work, with its input queues and its meters.
 
-    def __init__(self, operator: KernelOperator, clock: Clock, totals: Totals):
+    Invariant: ``rows`` and ``bytes`` are the sizes of its state after its last step, and
+    ``busy`` and ``idle`` are nanoseconds.
+    """
+
+    def __init__(
+        self, operator: KernelOperator, clock: Clock, totals: Totals, take_late_rows: TakeLateRows
+    ):
         self.operator, self.store = operator, PagedStore()
         host = Host(clock.now, in_portions=True, hurried=not clock.free, singly=not clock.real)
         super().__init__(Part.of(operator, slot=operator.title), self.store, host)
         self.inputs: list[Arc] = [Arc(self, port, totals) for port in range(len(operator.inputs))]
         self.outputs: list[Arc] = []
         self.deliver: Callable[[Element], None] | None = None
-        self.take_late_rows: Callable[[str, Chunk | None, list[LateRows]], None] | None = None
-        self._clock, self._totals = clock, totals
+        self._clock, self._totals, self._take_late_rows = clock, totals, take_late_rows
         self._held_in_merge = operator.traits.buffers
         self.rows, self.bytes = PeakCounter(), PeakCounter()
         self.busy = 0
@@ -146,8 +162,8 @@ class Vertex(Member):
         for note in self.notes():
             warnings.warn(note, StreamWarning, stacklevel=2)
         late = self.call(self.kernel.take_late_rows)
-        if late is not None and self.take_late_rows is not None:
-            self.take_late_rows(*late)
+        if late is not None:
+            self._take_late_rows(*late)
         self.emit(results)
 
     def emit(self, elements: Iterable[Element]) -> None:
@@ -180,10 +196,7 @@ class Vertex(Member):
         return OperatorMetrics(
             title=self.operator.title,
             detail=self.operator.detail,
-            rows_in=self.counts.rows_in,
-            rows_out=self.counts.rows_out,
-            promises_in=self.counts.promises_in,
-            promises_out=self.counts.promises_out,
+            **asdict(self.counts),
             marks=self.show(self.marks()),
             state_rows=self.rows.now,
             state_rows_peak=self.rows.peak,

@@ -20,6 +20,7 @@ from lowwater.engines.spark.wire import tick_requests
 from lowwater.engines.spark.wire.late_files import keep_refused
 from lowwater.engines.spark.wire.message import Kind, Message, unpacked, unpickled
 from lowwater.engines.spark.wire.program import SourceProgram, StageProgram
+from lowwater.engines.spark.wire.report import TickRequest
 from lowwater.engines.spark.worker import hints
 from lowwater.engines.spark.worker.bucket_report import BatchRecord, BucketReport
 from lowwater.engines.spark.worker.cache import ChunkCache
@@ -34,8 +35,8 @@ from lowwater.progress.contract import Heartbeat, OnDemand, Timer
 from lowwater.stream.element import GONE, Chunk, Element, End, GroupPunctuation
 
 FOR_NEW_ROWS = 200_000_000
-"""Nanoseconds that waiting rows wait for a batch of new rows before a tick is requested for them,
-which takes a batch of its own."""
+"""Nanoseconds after which a tick is requested for waiting rows. A batch of new rows that comes
+earlier takes them along and saves the batch of the tick."""
 AT_ONCE = 1_000_000
 """The greatest number of rows given to an operator at once; a call costs the same for few rows as
 for many."""
@@ -269,11 +270,8 @@ class Bucket:
                 when = due if when is None else min(when, due)
         for group_due in self._group_requests():
             when = group_due if when is None else min(when, group_due)
-        self._record.when = when
-        self._record.waits = waits
-        tick_requests.save_request(
-            program.request_folder, program.number, self._id, task.batch, when, waits
-        )
+        self._record.request = request = TickRequest(program.request_folder, when, waits)
+        tick_requests.save_request(request, program.number, self._id, task.batch)
 
     def _group_requests(self) -> Iterator[int]:
         """Yield the times from which a tick would release something of a single group."""
