@@ -187,7 +187,7 @@ class Run(ABC):
 
 @dataclass(frozen=True)
 class RunOptions:
-    """The options of a run; an engine refuses those that it does not have."""
+    """The arguments of ``Stream.run``; an engine refuses those that it does not have."""
 
     sink: object = None
     late_sink: object = None

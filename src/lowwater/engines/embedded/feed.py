@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
 from math import isfinite
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TypeGuard
 
 import polars as pl
 
@@ -25,9 +26,6 @@ from lowwater.progress.intake import Intake
 from lowwater.sources.source import AT_ONCE, BufferingReader
 from lowwater.stream.duration import nanoseconds
 from lowwater.stream.element import Chunk, Element, End
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
 
 
 class Feed:

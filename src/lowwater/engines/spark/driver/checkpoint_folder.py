@@ -46,10 +46,12 @@ _OF_STATE = re.compile(
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a checkpoint has come: numbers of batches, -1 before the first."""
+    """The numbers of the last batches of a checkpoint, from 0; -1 if there is none."""
 
     planned: int
+    """The last batch whose rows were chosen."""
     done: int
+    """The last batch that has ended: ``planned``, or the one before."""
 
     @property
     def fresh(self) -> bool:
@@ -57,7 +59,7 @@ class Progress:
         return self.planned < 0
 
 
-class Places:
+class LockedFolders:
     """The folders of a run, locked until it ends."""
 
     def __init__(self, options: RunOptions, checkpoint: Path, results: Path):
@@ -77,12 +79,11 @@ class Places:
         if own:
             self._claim_checkpoint(checkpoint)
         self.progress = progress_of(checkpoint)
-        sink = options.sink
-        folder = Folder(Path(sink)) if isinstance(sink, str | Path) else sink
-        if isinstance(folder, Folder):
+        folder = folder_of(options.sink)
+        if folder is not None:
             self._held.callback(folder.lock().release)
             _check_results(folder, self.progress, checkpoint)
-        elif sink is None and own:
+        elif options.sink is None and own:
             _check_log(results, self.progress, checkpoint)
         for late in _late_folders(options.late_sink):
             self._held.callback(late.lock().release)
@@ -99,6 +100,13 @@ class Places:
             ) from None
         except OSError as error:
             raise CheckpointError(f"cannot write a checkpoint to {checkpoint}: {error}") from None
+
+
+def folder_of(sink: object) -> Folder | None:
+    """Return the folder that a sink is; None if it is something else."""
+    if isinstance(sink, str | Path):
+        return Folder(Path(sink))
+    return sink if isinstance(sink, Folder) else None
 
 
 # ---- the checkpoint ----------------------------------------------------------------------------
@@ -329,9 +337,8 @@ def _check_late(folder: Folder, progress: Progress, checkpoint: Path) -> None:
 def _late_folders(given: object) -> Iterator[Folder]:
     targets = given.values() if isinstance(given, Mapping) else [given]
     seen: set[Path] = set()
-    for each in targets:
-        folder = Folder(Path(each)) if isinstance(each, str | Path) else each
-        if isinstance(folder, Folder) and folder.path.absolute() not in seen:
+    for folder in map(folder_of, targets):
+        if folder is not None and folder.path.absolute() not in seen:
             seen.add(folder.path.absolute())
             yield folder
 
@@ -342,7 +349,7 @@ def _late_folders(given: object) -> Iterator[Folder]:
 def about_checkpoint(trouble: BaseException, checkpoint: Path, fresh: bool) -> BaseException:
     """Return the error as a :class:`CheckpointError` if it is one of Spark's about a checkpoint.
 
-    ``trouble`` is what :func:`~lowwater.engines.spark.wire.errors.translate` made of it.
+    ``trouble`` is an error that :func:`~lowwater.engines.spark.wire.errors.translate` returned.
     """
     if fresh or type(trouble) is not StreamError or trouble.__cause__ is None:
         return trouble

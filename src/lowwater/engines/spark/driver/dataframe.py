@@ -104,7 +104,7 @@ def _built(
     if on_demand and not on_one_machine(spark):
         spark.streams.addListener(TickListener(requests))
     messages = _sources(pushed, options, spark, program, folder, live)
-    clock = _clock(plan, spark, program, requests, on_demand, options.to_end, end)
+    clock = _clock(plan, spark, program, options.to_end, end)
     if clock is not None:
         messages.append(clock)
     frame = reduce(lambda some, more: some.unionAll(more), messages)
@@ -264,12 +264,11 @@ def _clock(
     plan: PhysicalPlan,
     spark: SparkSession,
     program: Program,
-    requests: Path,
-    on_demand: bool,
     to_end: bool,
     end: bool,
 ) -> DataFrame | None:
-    """Return the clock as a source, if anything in the query depends on it."""
+    """Return the clock as a source; None if nothing in the query depends on it."""
+    requests = program.request_folder
     specs = [each.spec for each in plan.sources]
     periods = [
         nanoseconds(each.period)
@@ -278,7 +277,7 @@ def _clock(
         if isinstance(each, Heartbeat | Timer)
     ]
     closing = to_end and not all(source.ordered for source in program.sources)
-    if not (on_demand or periods or closing):
+    if not (requests or periods or closing):
         return None
     targets = [
         (stage.number, stage.ids)
@@ -289,9 +288,8 @@ def _clock(
     reader: Any = spark.readStream.format(clock_source.FORMAT)
     for name, value in {
         "targets": pickled(targets).hex(),
-        "requests": str(requests),
+        "requests": requests or "",
         "period": str(min(periods, default=0)),
-        "on_demand": str(on_demand).lower(),
         "end": str(end).lower(),
     }.items():
         reader = reader.option(name, value)

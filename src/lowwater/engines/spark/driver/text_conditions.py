@@ -144,7 +144,8 @@ def _pattern(tree: exp.Expr) -> str:
 
 
 def _literal(tree: exp.Expr) -> str:
-    """A text; in hexadecimal where the session might read it in another way."""
+    """Return a literal text as Spark SQL, in hexadecimal if a session's settings could change its
+    meaning."""
     if not isinstance(tree, exp.Literal) or not tree.is_string:
         raise _Different
     text = str(tree.this)

@@ -27,7 +27,7 @@ LateFolder = str | Mapping[str, str]
 
 
 def late_folder(given: object, otherwise: str | None = None) -> LateFolder | None:
-    """Return the folders that ``late_sink=`` names; all other streams have ``otherwise``."""
+    """Return the folders that ``late_sink=`` names; ``otherwise`` is that of all other streams."""
     if given is None:
         return otherwise
     if isinstance(given, Mapping):
@@ -47,7 +47,7 @@ ELSEWHERE = ""
 """The key of the folder for streams that have none of their own."""
 
 
-def folder_of(folder: LateFolder, stream: str) -> str | None:
+def late_folder_of(folder: LateFolder, stream: str) -> str | None:
     """Return the folder of the late rows of a stream."""
     return folder if isinstance(folder, str) else folder.get(stream, folder.get(ELSEWHERE))
 
@@ -60,7 +60,7 @@ def keep_refused(
         return
     name = f"batch-{batch:08d}-{stage}-{bucket}.parquet"
     for each in {folder} if isinstance(folder, str) else set(folder.values()):
-        mine = {s: rows for s, rows in refused.items() if folder_of(folder, s) == each}
+        mine = {s: rows for s, rows in refused.items() if late_folder_of(folder, s) == each}
         _keep(each, name, mine)
 
 

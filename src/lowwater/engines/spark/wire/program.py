@@ -24,7 +24,7 @@ from lowwater.state.store import MemoryStore
 
 @dataclass(frozen=True)
 class Delivery:
-    """How the rows of a source are sent to one stage."""
+    """The way of a source's rows to one stage."""
 
     stage: int
     ids: tuple[int, ...]
@@ -56,7 +56,7 @@ class SourceProgram:
 
 @dataclass(frozen=True)
 class Route:
-    """Where the rows of an operator are sent: a later stage, or the result."""
+    """The way of an operator's rows out of its stage: to a later stage, or to the result."""
 
     producer: int
     stage: int
@@ -100,8 +100,8 @@ class StageProgram:
 
     @property
     def accountable(self) -> frozenset[int]:
-        """The sources whose late rows and marks this stage reports: those it is the first of
-        several stages to judge."""
+        """The sources whose late rows and marks this stage reports: of several stages that judge a
+        source, the first one reports."""
         return frozenset(s.index for s in self.sources if s.deliveries[0].stage == self.number)
 
 
@@ -120,6 +120,11 @@ class Program:
     def end(self) -> int:
         """The stage number of what leaves the last stage."""
         return len(self.stages)
+
+    @property
+    def request_folder(self) -> str | None:
+        """The folder in which stages save requests for ticks; None if they make none."""
+        return self.stages[0].request_folder
 
 
 def idle_kernel(part: Part) -> Kernel:

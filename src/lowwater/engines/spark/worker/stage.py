@@ -76,7 +76,7 @@ class _Shelf:
         self._chunks = chunks
 
     def read(self, slot: str, key: ChunkKey) -> bytes:
-        """The bytes of a chunk."""
+        """Return the bytes of a chunk."""
         value = self._chunks.getValue((slot, key.name, key.slice, key.sequence))
         if value is None:
             raise CheckpointError(f"the state of {slot} lacks a chunk it should have: {key}")
