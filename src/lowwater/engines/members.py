@@ -38,7 +38,6 @@ class Part:
     """An operator as an engine runs it: no node, no source, so that it can be sent to a worker."""
 
     index: int
-    name: str
     slot: str
     """The name of its state, which stays the same when row-wise operators come or go."""
     where: Where
@@ -54,7 +53,6 @@ class Part:
         """Return the part that runs an operator of a plan."""
         return cls(
             operator.index,
-            operator.name,
             slot,
             Where.of(operator),
             operator.inputs,

@@ -315,18 +315,18 @@ class _Steps:
         self._operator, self._observer = operator, observer
         self._step = Step(operator, None, "more")
 
-    def begins(self, vertex: Vertex, port: int | None, element: Element | None) -> None:
+    def begins(self, port: int | None, element: Element | None) -> None:
         self._step = step = Step(self._operator, port, _kind(element))
         if isinstance(element, Punctuation):
             step.attributes = element.attributes
         self._observer.on_begin(step)
 
-    def worked(self, vertex: Vertex, results: Sequence[Element], leaving: int) -> None:
+    def worked(self, results: Sequence[Element], leaving: int) -> None:
         self._step.results = tuple(each for each in results if isinstance(each, pl.DataFrame))
         self._step.left_queue = leaving
         self._observer.on_done(self._step)
 
-    def charged(self, vertex: Vertex, nanoseconds: int, compared: int) -> None:
+    def charged(self, nanoseconds: int, compared: int) -> None:
         self._step.nanoseconds, self._step.comparisons = nanoseconds, compared
         self._observer.on_charged(self._step)
 

@@ -86,19 +86,19 @@ def size(element: Element) -> int:
 
 
 class StepWatch(Protocol):
-    """Follows the steps of operators while a run goes on."""
+    """Follows the steps of one operator while a run goes on."""
 
-    def begins(self, vertex: Vertex, port: int | None, element: Element | None) -> None:
-        """Note that an operator is about to take an element of an input, or to go on without
+    def begins(self, port: int | None, element: Element | None) -> None:
+        """Note that the operator is about to take an element of an input, or to go on without
         one."""
 
-    def worked(self, vertex: Vertex, results: Sequence[Element], leaving: int) -> None:
+    def worked(self, results: Sequence[Element], leaving: int) -> None:
         """Note that the operator has done so; the clock does not show the time of the step yet.
 
         ``leaving`` is the number of rows let out of a queue.
         """
 
-    def charged(self, vertex: Vertex, nanoseconds: int, compared: int) -> None:
+    def charged(self, nanoseconds: int, compared: int) -> None:
         """Note that the clock shows the ``nanoseconds`` of the step, in which ``compared`` pairs of
         rows were compared."""
 
@@ -142,7 +142,7 @@ class Vertex(Member):
         element = arc.pop() if arc is not None else None
         compared = self.kernel.comparisons
         if self.watch is not None:
-            self.watch.begins(self, None if arc is None else arc.port, element)
+            self.watch.begins(None if arc is None else arc.port, element)
         begun = stopwatch()
         if arc is None or element is None:
             results = self.call(self.kernel.work_on)
@@ -152,11 +152,11 @@ class Vertex(Member):
         self.busy += took
         leaving = rows_of(results) if self.kernel.queues and arc is None else 0
         if self.watch is not None:
-            self.watch.worked(self, results, leaving)
+            self.watch.worked(results, leaving)
         compared = self.kernel.comparisons - compared
         counted = self._clock.worked(took, compared, leaving)
         if self.watch is not None:
-            self.watch.charged(self, counted, compared)
+            self.watch.charged(counted, compared)
         self.call(self.kernel.record_time, counted)
         self._meter()
         for note in self.notes():
