@@ -220,7 +220,7 @@ class LocalSpark:
 
     def _closing(self) -> Iterator[Message]:
         """The clock's last tick: sources that cannot say so have ended."""
-        return self._tick(b"end")
+        return self._tick(message_module.LAST_TICK)
 
     def _tick(self, body: bytes) -> Iterator[Message]:
         for stage in self.program.stages:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
-from lowwater.engines.spark.wire.message import DDL, Kind, Message, as_batch, unpickled
+from lowwater.engines.spark.wire.message import DDL, LAST_TICK, Kind, Message, as_batch, unpickled
 from lowwater.engines.spark.wire.tick_requests import earliest_request
 from lowwater.engines.spark.worker.task import begin_task, end_quietly
 
@@ -85,7 +85,7 @@ class ClockReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Yield the tick as a message to every bucket that depends on the clock."""
         begin_task()
         tick, ends = partition.value
-        body = b"end" if ends else b""
+        body = LAST_TICK if ends else b""
         yield as_batch(
             Message(stage, bucket, -1, Kind.TICK, -1, tick, body)
             for stage, ids in self._targets

@@ -18,7 +18,7 @@ import polars as pl
 
 from lowwater.engines.spark.wire import tick_requests
 from lowwater.engines.spark.wire.late_files import keep_refused
-from lowwater.engines.spark.wire.message import Kind, Message, unpacked, unpickled
+from lowwater.engines.spark.wire.message import LAST_TICK, Kind, Message, unpacked, unpickled
 from lowwater.engines.spark.wire.program import SourceProgram, StageProgram
 from lowwater.engines.spark.wire.report import TickRequest
 from lowwater.engines.spark.worker import hints
@@ -226,7 +226,7 @@ class Bucket:
         for source in self._program.sources:
             if source.ordered or source.index in self._ended:
                 continue
-            if any(message.body == b"end" for message in ticks):
+            if any(message.body == LAST_TICK for message in ticks):
                 self._ended.add(source.index)
                 self._graph.push(source.index, [End()])
                 continue
@@ -252,29 +252,25 @@ class Bucket:
         if program.request_folder is None:
             return
         waits = self._graph.waits
-        due: int | None
-        when: int | None = time.time_ns() + FOR_NEW_ROWS if waits else None
+        times: list[int | None] = [time.time_ns() + FOR_NEW_ROWS] if waits else []
         needs = self._graph.needs()
         self._record.holding = [*needs, *self._graph.holding]
         for producer, attribute, mark in chain.from_iterable(needs.values()):
             intake = self._intakes.get(producer)
             if producer in self._graph.members:  # latent time is the clock
-                due = self._graph.clock_due(producer, mark)
+                times.append(self._graph.clock_due(producer, mark))
             elif intake is None:  # it comes from another stage, which then requests a tick itself
-                due = self._now
-            elif not isinstance(intake.spec.idle, OnDemand) or producer in self._ended:
-                continue
-            else:
-                due = intake.when(attribute, mark, self._now)
-            if due is not None:
-                when = due if when is None else min(when, due)
-        for group_due in self._group_requests():
-            when = group_due if when is None else min(when, group_due)
+                times.append(self._now)
+            elif isinstance(intake.spec.idle, OnDemand) and producer not in self._ended:
+                times.append(intake.when(attribute, mark, self._now))
+        times += self._group_requests()
+        when = min((each for each in times if each is not None), default=None)
         self._record.request = request = TickRequest(program.request_folder, when, waits)
         tick_requests.save_request(request, program.number, self._id, task.batch)
 
-    def _group_requests(self) -> Iterator[int]:
-        """Yield the times from which a tick would release something of a single group."""
+    def _group_requests(self) -> Iterator[int | None]:
+        """Yield the times from which a tick would release something of a single group; None for a
+        source that has no such request."""
         if self._graph.awaiting is None:
             return
         for each in self._graph.awaiting.changes():
@@ -284,6 +280,5 @@ class Bucket:
             else:
                 intake.request(each.attribute, each.origin, each.group, each.mark)
         for index, intake in self._intakes.items():
-            due = None if index in self._ended else intake.due_groups()
-            if due is not None:
-                yield due
+            if index not in self._ended:
+                yield intake.due_groups()
