@@ -1,8 +1,8 @@
 """The embedded engine: reads sources by the clock and runs operators, in one process (ETS §3-§5).
 
-The engine turns: it fires timers, reads the source whose rows have waited longest, makes enabling
-timestamps, works on queues, and sleeps when there is nothing to do. After each of these, operators
-run until nothing is left on the arcs between them.
+In each turn of its loop the engine fires timers, reads the source whose rows have waited longest
+and makes enabling timestamps. If there was none of these, it works on a queue, and if there is no
+work either, it sleeps. After each step, operators run until the arcs between them are empty.
 """
 
 from __future__ import annotations

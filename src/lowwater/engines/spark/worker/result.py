@@ -1,8 +1,8 @@
-"""The last step: messages of the last stage to rows of the result.
+"""The result stage: it turns messages of the last stateful stage into rows of the result.
 
-The output of an operator that was spread over buckets is combined here: partial answers of an
-aggregate, rows to be put in order. No state is needed: a promise reaches all buckets in one batch,
-so all parts of an answer are in it too, and all rows up to a mark.
+It combines the output of an operator that was spread over buckets: partial answers of an aggregate,
+or rows to be put in order. It needs no state, because a promise reaches all buckets in one batch:
+all parts of an answer, and all rows up to a mark, are in that batch too.
 
 Invariant: rows leave in the order in which they were finished, whatever the order in which the
 messages of the buckets come.

@@ -79,7 +79,10 @@ class _Shelf:
         """Return the bytes of a chunk."""
         value = self._chunks.getValue((slot, key.name, key.slice, key.sequence))
         if value is None:
-            raise CheckpointError(f"the state of {slot} lacks a chunk it should have: {key}")
+            raise CheckpointError(
+                f"the checkpoint is damaged: the state of {slot} lacks a chunk that its index"
+                f" lists, {key}. Put back a copy of the whole checkpoint, or start from a new one"
+            )
         return bytes(value[0])
 
     def write(self, slot: str, key: ChunkKey, body: bytes) -> None:
