@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import re
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -133,8 +133,8 @@ def _progress(checkpoint: Path) -> Progress:
         raise damaged(checkpoint / "metadata", "it is missing")
     _parse(checkpoint / "metadata", _read(checkpoint / "metadata").decode("utf-8", "replace"))
     planned, done = max(offsets), max(commits, default=-1)
-    _refuse_gaps(checkpoint / "offsets", offsets)
-    _refuse_gaps(checkpoint / "commits", commits)
+    _refuse_gaps(checkpoint / "offsets", offsets, offsets[0], planned)
+    _refuse_gaps(checkpoint / "commits", commits, min(commits, default=0), done)
     if not planned - 1 <= done <= planned:
         missing = checkpoint / (LOGS[0] if done > planned else LOGS[1])
         raise damaged(
@@ -173,9 +173,7 @@ def _check_numbered(log: Path, last: int) -> None:
     found = {n: each for each in _files(log) if (n := _number(each)) is not None}
     whole = [n for n, each in found.items() if each.name.endswith(WHOLE)]
     first = max((n for n in whole if n <= last), default=0)
-    for number in range(first, last + 1):
-        if number not in found:
-            raise damaged(log / str(number), "it is missing")
+    _refuse_gaps(log, found, first, last)
     for number in sorted(found):
         for line in _lines(found[number])[1:] if number >= first else ():
             _parse(found[number], line)
@@ -194,8 +192,9 @@ def _number(file: Path) -> int | None:
     return int(name) if _NUMBERED.fullmatch(name) else None
 
 
-def _refuse_gaps(folder: Path, numbers: list[int]) -> None:
-    for number in range(numbers[0], numbers[-1]) if numbers else ():
+def _refuse_gaps(folder: Path, numbers: Container[int], first: int, last: int) -> None:
+    """Refuse a log of numbered files that lacks one of those from ``first`` to ``last``."""
+    for number in range(first, last + 1):
         if number not in numbers:
             raise damaged(folder / str(number), "it is missing")
 
@@ -207,7 +206,7 @@ def _read(file: Path) -> bytes:
 
 
 def _lines(file: Path) -> list[str]:
-    """Return the lines of a log's file; the first is the version of its format."""
+    """Return the lines of a file of a log; the first is the version of its format."""
     content = _read(file)
     if not _VERSION.match(content):
         raise damaged(file, "it does not begin with the version of its format")
@@ -302,9 +301,8 @@ def _check_log(folder: Path, progress: Progress, checkpoint: Path) -> None:
         )
     whole = [n for n in found if (log / f"{n}{WHOLE}").exists()]
     first = max(whole, default=found[0])
+    _refuse_gaps(log, found, first, found[-1])
     for number in range(first, found[-1] + 1):
-        if number not in found:
-            raise damaged(log / str(number), "it is missing")
         _check_listed(folder, log / str(number))
 
 
