@@ -98,7 +98,7 @@ class Bucket:
             self._take_promises(by_kind)
             self._take_ticks(by_kind)
             self._graph.finish()
-            self._take_refused(refused)
+            self._take_late_rows(refused)
         keep_refused(self._program.late_folder, self._program.number, task.batch, self._id, refused)
         self._request_tick(task)
         if self._intakes and not all(s.ordered for s in self._program.sources):
@@ -126,6 +126,7 @@ class Bucket:
         return self._id if alone else None
 
     def _take_rows(self, by_kind: dict[int, list[Message]]) -> dict[str, list[Chunk]]:
+        """Take in the rows of the batch; return the refused ones by the name of their stream."""
         refused: dict[str, list[Chunk]] = {}
         standing = {index: intake.marks_before() for index, intake in self._intakes.items()}
         leaps = {
@@ -141,14 +142,7 @@ class Bucket:
                 refused.setdefault(intake.spec.name, []).append(found)
             self._graph.push(port, [rows])
         for message in by_kind.get(Kind.REFUSED, []):
-            read, body = unpickled(message.body)
-            self._record.notes += read.notes
-            self._record.complete += read.complete
-            self._record.read[message.port] = read
-            self._record.accounts[message.port].add_lines(read.late)
-            if body:
-                name = self._intakes[message.port].spec.name
-                refused.setdefault(name, []).append(unpacked(body))
+            self._take_reader_report(message, refused)
         for port, partials in _gathered(by_kind.get(Kind.PARTIALS, [])):
             member = self._graph.members[port]
             assert isinstance(member.kernel, Reducer)
@@ -158,7 +152,18 @@ class Bucket:
             self._graph.push(port, [rows])
         return refused
 
-    def _take_refused(self, refused: dict[str, list[Chunk]]) -> None:
+    def _take_reader_report(self, message: Message, refused: dict[str, list[Chunk]]) -> None:
+        """Take the rows that a reader refused, and its report."""
+        read, body = unpickled(message.body)
+        self._record.notes += read.notes
+        self._record.complete += read.complete
+        self._record.read[message.port] = read
+        self._record.accounts[message.port].add_lines(read.late)
+        if body:
+            name = self._intakes[message.port].spec.name
+            refused.setdefault(name, []).append(unpacked(body))
+
+    def _take_late_rows(self, refused: dict[str, list[Chunk]]) -> None:
         """Take the rows that operators found to be late."""
         for member in self._graph.members.values():
             found = member.call(member.kernel.take_late_rows)
@@ -170,6 +175,8 @@ class Bucket:
                 refused.setdefault(stream, []).append(rows)
 
     def _absorb(self, source: SourceProgram, digests: list[Message]) -> dict[str, Chunk]:
+        """Move the marks of a source by the digests of its rows; return the leaps in them, by
+        attribute."""
         found, rows, at = [], 0, 0
         for message in digests:
             if message.port == source.index:
