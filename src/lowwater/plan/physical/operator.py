@@ -10,7 +10,7 @@ Invariant: in a plan, inputs come before their consumers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -166,6 +166,15 @@ class SourceOperator(Operator):
     def spec(self) -> StreamSpec:
         """The declared stream."""
         return self.node.spec
+
+    @property
+    def announced(self) -> tuple[Hashable, ...]:
+        """The channels or groups known before the run: those declared, else those that the source
+        can list."""
+        spec = self.spec
+        if spec.channels or not spec.key_columns:
+            return spec.channels
+        return tuple(self.source.channels(spec.key_columns))
 
     @property
     def source(self) -> Source:

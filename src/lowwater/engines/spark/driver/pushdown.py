@@ -13,13 +13,9 @@ from dataclasses import dataclass, field, replace
 
 import polars as pl
 
-from lowwater.engines.spark.driver.text_conditions import (
-    Condition,
-    conditions,
-    quoted,
-    replaced,
-)
-from lowwater.engines.spark.worker.late import COMPUTED
+from lowwater.engines.spark.driver.text_conditions import Condition, conditions, replaced
+from lowwater.engines.spark.wire.late_files import COMPUTED
+from lowwater.engines.spark.wire.types import quoted
 from lowwater.plan.expressions import Expression, Formula, compile_expression
 from lowwater.plan.physical.operator import (
     KernelOperator,
