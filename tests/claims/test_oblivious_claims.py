@@ -27,11 +27,9 @@ from lowwater.claims.oblivious_runs import QUICK, RELIEF_MODES, Query, query_1, 
 from lowwater.claims.oblivious_streams import (
     KEY,
     RATE,
-    ROW_BYTES,
-    Log,
-    Phase,
+    ArrivalLog,
+    ScrambledStream,
     Setting,
-    Stream,
     Truth,
     scrambled,
 )
@@ -88,10 +86,10 @@ def test_streams_cannot_be_scrambled_beyond_their_length() -> None:
 
 
 def test_streams_come_at_their_rates_and_keys_go_on() -> None:
-    stream = Stream("S2", 40, 60, seed=3, phases=(Phase(10, 40, 1 / 8),))
+    stream = ScrambledStream("S2", 40, 60, seed=3, phases=((10, 40, 1 / 8),))
     table = stream.table()
     at = table["S2_at"].to_numpy()
-    assert table.estimated_size() == ROW_BYTES * table.height
+    assert table.estimated_size() == 24 * table.height
     assert (np.diff(at) > 0).all()
     for start, end, rate in ((0, 10, RATE), (10, 40, RATE / 8), (40, 60, RATE)):
         rows = ((at >= start) & (at < end)).sum()
@@ -107,20 +105,20 @@ def test_streams_come_at_their_rates_and_keys_go_on() -> None:
 def test_settings_are_the_papers() -> None:
     setting = Setting(7)
     one, two = setting.query_1(), setting.query_2()
-    assert [each.phases for each in one] == [(), (Phase(10, 40, 1 / 8),), (Phase(80, 90, 8),)]
+    assert [each.phases for each in one] == [(), ((10, 40, 1 / 8),), ((80, 90, 8),)]
     assert [bool(each.phases) for each in two] == [False, True, False, False, False, False]
     assert all(1 <= each.disorder <= 500 and each.multiplicity == 2 for each in two)
     short = Setting(7, faster=4).query_1()
-    assert short[1].phases == (Phase(2.5, 10, 1 / 8),)
+    assert short[1].phases == ((2.5, 10, 1 / 8),)
     assert [each.disorder for each in short] == [round(each.disorder / 4) for each in one]
 
 
 # ---- the truth -----------------------------------------------------------------------------
 
 
-def logs(setting: Setting, number: int = 3) -> tuple[Log, ...]:
+def logs(setting: Setting, number: int = 3) -> tuple[ArrivalLog, ...]:
     streams = setting.query_1() if number == 3 else setting.query_2()
-    return tuple(Log(each.name, each.table()) for each in streams)
+    return tuple(ArrivalLog(each.name, each.table()) for each in streams)
 
 
 def test_results_are_the_batch_answer() -> None:
@@ -182,7 +180,7 @@ def test_least_fixed_buffers_for_a_share_of_the_results(make: Callable[[Setting]
 
 def test_a_log_goes_on_in_order_where_another_is_ahead() -> None:
     behind, ahead = (
-        Log(name, pl.DataFrame({f"{name}_at": 0.0, KEY: keys, name: 1}))
+        ArrivalLog(name, pl.DataFrame({f"{name}_at": 0.0, KEY: keys, name: 1}))
         for name, keys in (("S1", [3, 4, 3, 4]), ("S2", [6, 5]))
     )
     assert behind.continued(ahead).tolist() == [3, 4, 3, 4, 5, 5, 6, 6]

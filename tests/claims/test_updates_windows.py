@@ -9,12 +9,12 @@ import polars as pl
 import pytest
 
 from lowwater.claims import registry, updates_traces, updates_windows
-from lowwater.claims.updates_plots import Way
+from lowwater.claims.updates_runs import Way
 from lowwater.claims.updates_traces import BY_HAND, derived, observed
-from lowwater.claims.updates_windows import ALL, ORDERS, OWN, Amounts, Rows, drawn, seen
+from lowwater.claims.updates_windows import ALL, ORDERS, OWN, Rows, WindowRuns, drawn, seen
 from tests.support.plots import readable
 
-SMALL = Amounts((2, 4, 8), 80, (2,), 60, (1,))
+SMALL = WindowRuns((2, 4, 8), 80, (2,), 60, (1,))
 
 
 def test_the_claims_are_found_by_name() -> None:

@@ -23,9 +23,9 @@ from lowwater.claims.oblivious_runs import (
     QUERIES,
     RELIEF_MODES,
     SCALE,
-    Amounts,
     JoinRun,
     Query,
+    QuerySettings,
     query_1,
     run,
 )
@@ -180,7 +180,7 @@ def modelled(query: Query, mode: ReliefMode, exact: bool = False) -> float:
     return total
 
 
-def reliefs(size: Amounts) -> pl.DataFrame:
+def reliefs(size: QuerySettings) -> pl.DataFrame:
     """Measure the rows that every strategy holds for both queries, on average."""
     setting = size.settings[0]
     rows = []

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 import lowwater as lw
 from lowwater.claims.claim import Scale
-from lowwater.claims.oblivious_streams import KEY, Log, Setting, Stream, Truth
+from lowwater.claims.oblivious_streams import KEY, ArrivalLog, ScrambledStream, Setting, Truth
 from lowwater.joins.multi_join import MultiJoin, rows_of
 from lowwater.operators.kernel import Kernel
 from lowwater.probe import CHUNK_ROWS, SECOND, Observer, Probe
@@ -45,13 +45,15 @@ class Query:
     """A query over streams: their rows, all results there are, and the query."""
 
     name: str
-    streams: tuple[Stream, ...]
-    logs: tuple[Log, ...]
+    streams: tuple[ScrambledStream, ...]
+    logs: tuple[ArrivalLog, ...]
 
     @classmethod
-    def of(cls, name: str, streams: Sequence[Stream]) -> Query:
+    def of(cls, name: str, streams: Sequence[ScrambledStream]) -> Query:
         """Return a query with the rows of its streams."""
-        return cls(name, tuple(streams), tuple(Log(each.name, each.table()) for each in streams))
+        return cls(
+            name, tuple(streams), tuple(ArrivalLog(each.name, each.table()) for each in streams)
+        )
 
     @property
     def seconds(self) -> int:
@@ -124,7 +126,7 @@ class Query:
         return lw.join([first, second], on=KEY, strategy=mode)
 
 
-def _stated(stream: Stream) -> Contract:
+def _stated(stream: ScrambledStream) -> Contract:
     return lw.unpromised(disorder=stream.disorder, multiplicity=stream.multiplicity)
 
 
@@ -307,7 +309,7 @@ def run(
 
 
 @dataclass(frozen=True)
-class Amounts:
+class QuerySettings:
     """The streams of an experiment, and how their rows are handed over."""
 
     settings: tuple[Setting, ...]
@@ -326,6 +328,6 @@ def _once(number: int, setting: Setting, tick: float, mode: ReliefMode, known: b
     return run(QUERIES[number](setting), mode, known=known, tick=tick)
 
 
-FULL = Amounts(tuple(Setting(seed) for seed in (1, 2, 3)), ticks=(0.0, 0.1))
-QUICK = Amounts((Setting(1, faster=4, warm=6),), ticks=(0.25, 0.25))
+FULL = QuerySettings(tuple(Setting(seed) for seed in (1, 2, 3)), ticks=(0.0, 0.1))
+QUICK = QuerySettings((Setting(1, faster=4, warm=6),), ticks=(0.25, 0.25))
 SCALE = Scale(FULL, QUICK)

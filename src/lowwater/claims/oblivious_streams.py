@@ -35,27 +35,19 @@ from lowwater.claims.oblivious_definitions import (
 from lowwater.joins.oblivious.memory_model import InputTraits
 
 Seconds = NDArray[np.float64]
+Phase = tuple[float, float, float]
+"""A change of a stream's rate: from when until when, in seconds, and the factor on the rate."""
 RATE = 50.0
 """Rows a second: a mean of 20 ms between two."""
 MULTIPLICITY = 2
 MOST_SCRAMBLED = 500
-ROW_BYTES = 24
 KEY = "epoch"
 SLOWED = 1 / 8
 FASTER = 8.0
 
 
 @dataclass(frozen=True)
-class Phase:
-    """A stretch of time, in seconds, in which a stream comes at ``times`` its rate."""
-
-    start: float
-    end: float
-    times: float
-
-
-@dataclass(frozen=True)
-class Stream:
+class ScrambledStream:
     """One stream of an experiment."""
 
     name: str
@@ -79,8 +71,8 @@ class Stream:
     def _arrivals(self, random: np.random.Generator) -> NDArray[np.float64]:
         """Return the moments, in seconds, of a Poisson process whose rate changes."""
         edges = {0.0, self.seconds}
-        for phase in self.phases:
-            edges |= {phase.start, phase.end}
+        for start, end, _ in self.phases:
+            edges |= {start, end}
         times = np.array(sorted(edge for edge in edges if edge <= self.seconds))
         middles = (times[1:] + times[:-1]) / 2
         expected = np.concatenate(([0.0], (np.diff(times) * self.rates(middles)).cumsum()))
@@ -92,8 +84,8 @@ class Stream:
     def rates(self, seconds: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the rates, in rows a second, at these times."""
         found = np.full(len(seconds), self.rate)
-        for phase in self.phases:
-            found[(seconds >= phase.start) & (seconds < phase.end)] *= phase.times
+        for start, end, factor in self.phases:
+            found[(seconds >= start) & (seconds < end)] *= factor
         return found
 
     def traits(self, table: pl.DataFrame) -> InputTraits:
@@ -148,15 +140,15 @@ class Setting:
         """Length in seconds."""
         return self.warm + 120.0 / self.faster
 
-    def phase(self, start: float, end: float, times: float) -> Phase:
+    def phase(self, start: float, end: float, factor: float) -> Phase:
         """Return a phase of the paper's at the time it has here."""
-        return Phase(self.warm + start / self.faster, self.warm + end / self.faster, times)
+        return self.warm + start / self.faster, self.warm + end / self.faster, factor
 
-    def streams(self, number: int, phases: Mapping[int, Phase]) -> list[Stream]:
+    def streams(self, number: int, phases: Mapping[int, Phase]) -> list[ScrambledStream]:
         """Return streams with scrambling factors drawn from the paper's range, and their phases."""
         drawn = np.random.default_rng(self.seed).integers(0, self.most_scrambled + 1, number)
         return [
-            Stream(
+            ScrambledStream(
                 name=f"S{at + 1}",
                 disorder=max(MULTIPLICITY - 1, round(disorder / self.faster)),
                 seconds=self.seconds,
@@ -166,11 +158,11 @@ class Setting:
             for at, disorder in enumerate(drawn.tolist())
         ]
 
-    def query_1(self) -> list[Stream]:
+    def query_1(self) -> list[ScrambledStream]:
         """Return S1 to S3: S2 is slowed from 10 to 40 s, S3 is 8 times as fast from 80 to 90 s."""
         return self.streams(3, {1: self.phase(10, 40, SLOWED), 2: self.phase(80, 90, FASTER)})
 
-    def query_2(self) -> list[Stream]:
+    def query_2(self) -> list[ScrambledStream]:
         """Return S1 to S6: S2, of the first join, is slowed from 10 to 40 s."""
         return self.streams(6, {1: self.phase(10, 40, SLOWED)})
 
@@ -179,7 +171,7 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Log:
+class ArrivalLog:
     """The arrivals of one stream, in order: when each row came, its key, its place.
 
     The place is named after the stream. The results of a join are such a log again, so joins of
@@ -199,7 +191,7 @@ class Log:
         """The keys in order of arrival."""
         return self.table[KEY].to_numpy()
 
-    def continued(self, other: Log) -> Keys:
+    def continued(self, other: ArrivalLog) -> Keys:
         """Return the keys and, in order, those that come until the stream has reached another.
 
         A log ends and its stream does not: rows that a slower stream has yet to send are added.
@@ -220,7 +212,7 @@ class Log:
 class Truth:
     """All results of a join of some logs."""
 
-    logs: tuple[Log, ...]
+    logs: tuple[ArrivalLog, ...]
 
     @cached_property
     def results(self) -> pl.DataFrame:
@@ -250,20 +242,27 @@ class Truth:
             found.append(np.where(log.at[place - 1] == self.at, 1, back))
         return np.stack(found, axis=1)
 
-    def log(self, name: str, sizes: Sequence[float] | None = None) -> Log:
+    def log(self, name: str, sizes: Sequence[float] | None = None) -> ArrivalLog:
         """Return the results as a log for the next join: all, or those that fixed buffers find."""
         found = self.results if sizes is None else self.results.filter(self.reached(sizes))
         place = pl.int_range(1, pl.len() + 1, dtype=pl.Int64).alias(name)
-        return Log(name, found.select(pl.col("at").alias(f"{name}_at"), KEY, place))
+        return ArrivalLog(name, found.select(pl.col("at").alias(f"{name}_at"), KEY, place))
 
     # ---- buffers ---------------------------------------------------------------------------
 
+    def by_second(self, values: Places, seconds: int, least: int = 0) -> Places:
+        """Return the greatest of the results' values in each second, at least ``least``, by input.
+
+        ``values``: a value for each result and input. Later results count for the last second.
+        """
+        greatest = np.full((seconds, values.shape[1]), least)
+        within = np.minimum(self.at.astype(np.int64), seconds - 1)
+        np.maximum.at(greatest, within, values)
+        return greatest
+
     def optimal(self, seconds: int) -> Places:
         """Return by second and input the least buffer that finds all results of the second."""
-        best = np.zeros((seconds, len(self.logs)), np.int64)
-        within = np.minimum(self.at.astype(np.int64), seconds - 1)
-        np.maximum.at(best, within, self.needs)
-        return best
+        return self.by_second(self.needs, seconds)
 
     def reached(self, sizes: Sequence[float]) -> NDArray[np.bool_]:
         """Return which results buffers of the newest rows find, a size for each input."""

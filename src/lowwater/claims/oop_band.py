@@ -4,7 +4,6 @@ which an in-order plan must sort (§8.2, N1, Fig. 11)."""
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
@@ -24,25 +23,14 @@ TOLERANCE = 0.4
 """Minutes; the late rows and the length of a tick make up most of it."""
 
 
-@dataclass(frozen=True)
-class Bounds:
-    """The minutes a buffer should hold."""
-
-    low: float
-    high: float
-
-    def admit(self, minutes: float) -> bool:
-        """Return true if a measured figure lies within, give or take the tolerance."""
-        return self.low - TOLERANCE <= minutes <= self.high + TOLERANCE
-
-
 EXPECTED = {
-    "iop_sort_s0": Bounds(LATE, LATE),
-    "iop_join_s0": Bounds(0, 0),
-    "iop_join_s1": Bounds(LATE + BAND, LATE + BAND),
-    "oop_join_s0": Bounds(BAND, BAND),
-    "oop_join_s1": Bounds(LATE, LATE + BAND),
+    "iop_sort_s0": (LATE, LATE),
+    "iop_join_s0": (0, 0),
+    "iop_join_s1": (LATE + BAND, LATE + BAND),
+    "oop_join_s0": (BAND, BAND),
+    "oop_join_s1": (LATE, LATE + BAND),
 }
+"""The least and the most minutes that a buffer should hold, by column."""
 
 
 def _join(rate: float, minutes: float) -> lw.Stream:
@@ -54,7 +42,7 @@ def _join(rate: float, minutes: float) -> lw.Stream:
     return left.join(in_order.stream(), on=REPLIES, within=(60 * BAND, 60 * BAND))
 
 
-class Held(Observer):
+class HeldMinutes(Observer):
     """Samples the minutes of each input that are held, whenever all that arrived is done."""
 
     def __init__(self, plan: str, rate: float):
@@ -85,7 +73,7 @@ def run_s53(quick: bool) -> Outcome:
     rate, minutes, tick = S53_SCALE.of(quick)
     query, samples = _join(rate, minutes), []
     for plan, shape in SHAPES.items():
-        held = Held(plan, rate)
+        held = HeldMinutes(plan, rate)
         Probe(query, observer=held, plan=shape, tick=tick, chunk_rows=ALL_ROWS, keep=False).run()
         samples.append(held.table())
     table = samples[0].join(samples[1], on="minute").sort("minute")
@@ -98,11 +86,13 @@ def run_s53(quick: bool) -> Outcome:
         f" of S0, {medians['oop_join_s1']:.1f} min of S1"
     )
     criteria = [
-        Criterion(bounds.admit(medians[name]), f"{name} is {medians[name]:.1f} min")
-        for name, bounds in EXPECTED.items()
+        Criterion(
+            low - TOLERANCE <= medians[name] <= high + TOLERANCE,
+            f"{name} is {medians[name]:.1f} min",
+        )
+        for name, (low, high) in EXPECTED.items()
     ]
-    expected = {name: (bounds.low, bounds.high) for name, bounds in EXPECTED.items()}
-    return judge(ours, criteria, table, lambda figure: plots.s53(figure, medians, expected))
+    return judge(ours, criteria, table, lambda figure: plots.s53(figure, medians, EXPECTED))
 
 
 # ---- OOP-N1 --------------------------------------------------------------------------------
@@ -126,7 +116,7 @@ class Stopwatch(Observer):
             self._arrived = time.perf_counter() if step.kind == "punctuation" else None
 
     def on_results(self, rows: pl.DataFrame) -> None:
-        """Answers have left."""
+        """Count answers, and take the time since the punctuation that released them."""
         self.answers += int(rows["n"].sum())
         if self._arrived is not None:
             self.latencies.append(time.perf_counter() - self._arrived)

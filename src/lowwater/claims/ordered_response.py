@@ -62,7 +62,7 @@ TICK = 0.02
 
 
 @dataclass(frozen=True)
-class Amounts:
+class ResponseRuns:
     """The runs over the cost of a comparison, and over the slow stream's rate."""
 
     shorter: float
@@ -105,7 +105,7 @@ class Amounts:
         )
 
 
-FULL = Amounts(
+FULL = ResponseRuns(
     shorter=1,
     seconds=420,
     warm=60,
@@ -116,7 +116,7 @@ FULL = Amounts(
     slow_rows=60,
     rate_seconds=360,
 )
-QUICK = Amounts(
+QUICK = ResponseRuns(
     shorter=6,
     seconds=75,
     warm=25,
@@ -133,7 +133,7 @@ SCALE = Scale(FULL, QUICK)
 # ---- ORD-F7 --------------------------------------------------------------------------------
 
 
-def over_cost(scale: Amounts) -> pl.DataFrame:
+def over_cost(scale: ResponseRuns) -> pl.DataFrame:
     """Run all strategies at all costs, then Adaptive with work that takes its real time."""
     runs = []
     for times in sorted({*scale.costs, *scale.between}):
@@ -273,7 +273,7 @@ def run_f7(quick: bool) -> Outcome:
 # ---- ORD-F9 --------------------------------------------------------------------------------
 
 
-def over_rate(scale: Amounts) -> pl.DataFrame:
+def over_rate(scale: ResponseRuns) -> pl.DataFrame:
     """Run all strategies at all rates of the slow stream."""
     charge = PerComparison(scale.switch * 1e9)
     return table(

@@ -27,6 +27,8 @@ SYNC: Order = "sync-filter"
 FILTER: Order = "filter-order"
 ADAPTIVE: Order = "adaptive"
 ORDERS = (SYNC, FILTER, ADAPTIVE)
+UNORDERED = "unordered"
+"""The join with no order, in tables and legends."""
 NAMES: dict[str, str] = {SYNC: "Sync-Filter", FILTER: "Filter-Order", ADAPTIVE: "Adaptive"}
 ALPHA = 0.3
 """The load from which Adaptive holds results."""

@@ -60,10 +60,10 @@ def drawn(slow: int, rate: float, seconds: float, seed: int) -> pl.DataFrame:
 
 
 @dataclass(frozen=True)
-class Part:
-    """A pattern of arrivals and the numbers of slow keys it is run with."""
+class ArrivalPattern:
+    """A pattern of arrivals, and the numbers of slow keys that it is run with."""
 
-    pattern: str
+    name: str
     slow: Sequence[int]
     services: int
     """Seconds a run takes, and so the most services it has."""
@@ -71,38 +71,38 @@ class Part:
 
     def came(self, slow: int, seed: int) -> pl.DataFrame:
         """Return the updates of a run."""
-        rate = kept(slow) if self.pattern == KEPT else RATE
+        rate = kept(slow) if self.name == KEPT else RATE
         seconds = self.services * COST
-        if self.pattern == IN_TURN:
+        if self.name == IN_TURN:
             return in_turn(slow, KEYS - slow, SLOWER, rate, seconds)
         return drawn(slow, rate, seconds, seed)
 
 
 SCALE = Scale(
     (
-        Part(IN_TURN, range(11), 400),
-        Part(DRAWN, (0, 2, 4, 6, 7, 8, 9, 10), 800, (1, 2)),
-        Part(KEPT, (0, 2, 4, 5, 6, 7, 8, 10), 300),
+        ArrivalPattern(IN_TURN, range(11), 400),
+        ArrivalPattern(DRAWN, (0, 2, 4, 6, 7, 8, 9, 10), 800, (1, 2)),
+        ArrivalPattern(KEPT, (0, 2, 4, 5, 6, 7, 8, 10), 300),
     ),
-    (Part(IN_TURN, (0, 4, 8, 10), 120),),
+    (ArrivalPattern(IN_TURN, (0, 4, 8, 10), 120),),
 )
 
 
-def measured(parts: Sequence[Part]) -> pl.DataFrame:
+def measured(patterns: Sequence[ArrivalPattern]) -> pl.DataFrame:
     """Measure all queues, the mean of several runs where keys are drawn."""
     rows = []
-    for part in parts:
-        for slow in part.slow:
-            for seed in part.seeds:
-                came = part.came(slow, seed)
+    for pattern in patterns:
+        for slow in pattern.slow:
+            for seed in pattern.seeds:
+                came = pattern.came(slow, seed)
                 for queue in QUEUES:
                     run = watched(came, queue, COST)
                     application, waiting = run.averages()
                     rows.append(
                         {
-                            "arrivals": part.pattern,
+                            "arrivals": pattern.name,
                             "slow": slow,
-                            "load": came.height * COST / part.services,
+                            "load": came.height * COST / pattern.services,
                             "queue": queue,
                             "queue_seconds": waiting,
                             "application_seconds": application,

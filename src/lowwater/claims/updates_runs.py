@@ -12,15 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 import lowwater as lw
-from lowwater.probe import SECOND, Observer, PerRow, Probe
+from lowwater.probe import SECOND, Observer, PerRow, Probe, Step
 from lowwater.typing import Schedule
-from lowwater.updates.staleness import Staleness
+from lowwater.updates.staleness import KeyStaleness, Staleness
 
 Seconds = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -32,13 +33,15 @@ NAMES: dict[Schedule, str] = {
     "linecutting": "LINECUTTING",
     "auto": "auto",
 }
-WINDOW_NAMES = {
+Way = Literal["append", "shedding", "lazy", "eager"]
+"""A queue of windows."""
+WINDOW_NAMES: dict[Way, str] = {
     "append": "append",
     "shedding": "append, random window shedding",
     "lazy": "LAZY",
     "eager": "EAGER",
 }
-"""Queues of windows."""
+"""The names of queues of windows."""
 
 
 # ---- arrivals ------------------------------------------------------------------------------
@@ -78,11 +81,11 @@ class Unreflected:
     """The oldest updates of a key that were not reflected, one after the other."""
 
     came: Seconds
-    """When each of them came,"""
+    """The arrival of each."""
     begin: Seconds
-    """from when it was the oldest,"""
+    """The time from which it was the oldest."""
     end: Seconds
-    """and until when."""
+    """The time until which it was the oldest."""
 
     @classmethod
     def of(cls, came: Seconds, reflected: Numbers, at: Seconds, end: float) -> Unreflected:
@@ -116,7 +119,7 @@ class Watched:
 
     @property
     def ended(self) -> float:
-        """When the last update was shown, in seconds."""
+        """The time at which the last update was shown, in seconds."""
         return float(self.shown["_out_at"][-1])
 
     def application(self, end: float | None = None) -> list[Unreflected]:
@@ -157,6 +160,37 @@ class Until(Observer):
         """End the run, if it is time."""
         if self._end is not None and self.run.now >= round(self._end * SECOND):
             self.run.stop()
+
+
+class Services(Until):
+    """Reads the rows that leave a queue, and its staleness when each service begins and ends."""
+
+    def __init__(self, end: float | None = None) -> None:
+        super().__init__(end)
+        self.left: list[pl.DataFrame] = []
+        """The rows that left for each service."""
+        self.begun: list[tuple[int, Staleness]] = []
+        """The begin of each service, in nanoseconds, and staleness then: with all that came during
+        the service before."""
+        self.ended: list[tuple[int, Staleness]] = []
+        """The end of each service, likewise, right before its result is shown."""
+
+    def on_done(self, step: Step) -> None:
+        """Read the begin of a service."""
+        if step.left_queue:
+            self.left += step.results
+            self.begun.append((self.run.now, step.operator.staleness))
+
+    def on_charged(self, step: Step) -> None:
+        """Read the end of a service."""
+        if step.left_queue:
+            self.ended.append((self.run.now, step.operator.staleness))
+
+
+def only_key(staleness: Staleness) -> KeyStaleness:
+    """Return the staleness of the only key of a queue."""
+    (only,) = staleness.by_key.values()
+    return only
 
 
 def updating(came: pl.DataFrame, schedule: Schedule) -> lw.Stream:

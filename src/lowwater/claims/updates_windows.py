@@ -30,8 +30,7 @@ import polars as pl
 import lowwater as lw
 from lowwater.claims import updates_plots as plots
 from lowwater.claims.claim import Claim, Criterion, Outcome, Scale, judge
-from lowwater.claims.updates_plots import Way
-from lowwater.claims.updates_runs import WINDOW_NAMES, Numbers, Seconds, Unreflected, Until
+from lowwater.claims.updates_runs import WINDOW_NAMES, Numbers, Seconds, Unreflected, Until, Way
 from lowwater.probe import SECOND, PerRow, Probe
 from lowwater.typing import Schedule, Windows
 
@@ -140,7 +139,7 @@ LINEAR = 0.99
 
 
 @dataclass(frozen=True)
-class Amounts:
+class WindowRuns:
     """The sizes of windows in ticks, and the rows that are run."""
 
     sizes: tuple[int, ...]
@@ -152,12 +151,12 @@ class Amounts:
     seeds: tuple[int, ...]
 
 
-FULL = Amounts((2, 3, 4, 6, 8, 10, 15, 20), 600, (2, 3, 4, 6, 8), 150, (1, 2))
-QUICK = Amounts((2, 5, 10), 150, (2, 4), 100, (1,))
+FULL = WindowRuns((2, 3, 4, 6, 8, 10, 15, 20), 600, (2, 3, 4, 6, 8), 150, (1, 2))
+QUICK = WindowRuns((2, 5, 10), 150, (2, 4), 100, (1,))
 SCALE = Scale(FULL, QUICK)
 
 
-def over_size(scale: Amounts) -> pl.DataFrame:
+def over_size(scale: WindowRuns) -> pl.DataFrame:
     """Measure one key, windows of all sizes, tumbling and sliding by a tick."""
     ticks = np.arange(1, scale.rows + 1)
     rows = Rows(ticks, np.zeros(scale.rows, np.int64), strict=True)
@@ -245,7 +244,7 @@ def drawn(skew: float | None, rounds: int, seed: int, alone: bool) -> Rows:
     return Rows(np.arange(count) // KEYS, keys, alone=alone)
 
 
-def over_orders(scale: Amounts) -> pl.DataFrame:
+def over_orders(scale: WindowRuns) -> pl.DataFrame:
     """Measure EAGER and LAZY at every size, in every order of keys."""
     found = []
     for name, skew in ORDERS.items():
