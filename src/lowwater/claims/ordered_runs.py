@@ -51,8 +51,8 @@ class Experiment:
     tick: float = 0.0
     """Seconds of arrivals handed over together; 0 hands over each row as it arrives."""
     chunk_rows: int = 1
-    """Rows that have queued are read so many at once. More than one is less work for our join, but
-    how many pairs it compares is then an estimate, and a bad one if they are minutes apart."""
+    """Number of queued rows that are read at once. More than one is less work for our join, but the
+    number of pairs it compares is then an estimate, and a bad one if they are minutes apart."""
 
     def setting(self, cost: float) -> OrderCosts:
         """Return the same in the model, at a cost of so many seconds a comparison."""
@@ -75,7 +75,7 @@ class Response:
     load: float
     """c·|w|·λ1·λ2; all the work is twice that."""
     rows: int
-    """Rows that count."""
+    """Number of rows that count."""
     response_seconds: float
     slow_response_seconds: float
     fast_response_seconds: float
@@ -166,22 +166,22 @@ def respond(order: Order, charge: Charge, experiment: Experiment) -> Response:
     cost = watch.cost(start)
     details = run.operator("join").details
     return Response(
-        order,
-        charge.nanoseconds / 1e3 if isinstance(charge, PerComparison) else None,
-        cost / 1e3,
-        each.slow_rate,
-        each.fast_rate,
-        each.window,
-        each.seconds,
-        each.setting(cost / SECOND).load,
-        len(one) + len(two),
-        float(np.concatenate((one, two)).mean()),
-        float(one.mean()),
-        float(two.mean()),
-        watch.share_of(FILTER, start),
-        int(details.get("switches", 0)),
-        int(details["held_rows_peak"]),
-        int(details["waiting_rows_peak"]),
+        strategy=order,
+        imposed_cost_us=charge.nanoseconds / 1e3 if isinstance(charge, PerComparison) else None,
+        cost_us=cost / 1e3,
+        slow_rate=each.slow_rate,
+        fast_rate=each.fast_rate,
+        window_seconds=each.window,
+        seconds=each.seconds,
+        load=each.setting(cost / SECOND).load,
+        rows=len(one) + len(two),
+        response_seconds=float(np.concatenate((one, two)).mean()),
+        slow_response_seconds=float(one.mean()),
+        fast_response_seconds=float(two.mean()),
+        filter_order_share=watch.share_of(FILTER, start),
+        switches=int(details.get("switches", 0)),
+        held_rows_peak=int(details["held_rows_peak"]),
+        waiting_rows_peak=int(details["waiting_rows_peak"]),
     )
 
 
