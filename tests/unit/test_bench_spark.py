@@ -22,7 +22,7 @@ from lowwater.bench import (
 from lowwater.bench.kernels import QUERIES, millis
 from lowwater.bench.spark_compare import agreement
 from lowwater.bench.spark_data import BEGIN, Flow, write_files
-from lowwater.bench.spark_groups import LAG, Fleet, due, lateness, lost, write_many
+from lowwater.bench.spark_groups import LAG, Fleet, due, lateness, lost, many_devices
 from lowwater.bench.spark_live import ages_when_read, batches_taken, counted
 from lowwater.bench.spark_side import Batch, Ran, Usage, committed, family, used
 from lowwater.bench.spark_small import Wait, completed, waits
@@ -66,7 +66,7 @@ def test_the_same_numbers_give_the_same_rows():
 
 
 def test_files_are_read_in_the_order_of_their_times(tmp_path: Path):
-    write_files(Flow(10, {"key": 2}, disorder=0.0), tmp_path / "in", 3, 10)
+    write_files(Flow(10, {"key": 2}, disorder=0.0).files(3, 10), tmp_path / "in")
     files = sorted((tmp_path / "in").iterdir(), key=lambda file: file.stat().st_mtime)
     newest = [pl.read_parquet(file)["ts"].max() for file in files]
     assert newest == sorted(newest)  # type: ignore[type-var]
@@ -166,9 +166,8 @@ def test_answers_are_late_by_arrival_after_their_device_and_rows_are_lost_by_win
     assert lateness(first, batches, 0) == []
 
 
-def test_files_have_two_rows_of_each_device_and_then_rows_of_a_few(tmp_path: Path):
-    write_many(tmp_path / "in", 1_000)
-    files = [pl.read_parquet(path) for path in sorted((tmp_path / "in").iterdir())]
+def test_files_have_two_rows_of_each_device_and_then_rows_of_a_few():
+    files = list(many_devices(1_000))
     twice = pl.concat(files[:10])["device"].value_counts()["count"]
     assert twice.to_list() == [2] * 1_000
     assert all(each["device"].max() < 100 for each in files[10:])  # type: ignore[operator]

@@ -16,12 +16,11 @@ from typing import Any
 import polars as pl
 
 from lowwater.bench import spark_ours, spark_plain
+from lowwater.bench.report import Row, figure
 from lowwater.bench.spark_compare import (
     Bench,
-    Row,
     agreement,
     fastest,
-    figure,
     peak_apart,
     say,
     scaled,
@@ -213,10 +212,10 @@ def _beside_the_last(what: str, runs: dict[str, Ran]) -> Iterator[Row]:
 
 CLOSE_WINDOW = 60
 CLOSE_BATCHES = 8
-"""Batches in a window."""
+"""Number of batches in a window."""
 WINDOWS = 6
 CLOSE_WARM = 2
-"""Windows before batches are looked at."""
+"""Number of windows at the beginning that do not count."""
 ROUNDS = 4
 POLICY = slow(every=160, within_windows=2)
 
@@ -274,7 +273,7 @@ def _all_out(ran: Ran) -> pl.DataFrame:
 
 
 def _latest(ran: Ran) -> float:
-    """Return how many windows after its end the latest answer left, by the rows that had come."""
+    """Return the windows from a window's end to its latest answer, by the rows that had come."""
     ends = [batch.ended for batch in ran.full]
     a_batch = CLOSE_WINDOW / CLOSE_BATCHES
     late = [0.0]

@@ -13,10 +13,12 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from lowwater.bench import spark_ours, spark_plain
-from lowwater.bench.spark_compare import Row, figure, say, scale, workspace
+from lowwater.bench.report import Row, figure
+from lowwater.bench.spark_compare import say, scale, workspace
 from lowwater.bench.spark_data import Feeder, stamps
 from lowwater.bench.spark_side import (
     HDFS,
@@ -28,6 +30,7 @@ from lowwater.bench.spark_side import (
     results_in,
     session,
     start,
+    stop,
 )
 from lowwater.progress.contract import on_demand
 
@@ -37,7 +40,7 @@ SLOW = 20.0
 ROWS = 5
 """Rows of one of its files: 50 a second."""
 WARM = 15
-"""Batches before anything counts."""
+"""Number of batches at the beginning that do not count."""
 SKEW = 0.5
 """Seconds by which a row may be older than the clock when it is read."""
 ALLOWED = 2
@@ -59,7 +62,7 @@ class LiveFeeder(Feeder):
             each.mkdir(parents=True)
 
     def feed_both(self) -> float:
-        """Begin with the slow source; return the time, from which on windows count."""
+        """Begin with the slow source; return the time, from which windows count."""
         self._both = True
         return time.time()
 
@@ -74,7 +77,7 @@ class LiveFeeder(Feeder):
         now = time.time()
         self.rows += [now] * rows
         keys = pl.Series([0] * rows, dtype=pl.Int32)
-        self.put(folder, pl.DataFrame({"ts": stamps(now, rows), "key": keys}))
+        self.put(folder, pl.DataFrame({"ts": stamps(np.full(rows, now)), "key": keys}))
         return now
 
 
@@ -104,7 +107,8 @@ def _plain(form: Any, sources: list[Any]) -> Any:
 
 
 class Lived:
-    """One side's run: waits of its windows in seconds, and how many were missing or wrong."""
+    """One side's run: the waits of its windows, in seconds, and the numbers of missing and wrong
+    answers."""
 
     def __init__(
         self,
@@ -139,7 +143,7 @@ class Lived:
 
 
 def ages_when_read(rows: list[float], batches: list[Batch]) -> list[tuple[float, float]]:
-    """Return for each row when it was read, which is when its batch listed files, and its age."""
+    """Return for each row the time at which its batch listed files, and its age then."""
     ages = []
     for row in rows:
         first = next((each for each in batches if each.began >= row), None)
@@ -179,10 +183,8 @@ def _live(side: Side, seconds: float) -> Lived:
         begun = feeder.feed_both()
         time.sleep(seconds)
         span = begun, time.time() - 3.0  # windows that end later had no fair chance
-        query.stop()
-        if query.exception() is not None:
-            raise query.exception()
-        lived = Lived(results_in(folder / "run"), batches_of(query), feeder, span)
+        stop(query)
+        lived = Lived(results_in(folder / "run" / "out"), batches_of(query), feeder, span)
     middle = median(lived.waits) if lived.waits else float("nan")
     say(
         f"  {side.name}: {middle:.2f} s in the middle of {len(lived.waits)} windows,"

@@ -97,7 +97,7 @@ class Point:
     seed: int
     seconds: float
     latency_ms: float
-    """The mean from arrival to output."""
+    """The mean from the arrival of a row to its output."""
     latency_p50_ms: float
     idle_share: float
     """Share of the time in which the union held rows and waited."""
@@ -112,7 +112,7 @@ class Point:
 
 
 class Unread(Observer):
-    """Follows how many rows have arrived and are not read yet, after each step of work."""
+    """Follows the number of rows that have arrived and are not read yet, after each step."""
 
     def __init__(self) -> None:
         self.peak = 0

@@ -24,7 +24,7 @@ from lowwater.joins.oblivious.memory_model import InputTraits, MemoryNeeds, join
 
 KNOWN_ACCURACY, MEASURED_ACCURACY = 1.0, 0.992
 FOLLOWS = 0.95
-"""The least correlation of what is predicted with the optimum, second by second."""
+"""The least correlation of predicted and optimal buffers, second by second."""
 
 
 @dataclass(frozen=True)

@@ -25,16 +25,16 @@ from lowwater.probe import scrambling_factors
 
 EXPECTED = {"t5": 0, "t10": 3}
 CAME = {"t5": (3, 2), "t10": (7, 3)}
-"""Rows of S1 and of S2 that have come, of the rows in the figure."""
+"""Numbers of rows of S1 and of S2 in the figure that have come, by moment."""
 OPEN = range(61, 70)
-"""Keys that may be those of rows the text leaves open."""
+"""The keys that are tried for rows the text leaves open."""
 BEFORE = 8
-"""Rows of each stream before the figure, all of lower keys."""
+"""Number of rows of each stream before the figure, all of lower keys."""
 
 
 @dataclass(frozen=True)
 class Filled:
-    """Both streams, as the text has them and with the rest filled in."""
+    """The keys of both streams in the figure: those of the text, and the rest filled in."""
 
     one: tuple[int, ...]
     other: tuple[int, ...]

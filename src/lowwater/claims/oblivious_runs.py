@@ -42,7 +42,7 @@ PARTS = 1 << 14
 
 @dataclass(frozen=True)
 class Query:
-    """A query over streams: their rows, all results there are, and the query."""
+    """A query of the paper over streams: their rows, and all results it has."""
 
     name: str
     streams: tuple[ScrambledStream, ...]
@@ -57,12 +57,12 @@ class Query:
 
     @property
     def seconds(self) -> int:
-        """Seconds in which rows come."""
+        """The seconds in which rows come, rounded up."""
         return int(np.ceil(self.streams[0].seconds))
 
     @cached_property
     def joins(self) -> tuple[Truth, ...]:
-        """All results of each of its joins; those of the last join are the query's."""
+        """The results of each of its joins; those of the last join are the query's."""
         if len(self.logs) == 3:
             return (Truth(self.logs),)
         first, second = Truth(self.logs[:3]), Truth(self.logs[3:])
@@ -70,7 +70,7 @@ class Query:
 
     @property
     def total(self) -> int:
-        """Number of results there are."""
+        """The number of all results."""
         return self.joins[-1].results.height
 
     def found_by(self, sizes: Sequence[Sequence[float]]) -> float:
@@ -153,7 +153,7 @@ class Samples(Observer):
         self.rows: list[dict[str, float | None]] = []
 
     def on_idle(self) -> None:
-        """Take a sample, if it is time."""
+        """Take a sample if the next moment of the grid has come."""
         if self.run.now < self._next:
             return
         self._next = (self.run.now * GRID // SECOND + 1) * SECOND // GRID
@@ -218,7 +218,8 @@ class JoinRun:
 
     query: Query
     results: pl.DataFrame
-    """The place of each input's row, when the last of them came, when the result left."""
+    """By result: the place of each input's row, the arrival of the last of them (``at``), and the
+    time at which the result left (``_out_at``), in seconds."""
     samples: pl.DataFrame
     details: list[dict[str, Any]]
     """The details that each join adds to its metrics, at the end."""

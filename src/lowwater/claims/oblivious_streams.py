@@ -36,7 +36,7 @@ from lowwater.joins.oblivious.memory_model import InputTraits
 
 Seconds = NDArray[np.float64]
 Phase = tuple[float, float, float]
-"""A change of a stream's rate: from when until when, in seconds, and the factor on the rate."""
+"""A change of a stream's rate: its start and its end in seconds, and the factor on the rate."""
 RATE = 50.0
 """Rows a second: a mean of 20 ms between two."""
 MULTIPLICITY = 2
@@ -89,7 +89,7 @@ class ScrambledStream:
         return found
 
     def traits(self, table: pl.DataFrame) -> InputTraits:
-        """Return what the model has to know of the stream, from the rows themselves."""
+        """Return the traits of the stream that the model takes, measured on its rows."""
         keys = table[KEY].to_numpy()
         return InputTraits(self.rate, scrambling_factor(keys), multiplicity(keys))
 
@@ -132,7 +132,7 @@ class Setting:
     faster: float = 1.0
     """The factor by which seconds and scrambling factors are smaller."""
     warm: float = 0.0
-    """Seconds before all this begins: enough rows to measure, where time runs faster."""
+    """Seconds before the paper's stream begins: enough rows to measure if time runs faster."""
     most_scrambled: int = MOST_SCRAMBLED
 
     @property
@@ -172,10 +172,10 @@ class Setting:
 
 @dataclass(frozen=True)
 class ArrivalLog:
-    """The arrivals of one stream, in order: when each row came, its key, its place.
+    """The rows of one stream in the order of arrival: the arrival of each, its key and its place.
 
-    The place is named after the stream. The results of a join are such a log again, so joins of
-    joins need nothing else.
+    The column of the place is named after the stream. The results of a join are such a log again,
+    so joins of joins need nothing else.
     """
 
     name: str
@@ -183,7 +183,7 @@ class ArrivalLog:
 
     @cached_property
     def at(self) -> Seconds:
-        """When each row came, in seconds."""
+        """The arrival of each row, in seconds."""
         return self.table[f"{self.name}_at"].to_numpy()
 
     @cached_property
@@ -200,11 +200,11 @@ class ArrivalLog:
         return np.concatenate((self.keys, further.repeat(multiplicity(self.keys))))
 
     def came(self, times: Seconds) -> Places:
-        """Return how many rows had come by these times."""
+        """Return the number of rows that had come by these times."""
         return np.searchsorted(self.at, times, side="right")
 
     def came_before(self, times: Seconds) -> Places:
-        """Return how many rows had come before these times."""
+        """Return the number of rows that had come before these times."""
         return np.searchsorted(self.at, times, side="left")
 
 
@@ -216,7 +216,8 @@ class Truth:
 
     @cached_property
     def results(self) -> pl.DataFrame:
-        """The place of each input's row, when the last of them came (``at``), by that."""
+        """The results in the order of ``at``, the arrival of the last of a result's rows; each with
+        the place of its row in each input."""
         found = self.logs[0].table
         for log in self.logs[1:]:
             found = found.join(log.table, on=KEY)
@@ -226,12 +227,12 @@ class Truth:
 
     @cached_property
     def at(self) -> Seconds:
-        """When each result can first be known, in seconds."""
+        """The time at which each result can first be known, in seconds."""
         return self.results["at"].to_numpy()
 
     @cached_property
     def needs(self) -> Places:
-        """For each result and each input, the newest rows of the input that reach back to it.
+        """The number of an input's newest rows that reach back to a result, by result and input.
 
         The row that comes last meets the others as it comes, whatever comes with it.
         """
@@ -265,7 +266,10 @@ class Truth:
         return self.by_second(self.needs, seconds)
 
     def reached(self, sizes: Sequence[float]) -> NDArray[np.bool_]:
-        """Return which results buffers of the newest rows find, a size for each input."""
+        """Return true for each result that buffers of the newest rows find.
+
+        ``sizes``: the rows of the buffer of each input.
+        """
         return np.logical_and.reduce(self.needs <= np.array(sizes), axis=1)  # type: ignore[no-any-return]
 
     def sizes(self, share: float) -> list[int]:

@@ -18,9 +18,9 @@ from lowwater.probe import Observer, Probe, Step
 # ---- OOP-S5.3 ------------------------------------------------------------------------------
 
 LATE, BAND = 5, 2
-"""Minutes."""
+"""Minutes by which a row of S0 may be late, and minutes between the rows of a pair."""
 TOLERANCE = 0.4
-"""Minutes; the late rows and the length of a tick make up most of it."""
+"""Minutes by which a figure may be off: mostly because of late rows and the length of a tick."""
 
 
 EXPECTED = {
@@ -34,7 +34,7 @@ EXPECTED = {
 
 
 def _join(rate: float, minutes: float) -> lw.Stream:
-    """S0 is up to five minutes late in one row of fifty; S1 is in order; the band is ± 2 min."""
+    """Return the join of S0, of which one row in fifty is up to five minutes late, and S1."""
     seconds, flows = minutes * 60, round(rate * 600)
     late = Link("S0", rate, seconds, flows, seed=1, late_share=0.02, late_by=60 * LATE, even=True)
     in_order = Link("S1", rate, seconds, flows, seed=2, reverse=True, even=True)
@@ -106,7 +106,7 @@ class Stopwatch(Observer):
 
     def __init__(self) -> None:
         self.latencies: list[float] = []
-        """Seconds."""
+        """Seconds from each punctuation to each chunk of answers that it released."""
         self.answers = 0
         self._arrived: float | None = None
 
@@ -123,7 +123,7 @@ class Stopwatch(Observer):
 
 
 def _counted_join(band: float, rate: float, seconds: float) -> lw.Stream:
-    """Q7: pairs of packets of opposite direction at most ``band`` seconds apart, counted a minute.
+    """Return Q7: a count, by the minute, of packets of opposite direction within ``band`` seconds.
 
     Each flow has a packet every ten seconds, so a packet meets a fifth of a partner per second of
     band.

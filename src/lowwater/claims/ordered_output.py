@@ -26,7 +26,7 @@ from lowwater.typing import Order
 
 RATES, WINDOW, KEYS = (2.0, 6.0), 5.0, 8
 BURST = (3.0, 28.0, 3.0)
-"""From, to, and how many times the rate."""
+"""The start and the end of the burst in seconds, and the factor on the rate."""
 SECONDS, FURTHEST = 40.0, 6.0
 """Length of the streams, and the most by which one is behind the other, in seconds."""
 COST = 800_000
@@ -44,7 +44,7 @@ class JoinOutput:
     details: dict[str, Any]
     """The details that the join adds to its metrics."""
     left_over: int
-    """Rows plus bytes in its state after the end."""
+    """Rows plus bytes in the state of the join after the end."""
 
     @property
     def times(self) -> pl.Series:

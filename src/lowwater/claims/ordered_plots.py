@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 LINES = {SYNC: "^-", FILTER: "o-", ADAPTIVE: "s--"}
 SLOW, FAST = 1.0, 10.0
-"""Rows a second, in the paper."""
+"""Rows a second of both streams, in the paper."""
 
 # ---- formulas ------------------------------------------------------------------------------
 

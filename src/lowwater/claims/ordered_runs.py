@@ -33,7 +33,7 @@ NAMES: dict[str, str] = {SYNC: "Sync-Filter", FILTER: "Filter-Order", ADAPTIVE: 
 ALPHA = 0.3
 """The load from which Adaptive holds results."""
 KEYS = 300
-"""Few rows of a window have the same key: results are few, the work is in comparing."""
+"""Number of keys: so many that few rows of a window match, and the work is in comparing."""
 
 
 @dataclass(frozen=True)
@@ -43,10 +43,11 @@ class Experiment:
     slow_rate: float
     fast_rate: float
     window: float
-    """Seconds."""
+    """Length of the window, in seconds."""
     seconds: float
+    """Length of the streams, in seconds."""
     warm: float
-    """Rows that arrive in the first so many seconds are not counted."""
+    """Seconds at the beginning; rows that arrive in them are not counted."""
     seed: int = 1
     tick: float = 0.0
     """Seconds of arrivals handed over together; 0 hands over each row as it arrives."""
@@ -87,7 +88,7 @@ class Response:
 
 
 class JoinWatch(Observer):
-    """Follows an ordered join: how far it is, its strategy and its work, after each step."""
+    """Follows the progress of an ordered join, its strategy and its work, after each step."""
 
     def __init__(self) -> None:
         self._at: list[int] = []
@@ -96,7 +97,7 @@ class JoinWatch(Observer):
         self._work: list[tuple[int, int, int]] = []
 
     def on_charged(self, step: Step) -> None:
-        """Note how far the join is."""
+        """Note the time up to which the join is done, its strategy and its work."""
         now, upto = self.run.now, step.operator.done_to
         mode = str(step.operator.details["strategy"])
         if not self._upto or upto > self._upto[-1]:
@@ -108,7 +109,7 @@ class JoinWatch(Observer):
             self._work.append((now, step.nanoseconds, step.comparisons))
 
     def done_at(self, ticks: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return when everything up to these times was done, in nanoseconds."""
+        """Return the times, in nanoseconds, at which everything up to these ticks was done."""
         done: NDArray[np.int64] = np.array(self._at)[np.searchsorted(self._upto, ticks)]
         return done
 

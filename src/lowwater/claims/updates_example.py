@@ -32,7 +32,7 @@ BY_HAND: dict[Schedule, tuple[tuple[str, int, int, int], ...]] = {
     "in-place": (("a", 3, 3, 1), ("b", 6, 4, 2), ("d", 9, 5, 1), ("e", 12, 4, 2), ("g", 15, 5, 1)),
     "append": (("a", 3, 3, 1), ("b", 6, 4, 2), ("c", 9, 5, 3), ("d", 12, 6, 4), ("e", 15, 7, 5)),
 }
-"""The update that is delivered, when, and how stale the result is right before and after."""
+"""Each update that is delivered, the time, and staleness right before and right after."""
 PERIOD, PERIOD_AREA = 6, 18
 """The sawtooth of the update queue repeats after so long and has this area: 3 on average."""
 
@@ -48,7 +48,7 @@ class ShownUpdate:
     area: Fraction
     """The integral of staleness from the first update on."""
     queue_area: Fraction
-    """The same of the queue's."""
+    """The integral of the staleness of the queue from the first update on."""
 
 
 # ---- by the definition ---------------------------------------------------------------------

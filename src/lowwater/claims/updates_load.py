@@ -39,29 +39,29 @@ from lowwater.typing import Schedule
 
 KEYS = (1, 10)
 LOADED = 3.0
-"""From this load on the line of ten keys is long enough to compare averages with one key's."""
+"""The load from which averages of ten keys are compared with those of one: below, few wait."""
 INFLATED = (8.0, 12.0)
-"""Queue staleness of ten keys, in times that of one."""
+"""The least and the greatest queue staleness of ten keys, in times that of one."""
 SAME = (0.7, 1.1)
-"""The difference between both kinds of staleness, of ten keys, in times that of one."""
+"""The same of the difference between both kinds of staleness."""
 TOLERANCE = 1e-9
 FAR_BELOW = 0.6
-"""IN-PLACE has at most this share of the staleness of the append queue that sheds."""
+"""The greatest staleness of IN-PLACE, as a share of that of the append queue that sheds."""
 CLOSE = 1.02
-"""Up to this ratio FIFO and IN-PLACE count as alike at small loads."""
+"""The ratio up to which FIFO and IN-PLACE count as alike at small loads."""
 APART = 2.0
 """The load from which IN-PLACE is clearly lower with ten keys."""
 
 
 @dataclass(frozen=True)
 class Loads:
-    """The loads of some runs, and how long and how often each is run."""
+    """The loads of some runs, and the length and the seeds of the runs at each load."""
 
     loads: tuple[float, ...]
     services: int
-    """Services of a run, about."""
+    """Number of services of a run, roughly."""
     seeds: tuple[int, ...]
-    """One run for each where keys are drawn; a single one with one key."""
+    """Seeds: one run for each with ten keys, which are drawn; a single run with one key."""
 
     def points(
         self, measure: Callable[[float, int, pl.DataFrame], list[dict[str, object]]]
@@ -118,7 +118,7 @@ def staleness(loads: Loads) -> pl.DataFrame:
 
 
 def outside(points: pl.DataFrame) -> Sequence[str]:
-    """Return in words where the bounds do not hold."""
+    """Return the points at which the bounds do not hold, in words."""
     slack = 1 + TOLERANCE
     delta = pl.col("delta_a_service")
     low, high = delta * slack < pl.col("least_delta"), delta > pl.col("greatest_delta") * slack

@@ -36,20 +36,20 @@ from lowwater.typing import Schedule
 KEYS, SLOWER, LOAD, COST = 10, 10, 5.0, 1.0
 QUEUES: tuple[Schedule, ...] = ("in-place", "linecutting", "auto")
 EQUAL = 0.01
-"""Ratios this near to 1 are 1."""
+"""The most by which a ratio that counts as 1 differs from 1."""
 NONE = 1e-9
-"""Seconds that come from rounding."""
+"""Seconds up to which staleness comes from rounding alone."""
 BEST = range(7, 10)
 """Numbers of slow keys at which LINECUTTING should be best, where keys come in turn."""
 LAST = 8
-"""With more slow keys the load is below 1."""
+"""The greatest number of slow keys with which the load is above 1."""
 IN_TURN, DRAWN = "in turn", "drawn"
 RATE = LOAD / KEYS / COST
 """Updates of a fast key a second."""
 
 
 def kept(slow: int) -> float:
-    """Return the same if the load is kept, with so many slow keys."""
+    """Return the updates of a fast key a second that keep the load, with so many slow keys."""
     return LOAD / COST / (KEYS - slow + slow / SLOWER)
 
 
@@ -66,7 +66,7 @@ class ArrivalPattern:
     name: str
     slow: Sequence[int]
     services: int
-    """Seconds a run takes, and so the most services it has."""
+    """Seconds of a run, and so the most services of it."""
     seeds: Sequence[int] = (1,)
 
     def came(self, slow: int, seed: int) -> pl.DataFrame:

@@ -113,7 +113,7 @@ class Watched:
     shown: pl.DataFrame
     """The updates shown, each with ``_out_at``, in seconds."""
     cost: float
-    """Seconds a row."""
+    """Seconds of work for a row."""
     own: Staleness
     """The queue's own account, at the end of the run."""
 
@@ -157,7 +157,7 @@ class Until(Observer):
         self._end = end
 
     def on_results(self, rows: pl.DataFrame) -> None:
-        """End the run, if it is time."""
+        """End the run if the time has come."""
         if self._end is not None and self.run.now >= round(self._end * SECOND):
             self.run.stop()
 

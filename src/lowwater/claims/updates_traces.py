@@ -31,7 +31,7 @@ from lowwater.probe import SECOND, PerRow, Probe
 SIZE, SLIDE, COST = 3, 1, 2
 ROWS = 60
 FIRST = 1 - SIZE + SLIDE
-"""The first window that the first row is in, by its start."""
+"""The start of the first window that the first row is in."""
 BY_HAND: dict[Way, tuple[tuple[int, int, int, int, int, int], ...]] = {
     "eager": ((1, 1, 1, 7, 6, 3), (7, 2, 7, 13, 9, 3), (13, 8, 13, 19, 9, 3)),
     "lazy": (
@@ -93,7 +93,7 @@ def derived(way: Way) -> list[Worked]:
 
 
 def _stale(shown: int | None, now: int) -> int:
-    """Return how long ago the first window closed that is newer than the one shown."""
+    """Return the ticks since the first window closed that is newer than the one shown."""
     first = FIRST if shown is None else shown + SLIDE
     return max(now - (first + SIZE - 1), 0)
 
@@ -166,7 +166,7 @@ def table(way: Way) -> pl.DataFrame:
                 "staleness_after": each.after,
                 "exact": ours.get(each.window) == each,
             }
-            for each in rules[:-1]  # what the last left behind is known only later
+            for each in rules[:-1]  # staleness after the last one is known only later
         ]
     )
 

@@ -49,13 +49,13 @@ class Rows:
     ticks: Numbers
     keys: Numbers
     strict: bool = False
-    """True if a tick is over with its row: no two rows have the same time."""
+    """True if no two rows have the same time, so that a tick ends with its row."""
     alone: bool = False
     """True if each key has punctuation of its own, by its own rows only."""
 
     @property
     def arrived(self) -> Seconds:
-        """When rows come, in seconds: one a second."""
+        """The arrival of each row, in seconds: one a second."""
         return np.arange(1, len(self.ticks) + 1, dtype=np.float64)
 
     def stream(self, way: Way) -> lw.Stream:
@@ -83,8 +83,8 @@ class Rows:
         )
 
     def complete(self, key: int, size: int, slide: int) -> tuple[Numbers, Seconds]:
-        """Return the windows of a key that are complete when the last row has come: their starts,
-        and when each was complete."""
+        """Return the starts of the windows of a key that are complete when the last row has come,
+        and the time at which each was."""
         own = self.keys == key
         starts = [_starts(int(tick), size, slide) for tick in self.ticks[own]]
         found = np.unique(np.concatenate(starts))
@@ -131,7 +131,7 @@ def seen(rows: Rows, way: Way, size: int, slide: int, cost: float) -> Seen:
 # ---- one key -------------------------------------------------------------------------------
 
 COST = 1.0
-"""Seconds a row, one of which comes every second."""
+"""Seconds of work for a row; a row comes every second."""
 TUMBLING: tuple[Way, ...] = ("lazy", "eager")
 SLIDING: tuple[Way, ...] = ("append", "shedding", "lazy", "eager")
 LINEAR = 0.99
@@ -143,11 +143,13 @@ class WindowRuns:
     """The sizes of windows in ticks, and the rows that are run."""
 
     sizes: tuple[int, ...]
+    """Sizes of windows for one key."""
     rows: int
-    """Of one key."""
+    """Number of rows of one key."""
     rounds_sizes: tuple[int, ...]
+    """Sizes of windows for ten keys."""
     rounds: int
-    """Ten rows each, of ten keys."""
+    """Number of rounds of ten rows, of ten keys."""
     seeds: tuple[int, ...]
 
 
@@ -184,7 +186,7 @@ def by_size(points: pl.DataFrame, kind: str, way: Way) -> dict[int, float]:
 
 
 def size_outcome(points: pl.DataFrame) -> Outcome:
-    """Judge how staleness goes with the size of windows, and the order of the queues."""
+    """Judge how staleness changes with the size of windows, and the order of the queues."""
     lazy, eager = (by_size(points, "tumbling", way) for way in TUMBLING)
     linear = float(np.corrcoef(list(lazy), list(lazy.values()))[0, 1] ** 2)
     grows = all(before < later for before, later in pairwise(lazy.values()))

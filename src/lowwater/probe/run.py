@@ -34,7 +34,10 @@ Ticks = NDArray[np.int64]
 
 
 class ProbedOperator:
-    """One operator of a run, as it is at the moment of reading. All sizes count state only."""
+    """One operator of a run; its values are those of the moment at which they are read.
+
+    All sizes count state only.
+    """
 
     def __init__(self, stage: Stage):
         self._stage = stage
@@ -46,7 +49,7 @@ class ProbedOperator:
 
     @property
     def title(self) -> str:
-        """Name and number, as in ``explain()`` and in the metrics."""
+        """The name and a number, as in ``explain()`` and in the metrics."""
         return self._stage.operator.title
 
     @property
@@ -95,7 +98,7 @@ class ProbedOperator:
 
     @property
     def staleness(self) -> Staleness:
-        """Staleness, in seconds, of a queue of updates; other operators have none."""
+        """The staleness, in seconds, of a queue of updates; other operators raise an error."""
         kernel = self._stage.kernel
         if not isinstance(kernel, Shows):
             raise OptionError(f"{self.title} is no queue of updates: it has no staleness")
@@ -135,11 +138,11 @@ class Step:
     comparisons: int = 0
     """Pairs of rows that the step compared."""
     nanoseconds: int = 0
-    """How long the step counts as on the clock."""
+    """Nanoseconds that the step takes on the clock."""
 
 
 class Observer:
-    """Is called while a :class:`Probe` runs. Subclasses override what they need.
+    """Receives calls while a :class:`Probe` runs. Subclasses override the methods they need.
 
     An error that an observer raises ends the run.
     """
@@ -167,14 +170,14 @@ class Probe:
     """One run of a query, observed.
 
     ``query``: any stream of finite sources.
-    ``observer``: is called while the run goes on; none by default.
+    ``observer``: receives calls while the run goes on; none by default.
     ``plan``: "out-of-order" (the default) or "in-order", which puts sorts and merges in.
     ``charge``: what work costs on the clock: "nothing" (the default), "measured", nanoseconds a
     step, ``PerComparison(nanoseconds)`` of a join, or ``PerRow(nanoseconds)`` of an update queue.
     ``tick``: rows that arrive within this length of time (a number is seconds) are handed over
     together; 0 hands over each when it arrives; None, the default, waits for ``chunk_rows`` rows.
     ``chunk_rows``: rows handed over at once, at most (65,536).
-    ``keep``: whether results are kept for :attr:`results` (True).
+    ``keep``: True, the default, to keep results for :attr:`results`.
     ``punctuation``: by an operator's name, the attributes of punctuation that it may use; all other
     punctuation is withheld from it. By default nothing is withheld.
     ``substitutes``: by an operator's name, a function from its kernel to one that takes its place,
