@@ -55,13 +55,13 @@ class Fleet(Flow):
         return pl.DataFrame({"ts": times, "device": device})
 
 
-def ours(sources: list[Any]) -> Any:
+def _ours(sources: list[Any]) -> Any:
     """Count a minute and device, by each device's progress."""
     rows = stream(sources[0], name="devices", time="ts", progress=ordered(), groups="device")
     return rows.window(f"{WINDOW} seconds").group_by("device").agg(n="count(*)").to_spark()
 
 
-def plain(sources: list[Any], delay: int) -> Any:
+def _plain(sources: list[Any], delay: int) -> Any:
     """Count the same by one watermark."""
     rows = sources[0].withWatermark("ts", f"{delay} seconds")
     return spark_plain.counted(rows, f"{WINDOW} seconds", "device")
@@ -81,9 +81,9 @@ def _beside_watermarks() -> Iterator[Row]:
     rows_each = scaled(12_000)
     fleet = Fleet(rows_each / FILE_SECONDS, {"device": DEVICES}, 7, 0.0)
     sides = [
-        Side("ours", ROCKSDB, ours),
-        Side("spark, watermark 61 min", HDFS, partial(plain, delay=PATIENT)),
-        Side("spark, watermark 1 min", HDFS, partial(plain, delay=PROMPT)),
+        Side("ours", ROCKSDB, _ours),
+        Side("spark, watermark 61 min", HDFS, partial(_plain, delay=PATIENT)),
+        Side("spark, watermark 1 min", HDFS, partial(_plain, delay=PROMPT)),
     ]
     with workspace() as folder:
         runs = Bench(folder, [fleet], FILES, rows_each).turns(sides, 1)
@@ -160,7 +160,7 @@ def _many() -> Iterator[Row]:
         for devices in (MOVING, known, known, MOVING):
             source = read_files(spark, folder / f"{devices}", "ts timestamp, device int")
             place = folder / f"run{devices}-{len(found[devices])}"
-            ran = run_side(spark, Side("ours", ROCKSDB, ours), [source], place)
+            ran = run_side(spark, Side("ours", ROCKSDB, _ours), [source], place)
             found[devices].append(ran)
             say(f"  {devices:,} devices: {_steps(ran):.0f} ms a batch of {MOVING}")
     what = f"ours: batches of 1,000 rows of {MOVING} devices, {known:,} known"

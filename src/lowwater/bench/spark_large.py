@@ -11,7 +11,6 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import partial
 from statistics import median
-from typing import Any
 
 import polars as pl
 
@@ -34,7 +33,8 @@ from lowwater.operators.flush import slow
 DELAYS = (0, 60, 240)
 """Seconds by which one source of W2 is behind the others."""
 
-SLIDING = ("5 minutes", "1 minute")
+LENGTH, SLIDE = "5 minutes", "1 minute"
+"""The windows of W2."""
 
 
 # ---- W1: tumbling window, many groups ------------------------------------------------------
@@ -72,7 +72,7 @@ def run_w2() -> Iterator[Row]:
             forms = _union_forms(delay)
             stores = stores or [sides.index(bench.better(sides)) for sides in forms]
             theirs = [sides[store] for sides, store in zip(forms, stores, strict=True)]
-            runs = bench.turns([ours(_sliding_union), *theirs], 2 if longest else 1)
+            runs = bench.turns([_sliding_union(), *theirs], 2 if longest else 1)
         held[delay] = {side: fastest(each) for side, each in runs.items()}
         rows = list(speed_rows(f"W2 {delay} s behind", what, 2.0, runs))
         yield from rows if longest else rows[:2]
@@ -88,22 +88,14 @@ def _union_flows(behind: int) -> tuple[list[Flow], int, int]:
 
 def _union_forms(behind: int) -> list[list[Side]]:
     """Return plain Spark with one watermark that allows for the delay, and with one a source."""
-    return [
-        plain(partial(_one_watermark, f"{behind} seconds"), "one watermark"),
-        plain(_watermark_each, "a watermark each"),
-    ]
+    delay = f"{behind} seconds"
+    one = partial(spark_plain.one_watermark, delay=delay, length=LENGTH, slide=SLIDE)
+    each = partial(spark_plain.watermark_each, delay="0 seconds", length=LENGTH, slide=SLIDE)
+    return [plain(one, "one watermark"), plain(each, "a watermark each")]
 
 
-def _sliding_union(sources: list[Any]) -> Any:
-    return spark_ours.union(sources, *SLIDING)
-
-
-def _one_watermark(delay: str, sources: list[Any]) -> Any:
-    return spark_plain.one_watermark(sources, delay, *SLIDING)
-
-
-def _watermark_each(sources: list[Any]) -> Any:
-    return spark_plain.watermark_each(sources, "0 seconds", *SLIDING)
+def _sliding_union() -> Side:
+    return ours(partial(spark_ours.union, length=LENGTH, slide=SLIDE))
 
 
 def _state_by_delay(what: str, held: dict[int, dict[str, Ran]]) -> Iterator[Row]:
@@ -171,7 +163,7 @@ def run_w3() -> Iterator[Row]:
 def workloads() -> dict[str, tuple[list[Flow], int, int, list[Side]]]:
     """Return flows, files, rows of a file and sides, by name."""
     mine, theirs = band_sides()
-    by_delay = {f"W2 {delay}": (*_union_flows(delay), [ours(_sliding_union)]) for delay in DELAYS}
+    by_delay = {f"W2 {delay}": (*_union_flows(delay), [_sliding_union()]) for delay in DELAYS}
     return {**by_delay, "W3": (*band_flows(), [mine, *theirs])}
 
 

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from statistics import median, quantiles
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -46,6 +45,8 @@ SKEW = 0.5
 ALLOWED = 2
 """Micro-batches an answer may take: the one that is running when it is due, and the next."""
 SCHEMA = "ts timestamp, key int"
+LENGTH = "1 second"
+"""Length of the windows."""
 
 
 class LiveFeeder(Feeder):
@@ -83,10 +84,12 @@ class LiveFeeder(Feeder):
 
 def run_w4() -> Iterator[Row]:
     """Measure how long windows wait for a source that is nearly silent."""
+    skew = f"{SKEW} seconds"
+    each, one = spark_plain.watermark_each, spark_plain.one_watermark
     sides = [
-        Side("ours", ROCKSDB, _ours),
-        Side("spark a watermark each", HDFS, partial(_plain, spark_plain.watermark_each)),
-        Side("spark one watermark", HDFS, partial(_plain, spark_plain.one_watermark)),
+        Side("ours", ROCKSDB, partial(spark_ours.union, length=LENGTH, idle=on_demand(skew))),
+        Side("spark a watermark each", HDFS, partial(each, delay=skew, length=LENGTH)),
+        Side("spark one watermark", HDFS, partial(one, delay=skew, length=LENGTH)),
     ]
     seconds = max(25.0, SECONDS * min(1.0, scale()))
     found = {side.name: _live(side, seconds) for side in sides}
@@ -96,14 +99,6 @@ def run_w4() -> Iterator[Row]:
             yield from _rows(name, ours, theirs)
     if ours.taken:
         yield _bound(ours)
-
-
-def _ours(sources: list[Any]) -> Any:
-    return spark_ours.union(sources, "1 second", idle=on_demand(f"{SKEW} seconds"))
-
-
-def _plain(form: Any, sources: list[Any]) -> Any:
-    return form(sources, f"{SKEW} seconds", "1 second")
 
 
 class Lived:

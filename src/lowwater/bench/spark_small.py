@@ -82,7 +82,7 @@ def run_small() -> Iterator[Row]:
         "count",
         [Flow(ROWS, {"key": 100}, 3, DISORDER)],
         partial(spark_ours.windowed, length=length, disorder=disorder),
-        partial(_plain_count, length, disorder),
+        partial(spark_plain.watermark_each, delay=disorder, length=length),
         0.0,
     )
     keys = {"a": 5, "b": 5, "c": 10, "d": 4}
@@ -93,10 +93,6 @@ def run_small() -> Iterator[Row]:
         partial(spark_plain.band_join, band=BAND, length=length, delay=disorder),
         BAND,
     )
-
-
-def _plain_count(length: str, delay: str, sources: list[object]) -> object:
-    return spark_plain.watermark_each(sources, delay, length)
 
 
 def _case(name: str, flows: list[Flow], mine: Query, theirs: Query, reach: float) -> Iterator[Row]:

@@ -9,7 +9,6 @@ from typing import Literal
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from lowwater.api import Stream
 from lowwater.engines.embedded.clock import Charge, VirtualClock
@@ -30,7 +29,8 @@ CHUNK_ROWS = 65_536
 """Rows that a source hands over at once, at most, unless the caller says otherwise."""
 Kind = Literal["rows", "punctuation", "end", "more"]
 Attributes = tuple[str, ...]
-Ticks = NDArray[np.int64]
+Substitute = Callable[[Kernel], Kernel]
+"""A function from the kernel of an operator to the one that takes its place."""
 
 
 class ProbedOperator:
@@ -195,11 +195,12 @@ class Probe:
         chunk_rows: int = CHUNK_ROWS,
         keep: bool = True,
         punctuation: Mapping[str, Sequence[Attributes]] | None = None,
-        substitutes: Mapping[str, Callable[[Kernel], Kernel]] | None = None,
+        substitutes: Mapping[str, Substitute] | None = None,
     ):
         self._observer = observer or Observer()
         changes = dict(substitutes or {})
-        changes |= {name: _withholding(used) for name, used in (punctuation or {}).items()}
+        for name, used in (punctuation or {}).items():
+            changes[name] = _withholding(used, changes.get(name))
         planned = _changed(compile_plan(query._node, plan), changes)
         self._clock = _Clock(charge, self._observer.on_idle)
         pace = Pace(chunk_rows, None if tick is None else nanoseconds(tick, "tick"))
@@ -360,11 +361,12 @@ class _Withholding(Kernel):
         return self._kernel.close_port(port)
 
 
-def _withholding(used: Sequence[Attributes]) -> Callable[[Kernel], Kernel]:
-    return lambda kernel: _Withholding(kernel, used)
+def _withholding(used: Sequence[Attributes], change: Substitute | None) -> Substitute:
+    """Return a function that withholds punctuation from a kernel, after another change to it."""
+    return lambda kernel: _Withholding(change(kernel) if change else kernel, used)
 
 
-def _changed(plan: PhysicalPlan, changes: Mapping[str, Callable[[Kernel], Kernel]]) -> PhysicalPlan:
+def _changed(plan: PhysicalPlan, changes: Mapping[str, Substitute]) -> PhysicalPlan:
     """Return the plan with other kernels in operators of some names."""
 
     def changed(operator: Operator) -> Operator:
