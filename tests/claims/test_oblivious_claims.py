@@ -22,7 +22,7 @@ from lowwater.claims import (
 from lowwater.claims.claim import Outcome
 from lowwater.claims.oblivious_buffers import joined_outcome
 from lowwater.claims.oblivious_definitions import multiplicity, scrambling_factor
-from lowwater.claims.oblivious_example import BEFORE, EXPECTED, SHOWN, Filled, fillings
+from lowwater.claims.oblivious_example import BEFORE, EXPECTED, SHOWN, Filling, fillings
 from lowwater.claims.oblivious_runs import QUICK, RELIEF_MODES, Query, query_1, query_2, run
 from lowwater.claims.oblivious_streams import (
     KEY,
@@ -59,7 +59,7 @@ def test_what_is_shown_agrees_with_the_text() -> None:
 
 
 def test_another_lag_does_not_hold() -> None:
-    earlier = Filled(SHOWN.one[1:], SHOWN.other)
+    earlier = Filling(SHOWN.one[1:], SHOWN.other)
     assert earlier.lags() != EXPECTED
     outcome = oblivious_example.example_outcome(oblivious_example.table(), [SHOWN, earlier])
     assert not outcome.holds
@@ -214,7 +214,7 @@ def test_a_result_that_came_twice_or_is_none_is_noticed() -> None:
 def one_join() -> pl.DataFrame:
     setting = QUICK.settings[0]
     runs = [QUICK.run(1, setting, known=known) for known in (True, False)]
-    found = oblivious_buffers.Found(*runs)
+    found = oblivious_buffers.RunPair(*runs)
     return oblivious_buffers.points(found, 0, oblivious_buffers._model(query_1(setting)))
 
 
@@ -248,7 +248,7 @@ def joined() -> tuple[pl.DataFrame, list[oblivious_buffers.Bound]]:
     bounds = oblivious_buffers.bounds(query)
     runs = [QUICK.run(2, setting, known=known) for known in (True, False)]
     rows = {"bound_rows": oblivious_buffers.bound_rows(query, bounds)}
-    return oblivious_buffers.points(oblivious_buffers.Found(*runs), 2, rows), bounds
+    return oblivious_buffers.points(oblivious_buffers.RunPair(*runs), 2, rows), bounds
 
 
 def test_over_joins_the_bound_holds() -> None:

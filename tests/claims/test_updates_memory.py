@@ -12,7 +12,7 @@ from lowwater.claims.updates_memory import (
     PagedMemory,
     Queue,
     memory_outcome,
-    prepared,
+    prepare,
     run_one,
     updates,
 )
@@ -39,7 +39,7 @@ def test_rates_of_keys_are_as_skewed_as_theta_says() -> None:
 
 @pytest.mark.parametrize("name", updates_memory.MANAGERS)
 def test_a_key_that_waits_keeps_its_place_and_leaves_with_its_newest_row(name: str) -> None:
-    queue = prepared(name)
+    queue = prepare(name)
     _, rows = updates(5, 0.0, 10)
     queue.enqueue(np.array([3, 1, 3]), rows[:3])
     queue.enqueue(np.array([2, 1]), rows[3:])
@@ -53,7 +53,7 @@ def test_a_key_that_waits_keeps_its_place_and_leaves_with_its_newest_row(name: s
 
 
 def test_all_keys_have_a_location_before_the_naive_manager_is_measured() -> None:
-    naive, paging = prepared("naive").memory, prepared("paging").memory
+    naive, paging = prepare("naive").memory, prepare("paging").memory
     assert (naive.used, naive.dirty) == (0, KEYS)
     assert (paging.used, paging.pages, paging.bytes) == (0, 0, 0)
 

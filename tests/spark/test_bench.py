@@ -10,12 +10,12 @@ from lowwater.bench import spark_ours, spark_plain
 from lowwater.bench.spark_data import DISORDER, Flow, write_files
 from lowwater.bench.spark_oblivious import OURS, Epochs
 from lowwater.bench.spark_ordered import BATCH, SORTED, TIME
-from lowwater.bench.spark_side import HDFS, Ran, Side, ours, read_files, run_side
+from lowwater.bench.spark_side import HDFS, Side, SideRun, ours, read_files, run_side
 
 FILES, ROWS = 3, 400
 
 
-def ran(spark, folder, side: Side, *flows: Flow) -> Ran:
+def ran(spark, folder, side: Side, *flows: Flow) -> SideRun:
     """Return the run of a side over small files of some sources, a file of each a batch."""
     for number, flow in enumerate(flows):
         write_files(flow.files(FILES, ROWS), folder / f"{number}")

@@ -18,7 +18,7 @@ from rich.console import Console
 
 from lowwater.bench.report import Row, figure
 from lowwater.bench.spark_data import Flow, link_files, write_files
-from lowwater.bench.spark_side import Ran, Side, read_files, run_side, session
+from lowwater.bench.spark_side import Side, SideRun, read_files, run_side, session
 from lowwater.engines.scratch import scratch_folder
 
 TRIAL = 3
@@ -106,7 +106,7 @@ class Bench:
             write_files(flow.files(files, rows_each), folder / "all" / f"{number}")
             link_files(folder / "all" / f"{number}", folder / "trial" / f"{number}", TRIAL)
 
-    def run(self, side: Side, files: str = "all", memory: bool = False) -> Ran:
+    def run(self, side: Side, files: str = "all", memory: bool = False) -> SideRun:
         """Run one side once; ``memory``: whether to measure memory too, which takes time."""
         sources = [
             read_files(self._spark, self._folder / files / f"{number}", flow.schema)
@@ -127,22 +127,22 @@ class Bench:
         """Return the side that is faster over the first files."""
         return max(sides, key=lambda side: self.run(side, "trial").steady_speed)
 
-    def turns(self, sides: Sequence[Side], rounds: int = 3) -> dict[str, list[Ran]]:
+    def turns(self, sides: Sequence[Side], rounds: int = 3) -> dict[str, list[SideRun]]:
         """Run the sides in turn, so many rounds; return their runs by name."""
-        runs: dict[str, list[Ran]] = {side.name: [] for side in sides}
+        runs: dict[str, list[SideRun]] = {side.name: [] for side in sides}
         for _ in range(rounds):
             for side in sides:
                 runs[side.name].append(self.run(side))
         return runs
 
 
-def fastest(runs: Iterable[Ran]) -> Ran:
+def fastest(runs: Iterable[SideRun]) -> SideRun:
     """Return the run with the most rows a second after its first batch."""
     return max(runs, key=lambda ran: ran.steady_speed)
 
 
 def speed_rows(
-    name: str, what: str, target: float, runs: Mapping[str, Sequence[Ran]]
+    name: str, what: str, target: float, runs: Mapping[str, Sequence[SideRun]]
 ) -> Iterator[Row]:
     """Return rows of our best run beside each of theirs, the fastest first; then other measures."""
     ours = fastest(runs["ours"])
@@ -169,12 +169,14 @@ def speed_rows(
     }
 
 
-def beside(name: str, what: str, unit: str, pair: tuple[Ran, Ran], values: Sequence[float]) -> Row:
+def beside(
+    name: str, what: str, unit: str, pair: tuple[SideRun, SideRun], values: Sequence[float]
+) -> Row:
     """Return a row of figures of our run and another; ``values``: ours, and the other's."""
     return figure(name, what, unit, values[0], pair[1].side, values[1], pair[0].rows)
 
 
-def _answers(ours: Ran, theirs: Ran) -> Row:
+def _answers(ours: SideRun, theirs: SideRun) -> Row:
     found = agreement(ours.results, theirs.results)
     return {
         "same_results": found.same,

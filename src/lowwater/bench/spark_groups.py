@@ -23,7 +23,16 @@ from lowwater.bench import spark_plain
 from lowwater.bench.report import Row, figure
 from lowwater.bench.spark_compare import Bench, beside, say, scaled, workspace
 from lowwater.bench.spark_data import BEGIN, Flow, stamps, write_files
-from lowwater.bench.spark_side import HDFS, ROCKSDB, Batch, Ran, Side, read_files, run_side, session
+from lowwater.bench.spark_side import (
+    HDFS,
+    ROCKSDB,
+    Batch,
+    Side,
+    SideRun,
+    read_files,
+    run_side,
+    session,
+)
 from lowwater.progress.contract import ordered
 
 DEVICES = 1_000
@@ -153,7 +162,7 @@ def lost(results: pl.DataFrame, expected: pl.DataFrame) -> int:
 def _many() -> Iterator[Row]:
     spark = session()
     known = scaled(MANY, MOVING)
-    found: dict[int, list[Ran]] = {MOVING: [], known: []}
+    found: dict[int, list[SideRun]] = {MOVING: [], known: []}
     with workspace() as folder:
         for devices in found:
             write_files(many_devices(devices), folder / f"{devices}")
@@ -171,7 +180,7 @@ def _many() -> Iterator[Row]:
     ) | {"target": 1.5}  # fmt: skip
 
 
-def _steps(ran: Ran) -> float:
+def _steps(ran: SideRun) -> float:
     return ran.middle_millis(EVERYBODY + WARM)
 
 

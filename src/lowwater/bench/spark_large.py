@@ -27,7 +27,7 @@ from lowwater.bench.spark_compare import (
     workspace,
 )
 from lowwater.bench.spark_data import BEGIN, Flow
-from lowwater.bench.spark_side import ROCKSDB, Ran, Side, ours, plain
+from lowwater.bench.spark_side import ROCKSDB, Side, SideRun, ours, plain
 from lowwater.operators.flush import slow
 
 DELAYS = (0, 60, 240)
@@ -63,7 +63,7 @@ def run_w2() -> Iterator[Row]:
     """Run W2: a sliding count over three sources, one of them behind."""
     what = "sliding 5 min / 1 min count over a union of 3, one behind"
     say(f"W2: {what}")
-    held: dict[int, dict[str, Ran]] = {}
+    held: dict[int, dict[str, SideRun]] = {}
     stores: list[int] = []
     for delay in reversed(DELAYS):
         longest = delay == max(DELAYS)
@@ -98,7 +98,7 @@ def _sliding_union() -> Side:
     return ours(partial(spark_ours.union, length=LENGTH, slide=SLIDE))
 
 
-def _state_by_delay(what: str, held: dict[int, dict[str, Ran]]) -> Iterator[Row]:
+def _state_by_delay(what: str, held: dict[int, dict[str, SideRun]]) -> Iterator[Row]:
     """Compare state by delay, on every side.
 
     For exact answers every group keeps a number for each open minute, and a delay of four minutes
@@ -175,7 +175,7 @@ def run_growth() -> Iterator[Row]:
     what = "W1's count: longer streams, more buckets"
     say(f"growth: {what}")
     each = scaled(250_000)
-    by_length: dict[str, Ran] = {}
+    by_length: dict[str, SideRun] = {}
     for files in (64, 16, 4):
         with workspace() as folder:
             bench = Bench(folder, [many_groups()], files, each)
@@ -191,7 +191,7 @@ def run_growth() -> Iterator[Row]:
     yield from _beside_the_last(what, dict(reversed(spread.items())))
 
 
-def _beside_the_last(what: str, runs: dict[str, Ran]) -> Iterator[Row]:
+def _beside_the_last(what: str, runs: dict[str, SideRun]) -> Iterator[Row]:
     *_, (name, last) = runs.items()
     for label, ran in runs.items():
         yield figure(
@@ -246,25 +246,25 @@ def run_closes() -> Iterator[Row]:
     ) | {"target": POLICY.within_windows + 1 / CLOSE_BATCHES}
 
 
-def batch_millis(runs: Sequence[Ran]) -> list[int]:
+def batch_millis(runs: Sequence[SideRun]) -> list[int]:
     """Return the milliseconds of each batch, once the first windows have closed."""
     rounds = [[batch.trigger for batch in ran.full[CLOSE_WARM * CLOSE_BATCHES :]] for ran in runs]
     return [min(each) for each in zip(*rounds, strict=True)]
 
 
-def burst(runs: Sequence[Ran]) -> float:
+def burst(runs: Sequence[SideRun]) -> float:
     """Return the slowest batch in times the median."""
     times = batch_millis(runs)
     return max(times) / median(times)
 
 
-def _all_out(ran: Ran) -> pl.DataFrame:
+def _all_out(ran: SideRun) -> pl.DataFrame:
     """Return the answers of windows that had to be all out before the rows ended."""
     last = BEGIN + WINDOWS * CLOSE_WINDOW - (POLICY.within_windows + 1) * CLOSE_WINDOW
     return ran.results.filter(pl.col("window_end").dt.epoch("s") <= last)
 
 
-def _latest(ran: Ran) -> float:
+def _latest(ran: SideRun) -> float:
     """Return the windows from a window's end to its latest answer, by the rows that had come."""
     ends = [batch.ended for batch in ran.full]
     a_batch = CLOSE_WINDOW / CLOSE_BATCHES

@@ -101,7 +101,7 @@ def run_w4() -> Iterator[Row]:
         yield _bound(ours)
 
 
-class Lived:
+class LiveRun:
     """One side's run: the waits of its windows, in seconds, and the numbers of missing and wrong
     answers."""
 
@@ -168,7 +168,7 @@ def counted(rows: list[float]) -> dict[int, int]:
     return totals
 
 
-def _live(side: Side, seconds: float) -> Lived:
+def _live(side: Side, seconds: float) -> LiveRun:
     spark = session()
     with workspace() as folder, LiveFeeder(folder) as feeder:
         sources = [read_files(spark, each, SCHEMA, 1_000) for each in (feeder.fast, feeder.slow)]
@@ -179,7 +179,7 @@ def _live(side: Side, seconds: float) -> Lived:
         time.sleep(seconds)
         span = begun, time.time() - 3.0  # windows that end later had no fair chance
         stop(query)
-        lived = Lived(results_in(folder / "run" / "out"), batches_of(query), feeder, span)
+        lived = LiveRun(results_in(folder / "run" / "out"), batches_of(query), feeder, span)
     middle = median(lived.waits) if lived.waits else float("nan")
     say(
         f"  {side.name}: {middle:.2f} s in the middle of {len(lived.waits)} windows,"
@@ -188,7 +188,7 @@ def _live(side: Side, seconds: float) -> Lived:
     return lived
 
 
-def _rows(name: str, ours: Lived, theirs: Lived) -> Iterator[Row]:
+def _rows(name: str, ours: LiveRun, theirs: LiveRun) -> Iterator[Row]:
     what = "live: 50 and 0.05 rows/s, 1 s windows, end of window to answer"
     about = {
         "windows": [len(ours.waits), len(theirs.waits)],
@@ -203,7 +203,7 @@ def _rows(name: str, ours: Lived, theirs: Lived) -> Iterator[Row]:
         yield figure(f"W4 {label}", what, "ms", a, name, b, len(ours.waits)) | about
 
 
-def _bound(ours: Lived) -> Row:
+def _bound(ours: LiveRun) -> Row:
     what = "live: micro-batches from when the silent source allows an answer to the answer"
     most, windows = max(ours.taken), len(ours.taken)
     return figure("W4 batches, most", what, "batches", most, "allowed", ALLOWED, windows) | {
@@ -212,5 +212,5 @@ def _bound(ours: Lived) -> Row:
     }
 
 
-def _at(lived: Lived, share: int) -> float:
+def _at(lived: LiveRun, share: int) -> float:
     return max(lived.waits) if share == 100 else quantiles(lived.waits, n=100)[share - 1]

@@ -33,7 +33,7 @@ from lowwater.bench.spark_compare import (
     workspace,
 )
 from lowwater.bench.spark_data import Flow
-from lowwater.bench.spark_side import ROCKSDB, Ran, Side, plain
+from lowwater.bench.spark_side import ROCKSDB, Side, SideRun, plain
 
 RATE = 5_000
 """Rows a second of each source, and times a second that rows can have."""
@@ -127,8 +127,8 @@ def run_oblivious() -> Iterator[Row]:
 def _beside(
     what: str,
     name: str,
-    us: Ran,
-    them: Ran,
+    us: SideRun,
+    them: SideRun,
     everything: pl.DataFrame,
     memory: dict[str, int],
     delay: int,
@@ -189,14 +189,14 @@ def same_pairs(ours: pl.DataFrame, theirs: pl.DataFrame) -> bool:
     return same_rows(ours, theirs, ["ts", "v", "v_right"])
 
 
-def kept_rows(ran: Ran, share: float) -> int:
+def kept_rows(ran: SideRun, share: float) -> int:
     """Return the rows kept after a share of the batches."""
     full = ran.full
     batch = full[max(0, round(share * len(full)) - 1)]
     return batch.state_rows or batch.spark_state_rows
 
 
-def kept_bytes(ran: Ran) -> int:
+def kept_bytes(ran: SideRun) -> int:
     """Return the bytes of state in the end: as our operators count them, or as Spark does."""
     return ran.full[-1].state_bytes or ran.full[-1].spark_state_bytes
 

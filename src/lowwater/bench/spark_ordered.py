@@ -31,7 +31,7 @@ from lowwater.bench.spark_compare import (
     workspace,
 )
 from lowwater.bench.spark_data import BEGIN, DISORDER, Flow
-from lowwater.bench.spark_side import ROCKSDB, Output, Query, Ran, Side, plain, together
+from lowwater.bench.spark_side import ROCKSDB, Output, Query, Side, SideRun, plain, together
 from lowwater.joins.ordered.strategy import ORDERS, Order
 
 BAND = 5
@@ -110,7 +110,7 @@ def _ours(order: Order | None) -> Query:
     return partial(spark_ours.pairs_in_order, band=BAND, order=order)
 
 
-def _beside(size: Size, what: str, us: Ran, them: Ran) -> Iterator[Row]:
+def _beside(size: Size, what: str, us: SideRun, them: SideRun) -> Iterator[Row]:
     label, pair = us.side.replace("ours", f"ordered {size.name}"), (us, them)
     yield beside(label, what, "rows/s", pair, [ran.steady_speed for ran in pair]) | {
         "same_results": same_pairs(us.results, them.results),

@@ -238,7 +238,7 @@ class Batch:
 
 
 @dataclass
-class Ran:
+class SideRun:
     """One run of a side: its batches, its time and its results."""
 
     side: str
@@ -316,7 +316,9 @@ def read_files(spark: Any, folder: Path, schema: str, files: int = 1) -> Any:
     return reader.parquet(str(folder))
 
 
-def run_side(spark: Any, side: Side, sources: list[Any], folder: Path, memory: bool = False) -> Ran:
+def run_side(
+    spark: Any, side: Side, sources: list[Any], folder: Path, memory: bool = False
+) -> SideRun:
     """Run a query over all files that are there; return its batches and results."""
     folder.mkdir(parents=True)
     begun = time.perf_counter()
@@ -325,7 +327,7 @@ def run_side(spark: Any, side: Side, sources: list[Any], folder: Path, memory: b
         query.awaitTermination()
         seconds = time.perf_counter() - begun
     results = side.output.read(folder / "out")
-    return Ran(side.name, batches_of(query), seconds, usage, results)
+    return SideRun(side.name, batches_of(query), seconds, usage, results)
 
 
 def start(spark: Any, side: Side, sources: list[Any], folder: Path, **trigger: Any) -> Any:

@@ -18,7 +18,7 @@ from lowwater.bench import spark_ours, spark_plain
 from lowwater.bench.report import Row
 from lowwater.bench.spark_compare import Bench, agreement, beside, say, workspace
 from lowwater.bench.spark_data import Flow
-from lowwater.bench.spark_side import Batch, Query, Ran, ours, plain
+from lowwater.bench.spark_side import Batch, Query, SideRun, ours, plain
 
 ROWS = 1_000
 """Rows of a batch, all sources together."""
@@ -125,11 +125,11 @@ def _typical(found: list[Wait], unit: str) -> float:
     return median(each.millis if unit == "ms" else each.batches + 1 for each in found)
 
 
-def _millis(ran: Ran) -> float:
+def _millis(ran: SideRun) -> float:
     return ran.middle_millis(WARM)
 
 
-def _middle(ran: Ran) -> dict[str, float]:
+def _middle(ran: SideRun) -> dict[str, float]:
     """Return the median of each part of a batch."""
     later = ran.full[WARM:]
     return {name: median(each.millis.get(name, 0) for each in later) for name in later[0].millis}

@@ -28,7 +28,7 @@ FOLLOWS = 0.95
 
 
 @dataclass(frozen=True)
-class Found:
+class RunPair:
     """A pair of runs: with all parameters known, and with all measured."""
 
     known: JoinRun
@@ -91,7 +91,7 @@ def optimum(truth: Truth, seconds: int, more: dict[str, Places]) -> pl.DataFrame
     ).cast({"second": pl.Int64})
 
 
-def points(found: Found, join: int, more: dict[str, Places]) -> pl.DataFrame:
+def points(found: RunPair, join: int, more: dict[str, Places]) -> pl.DataFrame:
     """Return the table of one join of a query, second by second."""
     query = found.known.query
     table = optimum(query.joins[join], query.seconds, more)
@@ -170,7 +170,7 @@ def run_f5(quick: bool) -> Outcome:
     """Measure the buffers of Query 1."""
     size, tables = SCALE.of(quick), []
     for setting in size.settings:
-        found = Found(*(size.run(1, setting, known=known) for known in (True, False)))
+        found = RunPair(*(size.run(1, setting, known=known) for known in (True, False)))
         tables.append(points(found, 0, _model(query_1(setting))))
     return one_join_outcome(tables)
 
@@ -268,7 +268,7 @@ def run_f6(quick: bool) -> Outcome:
     for setting in size.settings[:1]:
         query = query_2(setting)
         found = bounds(query)
-        runs = Found(*(size.run(2, setting, known=known) for known in (True, False)))
+        runs = RunPair(*(size.run(2, setting, known=known) for known in (True, False)))
         tables.append(points(runs, 2, {"bound_rows": bound_rows(query, found)}))
         all_bounds.append(found)
     return joined_outcome(tables, all_bounds)

@@ -22,7 +22,7 @@ import polars as pl
 
 from lowwater.claims import updates_plots as plots
 from lowwater.claims.claim import Claim, Criterion, Outcome, judge
-from lowwater.claims.updates_runs import NAMES, Services, only_key, updates, updating
+from lowwater.claims.updates_runs import NAMES, Services, only_key, update_stream, updates
 from lowwater.probe import SECOND, PerRow, Probe
 from lowwater.typing import Schedule
 
@@ -104,7 +104,7 @@ def table(schedule: Schedule) -> pl.DataFrame:
     services = Services()
     came = updates(GAP * np.arange(len(LETTERS), dtype=np.float64), np.zeros(len(LETTERS), int))
     charge = PerRow(COST * SECOND)
-    run = Probe(updating(came, schedule), observer=services, charge=charge, tick=0).run()
+    run = Probe(update_stream(came, schedule), observer=services, charge=charge, tick=0).run()
     # What came during a service is known when the next one begins, or the run has ended.
     left = [each for _, each in services.begun[1:]] + [run.operator("update").staleness]
     letters = [LETTERS[at] for at in run.results["n"]]

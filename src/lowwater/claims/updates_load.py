@@ -34,7 +34,7 @@ import polars as pl
 
 from lowwater.claims import updates_plots as plots
 from lowwater.claims.claim import Claim, Criterion, Outcome, Scale, judge
-from lowwater.claims.updates_runs import NAMES, Watched, at_random, watched
+from lowwater.claims.updates_runs import NAMES, QueueRun, at_random, run_queue
 from lowwater.typing import Schedule
 
 KEYS = (1, 10)
@@ -86,7 +86,7 @@ F7_SCALE = Scale(
 # ---- UP-F5 ---------------------------------------------------------------------------------
 
 
-def point(load: float, keys: int, run: Watched) -> dict[str, float]:
+def point(load: float, keys: int, run: QueueRun) -> dict[str, float]:
     """Return the figures of a run."""
     application, queue = run.averages()
     waits = sum(float((key.end - key.came).sum()) for key in run.queue())
@@ -112,7 +112,7 @@ def point(load: float, keys: int, run: Watched) -> dict[str, float]:
 def staleness(loads: Loads) -> pl.DataFrame:
     """Measure both numbers of keys at every load; the means of runs where keys are drawn."""
     found = loads.points(
-        lambda load, keys, came: [{**point(load, keys, watched(came, "in-place", load))}]
+        lambda load, keys, came: [{**point(load, keys, run_queue(came, "in-place", load))}]
     )
     return found.group_by("load", "keys", maintain_order=True).mean()
 
@@ -182,7 +182,7 @@ def queues(loads: Loads) -> pl.DataFrame:
     def measure(load: float, keys: int, came: pl.DataFrame) -> list[dict[str, object]]:
         end, rows = float(came["arrived"][-1]), list[dict[str, object]]()
         for queue in QUEUES:
-            run = watched(came, queue, load, end)
+            run = run_queue(came, queue, load, end)
             application, waiting = run.averages(end)
             rows.append(
                 {

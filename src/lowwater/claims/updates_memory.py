@@ -153,7 +153,7 @@ class Queue:
         return key, row
 
 
-def prepared(name: str) -> Queue:
+def prepare(name: str) -> Queue:
     """Return a queue through which every key has gone once."""
     queue = Queue(MANAGERS[name](SCHEMA, PAGE_ROWS))
     keys = np.arange(KEYS)
@@ -172,7 +172,7 @@ def row_bytes() -> float:
 
 def run_one(name: str, theta: float, rate: int, deliveries: int) -> dict[str, float | int | str]:
     """Measure what a manager uses on average, sampled before and after each delivery."""
-    queue = prepared(name)
+    queue = prepare(name)
     step = rate // OUT
     keys, rows = updates(step * deliveries, theta, rate)
     newest = np.full(KEYS, -1)

@@ -30,7 +30,7 @@ import polars as pl
 from lowwater.claims import updates_plots as plots
 from lowwater.claims.claim import Claim, Criterion, Outcome, Scale, judge
 from lowwater.claims.updates_plots import KEPT, Ratios
-from lowwater.claims.updates_runs import at_random, in_turn, watched
+from lowwater.claims.updates_runs import at_random, in_turn, run_queue
 from lowwater.typing import Schedule
 
 KEYS, SLOWER, LOAD, COST = 10, 10, 5.0, 1.0
@@ -96,7 +96,7 @@ def measured(patterns: Sequence[ArrivalPattern]) -> pl.DataFrame:
             for seed in pattern.seeds:
                 came = pattern.came(slow, seed)
                 for queue in QUEUES:
-                    run = watched(came, queue, COST)
+                    run = run_queue(came, queue, COST)
                     application, waiting = run.averages()
                     rows.append(
                         {

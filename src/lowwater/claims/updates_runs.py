@@ -106,7 +106,7 @@ class Unreflected:
 
 
 @dataclass(frozen=True)
-class Watched:
+class QueueRun:
     """A run: the updates that came, and those that were shown."""
 
     came: pl.DataFrame
@@ -193,7 +193,7 @@ def only_key(staleness: Staleness) -> KeyStaleness:
     return only
 
 
-def updating(came: pl.DataFrame, schedule: Schedule) -> lw.Stream:
+def update_stream(came: pl.DataFrame, schedule: Schedule) -> lw.Stream:
     """Return the update stream of an arrival log."""
     return lw.stream(
         lw.replay(came, arrival="arrived"),
@@ -204,12 +204,12 @@ def updating(came: pl.DataFrame, schedule: Schedule) -> lw.Stream:
     )
 
 
-def watched(
+def run_queue(
     came: pl.DataFrame, schedule: Schedule, cost: float, end: float | None = None
-) -> Watched:
+) -> QueueRun:
     """Run updates through a queue, to their end or until a time; a row costs so many seconds."""
     charge = PerRow(cost * SECOND)
-    run = Probe(updating(came, schedule), observer=Until(end), charge=charge, tick=0).run()
+    run = Probe(update_stream(came, schedule), observer=Until(end), charge=charge, tick=0).run()
     own = run.metrics().operator("update").staleness
     assert own is not None
-    return Watched(came, run.results, cost, own)
+    return QueueRun(came, run.results, cost, own)

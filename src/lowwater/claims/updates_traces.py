@@ -25,7 +25,7 @@ import polars as pl
 from lowwater.claims import updates_plots as plots
 from lowwater.claims.claim import Claim, Criterion, Outcome, judge
 from lowwater.claims.updates_runs import WINDOW_NAMES, Services, Way, only_key
-from lowwater.claims.updates_windows import Rows, counted
+from lowwater.claims.updates_windows import Rows, count_windows
 from lowwater.probe import SECOND, PerRow, Probe
 
 SIZE, SLIDE, COST = 3, 1, 2
@@ -46,7 +46,7 @@ began and at which it was shown, and staleness right before and right after."""
 
 
 @dataclass(frozen=True)
-class Worked:
+class TracedWindow:
     """A window that was worked on, from waiting to the result."""
 
     window: int
@@ -71,9 +71,9 @@ class Worked:
 # ---- by the rules --------------------------------------------------------------------------
 
 
-def derived(way: Way) -> list[Worked]:
+def derive(way: Way) -> list[TracedWindow]:
     """Return all windows that are shown while rows come; row ``t`` comes at ``t``."""
-    found: list[Worked] = []
+    found: list[TracedWindow] = []
     now, last = 1, FIRST - SLIDE
     while True:
         update = last + SLIDE + (SIZE - 1 if way == "lazy" else 0)
@@ -88,7 +88,7 @@ def derived(way: Way) -> list[Worked]:
         if now > ROWS:
             return found
         ages = _stale(found[-1].window if found else None, now), _stale(window, now)
-        found.append(Worked(window, update, tuple(rows), now, *ages))
+        found.append(TracedWindow(window, update, tuple(rows), now, *ages))
         last = window
 
 
@@ -101,17 +101,17 @@ def _stale(shown: int | None, now: int) -> int:
 # ---- as the queue does it ------------------------------------------------------------------
 
 
-def observed(way: Way) -> list[Worked]:
+def observe(way: Way) -> list[TracedWindow]:
     """Return the same, from a run: rows as they leave the queue, results, and its staleness."""
     services = Services(ROWS)
     rows = Rows(np.arange(1, ROWS + 1), np.zeros(ROWS, np.int64), strict=True)
-    query, charge = counted(rows, way, SIZE, SLIDE), PerRow(COST * SECOND)
+    query, charge = count_windows(rows, way, SIZE, SLIDE), PerRow(COST * SECOND)
     results = Probe(query, observer=services, charge=charge, tick=0).run().results
     shown = dict(results.select("window_start", pl.col("_out_at").round().cast(int)).iter_rows())
     return _put_together(services, shown)
 
 
-def _put_together(services: Services, shown: dict[int, int]) -> list[Worked]:
+def _put_together(services: Services, shown: dict[int, int]) -> list[TracedWindow]:
     """Put windows together from portions of their rows."""
     begins: dict[int, list[tuple[int, int]]] = {}
     since: dict[int, int] = {}
@@ -129,7 +129,7 @@ def _put_together(services: Services, shown: dict[int, int]) -> list[Worked]:
         works = [(tick, at + number * COST) for number, tick in enumerate(rows["tick"])]
         begins.setdefault(window, []).extend(works)
     return [
-        Worked(
+        TracedWindow(
             window,
             since[window],
             tuple(begins[window]),
@@ -152,7 +152,7 @@ def _area(average: float, now: int) -> Fraction:
 
 def table(way: Way) -> pl.DataFrame:
     """Return every window, by the rules and as the queue did it."""
-    rules, ours = derived(way), {each.window: each for each in observed(way)}
+    rules, ours = derive(way), {each.window: each for each in observe(way)}
     return pl.DataFrame(
         [
             {

@@ -98,13 +98,13 @@ def _starts(tick: int, size: int, slide: int) -> Numbers:
     return np.arange(((tick - size) // slide + 1) * slide, tick + 1, slide)
 
 
-def counted(rows: Rows, way: Way, size: int, slide: int) -> lw.Stream:
+def count_windows(rows: Rows, way: Way, size: int, slide: int) -> lw.Stream:
     """Return the counts of a window and key, of windows of ``size`` ticks."""
     return rows.stream(way).window(size, slide=slide).group_by("key").agg(rows="count(*)")
 
 
 @dataclass(frozen=True)
-class Seen:
+class WindowFigures:
     """The figures of a run until its last row had come."""
 
     staleness: float
@@ -112,10 +112,10 @@ class Seen:
     windows: int
 
 
-def seen(rows: Rows, way: Way, size: int, slide: int, cost: float) -> Seen:
+def run_windows(rows: Rows, way: Way, size: int, slide: int, cost: float) -> WindowFigures:
     """Run rows through a queue of windows until the last has come."""
     end = float(rows.arrived[-1])
-    query, charge = counted(rows, way, size, slide), PerRow(cost * SECOND)
+    query, charge = count_windows(rows, way, size, slide), PerRow(cost * SECOND)
     shown = Probe(query, observer=Until(end), charge=charge, tick=0).run().results
     shown = shown.filter(pl.col("_out_at") <= end)
     area = 0.0
@@ -125,7 +125,7 @@ def seen(rows: Rows, way: Way, size: int, slide: int, cost: float) -> Seen:
         own = shown.filter(pl.col("key") == key)
         reflected = np.searchsorted(starts, own["window_start"].to_numpy(), "right")
         area += Unreflected.of(came, reflected, own["_out_at"].to_numpy(), end).area
-    return Seen(area / len(keys) / (end - float(rows.arrived[0])), shown.height)
+    return WindowFigures(area / len(keys) / (end - float(rows.arrived[0])), shown.height)
 
 
 # ---- one key -------------------------------------------------------------------------------
@@ -166,7 +166,7 @@ def over_size(scale: WindowRuns) -> pl.DataFrame:
     for size in scale.sizes:
         for kind, slide, ways in (("tumbling", size, TUMBLING), ("slide 1", 1, SLIDING)):
             for way in ways:
-                run = seen(rows, way, size, slide, COST)
+                run = run_windows(rows, way, size, slide, COST)
                 found.append(
                     {
                         "windows": kind,
@@ -254,7 +254,9 @@ def over_orders(scale: WindowRuns) -> pl.DataFrame:
             for seed in seeds if skew is not None else seeds[:1]:
                 rows = drawn(skew, scale.rounds, seed, ended_by == OWN)
                 for size in scale.rounds_sizes:
-                    eager, lazy = (seen(rows, way, size, 1, COST) for way in ("eager", "lazy"))
+                    eager, lazy = (
+                        run_windows(rows, way, size, 1, COST) for way in ("eager", "lazy")
+                    )
                     found.append(
                         {
                             "order": name,
