@@ -35,7 +35,7 @@ from lowwater.claims.oblivious_definitions import (
 from lowwater.joins.oblivious.memory_model import InputTraits
 
 Seconds = NDArray[np.float64]
-Phase = tuple[float, float, float]
+RateChange = tuple[float, float, float]
 """A change of a stream's rate: its start and its end in seconds, and the factor on the rate."""
 RATE = 50.0
 """Rows a second: a mean of 20 ms between two."""
@@ -55,7 +55,7 @@ class ScrambledStream:
     """Its scrambling factor, exactly."""
     seconds: float
     seed: int
-    phases: tuple[Phase, ...] = ()
+    phases: tuple[RateChange, ...] = ()
     rate: float = RATE
     multiplicity: int = MULTIPLICITY
 
@@ -140,11 +140,11 @@ class Setting:
         """Length in seconds."""
         return self.warm + 120.0 / self.faster
 
-    def phase(self, start: float, end: float, factor: float) -> Phase:
+    def phase(self, start: float, end: float, factor: float) -> RateChange:
         """Return a phase of the paper's at the time it has here."""
         return self.warm + start / self.faster, self.warm + end / self.faster, factor
 
-    def streams(self, number: int, phases: Mapping[int, Phase]) -> list[ScrambledStream]:
+    def streams(self, number: int, phases: Mapping[int, RateChange]) -> list[ScrambledStream]:
         """Return streams with scrambling factors drawn from the paper's range, and their phases."""
         drawn = np.random.default_rng(self.seed).integers(0, self.most_scrambled + 1, number)
         return [
