@@ -9,7 +9,6 @@ from typing import Literal
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from lowwater.api import Stream
 from lowwater.engines.clock import Charge, VirtualClock
@@ -30,11 +29,15 @@ CHUNK_ROWS = 65_536
 """Rows that a source hands over at once, at most, unless the caller says otherwise."""
 Kind = Literal["rows", "punctuation", "end", "more"]
 Attributes = tuple[str, ...]
-Ticks = NDArray[np.int64]
+Substitute = Callable[[Kernel], Kernel]
+"""A function from the kernel of an operator to the one that takes its place."""
 
 
 class ProbedOperator:
-    """One operator of a run, as it is at the moment of reading. All sizes count state only."""
+    """One operator of a run; its values are those of the moment at which they are read.
+
+    All sizes count state only.
+    """
 
     def __init__(self, vertex: Vertex):
         self._vertex = vertex
@@ -46,7 +49,7 @@ class ProbedOperator:
 
     @property
     def title(self) -> str:
-        """Name and number, as in ``explain()`` and in the metrics."""
+        """The name and a number, as in ``explain()`` and in the metrics."""
         return self._vertex.operator.title
 
     @property
@@ -95,7 +98,7 @@ class ProbedOperator:
 
     @property
     def staleness(self) -> Staleness:
-        """Staleness, in seconds, of a queue of updates; other operators have none."""
+        """The staleness, in seconds, of a queue of updates; other operators raise an error."""
         kernel = self._vertex.kernel
         if not isinstance(kernel, Shows):
             raise OptionError(f"{self.title} is no queue of updates: it has no staleness")
@@ -135,11 +138,11 @@ class Step:
     comparisons: int = 0
     """Pairs of rows that the step compared."""
     nanoseconds: int = 0
-    """How long the step counts as on the clock."""
+    """Nanoseconds that the step takes on the clock."""
 
 
 class Observer:
-    """Is called while a :class:`Probe` runs. Subclasses override what they need.
+    """Receives calls while a :class:`Probe` runs. Subclasses override the methods they need.
 
     An error that an observer raises ends the run.
     """
@@ -167,14 +170,14 @@ class Probe:
     """One run of a query, observed.
 
     ``query``: any stream of finite sources.
-    ``observer``: is called while the run goes on; none by default.
+    ``observer``: receives calls while the run goes on; none by default.
     ``plan``: "out-of-order" (the default) or "in-order", which puts sorts and merges in.
     ``charge``: what work costs on the clock: "nothing" (the default), "measured", nanoseconds a
     step, ``PerComparison(nanoseconds)`` of a join, or ``PerRow(nanoseconds)`` of an update queue.
     ``tick``: rows that arrive within this length of time (a number is seconds) are handed over
     together; 0 hands over each when it arrives; None, the default, waits for ``chunk_rows`` rows.
     ``chunk_rows``: rows handed over at once, at most (65,536).
-    ``keep``: whether results are kept for :attr:`results` (True).
+    ``keep``: True, the default, to keep results for :attr:`results`.
     ``punctuation``: by an operator's name, the attributes of punctuation that it may use; all other
     punctuation is withheld from it. By default nothing is withheld.
     ``substitutes``: by an operator's name, a function from its kernel to one that takes its place,
@@ -192,11 +195,12 @@ class Probe:
         chunk_rows: int = CHUNK_ROWS,
         keep: bool = True,
         punctuation: Mapping[str, Sequence[Attributes]] | None = None,
-        substitutes: Mapping[str, Callable[[Kernel], Kernel]] | None = None,
+        substitutes: Mapping[str, Substitute] | None = None,
     ):
         self._observer = observer or Observer()
         changes = dict(substitutes or {})
-        changes |= {name: _withholding(used) for name, used in (punctuation or {}).items()}
+        for name, used in (punctuation or {}).items():
+            changes[name] = _withholding(used, changes.get(name))
         planned = _changed(compile_plan(query._node, plan), changes)
         self._clock = _Clock(charge, self._observer.on_idle)
         pace = ReadPace(chunk_rows, None if tick is None else nanoseconds(tick, "tick"))
@@ -358,11 +362,12 @@ class _Withholding(Kernel):
         return self._kernel.close_port(port)
 
 
-def _withholding(used: Sequence[Attributes]) -> Callable[[Kernel], Kernel]:
-    return lambda kernel: _Withholding(kernel, used)
+def _withholding(used: Sequence[Attributes], change: Substitute | None) -> Substitute:
+    """Return a function that withholds punctuation from a kernel, after another change to it."""
+    return lambda kernel: _Withholding(change(kernel) if change else kernel, used)
 
 
-def _changed(plan: PhysicalPlan, changes: Mapping[str, Callable[[Kernel], Kernel]]) -> PhysicalPlan:
+def _changed(plan: PhysicalPlan, changes: Mapping[str, Substitute]) -> PhysicalPlan:
     """Return the plan with other kernels in operators of some names."""
 
     def changed(operator: Operator) -> Operator:
