@@ -195,19 +195,23 @@ def combined(parts: Sequence[Readings]) -> Readings:
     )
 
 
-def total(name: str, words: str, help_: str, unit: Unit = "rows") -> Metric[int]:
+def total(
+    name: str, words: str, help_: str, unit: Unit = "rows", *, exact: bool = True
+) -> Metric[int]:
     """Return the metric of what has happened since the run began."""
-    return Metric(name, int, unit, Sum(), words, help_, total=True)
+    return Metric(name, int, unit, Sum(exact), words, help_, total=True)
 
 
-def size(name: str, words: str, help_: str, unit: Unit = "rows") -> Metric[int]:
+def size(
+    name: str, words: str, help_: str, unit: Unit = "rows", *, key: str = "", exact: bool = True
+) -> Metric[int]:
     """Return the metric of what is there now."""
-    return Metric(name, int, unit, Sum(), words, help_)
+    return Metric(name, int, unit, Sum(exact), words, help_, key)
 
 
-def peak(name: str, words: str, help_: str, unit: Unit = "rows") -> Metric[int]:
+def peak(name: str, words: str, help_: str, unit: Unit = "rows", *, key: str = "") -> Metric[int]:
     """Return the metric of the most that was there at one moment, in any one bucket."""
-    return Metric(name, int, unit, Max(exact=False), words, help_)
+    return Metric(name, int, unit, Max(exact=False), words, help_, key)
 
 
 def seconds(name: str, words: str, help_: str) -> Metric[float]:
@@ -238,12 +242,9 @@ STRATEGY = Metric("strategy", str, "state", Texts(), "strategy", "The strategy i
 REASON = Metric(
     "strategy_reason", str, "text", Texts(), "because", "Why that strategy is in force."
 )
-SWITCHES = Metric(
+SWITCHES = total(
     "strategy_switches",
-    int,
-    "count",
-    Sum(),
     "switches",
     "How often the strategy changed, over all buckets; absent where it cannot change.",
-    total=True,
+    "count",
 )

@@ -17,7 +17,7 @@ from lowwater.joins.oblivious.lost_results import LostResults
 from lowwater.joins.oblivious.memory_model import InputTraits, MemoryNeeds
 from lowwater.joins.oblivious.options import Oblivious
 from lowwater.joins.oblivious.stored_rows import StoredRows
-from lowwater.operators.metric import Max, Mean, Metric, Ratio, Readings, Sum
+from lowwater.operators.metric import Max, Mean, Metric, Ratio, Readings, Sum, share, size, total
 
 CAREFUL = 2
 """Safety factor: disorder is estimated as if only this fraction of the allowed results could be
@@ -28,15 +28,7 @@ FEW = 64
 """Least number of new rows between two such counts."""
 
 
-FOUND = Metric(
-    "join_results_found",
-    int,
-    "rows",
-    Sum(),
-    "results found",
-    "Results that left the join.",
-    total=True,
-)
+FOUND = total("join_results_found", "results found", "Results that left the join.")
 LOST = Metric(
     "join_results_lost",
     float,
@@ -61,11 +53,8 @@ ACCURACY = Metric(
     "accuracy",
     "The share of the results that was found.",
 )
-ACCURACY_ASKED = Metric(
+ACCURACY_ASKED = share(
     "join_accuracy_asked",
-    float,
-    "share",
-    Max(),
     "accuracy asked for",
     "The share of the results that accuracy= asks for, the same in all buckets.",
 )
@@ -77,34 +66,26 @@ ACCURACY_EXPECTED = Metric(
     "expected accuracy",
     "The share of the results that the rows held now suffice for.",
 )
-LATE_ROWS = Metric(
+LATE_ROWS = total(
     "join_late_rows",
-    int,
-    "rows",
-    Sum(exact=False),
     "late rows",
     "Rows that came after rows they could have met were dropped.",
-    total=True,
+    exact=False,
 )
-GIVEN_UP = Metric(
+GIVEN_UP = total(
     "join_given_up_rows",
-    int,
-    "rows",
-    Sum(exact=False),
     "rows given up",
     "Rows dropped before they met anything, because memory was full.",
-    total=True,
+    exact=False,
 )
 RATE = Metric(
     "join_input_rate", float, "rows/s", Sum(exact=False), "rows/s", "Rows of an input in a second."
 )
-SCRAMBLING = Metric(
+SCRAMBLING = size(
     "join_scrambling_factor",
-    int,
-    "rows",
-    Sum(exact=False),
     "scrambling factor",
     "By how many rows the rows of an input are out of order at most; summed over buckets.",
+    exact=False,
 )
 MULTIPLICITY = Metric(
     "join_multiplicity",
@@ -114,37 +95,29 @@ MULTIPLICITY = Metric(
     "multiplicity",
     "The most rows of an input that came together with one value.",
 )
-PREDICTED = Metric(
+PREDICTED = size(
     "join_predicted_rows",
-    int,
-    "rows",
-    Sum(exact=False),
     "predicted rows",
     "Rows of an input that the join should have to hold.",
+    exact=False,
 )
-LAG = Metric(
+LAG = size(
     "join_lag_rows",
-    int,
-    "rows",
-    Sum(exact=False),
     "lag",
     "By how many of its rows an input is ahead of another one.",
+    exact=False,
 )
-HELD = Metric(
+HELD = size(
     "join_held_rows",
-    int,
-    "rows",
-    Sum(exact=False),
     "held rows",
     "Rows of an input that the join holds in memory.",
+    exact=False,
 )
-ON_DISK = Metric(
+ON_DISK = size(
     "join_disk_rows",
-    int,
-    "rows",
-    Sum(exact=False),
     "rows on disk",
     "Rows of an input that wait on disk.",
+    exact=False,
 )
 
 

@@ -29,7 +29,7 @@ import polars as pl
 from lowwater.joins.ordered.ordered_shape import AT, OrderedShape, Position, number_of
 from lowwater.joins.ordered.strategy import ModeChooser, Ordering
 from lowwater.operators.kernel import Host, Kernel, Request
-from lowwater.operators.metric import Max, Metric, Readings, Sum
+from lowwater.operators.metric import Readings, peak, size
 from lowwater.operators.output_marks import OutputMarks
 from lowwater.state.store import ChunkStore
 from lowwater.state.time_buffer import TimeBuffer
@@ -49,56 +49,38 @@ TARGET = 10_000_000
 FIRST_PORTION = 256
 """Rows in the first portion."""
 
-HELD_ROWS = Metric(
-    "order_held_rows",
-    int,
-    "rows",
-    Sum(),
-    "results held",
-    "Results found that wait for their turn.",
-    key="held_rows",
+HELD_ROWS = size(
+    "order_held_rows", "results held", "Results found that wait for their turn.", key="held_rows"
 )
-HELD_ROWS_PEAK = Metric(
+HELD_ROWS_PEAK = peak(
     "order_held_rows_peak",
-    int,
-    "rows",
-    Max(exact=False),
     "results held at most",
     "The most results that waited for their turn, in any one bucket.",
     key="held_rows_peak",
 )
-HELD_BYTES = Metric(
+HELD_BYTES = size(
     "order_held_bytes",
-    int,
-    "bytes",
-    Sum(exact=False),
     "bytes of results held",
     "Bytes of the results that wait for their turn.",
-    key="held_bytes",
-)
-HELD_BYTES_PEAK = Metric(
-    "order_held_bytes_peak",
-    int,
     "bytes",
-    Max(exact=False),
+    key="held_bytes",
+    exact=False,
+)
+HELD_BYTES_PEAK = peak(
+    "order_held_bytes_peak",
     "bytes of results held at most",
     "The most bytes of results that waited for their turn, in any one bucket.",
+    "bytes",
     key="held_bytes_peak",
 )
-WAITING_ROWS = Metric(
+WAITING_ROWS = size(
     "order_waiting_rows",
-    int,
-    "rows",
-    Sum(),
     "rows waiting",
     "Rows of the inputs that wait to be joined in order.",
     key="waiting_rows",
 )
-WAITING_ROWS_PEAK = Metric(
+WAITING_ROWS_PEAK = peak(
     "order_waiting_rows_peak",
-    int,
-    "rows",
-    Max(exact=False),
     "rows waiting at most",
     "The most rows of one input that waited to be joined, in any one bucket.",
     key="waiting_rows_peak",
