@@ -419,14 +419,10 @@ class ObliviousJoin(MultiJoin):
 
     def on_punctuation(self, port: int, promise: Punctuation) -> Sequence[Element]:
         """Take the punctuation of an input as its mark, if it exceeds the measured bound."""
-        known = promise.renamed(self._names[port])
-        if known is None or promise.attributes != (self._shape.times[port],):
+        on_time = promise.attributes == (self._shape.times[port],)
+        if not on_time or not self._received.advance(port, promise):
             return []
-        (mark,) = promise.values
-        if mark <= self._input_marks[port]:
-            return []
-        self._heard[port][promise.attributes] = known
-        self._input_marks[port] = mark
+        (self._input_marks[port],) = promise.values
         return self._bounds_moved()
 
     def close_port(self, port: int) -> Sequence[Element]:
@@ -434,8 +430,7 @@ class ObliviousJoin(MultiJoin):
         self._batch_open = False
         self._estimates.measure(self._step_time)
         self._estimates.disorders[port].end()
-        time = self._shape.times[port]
-        self._heard[port][time,] = Punctuation.linear(self._names[port][time], END_OF_TIME)
+        self._received.end(port, self._shape.times[port])
         return self._bounds_moved()
 
     def _close_epoch(self) -> list[Element]:

@@ -28,9 +28,9 @@ import polars as pl
 
 from lowwater.joins.ordered.ordered_shape import AT, OrderedShape, Position, number_of
 from lowwater.joins.ordered.strategy import ModeChooser, Ordering
+from lowwater.joins.promises import OutputMarks
 from lowwater.operators.kernel import Host, Kernel, Request
 from lowwater.operators.metric import Readings, peak, size
-from lowwater.operators.output_marks import OutputMarks
 from lowwater.state.store import ChunkStore
 from lowwater.state.time_buffer import TimeBuffer
 from lowwater.stream.element import (
