@@ -19,7 +19,7 @@ from typing import Any, Literal
 import polars as pl
 
 from lowwater.errors import OptionError, QueryError, unknown_name
-from lowwater.operators import sketches, whole_sums
+from lowwater.operators import exact_sums, sketches
 from lowwater.operators.checked import Failure, checked
 
 MANY = 200_000
@@ -180,7 +180,7 @@ def _whole_total(call: Call) -> Aggregate:
     total, wraps, seen = f"{call.name}__sum", f"{call.name}__wraps", f"{call.name}__n"
     value, some = _argument(call).cast(pl.Int64), pl.col(seen) > 0
     if call.function == "avg":
-        finish = pl.when(some).then(whole_sums.as_double(total, wraps)) / pl.col(seen)
+        finish = pl.when(some).then(exact_sums.as_double(total, wraps)) / pl.col(seen)
     else:
         large = Failure(
             pl.col(wraps) != 0, f"{call.name}: the sum does not fit BIGINT; sum a DOUBLE instead"
@@ -193,9 +193,9 @@ def _whole_total(call: Call) -> Aggregate:
             pl.lit(0, dtype=pl.Int32).alias(wraps),
             value.is_not_null().cast(pl.Int64).alias(seen),
         ),
-        (*whole_sums.merged_sum(total, wraps), pl.col(seen).sum()),
+        (*exact_sums.merged_sum(total, wraps), pl.col(seen).sum()),
         finish.alias(call.name),
-        small=whole_sums.SmallSums(total, wraps),
+        small=exact_sums.SmallSums(total, wraps),
         short=(pl.col(total).sum(), pl.lit(0, dtype=pl.Int32).alias(wraps), pl.col(seen).sum()),
     )
 

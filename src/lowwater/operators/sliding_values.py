@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
 
+from lowwater.operators.exact_sums import Ints
 from lowwater.operators.sliding_sums import (
     TIME,
     Instants,
-    Ints,
     SlidingPart,
     SlidingStore,
     numbered,
@@ -32,6 +32,7 @@ class DistinctValues(SlidingPart):
     """
 
     VALUE, LAST = "__value", "__last"
+    counts: ClassVar[bool] = True
 
     def __init__(self, store: SlidingStore, column: str, name: str):
         self._store, self._column, self._name = store, column, name
