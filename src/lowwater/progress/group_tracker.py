@@ -15,7 +15,6 @@ Cost: that of a chunk follows the groups in it, not all groups.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from heapq import heapify, heappush, heapreplace
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,7 @@ from lowwater.progress.channel import MeasuredChannel, Ticks
 from lowwater.progress.completeness import Completeness
 from lowwater.progress.demand import Demand
 from lowwater.progress.idle import EnablingRule
-from lowwater.progress.judgement import ChannelRows, Judgement, Mask
+from lowwater.progress.judgement import ChannelRows, Judgement, Mask, StreamMarkSweep
 from lowwater.progress.marks import ChannelSummary, FrameMarks
 from lowwater.progress.stale import StaleChanges
 from lowwater.state.group_table import GroupTable, Numbers
@@ -232,35 +231,22 @@ class GroupTracker:
     def _joined(
         self, runs: ChannelRows, places: Numbers, floor: Ticks, top: Ticks, after: Ticks
     ) -> Ticks:
-        """Return the floors of a chunk's groups: of a new one, the stream's mark at its first row.
-
-        Marks only grow along the chunk, so each is looked up again only when it is the least.
-        """
+        """Return the floors of the groups of a chunk; a new one joins at the stream's mark."""
         known = places >= 0
         others = self._table.column(HELD).copy()
         others[places[known]] = END_OF_TIME
         least = int(others.min(initial=END_OF_TIME))
-        start = np.maximum(floor, self._behind(top))
-        heap = [(int(start[at]), at) for at in np.flatnonzero(known).tolist()]
-        heapify(heap)
+        sweep = StreamMarkSweep(self._floor, self.mark, None if least == END_OF_TIME else least)
+        after = np.maximum(after, np.repeat(floor, runs.lengths))
+        start, floor = np.maximum(floor, self._behind(top)), floor.copy()
         ends = np.append(runs.starts[1:], len(runs.rows))
-        lowest = self.mark
-        floor = floor.copy()
+        spans = list(map(slice, runs.starts.tolist(), ends.tolist()))
+        for at in np.flatnonzero(known).tolist():
+            sweep.add(runs.rows[spans[at]], int(start[at]), after[spans[at]])
         for at in np.flatnonzero(~known).tolist():
-            row = runs.rows[runs.starts[at]]
-            while heap:
-                mark, each = heap[0]
-                first, last = int(runs.starts[each]), int(ends[each])
-                seen = int(np.searchsorted(runs.rows[first:last], row))
-                now = max(int(floor[each]), int(after[first + seen - 1])) if seen else mark
-                if now <= mark:
-                    break
-                heapreplace(heap, (now, each))
-            if not heap and least == END_OF_TIME:
-                floor[at] = self._floor
-            else:
-                floor[at] = max(min(least, heap[0][0] if heap else least), lowest)
-            heappush(heap, (int(floor[at]), at))
+            rows = runs.rows[spans[at]]
+            mark = floor[at] = sweep.mark_before(int(rows[0]))
+            sweep.add(rows, mark, np.maximum(after[spans[at]], mark))
         return floor
 
     # ---- punctuation of groups -------------------------------------------------------------
