@@ -15,6 +15,7 @@ Cost: that of a chunk follows the groups in it, not all groups.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from lowwater.progress.completeness import Completeness
 from lowwater.progress.demand import Demand
 from lowwater.progress.idle import EnablingRule
 from lowwater.progress.judgement import ChannelRows, Judgement, Mask, StreamMarkSweep
-from lowwater.progress.marks import ChannelSummary, FrameMarks
+from lowwater.progress.marks import ChannelSummary, FrameMarks, TableMarks
 from lowwater.progress.stale import StaleChanges
 from lowwater.state.group_table import GroupTable, Numbers
 from lowwater.state.store import ChunkStore
@@ -351,7 +352,8 @@ class GroupTracker:
 
         They are good until the batch after it is absorbed.
         """
-        return TableMarks(self, self._absorbed, self.joining, max(self._highest, self.joining))
+        look_up = partial(self._marks_at, self._absorbed, self.joining)
+        return TableMarks(look_up, self.joining, max(self._highest, self.joining))
 
     def marks_after(self) -> FrameMarks:
         """Return the marks that hold now, as plain values that can be sent to other processes."""
@@ -359,8 +361,8 @@ class GroupTracker:
         marks = None if held is None else held.rename({HELD: MARK})
         return FrameMarks(marks, self.joining, max(self._highest, self.joining))
 
-    def marks_at(self, keys: Chunk | None, batch: int, others: int) -> tuple[Chunk, Ticks]:
-        """Return the marks of some groups (or all) before the batch of number ``batch``.
+    def _marks_at(self, batch: int, others: int, keys: Chunk | None) -> tuple[Chunk, Ticks]:
+        """Return some groups (or all, for None) and their marks before the batch of a number.
 
         That batch is the last one absorbed, or the next. ``others`` is the mark of groups that are
         not known.
@@ -402,29 +404,6 @@ class GroupTracker:
         self._floor, self._value = saved["floor"], saved["value"]
         self._highest = saved["highest"]
         self._outdated = not self.linear
-
-
-class TableMarks:
-    """The marks of groups before a batch, looked up in the table of a tracker.
-
-    ``batch`` is the number of the batch, ``others`` the mark of groups that are not known, and
-    ``highest`` the highest mark.
-    """
-
-    def __init__(self, tracker: GroupTracker, batch: int, others: int, highest: int):
-        self._tracker, self._batch = tracker, batch
-        self.others, self.highest = others, highest
-
-    @property
-    def known(self) -> dict[Hashable, int]:
-        """The mark of each known group."""
-        keys, marks = self._tracker.marks_at(None, self._batch, self.others)
-        names = keys.to_series().to_list() if keys.width == 1 else keys.rows()
-        return dict(zip(names, marks.tolist(), strict=True))
-
-    def of(self, keys: Chunk) -> Ticks:
-        """Return the mark of each group; a row of ``keys`` names one."""
-        return self._tracker.marks_at(keys, self._batch, self.others)[1]
 
 
 def _running_max(values: Ticks, starts: Numbers, group: NDArray[np.int64]) -> Ticks:
