@@ -28,7 +28,7 @@ import polars as pl
 from lowwater.joins.multi_shape import MultiShape
 from lowwater.joins.promises import InputPromises, OutputMarks, any_of
 from lowwater.joins.reach import share
-from lowwater.operators.kernel import Kernel, Request
+from lowwater.operators.kernel import ALONE, Host, Kernel, Request
 from lowwater.state.slicing import Slicing, reslice, take_below
 from lowwater.state.store import ChunkStore, add, read, split
 from lowwater.stream.element import BEGINNING, END_OF_TIME, Chunk, Element, Punctuation, moved
@@ -49,8 +49,9 @@ class MultiJoin(Kernel):
         shape: MultiShape,
         slice_ticks: Sequence[int],
         awaited: frozenset[str] | None = None,
+        host: Host = ALONE,
     ):
-        super().__init__(store, len(shape.times))
+        super().__init__(store, len(shape.times), host)
         self._shape = shape
         self._names = [shape.progressing(port) for port in shape.ports]
         self._slack = shape.slack()

@@ -123,10 +123,6 @@ class Distinct(Kernel):
         take(self.store, SEEN)
         return []
 
-    def needs(self, attribute: str, mark: int) -> Sequence[Request]:
-        """Request the same of the input."""
-        return [Request(0, attribute, mark)]
-
     def needs_any(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Request]:
         """Request the same of the input."""
         return [Request.any_of(0, bounds)]

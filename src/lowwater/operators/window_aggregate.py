@@ -17,11 +17,11 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from lowwater.operators.aggregates import Aggregate, finish, in_key_order, merge
+from lowwater.operators.aggregates import finish, in_key_order, merge
 from lowwater.operators.flush import Flush, Immediate, PendingAnswers, slots_of
 from lowwater.operators.kernel import ALONE, Host, Reducer, Request
 from lowwater.operators.waiting import Release
-from lowwater.operators.window_state import PANE, START, Form, WindowState
+from lowwater.operators.window_state import PANE, START, Form, WindowGrouping, WindowState
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import (
     BEGINNING,
@@ -32,8 +32,6 @@ from lowwater.stream.element import (
     GroupPunctuation,
     Punctuation,
 )
-from lowwater.stream.time_domain import TimeDomain
-from lowwater.stream.window import WindowSpec
 
 END = "window_end"
 IMMEDIATE = Immediate()
@@ -42,9 +40,7 @@ IMMEDIATE = Immediate()
 class WindowAggregate(Reducer):
     """Aggregates rows by window and group.
 
-    ``time`` is the column of windows. ``flush`` is the policy for answers, ``keep`` the form of the
-    state (None to choose it). ``by`` are the columns that name a group with promises of its own;
-    empty if there are none.
+    ``flush`` is the policy for answers, ``keep`` the form of the state (None to choose it).
     """
 
     rule: ClassVar[str] = (
@@ -54,26 +50,20 @@ class WindowAggregate(Reducer):
     def __init__(
         self,
         store: ChunkStore,
-        time: str,
-        domain: TimeDomain,
-        window: WindowSpec,
-        groups: Sequence[str],
-        aggregates: Sequence[Aggregate],
+        grouping: WindowGrouping,
         flush: Flush = IMMEDIATE,
         keep: Form | None = None,
-        by: Sequence[str] = (),
         host: Host = ALONE,
     ):
         super().__init__(store, host=host)
-        self._time, self._domain, self._window = time, domain, window
-        self._by = tuple(by)
-        self._groups, self._aggregates = list(groups), list(aggregates)
-        self._ticks = ticks = domain.to_ticks(pl.col(time))
-        self._state = WindowState(store, ticks, window, self._groups, self._aggregates, keep)
+        self._grouping, self._window = grouping, grouping.window
+        self._time, self._domain = grouping.time, grouping.domain
+        self._groups, self._aggregates = list(grouping.groups), grouping.aggregates
+        self._state = WindowState(store, grouping, keep)
         self._flush = flush
         gradual = self._groups and not isinstance(flush, Immediate)
-        self._pending = PendingAnswers(window, flush) if gradual else None  # type: ignore[arg-type]
-        self._open_from = window.first_open(BEGINNING)  # windows before this are closed
+        self._pending = PendingAnswers(self._window, flush) if gradual else None  # type: ignore[arg-type]
+        self._open_from = self._window.first_open(BEGINNING)  # windows before this are closed
         self._mark = BEGINNING
         self._promised = self._open_from  # windows before this have answered
 
@@ -227,11 +217,7 @@ class WindowAggregate(Reducer):
 
     def releases(self) -> Sequence[Release]:
         """Return the marks that release rows: the ends of the windows they are in."""
-        window, step = self._window, self._window.slide
-        if not self._by:
-            return []
-        ends = (1, window.range, step, window.range % step)
-        return [Release(0, self._ticks, self._by, self._time, *ends)]
+        return self._grouping.releases()
 
     def needs(self, attribute: str, mark: int) -> Sequence[Request]:
         """Request the mark at which all windows before an edge have answered."""

@@ -14,6 +14,7 @@ rows that were put and not taken, whatever their form.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import polars as pl
@@ -21,9 +22,11 @@ import polars as pl
 from lowwater.errors import OptionError
 from lowwater.operators.aggregates import Aggregate
 from lowwater.operators.partials import Partials
+from lowwater.operators.waiting import Release
 from lowwater.state.slicing import Slicing
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import END_OF_TIME, MARK, Chunk
+from lowwater.stream.time_domain import TimeDomain
 from lowwater.stream.window import WindowSpec
 
 START = "window_start"
@@ -36,24 +39,57 @@ SEEN_ROWS, SEEN_ANSWERS = 4_096, 256
 """Numbers of rows and of answers that are measured before the form is chosen again."""
 
 
+@dataclass(frozen=True)
+class WindowGrouping:
+    """The windows and groups by which rows are aggregated, and the aggregates."""
+
+    time: str
+    """The column that windows are of."""
+    domain: TimeDomain
+    """The domain of that column."""
+    window: WindowSpec
+    groups: Sequence[str]
+    """The columns that name a group."""
+    aggregates: Sequence[Aggregate]
+    by: Sequence[str] = ()
+    """The columns that name a group with promises of its own; empty if there are none."""
+
+    @property
+    def ticks(self) -> pl.Expr:
+        """The expression of a row's time, in ticks."""
+        return self.domain.to_ticks(pl.col(self.time))
+
+    @property
+    def pane(self) -> pl.Expr:
+        """The expression of the start of a row's pane, in ticks."""
+        return (self.ticks // self.window.pane * self.window.pane).alias(PANE)
+
+    def in_windows(self, rows: Chunk) -> Chunk:
+        """Return the rows that are in a window: there may be gaps between windows."""
+        window = self.window
+        if window.slide <= window.range:
+            return rows
+        return rows.filter(self.ticks % window.slide < window.range)
+
+    def releases(self) -> list[Release]:
+        """Return the marks that release rows of single groups: the ends of their windows."""
+        window, step = self.window, self.window.slide
+        if not self.by:
+            return []
+        ends = (1, window.range, step, window.range % step)
+        return [Release(0, self.ticks, tuple(self.by), self.time, *ends)]
+
+
 class WindowState:
     """The rows of open windows, or their partials by group.
 
-    ``ticks`` is the expression of a row's time; ``keep`` is the form, None to choose it.
+    ``keep`` is the form of the state, None to choose it.
     """
 
-    def __init__(
-        self,
-        store: ChunkStore,
-        ticks: pl.Expr,
-        window: WindowSpec,
-        groups: Sequence[str],
-        aggregates: Sequence[Aggregate],
-        keep: Form | None,
-    ):
-        self._window, self._ticks = window, ticks
-        pane = (ticks // window.pane * window.pane).alias(PANE)
-        self._panes = Partials(store, pane, groups, aggregates)
+    def __init__(self, store: ChunkStore, grouping: WindowGrouping, keep: Form | None):
+        self._grouping, self._window, self._ticks = grouping, grouping.window, grouping.ticks
+        groups, aggregates, window = grouping.groups, grouping.aggregates, grouping.window
+        self._panes = Partials(store, grouping.pane, groups, aggregates)
         self._windows = Partials(store, pl.col(START), groups, aggregates, "window-")
         self._slicing = Slicing(window.pane)
         self.choice = FormChoice(window, keep)
@@ -63,7 +99,7 @@ class WindowState:
 
     def put(self, rows: Chunk) -> None:
         """Put rows in, in the form of now."""
-        rows = self._in_windows(rows)
+        rows = self._grouping.in_windows(rows)
         if not rows.height:
             return
         form = self.form
@@ -102,14 +138,7 @@ class WindowState:
 
     def reduced(self, rows: Chunk) -> Chunk:
         """Return rows as partials by pane; nothing is put."""
-        return self._panes.reduced(self._in_windows(rows))
-
-    def _in_windows(self, rows: Chunk) -> Chunk:
-        """Return the rows that are in a window: there may be gaps between windows."""
-        window = self._window
-        if window.slide <= window.range:
-            return rows
-        return rows.filter(self._ticks % window.slide < window.range)
+        return self._panes.reduced(self._grouping.in_windows(rows))
 
     def _observe(self, rows: int, low: int, high: int) -> None:
         if self._slicing.observe(rows, low, high):

@@ -151,8 +151,7 @@ class StreamSpec:
                     f" all rows; leave {option}= out, and group by the column where you"
                     " aggregate"
                 )
-        others = [name for name in self.contracts if name != self.time]
-        if others or not isinstance(self.contracts[self.time], Ordered):
+        if self.contracts != {self.time: Ordered()}:
             raise OptionError(
                 f"{where}: stamp={self.stamp!r} makes the one time of its rows, and the clock never"
                 f" goes back; leave progress= out. For rows with times of their own say"

@@ -8,6 +8,7 @@ settles. An input with no such rows lags by the rows of the other one that it ha
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -124,17 +125,17 @@ ON_DISK = size(
 class InputEstimates:
     """The estimates of all inputs; lists have one entry for each input."""
 
-    def __init__(self, options: Oblivious, ports: int, ticks_per_second: int):
+    def __init__(self, options: Oblivious, ports: int, ticks_per_second: int, copies: int = 1):
         missing = (1 - options.accuracy) / ports / CAREFUL
         known = options.disorder or (None,) * ports
         self.disorders = [DisorderEstimate(missing, each, ticks_per_second) for each in known]
         self.multiplicity = [1] * ports
-        self.late = [0] * ports
+        self._late = [0] * ports
         """Late rows: rows that came below what was dropped of another input."""
-        self.given_up = [0] * ports
+        self._given_up = [0] * ports
         """Rows given up because memory was full, although no other input had reached them."""
         self._required = options.accuracy
-        self.losses = LostResults(ports)
+        self.losses = LostResults(ports, copies)
         """Results found, and results lost."""
         self._fresh = 0
         self._together: list[list[Ticks]] = [[] for _ in known]
@@ -147,9 +148,22 @@ class InputEstimates:
 
     def take(self, port: int, ticks: Ticks, below: int) -> None:
         """Add rows to the current batch; rows below ``below`` are late."""
-        self.late[port] += int((ticks < below).sum())
+        self.add_late(port, int((ticks < below).sum()))
         self._together[port].append(ticks)
         self._fresh += len(ticks)
+
+    def add_late(self, port: int, rows: int) -> None:
+        """Count late rows of an input."""
+        self._late[port] += rows
+
+    def add_given_up(self, port: int, rows: int) -> None:
+        """Count rows of an input that were given up."""
+        self._given_up[port] += rows
+
+    def note_repeats(self, ports: Iterable[int]) -> None:
+        """Record that some inputs have a value twice."""
+        for port in ports:
+            self.multiplicity[port] = max(2, self.multiplicity[port])
 
     def measure(self, now: int) -> None:
         """Update the estimates with the rows of the batch; ``now`` is in clock nanoseconds."""
@@ -251,8 +265,8 @@ class InputEstimates:
             LOST: lost,
             LOST_MARGIN: margin,
             ACCURACY_EXPECTED: float(np.prod([estimate.expected for estimate in self.disorders])),
-            LATE_ROWS: sum(self.late),
-            GIVEN_UP: sum(self.given_up),
+            LATE_ROWS: sum(self._late),
+            GIVEN_UP: sum(self._given_up),
         }
         needs, ports = self.needs(stored, now, reading), range(len(self.disorders))
         for port, estimate in enumerate(self.disorders):
@@ -273,8 +287,8 @@ class InputEstimates:
         return {
             "disorders": [each.snapshot() for each in self.disorders],
             "multiplicity": list(self.multiplicity),
-            "late": list(self.late),
-            "given up": list(self.given_up),
+            "late": list(self._late),
+            "given up": list(self._given_up),
             "losses": self.losses.snapshot(),
             "fresh": self._fresh,
         }
@@ -284,7 +298,7 @@ class InputEstimates:
         for estimate, each in zip(self.disorders, saved["disorders"], strict=True):
             estimate.restore(each)
         self.multiplicity = list(saved["multiplicity"])
-        self.late, self.given_up = list(saved["late"]), list(saved["given up"])
+        self._late, self._given_up = list(saved["late"]), list(saved["given up"])
         self.losses.restore(saved["losses"])
         self._fresh = saved["fresh"]
 

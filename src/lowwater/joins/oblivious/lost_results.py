@@ -54,10 +54,13 @@ def hashes(values: NDArray[Any]) -> Keys:
 
 
 class LostResults:
-    """Counts of rows by key, and of the results that rows should have made and did not."""
+    """Counts of rows by key, and of the results that rows should have made and did not.
 
-    def __init__(self, ports: int):
-        self.copies = 1
+    ``copies`` is the number of joins that share the sample, each with some of the keys.
+    """
+
+    def __init__(self, ports: int, copies: int = 1):
+        self._copies = copies
         self.found = 0
         """Results found."""
         self.pairs = 0
@@ -103,6 +106,10 @@ class LostResults:
         if not known.all():
             self._add(port, own[~known], ticks[first][~known], counts[~known])
 
+    def add_found(self, results: int) -> None:
+        """Count results that were found."""
+        self.found += results
+
     def begin_again(self) -> None:
         """Drop all keys, because rows to come match none of them; the figures stay."""
         none = np.zeros(len(self._keys), dtype=np.bool_)
@@ -145,7 +152,7 @@ class LostResults:
             self._limit = len(self._keys) + self._most(0) // 2
 
     def _most(self, level: int) -> int:
-        share = (OLDER if level else NEWEST) // self.copies
+        share = (OLDER if level else NEWEST) // self._copies
         return max(share, 16)
 
     def _cut(self) -> None:

@@ -40,7 +40,7 @@ from lowwater.joins.oblivious.estimates import InputEstimates
 from lowwater.joins.oblivious.lost_results import ResultAccount
 from lowwater.joins.oblivious.memory_model import FITS, ReliefChooser
 from lowwater.joins.oblivious.options import Oblivious
-from lowwater.joins.oblivious.stored_rows import LEAST_ROWS, PAGE_ROWS, StoredRows
+from lowwater.joins.oblivious.stored_rows import PAGE_ROWS, StoredRows
 from lowwater.operators.kernel import Host
 from lowwater.operators.metric import Readings
 from lowwater.state.store import ChunkStore
@@ -76,10 +76,10 @@ class ObliviousJoin(MultiJoin):
         host: Host,
         awaited: frozenset[str] | None = None,
     ):
-        super().__init__(store, shape, slice_ticks, awaited)
-        self.host = host
+        super().__init__(store, shape, slice_ticks, awaited, host)
         self._memory_allowed, self._now = options.memory, host.now
-        self._estimates = InputEstimates(options, self.ports, shape.domain.ticks_per_second)
+        per_second = shape.domain.ticks_per_second
+        self._estimates = InputEstimates(options, self.ports, per_second, host.copies)
         self._chooser = ReliefChooser(options)
         self._stored = StoredRows(store, shape, slice_ticks, self._slicing)
         self._account = ResultAccount(shape, self._stored, self._estimates.losses)
@@ -138,7 +138,6 @@ class ObliviousJoin(MultiJoin):
 
     def _begin_step(self) -> list[Chunk]:
         """Read the clock; return the results of a change of mode."""
-        self._estimates.losses.copies = self.host.copies
         self._last_step, self._step_time = self._step_time, self._now()
         if self._first_step is None:
             self._first_step = self._last_step = self._step_time
@@ -156,7 +155,7 @@ class ObliviousJoin(MultiJoin):
             port, rows, self._late_below(port), self._shape.numbers(port, matched[0])
         )
         found = self._shape.put_out(*matched)
-        self._estimates.losses.found += found.height
+        self._estimates.losses.add_found(found.height)
         if not found.height:
             return []
         if self._estimates.unique and not self._chooser.sorts:
@@ -168,7 +167,7 @@ class ObliviousJoin(MultiJoin):
         time = self._shape.out_name(0, self._shape.times[0])
         values = np.unique(self._shape.domain.array_of(found[time]))
         if len(values) < found.height:  # a value came twice
-            self._estimates.multiplicity = [max(2, each) for each in self._estimates.multiplicity]
+            self._estimates.note_repeats(self._shape.ports)
         elif (
             self._stored.matched.bytes + values.nbytes <= self._cap // 2
         ):  # values use memory as well
@@ -178,8 +177,8 @@ class ObliviousJoin(MultiJoin):
         """Count rows of values whose rows have matched and are dropped: they miss results."""
         again = self._stored.matched.among(ticks) if len(self._stored.matched) else 0
         if again:
-            self._estimates.late[port] += again
-            self._estimates.multiplicity[port] = max(2, self._estimates.multiplicity[port])
+            self._estimates.add_late(port, again)
+            self._estimates.note_repeats([port])
 
     def _late_below(self, port: int) -> int:
         """Return the bound below which rows of an input miss dropped rows of others."""
@@ -232,9 +231,7 @@ class ObliviousJoin(MultiJoin):
             return rows
         spilled = self._stored.spilled[port]
         if self._memory_allowed is not None:
-            width = max(1, int(rows.estimated_size()) // rows.height)
-            share = self._cap // (SPARE * self.ports * width)
-            spilled.page_rows = min(PAGE_ROWS, max(LEAST_ROWS, share))
+            spilled.limit_pages(rows, self._cap // (SPARE * self.ports))
         spilled.put(rows.filter(far))
         return rows.filter(~far)
 
@@ -393,7 +390,7 @@ class ObliviousJoin(MultiJoin):
                 if rows is not None and self._chooser.spills:
                     spilled.put(rows)
                 elif rows is not None:
-                    self._estimates.given_up[port] += rows.height
+                    self._estimates.add_given_up(port, rows.height)
             spilled.flush()
 
     def _drop_all(self, below: int) -> None:

@@ -236,7 +236,7 @@ class RestartingJoin(ObliviousJoin):
             return chunk
         ticks = self._ticks(port, chunk)
         old = ticks >= middle(top, self._levels[port])
-        self._estimates.late[port] += int(old.sum())
+        self._estimates.add_late(port, int(old.sum()))
         return chunk.filter(~old)
 
     def _give_back(self, port: int) -> list[Element]:

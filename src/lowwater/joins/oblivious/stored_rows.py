@@ -45,7 +45,7 @@ class SpilledRows:
         self._pages, self.unpaged_name = f"aside{port}", f"loose{port}"
         self._fetched = BEGINNING  # least value of the page read last
         self._least = END_OF_TIME  # least value of the rows that fill no page yet
-        self.page_rows = PAGE_ROWS
+        self._page_rows = PAGE_ROWS
         store.set_aside(self._pages)
 
     @property
@@ -63,11 +63,16 @@ class SpilledRows:
         """Bytes of the rows in memory."""
         return self._store.bytes_of(self.unpaged_name)
 
+    def limit_pages(self, rows: Chunk, most: int) -> None:
+        """Set the rows of a page so that a page of rows such as these takes ``most`` bytes."""
+        width = max(1, int(rows.estimated_size()) // rows.height)
+        self._page_rows = min(PAGE_ROWS, max(LEAST_ROWS, most // width))
+
     def put(self, rows: Chunk) -> None:
         """Store rows; they are written as pages once they fill one."""
         add(self._store, self.unpaged_name, 0, rows)
         self._least = min(self._least, int(rows.select(self._ticks.min()).item()))
-        if self.unpaged >= self.page_rows:
+        if self.unpaged >= self._page_rows:
             self.flush()
 
     def flush(self) -> None:
@@ -77,7 +82,7 @@ class SpilledRows:
             return
         self._least = END_OF_TIME
         held = held.sort(self._ticks)
-        pages = min(PAGES, max(1, held.height // self.page_rows))
+        pages = min(PAGES, max(1, held.height // self._page_rows))
         for page in held.iter_slices(-(-held.height // pages)):
             least = int(page.select(self._ticks.first()).item())
             self._store.put(self._pages, least, page)
@@ -106,11 +111,11 @@ class SpilledRows:
 
     def snapshot(self) -> Any:
         """Return the page read last, the least value in memory, and the rows of a page."""
-        return self._fetched, self._least, self.page_rows
+        return self._fetched, self._least, self._page_rows
 
     def restore(self, saved: Any) -> None:
         """Continue from a snapshot."""
-        self._fetched, self._least, self.page_rows = saved
+        self._fetched, self._least, self._page_rows = saved
 
 
 class MatchedValues:

@@ -431,7 +431,6 @@ class OrderedJoin(Kernel):
         assert not self.has_work, "rows are still to be joined"
         return super().snapshot() | {
             "join": self._join.snapshot(),
-            "compared": self._join.comparisons,
             "strategy": self._strategy.snapshot(),
             "mode": self._mode,
             "waiting": [each.snapshot() for each in self._waiting],
@@ -449,7 +448,6 @@ class OrderedJoin(Kernel):
         """Continue from a snapshot."""
         super().restore(saved)
         self._join.restore(saved["join"])
-        self._join.comparisons = self.comparisons = self._compared = saved["compared"]
         self._strategy.restore(saved["strategy"])
         self._mode = saved["mode"]
         for buffer, each in zip(self._waiting, saved["waiting"], strict=True):
