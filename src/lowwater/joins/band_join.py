@@ -135,7 +135,7 @@ class BandJoin(Kernel):
         return self._shape.match(*((rows, others) if port == 0 else (others, rows)))
 
     def _threshold(self, port: int) -> int:
-        """The time below which rows of a side match no row still to come."""
+        """Return the time below which rows of a side match no row still to come."""
         return self._reach.earliest(1 - port, self._marks[1 - port])
 
     def _passed(self, port: int, rows: Chunk, time: pl.Expr) -> pl.Series:

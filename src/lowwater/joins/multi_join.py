@@ -135,7 +135,7 @@ class MultiJoin(Kernel):
             add(self.store, rows_of(port), slice_, part)
 
     def _threshold(self, port: int) -> int:
-        """The time below which rows of an input match no row still to come."""
+        """Return the time below which rows of an input match no row still to come."""
         return moved(self._least_but([port]), -self._shape.windows[port])
 
     def _least_but(self, ports: Sequence[int]) -> int:

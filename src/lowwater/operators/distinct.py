@@ -1,7 +1,7 @@
 """Duplicate elimination (OOP §5.4): the first row of each key passes.
 
-The key includes a progressing attribute, so a promise shows which keys cannot come again; only
-these are dropped. Promises pass through as received. A promise on other progressing attributes of
+The key includes a progressing attribute, so a promise bounds the keys that can come again; only the
+others are dropped. Promises pass through as received. A promise on other progressing attributes of
 the key, or a joint one (OOP §7), drops keys too, but only when it has moved by a slice, because all
 keys have to be looked at.
 

@@ -37,7 +37,7 @@ class SmallSums:
     wraps: str
 
     def __call__(self, partials: pl.DataFrame) -> bool:
-        """Test partials by the least and the greatest of them."""
+        """Return True if no sum of the partials can leave 64 bits."""
         if not partials.height:
             return True
         lows, wraps = partials[self.low], partials[self.wraps]
@@ -74,12 +74,15 @@ def as_double(low: str, wraps: str) -> pl.Expr:
 
 
 def above(value: pl.Expr) -> pl.Expr:
-    """Return the upper half of a number: it divided by 2**32, rounded down."""
+    """Return the upper half of a number: the number divided by 2**32, rounded down."""
     return value // _HALF
 
 
 def outside(low: pl.Expr, high: pl.Expr) -> pl.Expr:
-    """Return where a sum leaves 64 bits, by its low bits and the sum of the upper halves."""
+    """Return the condition that a sum leaves 64 bits.
+
+    ``low`` is the low 64 bits of the sum, ``high`` the sum of the upper halves of the numbers.
+    """
     carried = low // _HALF - high
     return (carried < 0) | (carried >= _HALF)
 

@@ -1,9 +1,8 @@
 """Estimates about the inputs of a window-oblivious join: disorder, lag, multiplicity, lost results.
 
-The lag between two inputs is the number of held rows that their disorder does not explain: rows of
-one input beyond the other's bound, less the rows that come while the other input's disorder
-settles. An input with no such rows lags by the rows of the other one that it has not reached
-(WO-Join §3).
+The *lag* of an input ahead of another one is the number of its rows beyond the other's bound, less
+the rows that come during the other's disorder. If it has no such rows, it is behind, and its lag is
+minus the rows of the other input that it has not reached (WO-Join §3).
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ from lowwater.joins.oblivious.stored_rows import StoredRows
 from lowwater.operators.metric import Max, Mean, Metric, Ratio, Readings, Sum, share, size, total
 
 CAREFUL = 2
-"""Safety factor: disorder is estimated as if only this fraction of the allowed results could be
-lost."""
+"""Safety factor: disorder is estimated for a share of lost results that is this many times smaller
+than the allowed one."""
 OFTEN = 4
-"""Multiplicity is counted anew when one in so many held rows is new."""
+"""Multiplicity is counted again when one in ``OFTEN`` held rows has come since the last count."""
 FEW = 64
-"""Least number of new rows between two such counts."""
+"""Least number of rows between two such counts."""
 
 
 FOUND = total("join_results_found", "results found", "Results that left the join.")
@@ -123,7 +122,7 @@ ON_DISK = size(
 
 
 class InputEstimates:
-    """The estimates of all inputs; lists have one entry for each input."""
+    """The estimates of all inputs of a join; each list has one entry for each input."""
 
     def __init__(self, options: Oblivious, ports: int, ticks_per_second: int, copies: int = 1):
         missing = (1 - options.accuracy) / ports / CAREFUL
@@ -190,7 +189,7 @@ class InputEstimates:
         ]
 
     def due(self, held: int) -> bool:
-        """True if enough of the ``held`` rows are new for another count."""
+        """True if enough rows have come for another count of multiplicity; ``held`` are kept."""
         return self._fresh >= max(FEW, held // OFTEN)
 
     def renew(self, stored: StoredRows) -> None:
@@ -308,7 +307,7 @@ SOME = 10
 
 
 def shortfall(found: float, lost: float, least: float, ended: bool) -> str | None:
-    """Return a warning if the share of results found is below the one asked for, else None.
+    """Return a warning if the share of results found is below ``least``; None if it is not.
 
     The text holds no figures, so that buckets with the same problem give the same text.
     """

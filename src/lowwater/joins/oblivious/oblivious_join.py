@@ -1,25 +1,26 @@
 """The window-oblivious join: a join of many inputs on a progressing attribute, without a window.
 
-How long a row is kept follows from the data (WO-Join). The disorder of each input is measured and
-gives a lower bound on its rows to come; the input's punctuation gives another, and the greater of
-the two is the input's *mark*. A row is kept until the marks of all other inputs have passed it. So
-the rows kept follow lags, bursts and lulls: nothing is dropped while a lagging input has not
-reached it.
+The time for which a row is kept follows from the data (WO-Join). The disorder of each input is
+measured and gives a lower bound on its rows to come; the input's punctuation gives another. The
+greater of the two is the input's *mark*. A row is kept until the marks of all other inputs have
+passed it. So a row is never dropped before a lagging input has reached it.
 
-Rows that come below what was dropped still match what is kept. They are counted as late; rows
-dropped because of the cap on memory are counted as given up. Lost results are counted by key
+For each input there is a bound below which its rows have been dropped. Rows that come below the
+bound of another input are counted as late; they still match the rows that are kept. Rows dropped
+because of the cap on memory are counted as given up. Lost results are counted by key
 (``lost_results``).
 
-There are two reliefs, alone or together (``memory_model``). *Sorting first* (msf): rows wait until
-the marks of all inputs have passed them, are then joined, and the results leave in order; later
-rows are given up. *Disk first* (dbf): rows of an input beyond what the others have reached are
-spilled to pages (``stored_rows``).
+There are two reliefs of memory, used alone or together (``memory_model``). *Sorting first* (msf):
+rows wait until the marks of all inputs have passed them and are then joined, and the results leave
+in order; rows that come below the joined ones are given up. *Disk first* (dbf): rows of an input
+that another input has not reached are spilled to pages (``stored_rows``).
 
-Output punctuation. When the last row of a result comes, its other rows are kept. So no result is
-below what is dropped of all inputs but one. That holds however rough the measurements are.
+Output punctuation. When the last row of a result comes, its other rows are kept. So every result is
+at or above the second greatest of the bounds below which rows were dropped. This holds however
+inexact the measurements are.
 
 Invariants: a joined row is kept until it is below ``_dropped`` of its input, has made all its
-matches, or is given up. So a result is lost only if one of its rows comes below what is dropped of
+matches, or is given up. So a result is lost only if one of its rows comes below ``_dropped`` of
 another input, repeats a value whose rows have matched, or was given up. A spilled row is above the
 greatest value of some other input (above the joined rows, if rows are sorted first), so it has no
 match yet.
@@ -47,12 +48,12 @@ from lowwater.state.store import ChunkStore
 from lowwater.stream.element import BEGINNING, END_OF_TIME, Chunk, Element, Punctuation
 
 LAZY = 16
-"""Rows are dropped once one in so many of those held is new."""
+"""Rows are dropped when one in ``LAZY`` rows held has come since the last time."""
 ROUND_TRIPS = 3
-"""Rows are spilled if they are ahead by at least so many times the time of a round trip (§4.2)."""
+"""Rows are spilled if they are ahead by at least this many round trips to the disk (§4.2)."""
 SPARE = 16
-"""Under a cap, one in so many bytes is freed beyond the excess; it is also the most a page takes.
-"""
+"""When memory is above the cap, the excess and one ``SPARE``-th of the cap are freed. One page of
+each input together take at most the same part of the cap."""
 NUMBERS = (
     *("_joined_below", "_given_up_below", "_rows_since_drop", "_was_sorting", "_warned"),
     *("_first_step", "_last_step", "_step_time"),
@@ -61,8 +62,7 @@ NUMBERS = (
 
 
 class ObliviousJoin(MultiJoin):
-    """Joins many inputs on a progressing attribute; measured disorder bounds how long rows are
-    kept."""
+    """Joins many inputs on a progressing attribute; rows are dropped by measured disorder."""
 
     rule: ClassVar[str] = "what is dropped of all inputs but one, by measure and by promise"
     defers: ClassVar[bool] = True
@@ -98,7 +98,7 @@ class ObliviousJoin(MultiJoin):
     # ---- rows ------------------------------------------------------------------------------
 
     def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
-        """Observe rows, join them or let them wait, and drop rows that have no match to come."""
+        """Estimate by rows, join or hold them, and drop rows that have no match to come."""
         rows = self._shape.prepare(port, chunk)
         ticks = self._stored.ticks(port, rows)
         results = self._begin_step()
@@ -163,7 +163,7 @@ class ObliviousJoin(MultiJoin):
         return [found]
 
     def _remember_matched(self, found: Chunk) -> None:
-        """Note values whose rows have matched, if every value is unique."""
+        """Keep the values of results, whose rows are dropped; note if a value came twice."""
         time = self._shape.out_name(0, self._shape.times[0])
         values = np.unique(self._shape.domain.array_of(found[time]))
         if len(values) < found.height:  # a value came twice
@@ -174,14 +174,14 @@ class ObliviousJoin(MultiJoin):
             self._stored.matched.add(values)
 
     def _count_repeats(self, port: int, ticks: Ticks) -> None:
-        """Count rows of values whose rows have matched and are dropped: they miss results."""
+        """Count rows as late that repeat a value whose rows have matched and are dropped."""
         again = self._stored.matched.among(ticks) if len(self._stored.matched) else 0
         if again:
             self._estimates.add_late(port, again)
             self._estimates.note_repeats([port])
 
     def _late_below(self, port: int) -> int:
-        """Return the bound below which rows of an input miss dropped rows of others."""
+        """Return the bound below which a row of an input is late: rows of another were dropped."""
         return max(each for at, each in enumerate(self._dropped) if at != port)
 
     def _span(self, port: int, rows: Chunk) -> tuple[int, int]:
@@ -204,11 +204,11 @@ class ObliviousJoin(MultiJoin):
 
     @property
     def _sorted_below(self) -> int:
-        """Where rows are sorted first, the bound below which rows are joined."""
+        """The bound below which rows are joined, if they are sorted first."""
         return max(min(self._bounds), self._given_up_below)
 
     def _unspill(self, frontier: int) -> None:
-        """Bring back spilled rows that the frontier has reached."""
+        """Read the spilled rows back that the frontier has reached."""
         if not self._chooser.spills:
             frontier = END_OF_TIME
         for port in self._shape.ports:
@@ -222,7 +222,7 @@ class ObliviousJoin(MultiJoin):
                 self._keep(port, rows, *self._span(port, rows))
 
     def _spill(self, port: int, rows: Chunk, ticks: Ticks) -> Chunk:
-        """Spill rows that are far ahead; return the others."""
+        """Spill the rows that are far ahead, and return the others."""
         if not self._chooser.spills:
             return rows
         frontier = self._sorted_below - 1 if self._chooser.sorts else self._frontier
@@ -244,10 +244,10 @@ class ObliviousJoin(MultiJoin):
         return since is not None and self._step_time - since >= ROUND_TRIPS * trip
 
     def _join_waiting(self, below: int) -> list[Chunk]:
-        """Join rows that have waited and are below a value; return the results in order.
+        """Join the waiting rows below a value, and return the results in order.
 
-        No row is dropped in between: if rows were joined as they came before, marks may have passed
-        rows that have not been matched.
+        No row is dropped meanwhile: if rows were joined as they came before, marks may have passed
+        kept rows that still have matches among these.
         """
         found: list[Chunk] = []
         least = list(self._dropped)
@@ -271,8 +271,10 @@ class ObliviousJoin(MultiJoin):
         return (self._memory_allowed or END_OF_TIME) // self.host.copies
 
     def _choose(self) -> list[Chunk]:
-        """From time to time, update multiplicities and choose the mode; return results this
-        releases."""
+        """Update multiplicities and choose the mode, if enough rows have come or memory is full.
+
+        Return the results that a change of mode releases.
+        """
         stored, held = self._stored, self.store.rows
         over = self._chooser.chooses and stored.memory > FITS * self._cap
         if not held or not (over or self._estimates.due(held)):
@@ -292,7 +294,7 @@ class ObliviousJoin(MultiJoin):
         return self._apply_mode()
 
     def _apply_mode(self) -> list[Chunk]:
-        """Change to the mode in force, also after a restart; return the results this releases."""
+        """Change to the mode that was chosen, also after a restart; return the results released."""
         if self._was_sorting == self._chooser.sorts:
             return []
         self._was_sorting = self._chooser.sorts
@@ -304,7 +306,7 @@ class ObliviousJoin(MultiJoin):
         return []
 
     def _join_all_waiting(self) -> list[Chunk]:
-        """Join all waiting rows, as they would have been joined when they came."""
+        """Join all waiting rows, as if they had been joined when they came."""
         for port in self._shape.ports:
             rows = self._stored.spilled[port].fetch(self._frontier)
             if rows is not None:
@@ -331,15 +333,15 @@ class ObliviousJoin(MultiJoin):
         return [*results, *self._promise()]
 
     def _threshold(self, port: int) -> int:
-        """Rows of ``port`` below this value are not kept."""
+        """Return the value below which rows of an input are not kept."""
         return BEGINNING if self._joining_waiting else self._dropped[port]
 
     def _droppable(self, port: int) -> int:
-        """Rows of ``port`` below this value have no match to come."""
+        """Return the value below which rows of an input have no match to come."""
         return max(self._least_but([port]), self._given_up_below, self._dropped[port])
 
     def _advance_marks(self, least: int = BEGINNING) -> list[Chunk]:
-        """Advance the marks; if rows are sorted first, join those below them or ``least``."""
+        """Advance the marks; if rows are sorted first, join those below the marks or ``least``."""
         if not self._chooser.sorts:
             self._marks = list(map(max, self._marks, self._bounds))
             return []
@@ -353,8 +355,11 @@ class ObliviousJoin(MultiJoin):
         return found
 
     def _give_up(self) -> list[Chunk]:
-        """Free memory down to the cap: rows that all inputs have mostly passed go first, then those
-        furthest ahead, then the least."""
+        """Free memory down to the cap, and return the results that are released.
+
+        Rows that all inputs have mostly passed go first, then those furthest ahead, then those with
+        the least values.
+        """
         memory, values = self._stored.memory, map(self._stored.values, self._shape.ports)
         everything = np.sort(np.concatenate(list(values)))
         rows = len(everything)
@@ -374,10 +379,9 @@ class ObliviousJoin(MultiJoin):
         return results
 
     def _clear_above(self, value: int) -> None:
-        """Remove rows from a value on from memory: spill them if the mode allows, else give them
-        up.
+        """Remove the rows at or above a value from memory; the value is above the frontier.
 
-        The value is above the frontier.
+        They are spilled if the mode allows that, and given up otherwise.
         """
         for port in self._shape.ports:
             spilled = self._stored.spilled[port]
@@ -415,7 +419,7 @@ class ObliviousJoin(MultiJoin):
     # ---- promises --------------------------------------------------------------------------
 
     def on_punctuation(self, port: int, promise: Punctuation) -> Sequence[Element]:
-        """Take the punctuation of an input as its mark, if it exceeds the measured bound."""
+        """Take the punctuation of an input, which is its mark if it exceeds the measured bound."""
         on_time = promise.attributes == (self._shape.times[port],)
         if not on_time or not self._received.advance(port, promise):
             return []
@@ -423,7 +427,7 @@ class ObliviousJoin(MultiJoin):
         return self._bounds_moved()
 
     def close_port(self, port: int) -> Sequence[Element]:
-        """Note that an input ended: its mark is the end of time."""
+        """Raise the mark of an input that ended to the end of time."""
         self._batch_open = False
         self._estimates.measure(self._step_time)
         self._estimates.disorders[port].end()
@@ -431,7 +435,7 @@ class ObliviousJoin(MultiJoin):
         return self._bounds_moved()
 
     def _close_epoch(self) -> list[Element]:
-        """Join and drop all rows as if all inputs had ended, and forget all estimates."""
+        """Join and drop all rows as if all inputs had ended, and reset all estimates."""
         self._estimates.measure(self._step_time)
         for estimate in self._estimates.disorders:
             estimate.end()
@@ -456,13 +460,13 @@ class ObliviousJoin(MultiJoin):
         return {f"{time}[{port}]": bound for port, (time, bound) in bounds}
 
     def metrics(self) -> Readings:
-        """Return what was measured, what is predicted and held, and what was lost."""
+        """Return the strategy, the estimates, the rows predicted and held, and the results lost."""
         measured = self._estimates.metrics(self._stored, self._step_time, not self.host.in_batches)
         return self._chooser.metrics() | measured
 
     def notes(self) -> Sequence[str]:
-        """Return a warning once if too many results are lost; copies leave that to the engine."""
-        if self._warned or self.host.copies > 1 or not self._estimates.losses.lost_more:
+        """Return one warning if too many results are lost; of copies, the engine finds that out."""
+        if self._warned or self.host.copies > 1 or not self._estimates.losses.any_lost:
             return []
         notes = self._estimates.shortfall(ended=not self._open)
         self._warned = bool(notes)
