@@ -166,7 +166,7 @@ class ExpiringPart(SlidingPart):
         return self._live.least
 
     def snapshot(self) -> dict[str, Any]:
-        """Return how rows are sliced."""
+        """Return the state of the buffer."""
         return {"live": self._live.snapshot()}
 
     def restore(self, saved: dict[str, Any]) -> None:

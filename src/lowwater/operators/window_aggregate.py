@@ -5,8 +5,8 @@ answered, at once or gradually (OOP §6). A row-count window is a window on row 
 source gives to rows before any operator can reorder or drop them.
 
 Invariant: a window is closed when the mark reaches its end; each of its answers leaves exactly
-once; its edges are promised when the last one has left. What no unanswered window needs is dropped.
-A window with no row has no answer.
+once; its edges are promised when the last one has left. Rows that no unanswered window needs are
+dropped. A window with no row has no answer.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class WindowAggregate(Reducer):
     # ---- rows ------------------------------------------------------------------------------
 
     def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
-        """Keep rows, and return the answers of closed windows that leave for them."""
+        """Keep rows, and return the answers of closed windows that leave because of them."""
         self._state.put(chunk)
         self._count(chunk)
         return self._gradually() if self._pending is not None else []

@@ -2,10 +2,10 @@
 
 ``panes``: one partial for each pane and group; the panes of a window are merged when it closes.
 ``windows``: one partial for each window and group. ``rows``: the rows themselves, reduced when a
-window closes. Which form is the smallest depends on the data: on the rows of a window and group, on
-the size of a partial, on the number of panes of a window that a group is in. It is measured when
-windows close. A change of form is for new rows; what is held stays as it is. A slice of the state
-holds one pane (or window), or several neighbouring ones where rows are sparse.
+window closes. The smallest form depends on the data: on the number of rows of a window and group,
+on the size of a partial, on the number of panes of a window that a group is in. These are measured
+when windows close. A change of form affects new rows only. A slice of the state holds one pane (or
+window), or several neighbouring ones if rows are sparse.
 
 Invariant: each row is in exactly one form. The partials returned for a window are those of all its
 rows that were put and not taken, whatever their form.
@@ -98,7 +98,7 @@ class WindowState:
     # ---- putting ---------------------------------------------------------------------------
 
     def put(self, rows: Chunk) -> None:
-        """Put rows in, in the form of now."""
+        """Add rows in the present form."""
         rows = self._grouping.in_windows(rows)
         if not rows.height:
             return
@@ -126,7 +126,7 @@ class WindowState:
             self.choice.add_rows(rows.height, self._panes.size_as_rows(rows))
 
     def put_partials(self, partials: Chunk) -> None:
-        """Put partials by pane in."""
+        """Add partials by pane."""
         if not partials.height:
             return
         panes = partials[PANE]
@@ -195,7 +195,7 @@ class WindowState:
         return panes + self._windows.rows_in(start // width, start // width + 1)
 
     def release(self, until: int) -> None:
-        """Drop what only windows that start before ``until`` need."""
+        """Drop the rows and partials that only windows starting before ``until`` need."""
         width = self._slicing.width
         for held, place in ((self._panes, PANE), (self._windows, START)):
             for slice_ in held.slices(high=-(-until // width)):

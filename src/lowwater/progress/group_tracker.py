@@ -110,7 +110,7 @@ class GroupTracker:
         )
 
     def take_stale_changes(self) -> StaleChanges:
-        """Return no changes: a group holds no other back, so none is ever stale."""
+        """Return no changes: a group holds no other group back, so none is ever stale."""
         return StaleChanges()
 
     def completeness(self) -> list[tuple[Hashable, Completeness]]:
@@ -199,7 +199,7 @@ class GroupTracker:
         newest: Ticks,
         suspect: Ticks,
     ) -> Mask:
-        """Find groups with one row here, their first; make it a suspect that moves no mark."""
+        """Find the groups whose first row is their only one here; that row is in doubt."""
         first: Mask = (top == BEGINNING) & (suspect == BEGINNING)
         first &= runs.lengths == 1
         after[runs.starts[first]] = newest[first] = BEGINNING
@@ -259,7 +259,7 @@ class GroupTracker:
         at_least: int | Sequence[int] = BEGINNING,
         every: bool = False,
     ) -> tuple[Chunk, int] | None:
-        """Return the new marks of groups that ``demand`` can use; see the same of ``Tracker``."""
+        """Return the new marks of groups that ``demand`` can use, as ``Tracker`` does."""
         if every:
             self._table.load()
         places = np.arange(len(self._table)) if every else self._moved
@@ -284,7 +284,7 @@ class GroupTracker:
 
     @property
     def moved(self) -> Sequence[Hashable]:
-        """The groups that the last rows or timestamps were about."""
+        """The groups that got the last rows or timestamps."""
         return [self._table.name(place) for place in self._moved.tolist()]
 
     def mark_of(self, name: Hashable) -> int:
@@ -315,7 +315,7 @@ class GroupTracker:
         return self._enabling.time_of(mark, newest, newest - self._slack, seen)
 
     def stamp(self, names: Sequence[Hashable], now: int) -> None:
-        """Raise some groups to the timestamps of their silence."""
+        """Raise some silent groups to their timestamps at clock time ``now``, in nanoseconds."""
         stamps, places = [], []
         for name in names:
             place = self._table.place(name)

@@ -1,11 +1,10 @@
 """The input operator (OOP §5.4): takes rows; returns kept rows, refused rows and punctuation.
 
-There are two, by what an engine knows of the order of rows. :class:`Intake` judges rows one after
-the other as they arrive: in the embedded engine, and for a replay on Spark, whose log has an order.
-:class:`BatchIntake` judges the rows of a batch by the marks before the batch, and then moves the
-marks by all of them as if they had come in ascending order. So every reader of the same batch comes
-to the same verdict, also when the batch is read again. The rule itself is the same for both
-(:mod:`~lowwater.progress.judgement`).
+There are two. :class:`Intake` judges rows one after the other in arrival order: in the embedded
+engine, and for a replay on Spark, whose log has an order. :class:`BatchIntake` judges the rows of a
+batch without order by the marks before the batch, and then moves the marks by all of them as if
+they had come in ascending order. So every reader of the same batch comes to the same verdict, also
+when the batch is read again. Both apply the same rule (:mod:`~lowwater.progress.judgement`).
 
 No clock is read here: the engine passes the time.
 """
@@ -232,7 +231,7 @@ class BatchIntake(StreamIntake):
         return found[MARK].to_numpy()
 
     def _far(self, chunk: Chunk, attribute: str, leaps: Chunk | None) -> Mask | None:
-        """Return which rows are among the leaps found in the batch; None if none were."""
+        """Return the rows that are among the leaps found in the batch; None if none were found."""
         if leaps is None or not leaps.height:
             return None
         keys = [*self.spec.key_columns, TIME]

@@ -1,8 +1,8 @@
-"""The marks of the channels of one attribute as values: those before a batch, and a summary.
+"""The marks of the channels of one attribute as values: all marks before a batch, and a summary.
 
-Rows of a batch without order are judged by the marks before the batch. These marks are looked up
-by channel in one of three forms: a dictionary, a frame, or the table of a tracker. The first two
-hold plain values that can be sent to other processes.
+Rows of a batch without order are judged by the marks before the batch. There are three forms in
+which these marks are looked up by channel: a dictionary, a frame, and the table of a tracker. The
+first two hold plain values that can be sent to other processes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class ChannelSummary:
     count: int
     """Number of channels."""
     ahead: int
-    """The highest mark of all."""
+    """The highest mark, in ticks."""
     behind: tuple[tuple[Hashable, int, int | None], ...]
     """The channels with the least marks, the least first: name, mark, and the clock time of the
     last row in nanoseconds (None if no row has come)."""

@@ -36,7 +36,7 @@ Stamp = Literal["external", "internal", "latent"]
 
 @dataclass(frozen=True)
 class StreamSpec:
-    """Everything that is known about one source before it runs.
+    """The declaration of one source: everything that is stated about it before a run.
 
     The fields are the arguments of :func:`lowwater.stream`, with their defaults.
     """
