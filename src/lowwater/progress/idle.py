@@ -99,8 +99,6 @@ class RequestQueue:
         self._due: dict[Hashable, tuple[int, int]] = {}  # clock time, and the mark to reach
         self._queue: list[tuple[int, int, Hashable]] = []  # clock times, outdated ones too
         self._numbers = count()
-        self.looked = 0
-        """Number of times that the state of a group was looked up."""
 
     def put(self, origin: Origin, group: Hashable, mark: int | None) -> None:
         """Set the mark that ``origin`` requests of a group; None withdraws its request."""
@@ -121,7 +119,6 @@ class RequestQueue:
 
     def _schedule(self, group: Hashable) -> None:
         """Schedule the least requested mark above a group's mark at its clock time."""
-        self.looked += 1
         held = self._groups.mark_of(group)
         marks = [mark for mark in self._requested.get(group, {}).values() if mark > held]
         time = self._groups.time_of(group, min(marks)) if marks else None
@@ -148,5 +145,4 @@ class RequestQueue:
         while (time := self.due()) is not None and time <= now:
             _, _, group = heappop(self._queue)
             found.append((group, self._due.pop(group)[1]))
-        self.looked += len(found)
         return found

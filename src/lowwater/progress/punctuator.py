@@ -241,11 +241,6 @@ class Punctuator:
         times = [requests.due() for requests in self._requests.values()]
         return min((time for time in times if time is not None), default=None)
 
-    @property
-    def looked(self) -> int:
-        """Number of times that the state of a group was looked up for a request."""
-        return sum(requests.looked for requests in self._requests.values())
-
     # ---- saving ----------------------------------------------------------------------------
 
     def clear(self) -> None:

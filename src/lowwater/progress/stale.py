@@ -19,16 +19,8 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from lowwater.progress.channel import Channel
 from lowwater.stream.element import BEGINNING
-
-
-@dataclass(frozen=True, slots=True)
-class Position:
-    """The marks of a channel, in ticks."""
-
-    mark: int
-    row_mark: int
-    """The mark that follows from its rows alone."""
 
 
 @dataclass(slots=True)
@@ -64,7 +56,7 @@ class StaleChannels:
         self._last = now if self._last is None else max(now, self._last)
         self._heard.update(dict.fromkeys(names, self._spent))
 
-    def update(self, channels: Mapping[Hashable, Position], held: int) -> StaleChanges:
+    def update(self, channels: Mapping[Hashable, Channel], held: int) -> StaleChanges:
         """Decide anew which channels are stale; ``held`` is the least mark of those that are not.
 
         Invariant: at least one channel is not stale.
@@ -91,7 +83,7 @@ class StaleChannels:
             self.names.add(name)
         return changes
 
-    def _reached(self, channels: Mapping[Hashable, Position]) -> int:
+    def _reached(self, channels: Mapping[Hashable, Channel]) -> int:
         """Return the mark that half of the channels with a mark, and at least two, have reached."""
         marks = [
             each.row_mark if name in self.names else each.mark for name, each in channels.items()

@@ -25,7 +25,7 @@ from lowwater.progress.demand import Demand
 from lowwater.progress.idle import EnablingRule
 from lowwater.progress.judgement import ChannelRows, Deficit, Judgement, StreamMarkSweep
 from lowwater.progress.marks import ChannelSummary, NamedMarks
-from lowwater.progress.stale import Position, StaleChanges, StaleChannels
+from lowwater.progress.stale import StaleChanges, StaleChannels
 from lowwater.stream.element import BEGINNING, END_OF_TIME, MARK, Chunk
 from lowwater.stream.low_water_mark import LowWaterMark
 
@@ -207,8 +207,8 @@ class Tracker:
     def _update_stale(self, stale: StaleChannels, now: int) -> None:
         """Find the channels that are stale now, and raise them."""
         stale.observe(self._moved, now)
-        found = {name: Position(each.mark, each.row_mark) for name, each in self._channels.items()}
-        self._stale_changes = stale.update(found, max(self._least_not_stale(), self.mark))
+        held = max(self._least_not_stale(), self.mark)
+        self._stale_changes = stale.update(self._channels, held)
         self._raise_stale()
 
     def _least_not_stale(self) -> int:
