@@ -42,7 +42,7 @@ from lowwater.operators.kernel import Kernel, Request
 from lowwater.operators.waiting import Release
 from lowwater.state.group_table import GroupTable, Numbers
 from lowwater.state.slicing import Slicing, reslice, take_below
-from lowwater.state.store import ChunkStore, add, read, split, take
+from lowwater.state.store import ChunkStore, add, read, split
 from lowwater.stream.element import (
     BEGINNING,
     END_OF_TIME,
@@ -201,11 +201,11 @@ class BandJoin(Kernel):
         return [*answers, *self._promise(), *self._promise_all_groups()]
 
     def _purge(self, side: int) -> list[Element]:
-        threshold = self._threshold(side)
-        whole = threshold // self._slicing.width
-        time = self._shape.inside_time(side)
-        dropped = take_below(self.store, ROWS[side], time, threshold, self._slicing.width)
-        met = self._forget_matches(side, whole, threshold) if self._shape.keeps(side) else None
+        threshold, width = self._threshold(side), self._slicing.width
+        time, met = self._shape.inside_time(side), None
+        dropped = take_below(self.store, ROWS[side], time, threshold, width)
+        if self._shape.keeps(side):
+            met = take_below(self.store, MATCHED[side], pl.col(TIME), threshold, width)
         return self._dropped(side, dropped, met)
 
     def _dropped(self, side: int, rows: Chunk | None, met: Chunk | None) -> list[Element]:
@@ -214,17 +214,6 @@ class BandJoin(Kernel):
             return []
         alone = rows if met is None else rows.join(met, on=IDS[side], how="anti")
         return [self._shape.put_out(alone)] if alone.height else []
-
-    def _forget_matches(self, side: int, whole: int, threshold: int) -> Chunk | None:
-        """Drop the record of matched rows below a time, and return it."""
-        met = read(self.store, MATCHED[side], None, whole + 1)
-        take(self.store, MATCHED[side], None, whole)
-        edge = take(self.store, MATCHED[side], whole, whole + 1)
-        if edge is not None:
-            stay = edge.filter(pl.col(TIME) >= threshold)
-            if stay.height:
-                self.store.put(MATCHED[side], whole, stay)
-        return met
 
     # ---- promises per group ----------------------------------------------------------------
 

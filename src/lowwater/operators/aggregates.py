@@ -147,31 +147,24 @@ def _count_distinct(call: Call) -> Aggregate:
 def _sum(call: Call) -> Aggregate:
     if call.dtype is not None and (call.dtype.is_integer() or call.dtype == pl.Boolean()):
         return _whole_total(call)
-    total, seen = f"{call.name}__sum", f"{call.name}__n"
-    value = _argument(call)
-    finish = pl.when(pl.col(seen) > 0).then(pl.col(total)).alias(call.name)
-    return Aggregate(
-        call.name,
-        (value.fill_null(0).alias(total), value.is_not_null().cast(pl.Int64).alias(seen)),
-        (pl.col(total).sum(), pl.col(seen).sum()),
-        finish,
-    )
+    return _total(call, _argument(call))
 
 
 def _avg(call: Call) -> Aggregate:
     if call.dtype is not None and call.dtype.is_integer() and call.dtype != pl.UInt64():
         return _whole_total(call)
+    return _total(call, _argument(call).cast(pl.Float64))
+
+
+def _total(call: Call, value: pl.Expr) -> Aggregate:
+    """Return a sum or average of a value; it is null if all values are."""
     total, seen = f"{call.name}__sum", f"{call.name}__n"
-    value = _argument(call)
-    finish = pl.when(pl.col(seen) > 0).then(pl.col(total) / pl.col(seen)).alias(call.name)
+    result = pl.col(total) / pl.col(seen) if call.function == "avg" else pl.col(total)
     return Aggregate(
         call.name,
-        (
-            value.cast(pl.Float64).fill_null(0.0).alias(total),
-            value.is_not_null().cast(pl.Int64).alias(seen),
-        ),
+        (value.fill_null(0).alias(total), value.is_not_null().cast(pl.Int64).alias(seen)),
         (pl.col(total).sum(), pl.col(seen).sum()),
-        finish,
+        pl.when(pl.col(seen) > 0).then(result).alias(call.name),
     )
 
 

@@ -18,7 +18,7 @@ import polars as pl
 
 from lowwater.operators.group_rows import take_promised_rows
 from lowwater.operators.kernel import Kernel, Request
-from lowwater.state.slicing import Slicing, reslice
+from lowwater.state.slicing import Slicing, reslice, take_below
 from lowwater.state.store import ChunkStore, add, read, split, take
 from lowwater.stream.element import BEGINNING, Chunk, Element, GroupPunctuation, Punctuation
 from lowwater.stream.time_domain import TimeDomain
@@ -90,13 +90,7 @@ class Distinct(Kernel):
         if mark <= self._mark:
             return
         self._mark = mark
-        whole = mark // self._slicing.width
-        take(self.store, SEEN, None, whole)
-        edge = take(self.store, SEEN, whole, whole + 1)
-        if edge is not None:
-            kept = edge.filter(self._ticks >= mark)
-            if kept.height:
-                self.store.put(SEEN, whole, kept)
+        take_below(self.store, SEEN, self._ticks, mark, self._slicing.width)
 
     def _sweep(self, promise: Punctuation) -> None:
         """Drop the keys that a promise covers, if it has moved by a slice since the last time."""

@@ -13,7 +13,7 @@ rows that were put and not taken, whatever their form.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -173,20 +173,13 @@ class WindowState:
         window, width = self._window, self._slicing.width
         limit = until - window.slide + window.range  # the end of the last of them
         found: list[Chunk] = []
-        for slice_, held in self._read(self._panes, first, limit):
+        for slice_, held in self._panes.items(first // width, -(-limit // width)):
             inside = _inside(held, PANE, slice_ * width, width, first, limit)
             found.append(self._spread(inside, first, until))
-        for slice_, held in self._read(self._windows, first, until):
+        for slice_, held in self._windows.items(first // width, -(-until // width)):
             found.append(_inside(held, START, slice_ * width, width, first, until))
         some = [chunk for chunk in found if chunk.height]
         return pl.concat(some) if some else None
-
-    def _read(self, held: Partials, low: int, high: int) -> Iterator[tuple[int, Chunk]]:
-        width = self._slicing.width
-        for slice_ in held.slices(low // width, -(-high // width)):
-            partials = held.get(slice_)
-            assert partials is not None
-            yield slice_, partials
 
     def held(self, start: int) -> int:
         """Return the number of partials of a window, roughly."""
@@ -211,9 +204,7 @@ class WindowState:
         found: set[int] = set()
         width, window = self._slicing.width, self._window
         for held, place in ((self._panes, PANE), (self._windows, START)):
-            for slice_ in held.slices(first // width, -(-(until + window.range) // width)):
-                partials = held.get(slice_)
-                assert partials is not None
+            for _, partials in held.items(first // width, -(-(until + window.range) // width)):
                 for at in partials[place].unique().to_list():
                     found.update([at] if place == START else window.starts_covering(at))
         return sorted(start for start in found if first <= start < until)
@@ -222,9 +213,7 @@ class WindowState:
         """Return the start of the earliest window with rows at or after ``first``; None if none."""
         best = END_OF_TIME
         for held, place in ((self._panes, PANE), (self._windows, START)):
-            for slice_ in held.slices(low=first // self._slicing.width):
-                partials = held.get(slice_)
-                assert partials is not None
+            for _, partials in held.items(first // self._slicing.width):
                 least = partials.filter(pl.col(place) >= first)[place].min()
                 if least is None:
                     continue
@@ -250,7 +239,8 @@ class WindowState:
         place, held = (PANE, self._panes) if self._window.tumbling else (START, self._windows)
         done: list[Chunk] = []
         furthest = int(marks[MARK].max()) - self._window.range  # type: ignore[arg-type]
-        for slice_, partials in self._read(held, first, furthest + 1):
+        width = self._slicing.width
+        for slice_, partials in held.items(first // width, -(-(furthest + 1) // width)):
             marked = partials.join(marks, on=keys, how="left", nulls_equal=True)
             passed = (pl.col(place) + self._window.range <= pl.col(MARK)).fill_null(False)
             passed &= pl.col(place) >= first
