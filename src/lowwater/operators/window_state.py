@@ -314,9 +314,9 @@ class FormChoice:
     def __init__(self, window: WindowSpec, given: Form | None):
         self._window, self._given = window, given
         self.form: Form = given or first_form(window)
-        self._forget()
+        self._reset()
 
-    def _forget(self) -> None:
+    def _reset(self) -> None:
         self._rows = self._row_bytes = 0
         self._answers = self._answer_bytes = self._parts = 0
 
@@ -337,7 +337,7 @@ class FormChoice:
         self._answer_bytes += size
         if self._rows >= SEEN_ROWS and self._answers >= SEEN_ANSWERS:
             self._choose()
-            self._forget()
+            self._reset()
 
     def _choose(self) -> None:
         """Choose the smallest form for a window and group, if it is smaller by ``BETTER``."""

@@ -171,7 +171,7 @@ class BatchIntake(StreamIntake):
     """Takes the rows of one source in, batch by batch, where a batch has no order.
 
     For each batch: :meth:`digest` and :meth:`judge` its rows, in any number of parts and on any
-    machine that knows the marks before; then :meth:`absorb` all digests together.
+    process that has the marks before; then :meth:`absorb` all digests together.
     """
 
     def marks_before(self) -> dict[str, MarksBefore]:

@@ -99,7 +99,7 @@ class RestartDetector:
         """True if all of the last few rows are suspect."""
         return len(self._recent) > 0 and bool(self._recent[-LAST // 4 :].all())
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """Drop the suspects, which were late rows."""
         self.since, self.restarted, self._top = 0, False, BEGINNING
         self._recent = self._recent[:0]
@@ -201,7 +201,7 @@ class RestartingJoin(ObliviousJoin):
             return [*results, *self._begin_again()]
         if restart.since and not restart.restarted and restart.over(disorder):
             results += self._give_back(port)
-            restart.forget()
+            restart.reset()
             self._refused[port] = False
         for each in self._shape.ports:
             if self._alone(each):
