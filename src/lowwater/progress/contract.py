@@ -158,7 +158,7 @@ class Punctuated(Contract):
 
 @dataclass(frozen=True, slots=True)
 class Learned(Contract):
-    """The slack is learned from how late the rows so far were.
+    """The slack is learned from the lateness of the rows so far.
 
     The rows that come later than the slack are late rows, as under any contract.
     """

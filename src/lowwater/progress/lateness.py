@@ -45,7 +45,7 @@ NEAR = 8
 Weights = NDArray[np.float64]
 
 
-# ---- how late rows are -------------------------------------------------------------------------
+# ---- the lateness of rows -----------------------------------------------------------------------
 
 
 def bit_lengths(values: Ticks) -> Ticks:

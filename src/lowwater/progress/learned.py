@@ -1,4 +1,4 @@
-"""A channel whose slack is learned from how late its rows were.
+"""A channel whose slack is learned from the lateness of its rows.
 
 The slack in force is one that the rows so far recommend (:mod:`~lowwater.progress.lateness`). It is
 chosen again at fixed *numbers of rows of the channel*, never at the ends of chunks, so the cut of a

@@ -91,7 +91,7 @@ class Debt:
         return self._recent
 
     def add(self, rows: int, late: int, before: int) -> None:
-        """Count ``rows`` rows, ``late`` of them late; ``before`` is how many came before."""
+        """Count ``rows`` rows, ``late`` of them late; ``before`` is the number of earlier rows."""
         fewest, part = EARLY
         unit = min(FORBEARANCE, max(fewest, part * (before + rows)))
         self._unit = max(unit, self._missing * rows)

@@ -25,8 +25,8 @@ from lowwater.stream.element import MARK, SEQUENCE
 from lowwater.stream.time_domain import TimeDomain
 
 REASON, LATE_BY, MET = "_reason", "_late_by_seconds", "_mark"
-"""Columns that the side output adds to a row: the reason, how late it was in seconds, and the mark
-that it came below."""
+"""Columns that the side output adds to a row: the reason, the lateness in seconds, and the mark
+that the row came below."""
 STREAM = "_stream"
 """The column with the name of the stream, in files that hold rows of several streams."""
 

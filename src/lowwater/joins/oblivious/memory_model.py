@@ -191,7 +191,7 @@ class ReliefChooser:
         return mode not in SORTING_MODES or limit is None or needs.wait_seconds() * SECOND <= limit
 
     def metrics(self) -> Readings:
-        """Return the strategy in force, the reason, and how often it changed if it can."""
+        """Return the strategy in force, the reason, and the number of changes if it can change."""
         switches = self.switches if self.chooses else None
         return Readings({STRATEGY: self.mode, REASON: self.reason, SWITCHES: switches})
 

@@ -157,7 +157,7 @@ class ModeChooser:
         self.mode, self.reason = mode, _because(setting, alpha, mode)
 
     def metrics(self) -> Readings:
-        """Return the strategy in force, the reason, and how often it changed if it can."""
+        """Return the strategy in force, the reason, and the number of changes if it can change."""
         switches = self.switches if self._ordering.order == "adaptive" else None
         return Readings({STRATEGY: self.mode, REASON: self.reason, SWITCHES: switches})
 
