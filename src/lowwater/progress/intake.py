@@ -85,11 +85,12 @@ class StreamIntake(Punctuator):
         """Take a mark, in ticks, that the producer sends outside its rows, for all channels."""
         tracker = self.trackers.get(attribute)
         if tracker is None:
-            none = "its timestamps are latent" if self.spec.stamp == "latent" else "it says so"
-            known = ", ".join(self.trackers) or f"none: {none}"
-            raise OptionError(
-                f"stream {self.spec.name!r} makes no promises on {attribute!r} (it does on {known})"
-            )
+            why = f"; it makes promises on {', '.join(self.trackers)}"
+            if self.spec.stamp == "latent":
+                why = ", because its timestamps are latent"
+            elif not self.trackers:
+                why = ", because it is declared with lw.unpromised()"
+            raise OptionError(f"stream {self.spec.name!r} makes no promises on {attribute!r}{why}")
         if mark < tracker.mark:
             self.side_output.warn_backward(attribute, 1, self.shown_mark(attribute))
         tracker.promise_all(mark)

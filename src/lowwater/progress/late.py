@@ -199,7 +199,7 @@ class SideOutput:
         warnings.warn(
             f"stream {self._spec.name!r}: {rows} row(s) had {attribute} more than"
             f" {self._spec.jump.over} ahead and the rows after them went back;"
-            " their times were not believed",
+            " their times moved no mark",
             StreamWarning,
             stacklevel=2,
         )
