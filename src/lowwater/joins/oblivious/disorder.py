@@ -106,8 +106,8 @@ class RunningMaxima:
 START = 256
 """Number of rows observed before an estimate is used."""
 BLOCKS = 1
-"""An estimate ``k`` from ``n`` rows is raised by ``k * BLOCKS * k / n``, because few rows show
-less disorder than there is."""
+"""An estimate ``k`` from ``n`` rows is raised by ``k * BLOCKS * k / n``, because a few rows
+show less disorder than there is."""
 LONG_MEMORY = 10.0
 """Number of rows beyond the estimate that the long-term histogram holds: its memory, in rows, is
 this divided by the allowed share of such rows."""
@@ -115,7 +115,7 @@ SHORT_MEMORY = 2_048.0
 """Memory of the short-term histogram, in rows. It is short, so that a rising factor shows at once.
 """
 STEP = 32
-"""Number of rows after which the factor is chosen again; a row beyond it has the same effect."""
+"""Number of rows after which the factor is chosen again, unless a row exceeds it before."""
 
 
 class DisorderEstimate:

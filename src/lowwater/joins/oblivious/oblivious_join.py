@@ -98,7 +98,7 @@ class ObliviousJoin(MultiJoin):
     # ---- rows ------------------------------------------------------------------------------
 
     def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
-        """Estimate by rows, join or hold them, and drop rows that have no match to come."""
+        """Join rows or hold them, update the estimates, and drop rows without a match to come."""
         rows = self._shape.prepare(port, chunk)
         ticks = self._stored.ticks(port, rows)
         results = self._begin_step()
