@@ -19,7 +19,7 @@ from typing import Any, Literal
 import polars as pl
 
 from lowwater.errors import OptionError, QueryError, unknown_name
-from lowwater.operators import sketches, whole_sums
+from lowwater.operators import exact_sums, sketches
 from lowwater.operators.checked import Failure, checked
 
 MANY = 200_000
@@ -147,31 +147,24 @@ def _count_distinct(call: Call) -> Aggregate:
 def _sum(call: Call) -> Aggregate:
     if call.dtype is not None and (call.dtype.is_integer() or call.dtype == pl.Boolean()):
         return _whole_total(call)
-    total, seen = f"{call.name}__sum", f"{call.name}__n"
-    value = _argument(call)
-    finish = pl.when(pl.col(seen) > 0).then(pl.col(total)).alias(call.name)
-    return Aggregate(
-        call.name,
-        (value.fill_null(0).alias(total), value.is_not_null().cast(pl.Int64).alias(seen)),
-        (pl.col(total).sum(), pl.col(seen).sum()),
-        finish,
-    )
+    return _total(call, _argument(call))
 
 
 def _avg(call: Call) -> Aggregate:
     if call.dtype is not None and call.dtype.is_integer() and call.dtype != pl.UInt64():
         return _whole_total(call)
+    return _total(call, _argument(call).cast(pl.Float64))
+
+
+def _total(call: Call, value: pl.Expr) -> Aggregate:
+    """Return a sum or average of a value; it is null if all values are."""
     total, seen = f"{call.name}__sum", f"{call.name}__n"
-    value = _argument(call)
-    finish = pl.when(pl.col(seen) > 0).then(pl.col(total) / pl.col(seen)).alias(call.name)
+    result = pl.col(total) / pl.col(seen) if call.function == "avg" else pl.col(total)
     return Aggregate(
         call.name,
-        (
-            value.cast(pl.Float64).fill_null(0.0).alias(total),
-            value.is_not_null().cast(pl.Int64).alias(seen),
-        ),
+        (value.fill_null(0).alias(total), value.is_not_null().cast(pl.Int64).alias(seen)),
         (pl.col(total).sum(), pl.col(seen).sum()),
-        finish,
+        pl.when(pl.col(seen) > 0).then(result).alias(call.name),
     )
 
 
@@ -180,7 +173,7 @@ def _whole_total(call: Call) -> Aggregate:
     total, wraps, seen = f"{call.name}__sum", f"{call.name}__wraps", f"{call.name}__n"
     value, some = _argument(call).cast(pl.Int64), pl.col(seen) > 0
     if call.function == "avg":
-        finish = pl.when(some).then(whole_sums.as_double(total, wraps)) / pl.col(seen)
+        finish = pl.when(some).then(exact_sums.as_double(total, wraps)) / pl.col(seen)
     else:
         large = Failure(
             pl.col(wraps) != 0, f"{call.name}: the sum does not fit BIGINT; sum a DOUBLE instead"
@@ -193,9 +186,9 @@ def _whole_total(call: Call) -> Aggregate:
             pl.lit(0, dtype=pl.Int32).alias(wraps),
             value.is_not_null().cast(pl.Int64).alias(seen),
         ),
-        (*whole_sums.merged_sum(total, wraps), pl.col(seen).sum()),
+        (*exact_sums.merged_sum(total, wraps), pl.col(seen).sum()),
         finish.alias(call.name),
-        small=whole_sums.SmallSums(total, wraps),
+        small=exact_sums.SmallSums(total, wraps),
         short=(pl.col(total).sum(), pl.lit(0, dtype=pl.Int32).alias(wraps), pl.col(seen).sum()),
     )
 

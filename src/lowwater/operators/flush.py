@@ -1,12 +1,12 @@
 """Policies for the answers of closed windows (OOP §6): at once, slowly, or lazily.
 
-A window that closes with many groups is a burst of work. Instead, its answers may be spread over
-the rows that follow, as long as none is later than a stated number of windows. Without order
-nothing else waits for them: rows of newer windows are taken in as before, and only the promise on
-the window is held back until its last answer has left.
+A window with many groups makes a burst of work when it closes. Its answers may also be spread over
+the rows that follow, if none leaves later than a stated number of windows. Meanwhile rows of newer
+windows are taken in as before; only the promise on the window is held back until its last answer
+has left.
 
-Answers leave by *slot*, the hash of their group. The slots that have left are all that is kept
-about a closed window, whatever happens to its partials.
+Answers leave by *slot*, the hash of their group. Of a closed window only the slots that have left
+are kept here, whatever happens to its partials.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def slots_of(partials: Chunk, groups: Sequence[str]) -> NDArray[np.uint64]:
 
 
 class PendingAnswers:
-    """The closed windows whose answers have not all left, by slot.
+    """The closed windows of which some answers have not left, with the slots that have.
 
     Invariant: a slot of a window leaves once; all of them have left when the mark is
     ``within_windows`` slides past the window's end.

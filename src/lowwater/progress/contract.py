@@ -1,12 +1,12 @@
-"""Contracts: what the user of a source states about its order, as frozen specs (OOP §3.2, §5.1).
+"""Contracts: statements of a user about the order of a source, as frozen values (OOP §3.2, §5.1).
 
 A contract states facts that an in-order system would need to sort the stream. Here they bound the
-rows still to come. Where nobody has such facts, a contract states how complete answers must be, and
-the bound is learned from the rows; or it states that there is no bound at all. If the stream names
-a channel column, the contract holds for each channel by itself.
+rows still to come. If nobody has such facts, a contract states the share of rows that must be on
+time, and the bound is learned from the rows; or it states that there is no bound. If the stream
+names a channel column, the contract holds for each channel by itself.
 
-This module also has the options next to a contract: when punctuation is generated, when enabling
-timestamps are made (ETS §5), and what happens to rows dated far ahead.
+This module also has the options beside a contract: the moments at which punctuation is generated
+and enabling timestamps are made (ETS §5), and the treatment of rows dated far ahead.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class Contract(ABC):
     def channel(self, domain: TimeDomain, jump: int | None) -> Channel:
         """Build the state of one channel.
 
-        ``domain`` is that of the time column; ``jump`` is how far ahead of its channel a row must
-        be dated to count as a leap, in ticks, or None if leaps are not looked for.
+        ``domain`` is that of the time column. A row dated more than ``jump`` ticks ahead of its
+        channel is a leap; with None leaps are not looked for.
         """
 
     @property
@@ -63,7 +63,7 @@ class Contract(ABC):
     def top_slack(self, domain: TimeDomain) -> int | None:
         """Return the slack, in ticks, if a mark is always the newest time less a fixed slack.
 
-        None for contracts whose channels need to know more than their newest time.
+        None for contracts whose marks follow from more than the newest time.
         """
         return None
 
@@ -162,7 +162,7 @@ class Punctuated(Contract):
 
 @dataclass(frozen=True, slots=True)
 class Learned(Contract):
-    """The slack is learned from how late the rows so far were.
+    """The slack is learned from the lateness of the rows so far.
 
     The rows that come later than the slack are late rows, as under any contract.
     """
@@ -193,7 +193,7 @@ class Learned(Contract):
 
 @dataclass(frozen=True, slots=True)
 class Unpromised(Contract):
-    """The column grows in the long run, and nothing bounds the rows still to come.
+    """Times grow in the long run, and nothing bounds the rows still to come.
 
     No row is ever late, and no mark is ever made. A join without a window measures how disordered
     the rows are (WO-Join), or uses ``disorder`` if it is given, which must then be true. The other
@@ -294,8 +294,8 @@ def unpromised(
     Every argument is a fact about the rows, and None (the default) if it is not known.
     ``disorder`` is the greatest number of places that a row comes after one that is not less, in
     rows; without it a join measures the disorder. ``multiplicity`` is the greatest number of rows
-    with one value. ``rate`` is rows a second. ``delay`` is how much later rows come than those of
-    the stream furthest ahead, a length of time.
+    with one value. ``rate`` is rows a second. ``delay`` is the length of time by which rows
+    come later than those of the stream furthest ahead.
     """
     return Unpromised(disorder, multiplicity, rate, delay)
 
@@ -424,10 +424,10 @@ class Jump:
 
 
 def jump(over: Duration, then: JumpAction = "warn") -> Jump:
-    """Set what happens to a row that is suddenly dated far ahead.
+    """Set the treatment of a row that is suddenly dated far ahead.
 
-    ``over`` is how far ahead of its channel such a row is, a length of time above zero. ``then``
-    is ``"warn"`` (the default: pass the row on, and warn if the next row goes back),
-    ``"quarantine"`` (write the row to the side output) or ``"fail"`` (stop the query).
+    Such a row is more than ``over`` ahead of its channel, a length of time above zero. ``then`` is
+    ``"warn"`` (the default: pass the row on, and warn if the next row goes back), ``"quarantine"``
+    (write the row to the side output) or ``"fail"`` (stop the query).
     """
     return Jump(over, then)
