@@ -79,8 +79,8 @@ def stream(
     ``name``
         Name of the stream in plans, metrics and errors. Default: ``stream1``, ``stream2``, ...
     ``time``
-        Name of the column by which the stream progresses; must be given. With ``stamp="internal"``
-        or ``"latent"``, name of the column to make.
+        Name of the column by which the stream progresses; must be given (default: None). With
+        ``stamp="internal"`` or ``"latent"``, name of the column to make.
     ``progress``
         The contract on ``time``: ``lw.ordered()`` (default), ``lw.within("5 seconds")``,
         ``lw.within_rows(500)``, ``lw.punctuated("column")``, ``lw.learned(0.999)`` or

@@ -341,7 +341,7 @@ class Stream(Runnable):
         [2, 1]
 
         ``range``
-            Length of a window. Must be given, unless ``rows`` is.
+            Length of a window. Default: None; must be given, unless ``rows`` is.
         ``slide``
             Length of time from one window's start to the next. ``"on change"``: the window moves
             with every row, and answers at each instant at which an aggregate changes. Default:
@@ -421,7 +421,12 @@ class Stream(Runnable):
 
 
 class Windowed:
-    """A stream cut into windows, to be grouped and aggregated."""
+    """A stream cut into windows, to be grouped and aggregated.
+
+    >>> s = lw.stream(pl.DataFrame({"ts": [1, 2], "k": ["a", "b"]}), name="s", time="ts")
+    >>> s.window("1 minute").group_by("k").agg(n="count(*)").collect().num_rows
+    2
+    """
 
     def __init__(self, node: Node, window: aggregate_builders.Window, groups: tuple[str, ...]):
         self._node, self._window, self._groups = node, window, groups
@@ -458,7 +463,12 @@ class Windowed:
 
 
 class Grouped:
-    """A stream grouped by columns of which one progresses, to be aggregated."""
+    """A stream grouped by columns of which one progresses, to be aggregated.
+
+    >>> s = lw.stream(pl.DataFrame({"day": [1, 1, 2]}), name="s", time="day")
+    >>> s.group_by("day").agg(n="count(*)").collect()["n"].to_pylist()
+    [2, 1]
+    """
 
     def __init__(self, node: Node, groups: tuple[str, ...]):
         self._node, self._groups = node, groups

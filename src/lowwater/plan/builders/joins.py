@@ -33,10 +33,17 @@ class Same:
 
 
 def same(width: Duration) -> Same:
-    """Join rows whose times fall into the same stretch: a tumbling-window join.
+    """Join rows whose times fall into the same stretch of time: a tumbling-window join.
 
-    ``width`` is the length of a stretch, ``"10 seconds"`` for example: ``a.join(b, on="k",
-    within=lw.same("10 seconds"))``. Stretches follow each other from time 0 on.
+    Stretches follow each other from time 0 on.
+
+    >>> a = lw.stream(pl.DataFrame({"ts": [9, 19], "k": [1, 1]}), name="a", time="ts")
+    >>> b = lw.stream(pl.DataFrame({"ts": [10, 29], "k": [1, 1]}), name="b", time="ts")
+    >>> a.join(b, on="k", within=lw.same("10 seconds")).collect()["ts"].to_pylist()
+    [19]
+
+    ``width``
+        Length of a stretch, above zero.
     """
     return Same(width)
 
