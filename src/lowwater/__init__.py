@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lowwater.api import Stream, join, stream
+    from lowwater.api import Stream, join, sql, stream
     from lowwater.dashboard.options import dashboard
     from lowwater.engines.embedded.clock import VirtualClock, WallClock, per_row
     from lowwater.engines.run import Run

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import count
 from typing import Any, cast
 
@@ -13,7 +12,6 @@ from lowwater.joins.oblivious.options import Strategy
 from lowwater.joins.ordered.strategy import Order
 from lowwater.plan.builders import joins as join_builders
 from lowwater.plan.builders import multi_joins as multi_join_builders
-from lowwater.plan.builders import updates as update_builders
 from lowwater.plan.builders.oblivious import options_of
 from lowwater.plan.nodes import SourceNode
 from lowwater.plan.sql.query import plan_query
@@ -35,7 +33,6 @@ from lowwater.updates.options import (
     WEIGHTS,
     Schedule,
     Windows,
-    updates_of,
 )
 
 _names = count(1)
@@ -160,10 +157,15 @@ def stream(
             if given is not None:
                 say = (" is for update streams; say ", UPDATE_KEY, " too")
                 raise OptionError(option, *say)
-    declaration = Declaration(
-        name=name or f"stream{next(_names)}",
+    name = name or f"stream{next(_names)}"
+    rows = _source(source)
+    if time is None:
+        raise OptionError(f'stream {name!r}: say which column is the time, time="ts" for example')
+    spec = StreamSpec(
+        name=name,
+        schema=rows.schema,
         time=time,
-        progress=progress,
+        contracts=_contracts(name, time, progress),
         unit=unit,
         stamp=stamp,
         channel=channel,
@@ -175,76 +177,39 @@ def stream(
         punctuate=punctuate,
         stale_after=stale_after,
     )
-    node = declaration.node(source, line_of_user())
+    node = SourceNode.of(spec, rows, line_of_user())
     found = Stream(node, time if stamp == "latent" else None)
     if update_key is None:
         return found
-    by = updates_of(
-        update_key, schedule, weights, budget, complete_within, windows, expire, delete_when
+    return found.updates(
+        update_key,
+        schedule,
+        weights=weights,
+        budget=budget,
+        complete_within=complete_within,
+        windows=windows,
+        expire=expire,
+        delete_when=delete_when,
     )
-    deletes = condition(delete_when, DELETE_WHEN)
-    return Stream(update_builders.updated(found.node, by, deletes, node.origin))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Declaration:
-    """The options of ``lw.stream`` that are about times."""
-
-    name: str
-    time: str | None
-    progress: Contract | Mapping[str, Contract] | None
-    unit: str
-    stamp: Stamp
-    channel: str | None
-    channels: tuple[Hashable, ...]
-    groups: tuple[str, ...]
-    idle: Idle | None
-    late: LatePolicy
-    jump: Jump | None
-    punctuate: Generation | None
-    stale_after: Duration | None
-
-    def node(self, source: Any, origin: str) -> SourceNode:
-        """Return the node of a source that is declared so, in the user's line ``origin``."""
-        rows = _source(source)
-        if self.time is None:
+def _contracts(
+    stream: str, time: str, progress: Contract | Mapping[str, Contract] | None
+) -> dict[str, Contract]:
+    """Return the contract of each column that progresses, that of the main time first."""
+    if progress is None:
+        return {time: Ordered()}
+    progress = progress if isinstance(progress, Mapping) else {time: progress}
+    for each in progress.values():
+        if not isinstance(each, Contract):
             raise OptionError(
-                f'stream {self.name!r}: say which column is the time, time="ts" for example'
+                f"stream {stream!r}: progress= is lw.ordered(), lw.within('5 seconds'),"
+                " lw.within_rows(500), lw.punctuated('column'), lw.learned(0.999) or"
+                f" lw.unpromised(), not {each!r}"
             )
-        spec = StreamSpec(
-            name=self.name,
-            schema=rows.schema,
-            time=self.time,
-            contracts=self._contracts(self.time),
-            unit=self.unit,
-            stamp=self.stamp,
-            channel=self.channel,
-            channels=self.channels,
-            groups=self.groups,
-            idle=self.idle,
-            late=self.late,
-            jump=self.jump,
-            punctuate=self.punctuate,
-            stale_after=self.stale_after,
-        )
-        return SourceNode.of(spec, rows, origin)
-
-    def _contracts(self, time: str) -> dict[str, Contract]:
-        if self.progress is None:
-            return {time: Ordered()}
-        progress = self.progress if isinstance(self.progress, Mapping) else {time: self.progress}
-        for each in progress.values():
-            if not isinstance(each, Contract):
-                raise OptionError(
-                    f"stream {self.name!r}: progress= is lw.ordered(), lw.within('5 seconds'),"
-                    " lw.within_rows(500), lw.punctuated('column'), lw.learned(0.999) or"
-                    f" lw.unpromised(), not {each!r}"
-                )
-        if time not in progress:
-            raise QueryError(
-                f"stream {self.name!r}: progress= must also say how {time!r} progresses"
-            )
-        return {time: progress[time], **progress}
+    if time not in progress:
+        raise QueryError(f"stream {stream!r}: progress= must also say how {time!r} progresses")
+    return {time: progress[time], **progress}
 
 
 def _source(given: Any) -> Source:

@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from lowwater.api.runs import Runnable
-from lowwater.errors import ExpressionError, OptionError, Term
+from lowwater.errors import OptionError
 from lowwater.joins.oblivious.options import Strategy
 from lowwater.joins.ordered.strategy import Order
 from lowwater.joins.shape import How
@@ -24,6 +24,7 @@ from lowwater.plan.builders.oblivious import options_of
 from lowwater.plan.expressions import Formula
 from lowwater.plan.nodes import Node
 from lowwater.plan.sql.parser import read_expression
+from lowwater.plan.text_places import under
 from lowwater.stream.duration import Duration
 from lowwater.stream.size import Size
 from lowwater.updates.options import DELETE_WHEN, Schedule, Windows, updates_of
@@ -46,16 +47,9 @@ def joinable(value: object, where: str) -> Stream:
     return value
 
 
-def condition(text: str | None, option: Term | None = None) -> Formula | None:
+def condition(text: str | None) -> Formula | None:
     """Return the condition an option gives, parsed; None if there is none."""
-    if not text:
-        return None
-    try:
-        return read_expression(text)
-    except ExpressionError as error:
-        if option is None:
-            raise
-        raise error.reworded(option, ": ", error.message) from None
+    return read_expression(text) if text else None
 
 
 def _formulas(texts: Mapping[str, str]) -> dict[str, Formula]:
@@ -210,7 +204,8 @@ class Stream(Runnable):
         by = updates_of(
             key, schedule, weights, budget, complete_within, windows, expire, delete_when
         )
-        deletes = condition(delete_when, DELETE_WHEN)
+        with under(DELETE_WHEN):
+            deletes = condition(delete_when)
         return Stream(update_builders.updated(self._timed(), by, deletes, line_of_user()))
 
     # ---- many streams ----------------------------------------------------------------------

@@ -110,7 +110,7 @@ Output = Annotated[
 
 
 @dataclass(frozen=True)
-class RunOptions:
+class ExecutionOptions:
     """How a pipeline runs, and where its results go."""
 
     checkpoint: Annotated[

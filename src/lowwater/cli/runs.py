@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import typer
 
 from lowwater.cli.app import Stopping, escape, failure
-from lowwater.cli.options import DisplayOptions, PageOptions, PipelineOptions, RunOptions
+from lowwater.cli.options import DisplayOptions, ExecutionOptions, PageOptions, PipelineOptions
 from lowwater.cli.progress import (
     NoProgress,
     ProgressJson,
@@ -30,7 +30,7 @@ OPEN = "[yellow]warning:[/yellow] other machines can read it; no password"
 
 
 def run_pipeline(
-    source: PipelineOptions, running: RunOptions, page: PageOptions, display: DisplayOptions
+    source: PipelineOptions, running: ExecutionOptions, page: PageOptions, display: DisplayOptions
 ) -> None:
     """Run a pipeline to its end; fails as the command does."""
     screen = Screen()

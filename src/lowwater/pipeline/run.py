@@ -62,10 +62,8 @@ class PipelineRun:
         self._options = options
         _check(pipeline, options)
         writing = options.writing
-        goals, late = (
-            targets(pipeline, options.output, writing),
-            late_folders(pipeline, options.output, writing),
-        )
+        goals = targets(pipeline, options.output, writing)
+        late = late_folders(pipeline, options.output, writing)
         if options.checkpoint is None:
             _refuse_used(goals, late)
         session = pipeline.session() if pipeline.engine == "spark" else None
@@ -139,22 +137,20 @@ class PipelineRun:
         timed = options.real_time and (query.generated or not spark)
         clock: Literal["wall"] | None = "wall" if timed else None
         keep = LAST if options.dashboard is not None and options.dashboard.show_rows else 0
+        shared = RunOptions(sink=sink, late_sink=side, clock=clock, keep_last=keep)
         if not spark:
-            return RunOptions(sink=sink, late_sink=side, clock=clock, keep_last=keep)
+            return shared
         finite = not query.live
         checkpoint = self._checkpoint(query)
         trigger = options.trigger
         if finite and checkpoint is not None and clock is None:
             trigger = AVAILABLE_NOW
-        return RunOptions(
-            sink=sink,
-            late_sink=side,
-            clock=clock,
+        return replace(
+            shared,
             checkpoint=checkpoint,
             trigger=trigger,
             session=session,
             to_end=finite and checkpoint is None and clock is None,
-            keep_last=keep,
         )
 
     def _checkpoint(self, query: PlannedQuery) -> Path | None:

@@ -139,7 +139,7 @@ class Parameters(Mapping[str, object]):
         """Return an error; one about a missing parameter also names the option that gives it."""
         for name in self._names - self._values.keys():
             if error.about == parameter_term(name):
-                return error.reworded(f"{error.message} Give it with --param {name}=VALUE.")
+                return error.with_parts(*error.parts, f" Give it with --param {name}=VALUE.")
         return error
 
     def refuse_unused(self) -> None:

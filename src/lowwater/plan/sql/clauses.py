@@ -49,7 +49,7 @@ class Length(exp.Expression):
     arg_types: ClassVar = {"this": True, "unit": False}
 
 
-class Portion(exp.Expression):
+class Proportion(exp.Expression):
     """A part of a whole, as a number or in percent."""
 
     arg_types: ClassVar = {"this": True, "percent": False}
@@ -356,7 +356,7 @@ class ClauseParser(SqlParser):
             return None
         number = self._parse_unary()
         percent = self._match(TokenType.MOD) or self._match_text_seq("PERCENT")
-        share = self.expression(Portion(this=number, percent=bool(percent)))
+        share = self.expression(Proportion(this=number, percent=bool(percent)))
         share = placed(share, token)
         share.meta["end"] = self._prev.end
         return share
