@@ -97,13 +97,7 @@ def joined(
             update_builders.check_join(left, right, pairs, how, ordering is not None)
             return newest(left, right, pairs, where, suffix, origin)
     left_time, right_time = _join_times(left, right, pairs, within, times)
-    domain = left.progressing(left_time, "a join")
-    other = right.progressing(right_time, "a join")
-    if domain != other:
-        raise QueryError(
-            f"a join compares times of one kind: {left_time!r} is {domain.dtype} and"
-            f" {right_time!r} is {other.dtype}, or they count in different units"
-        )
+    domain = common_domain((left, right), (left_time, right_time))
     reach = _reach(domain, pairs, within, left_time, right_time)
     if within is not None:
         oblivious_builders.refuse_beside(options, "leave within= out, or these")
@@ -244,6 +238,49 @@ def results_in_order(node: Node, ordering: Ordering) -> Node | None:
     return replace(node, inputs=(inner,), progress=inner.progress, time=inner.time)
 
 
+def common_domain(inputs: Sequence[Node], times: Sequence[str]) -> TimeDomain:
+    """Return the domain of the times of a join, one of each input; refuse unlike ones."""
+    domains = [node.progressing(time, "a join") for node, time in zip(inputs, times, strict=True)]
+    for time, domain in zip(times, domains, strict=True):
+        if domain != domains[0]:
+            raise QueryError(
+                f"a join compares times of one kind: {times[0]!r} is {domains[0].dtype} and"
+                f" {time!r} is {domain.dtype}, or they count in different units"
+            )
+    return domains[0]
+
+
+def check_types(inputs: Sequence[Node], names: Sequence[str]) -> None:
+    """Refuse columns of a join, one of each input, that are not of one type."""
+    types = [node.need(name, "join column") for node, name in zip(inputs, names, strict=True)]
+    for name, dtype in zip(names, types, strict=True):
+        if dtype != types[0]:
+            raise QueryError(
+                f"join columns must have one type: {names[0]!r} is {types[0]} and {name!r} is"
+                f" {dtype}"
+            )
+
+
+def lag_between(
+    inputs: Sequence[Node],
+    times: Sequence[str],
+    reach: int,
+    one: tuple[int, str],
+    two: tuple[int, str],
+) -> int | None:
+    """Return the ticks that a column, given by its input and name, can be behind another in a row
+    of a join; None for no bound.
+
+    ``reach`` is the most ticks that the time of the first input is behind that of its partners.
+    """
+    (side, name), (there, column) = one, two
+    if side == there:
+        return inputs[side].lag(name, column)
+    own = inputs[side].lag(name, times[side])
+    others = inputs[there].lag(times[there], column)
+    return None if own is None or others is None else own + reach + others
+
+
 def carried_columns(
     side: int, node: Node, time: str, names: Mapping[str, str], taken: Sequence[str]
 ) -> tuple[Carried, ...]:
@@ -273,25 +310,16 @@ def _progress(
     places = [(side, match.times[side], times[side]) for side in whole]
     places += [(each.side, each.name, each.out) for each in carried]
     for side, name, out in places:
+        reach = match.reach.behind(side)
         behind = {
             other: lag
             for there, column, other in places
-            if other != out and (lag := _lag(inputs, match, side, name, there, column)) is not None
+            if other != out
+            and (lag := lag_between(inputs, match.times, reach, (side, name), (there, column)))
+            is not None
         }
         progress[out] = replace(progress[out], behind={**progress[out].behind, **behind})
     return progress
-
-
-def _lag(
-    inputs: tuple[Node, Node], match: Match, side: int, name: str, there: int, column: str
-) -> int | None:
-    """Return the ticks that a column can be behind another of its side or of its partner; None for
-    no bound."""
-    if side == there:
-        return inputs[side].lag(name, column)
-    one = inputs[side].lag(name, match.times[side])
-    two = inputs[there].lag(match.times[there], column)
-    return None if one is None or two is None else one + match.reach.behind(side) + two
 
 
 def _pairs(
@@ -305,11 +333,7 @@ def _pairs(
         pair = (each, each) if isinstance(each, str) else tuple(each)
         if len(pair) != 2:
             raise OptionError(f"on= takes column names or pairs of them, not {each!r}")
-        one, two = left.need(pair[0], "join column"), right.need(pair[1], "join column")
-        if one != two:
-            raise QueryError(
-                f"join columns must have one type: {pair[0]!r} is {one} and {pair[1]!r} is {two}"
-            )
+        check_types((left, right), pair)
         pairs.append((pair[0], pair[1]))
     return tuple(pairs)
 

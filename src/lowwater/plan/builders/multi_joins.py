@@ -15,7 +15,13 @@ from lowwater.joins.shape import Carried
 from lowwater.plan import nodes
 from lowwater.plan.builders import oblivious as oblivious_builders
 from lowwater.plan.builders import updates as update_builders
-from lowwater.plan.builders.joins import carried_columns, in_order
+from lowwater.plan.builders.joins import (
+    carried_columns,
+    check_types,
+    common_domain,
+    in_order,
+    lag_between,
+)
 from lowwater.plan.expressions import Formula, compile_predicate
 from lowwater.plan.main_time import main_time
 from lowwater.plan.nodes import Node, Progressing
@@ -53,7 +59,7 @@ def joined_together(
         )
     keys = _keys(inputs, on)
     chosen = _times(inputs, keys, within, times)
-    domain = _domain(inputs, chosen)
+    domain = common_domain(inputs, chosen)
     windows = _windows(domain, len(inputs), keys, chosen, within)
     if within is not None:
         oblivious_builders.refuse_beside(options, "leave within= out, or these")
@@ -105,13 +111,7 @@ def _keys(inputs: Sequence[Node], on: On) -> tuple[tuple[str, ...], ...]:
                 f"on= takes column names, or tuples of {number} of them, one of each input,"
                 f" not {each!r}"
             )
-        kinds = [node.need(name, "join column") for node, name in zip(inputs, names, strict=True)]
-        for name, kind in zip(names, kinds, strict=True):
-            if kind != kinds[0]:
-                raise QueryError(
-                    f"join columns must have one type: {names[0]!r} is {kinds[0]} and {name!r}"
-                    f" is {kind}"
-                )
+        check_types(inputs, names)
         keys.append(names)
     return tuple(keys)
 
@@ -142,18 +142,6 @@ _UNBOUNDED = (
     " within='2 minutes', within=['2 minutes', '10 seconds', ...] with one window of each input, or"
     " put a progressing attribute of all inputs among the on= columns"
 )
-
-
-def _domain(inputs: Sequence[Node], times: Sequence[str]) -> TimeDomain:
-    first = inputs[0].progressing(times[0], "a join")
-    for node, time in zip(inputs, times, strict=True):
-        domain = node.progressing(time, "a join")
-        if domain != first:
-            raise QueryError(
-                f"a join compares times of one kind: {times[0]!r} is {first.dtype} and {time!r} is"
-                f" {domain.dtype}, or they count in different units"
-            )
-    return first
 
 
 def _windows(
@@ -255,24 +243,7 @@ def _progress(
     """Return the columns that progress, and how far they can be behind each other."""
     behind: dict[str, dict[str, int]] = {out: {} for _, _, out in places}
     for (at, name, out), (there, column, other) in product(places, places):
-        lag = _lag(inputs, times, windows, (at, name), (there, column))
+        lag = lag_between(inputs, times, windows[at], (at, name), (there, column))
         if other != out and lag is not None:
             behind[out][other] = min(lag, behind[out].get(other, lag))
     return {out: Progressing(domain, behind=lags) for out, lags in behind.items()}
-
-
-def _lag(
-    inputs: Sequence[Node],
-    times: Sequence[str],
-    windows: Sequence[int],
-    one: tuple[int, str],
-    two: tuple[int, str],
-) -> int | None:
-    """Return the ticks that a column of an input can be behind another column; None for no
-    bound."""
-    (at, name), (there, column) = one, two
-    if at == there:
-        return inputs[at].lag(name, column)
-    own = inputs[at].lag(name, times[at])
-    others = inputs[there].lag(times[there], column)
-    return None if own is None or others is None else own + windows[at] + others

@@ -171,9 +171,7 @@ def _comparisons(tree: exp.Expr) -> Iterator[tuple[type[exp.Expr], exp.Expr, exp
             (type(tree), tree.this, tree.expression),
             (_OPPOSITE[type(tree)], tree.expression, tree.this),
         ):
-            inner = one.this if isinstance(one, exp.Abs) else None
-            while isinstance(inner, exp.Paren):
-                inner = inner.this
+            inner = one.this.unnest() if isinstance(one, exp.Abs) else None
             if isinstance(inner, exp.Sub) and kind in (exp.LT, exp.LTE):
                 yield kind, inner, two
                 yield kind, exp.Neg(this=inner), two

@@ -98,16 +98,14 @@ class Parser(ClauseParser):
     def _parse_types(self, *given: Any, **named: Any) -> exp.Expr | None:
         token = self._curr
         found = super()._parse_types(*given, **named)
-        if isinstance(found, exp.DataType) and token:
-            found.meta.update(line=token.line, start=token.start, end=self._prev.end)
-        return found
+        return self._spanned(found, token) if isinstance(found, exp.DataType) and token else found
 
     def _parse_group(self, *given: Any, **named: Any) -> exp.Group | None:
         token = self._curr
         found = super()._parse_group(*given, **named)
-        if found is not None and not found.expressions and token:
-            found.meta.update(line=token.line, start=token.start, end=self._prev.end)
-        return found
+        if found is None or found.expressions or not token:
+            return found
+        return self._spanned(found, token)
 
     # ---- sources ---------------------------------------------------------------------------
 
@@ -216,9 +214,7 @@ class Parser(ClauseParser):
     def _parse_placeholder(self) -> exp.Expr | None:
         token = self._curr
         found = super()._parse_placeholder()
-        if found is not None and token:
-            found.meta.update(line=token.line, start=token.start, end=self._prev.end)
-        return found
+        return self._spanned(found, token) if found is not None and token else found
 
     # ---- statements ------------------------------------------------------------------------
 
@@ -272,9 +268,7 @@ class Parser(ClauseParser):
             clause.set("condition", self._parse_row_condition(words))
         elif kind != "nothing":
             clause.set("expressions", self._parse_listed(words, kind))
-        clause = placed(self.expression(clause), token)
-        clause.meta["end"] = self._prev.end
-        return clause
+        return self._spanned(self.expression(clause), token)
 
     def _parse_row_condition(self, words: str) -> exp.Expr:
         token = self._curr

@@ -281,7 +281,5 @@ def _open(relations: Sequence[Relation], hows: Sequence[How]) -> frozenset[str]:
 
 
 def _exists(condition: exp.Expr) -> exp.Expr | None:
-    inner = condition.this if isinstance(condition, exp.Not) else condition
-    while isinstance(inner, exp.Paren):
-        inner = inner.this
+    inner = (condition.this if isinstance(condition, exp.Not) else condition).unnest()
     return inner.this if isinstance(inner, exp.Exists) else None

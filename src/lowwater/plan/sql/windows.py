@@ -153,4 +153,4 @@ def _without_window(node: exp.Expr) -> exp.Expr:
 def _duration(length: Span) -> str:
     if length.on_change:
         return aggregate_builders.ON_CHANGE
-    return f"{int(length.nanoseconds)} ns"
+    return length.duration
