@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 import polars as pl
 
@@ -16,13 +15,18 @@ from lowwater.joins.shape import KINDS, Carried, How
 from lowwater.plan import nodes
 from lowwater.plan.builders import oblivious as oblivious_builders
 from lowwater.plan.builders import updates as update_builders
+from lowwater.plan.builders.multi_joins import (
+    carried_columns,
+    check_types,
+    common_domain,
+    in_order,
+    lag_between,
+)
 from lowwater.plan.expressions import Formula, compile_predicate
 from lowwater.plan.main_time import main_time
 from lowwater.plan.nodes import Node, Progressing
 from lowwater.stream.duration import Duration, nanoseconds
 from lowwater.stream.time_domain import TimeDomain
-
-J = TypeVar("J", bound=nodes.AnyJoin)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,20 +215,6 @@ def newest(
     )
 
 
-def in_order(node: J, ordering: Ordering) -> J:
-    """Return the same join with its results in order; columns far behind their time no longer
-    progress."""
-    if node.updates is not None:
-        update_builders.refuse_order(node)
-    if node.oblivious is not None:
-        oblivious_builders.refuse_order(ordering, node.time or "")
-    lags = node.out_lags
-    progress = {name: each for name, each in node.progress.items() if name in lags}
-    usable = [name for name, each in progress.items() if not each.nullable]
-    time = usable[0] if usable else None
-    return replace(node, progress=progress, time=time, ordering=ordering)
-
-
 def results_in_order(node: Node, ordering: Ordering) -> Node | None:
     """Return the same rows with the results of their join in order; None if they come from no
     join."""
@@ -236,63 +226,6 @@ def results_in_order(node: Node, ordering: Ordering) -> Node | None:
     if inner is None:
         return None
     return replace(node, inputs=(inner,), progress=inner.progress, time=inner.time)
-
-
-def common_domain(inputs: Sequence[Node], times: Sequence[str]) -> TimeDomain:
-    """Return the domain of the times of a join, one of each input; refuse unlike ones."""
-    domains = [node.progressing(time, "a join") for node, time in zip(inputs, times, strict=True)]
-    for time, domain in zip(times, domains, strict=True):
-        if domain != domains[0]:
-            raise QueryError(
-                f"a join compares times of one kind: {times[0]!r} is {domains[0].dtype} and"
-                f" {time!r} is {domain.dtype}, or they count in different units"
-            )
-    return domains[0]
-
-
-def check_types(inputs: Sequence[Node], names: Sequence[str]) -> None:
-    """Refuse columns of a join, one of each input, that are not of one type."""
-    types = [node.need(name, "join column") for node, name in zip(inputs, names, strict=True)]
-    for name, dtype in zip(names, types, strict=True):
-        if dtype != types[0]:
-            raise QueryError(
-                f"join columns must have one type: {names[0]!r} is {types[0]} and {name!r} is"
-                f" {dtype}"
-            )
-
-
-def lag_between(
-    inputs: Sequence[Node],
-    times: Sequence[str],
-    reach: int,
-    one: tuple[int, str],
-    two: tuple[int, str],
-) -> int | None:
-    """Return the ticks that a column, given by its input and name, can be behind another in a row
-    of a join; None for no bound.
-
-    ``reach`` is the most ticks that the time of the first input is behind that of its partners.
-    """
-    (side, name), (there, column) = one, two
-    if side == there:
-        return inputs[side].lag(name, column)
-    own = inputs[side].lag(name, times[side])
-    others = inputs[there].lag(times[there], column)
-    return None if own is None or others is None else own + reach + others
-
-
-def carried_columns(
-    side: int, node: Node, time: str, names: Mapping[str, str], taken: Sequence[str]
-) -> tuple[Carried, ...]:
-    """Return the columns beside an input's time that still progress in the output.
-
-    Rows are kept by their time, so a column is bounded if it cannot be far behind that.
-    """
-    return tuple(
-        Carried(side, name, names[name], attribute.behind[time])
-        for name, attribute in node.progress.items()
-        if time in attribute.behind and name in names and names[name] not in taken
-    )
 
 
 def _progress(
