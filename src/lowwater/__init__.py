@@ -95,7 +95,7 @@ _HOMES = {
     "within": ("lowwater.progress.contract", "within"),
     "within_rows": ("lowwater.progress.contract", "within_rows"),
 }
-"""Public name to the module it is in, and what it is called there."""
+"""The module of each public name, and its name there."""
 
 
 def __getattr__(name: str) -> Any:

@@ -51,7 +51,7 @@ def _rebuild(
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One thing under two names: that of the fluent API and that of a query text.
+    """An option or other thing with two names: one of the fluent API, one of a query text.
 
     ``Term("schedule=", "SCHEDULE")`` is an option and the clause for it.
     """
@@ -63,7 +63,7 @@ class Term:
         return self.fluent
 
     def given(self, value: object) -> Term:
-        """Return the option with its value, as each of the two writes it."""
+        """Return the option with its value, as the API and as a query text write it."""
         return Term(f"{self.fluent}{value!r}", f"{self.clause} {value}")
 
 

@@ -63,7 +63,7 @@ def stream(
     expire: Duration | None = None,
     delete_when: str | None = None,
 ) -> Stream:
-    """Declare a stream: where its rows come from, and what holds of their times.
+    """Declare a stream: the source of its rows, and what holds of their times.
 
     >>> log = pl.DataFrame({"ts": [1, 3, 2, 61], "device": ["a", "a", "b", "a"]})
     >>> s = lw.stream(log, name="s", time="ts", progress=lw.within("5 seconds"))
@@ -71,7 +71,7 @@ def stream(
     [3, 1]
 
     ``source``
-        Where the rows come from: a streaming DataFrame of Spark; what ``lw.replay``, ``lw.push`` or
+        The source of the rows: a streaming DataFrame of Spark; what ``lw.replay``, ``lw.push`` or
         a ``lw.Workload`` gives; or a table of PyArrow or Polars, which is a log of arrivals.
     ``name``
         Name of the stream in plans, metrics and errors. Default: ``stream1``, ``stream2``, ...
@@ -86,8 +86,9 @@ def stream(
     ``unit``
         Unit of integers in a time column: ``"s"`` (default), ``"ms"``, ``"us"`` or ``"ns"``.
     ``stamp``
-        Who gives a row its time: the row itself ("external", default), the engine when the row
-        comes in ("internal"), or the first operator that needs a time ("latent").
+        Origin of a row's time: a column of the row ("external", default), the engine's clock when
+        the row comes in ("internal"), or the clock at the first operator that needs a time
+        ("latent").
     ``channel``
         Name of the column whose values are channels, each in an order of its own, such as a device
         or a Kafka partition. The stream's mark is the least of its channels' marks. Default: None,
@@ -99,8 +100,8 @@ def stream(
         Column, or columns, whose values progress apart: a group that is behind delays its own
         windows and no others. Excludes ``channel``. Default: None.
     ``idle``
-        How the mark of a silent source moves on: ``lw.on_demand(...)`` or ``lw.heartbeat(...)``.
-        Default: None, its operators wait for the next row.
+        The way in which the mark of a silent source moves: ``lw.on_demand(...)`` or
+        ``lw.heartbeat(...)``. Default: None, the mark moves with the next row.
     ``late``
         Late rows, and rows without a usable time or channel, go to the side output ("side",
         default), are counted and dropped ("drop"), or end the run ("fail").
@@ -120,20 +121,20 @@ def stream(
         Under load only the newest row of each key is worked on. Default: None, all rows are. The
         options that follow need it.
     ``schedule``
-        The key that is worked on next: the one that waits longest ("in-place", default), the one
-        whose newest row waits longest ("fifo"), keys that are rarely updated before others
-        ("linecutting"), or one of these by how rates differ ("auto"). "append" and "shedding" keep
-        all rows, or a random share, and are there to compare with.
+        The key that is worked on next: the one that has waited longest ("in-place", default), the
+        one whose newest row has waited longest ("fifo"), keys that are rarely updated before others
+        ("linecutting"), or one of these, chosen by the rates of the keys ("auto"). For comparison,
+        "append" works on all rows and "shedding" on a random share of them.
     ``weights``
-        How much the staleness of single keys counts: a mapping of keys to numbers above zero, or to
-        the periods at which they are looked at, ``{"GOOG": "1 minute", "GM": "1 hour"}``. Default:
-        None, all keys count 1.
+        Weights of the staleness of single keys: a mapping of keys to numbers above zero, or to the
+        periods at which somebody looks at them, ``{"GOOG": "1 minute", "GM": "1 hour"}``. Default:
+        None, all keys have weight 1.
     ``budget``
-        Length of time that the work of one batch on Spark may take. Default: None, as long as keeps
-        answers freshest.
+        Length of time that the work of one batch on Spark may take. Default: None, the length that
+        keeps answers freshest.
     ``complete_within``
-        No row is given up as long as none has to wait longer than this length of time. Default:
-        None, a row is given up for any newer one of its key.
+        Length of time: while no row waits longer than this, all rows are worked on. Default: None,
+        any newer row of a key replaces the one that waits.
     ``windows``
         The window of a key that is shown next: the newest that is complete ("lazy", default) or
         that began ("eager").
@@ -257,9 +258,10 @@ def join(
     accuracy: float | None = None,
     latency: Duration | None = None,
 ) -> Stream:
-    """Join many streams at once: one row of each, with equal keys and times near each other.
+    """Join many streams at once, and return the results as a stream.
 
-    No partial results are kept, only rows of the streams.
+    A result is one row of each stream, with equal keys and times near each other. No partial
+    results are kept, only rows of the streams.
 
     >>> rows = pl.DataFrame({"ts": [1, 2], "k": ["x", "y"]})
     >>> a, b, c = (lw.stream(rows, name=name, time="ts") for name in "abc")
@@ -272,8 +274,8 @@ def join(
         Columns that must be equal: names, or tuples of one name for each stream. A column of one
         name comes out once. Default: none.
     ``within``
-        How far a row may be before the latest of the rows it is joined with: a length of time, or
-        one for each stream. Default: None, times must be equal and be among ``on``.
+        Length of time by which a row may be before the latest of the rows it is joined with, or one
+        for each stream. Default: None, times must be equal and be among ``on``.
     ``where``
         SQL condition on the columns that come out. Default: None.
     ``times``
@@ -282,11 +284,11 @@ def join(
         Suffixes of columns whose names are taken, one for each stream after the first.
         Default: ``"_2"``, ``"_3"`` and so on.
     ``order``, ``alpha``
-        How results are put in order of their times, the latest of their rows', as in
-        :meth:`Stream.join`. Default: None, they leave as they are found.
+        The order of the results, by the latest time of their rows, as in :meth:`Stream.join`.
+        Default: None, they leave as they are found.
     ``memory``, ``strategy``, ``accuracy``, ``latency``
-        How long rows are kept without ``within``, as in :meth:`Stream.join`. Default: None, as
-        long as promises demand.
+        Options of a join without ``within``, as in :meth:`Stream.join`. Default: None, rows are
+        kept as long as promises demand.
     """
     if isinstance(streams, Stream):
         raise OptionError("join takes a list of streams: lw.join([a, b, c], ...)")

@@ -47,7 +47,7 @@ def run(
 
 @with_options
 def check(source: PipelineOptions, output: Output = None) -> None:
-    """Read and plan a pipeline file, and say what would run and what it would meet.
+    """Read and plan a pipeline file; print what would run, and the problems it would have.
 
     Files are looked for, and their first rows read. Exits with 0 if a run could begin, else as it.
     """

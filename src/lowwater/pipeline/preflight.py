@@ -19,7 +19,10 @@ MOST_FILES = 100
 
 @dataclass(frozen=True)
 class Problem:
-    """A problem of a run: an error that would end it, or a warning."""
+    """A problem that a run would have: an error that would end it, or the text of a warning.
+
+    ``where`` is the stream or query.
+    """
 
     where: str
     what: LowwaterError | str

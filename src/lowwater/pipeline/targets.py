@@ -18,7 +18,10 @@ CONSOLE = "console"
 
 @dataclass(frozen=True)
 class Writing:
-    """How all folders of a pipeline are written."""
+    """The way in which all folders of a pipeline are written.
+
+    A row waits for ``flush_every``, a length of real time, before it is in a file.
+    """
 
     mode: Mode = "fail"
     flush_every: Duration = Folder.flush_every

@@ -43,7 +43,7 @@ class PlannedQuery:
 
     @property
     def live(self) -> bool:
-        """True if one of its streams comes by the clock, perhaps for ever."""
+        """True if one of its streams is live: its rows come by the clock, perhaps for ever."""
         return any(each.source.live for each in self.plan.sources)
 
 
@@ -119,7 +119,7 @@ def load_text(
 
 
 class Parameters(Mapping[str, object]):
-    """Parameters that note which of them the text uses."""
+    """The parameters of a text, which record the names that the text uses."""
 
     def __init__(self, values: Values):
         self._values = values

@@ -33,7 +33,8 @@ from lowwater.updates.options import Updates
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """Options of windows that close: the form of the rows that wait, and how the answers leave."""
+    """Options of windows that close: the pace of their answers, the form of their state, and the
+    slots of a table that reduces rows first (None for no table)."""
 
     flush: Flush = IMMEDIATE
     keep: Form | None = None
@@ -56,6 +57,7 @@ class Closing:
 
 
 AT_ONCE = Closing()
+"""The defaults: all answers leave at once, the form is chosen from the data, there is no table."""
 
 GROUPS = Term("group_by(...)", "GROUP BY")
 _CLAUSE = "after the source, [RANGE 1 minute, SLIDE 1 minute, WA ts]"
@@ -87,7 +89,7 @@ ON_CHANGE = "on change"
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A checked window: the attribute it goes by, and its arithmetic."""
+    """A checked window: the attribute whose values it cuts, and its arithmetic."""
 
     attribute: str
     spec: WindowSpec | Session | OnChange

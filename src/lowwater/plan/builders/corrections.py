@@ -1,4 +1,4 @@
-"""Corrections: the part that late rows would have had in answers that were given without them.
+"""Corrections of answers by the rows that came too late for them.
 
 The query runs once more, over the late rows alone, of which none is late then. Its answers are
 merged with the earlier ones where the query allows that: counts and sums are added, of two extremes
@@ -37,7 +37,7 @@ _AGGREGATES = (nodes.WindowAggregateNode, nodes.GroupAggregateNode)
 
 @dataclass(frozen=True)
 class Shape:
-    """The columns of an answer: those that identify it, and those that can be merged."""
+    """The columns of an answer: ``keys`` identify it, ``merged`` can be merged."""
 
     keys: tuple[str, ...]
     merged: Mapping[str, str]

@@ -62,13 +62,13 @@ class WithWindow(exp.Expression):
 
 
 class OrderStrategy(exp.Expression):
-    """``USING ADAPTIVE ALPHA 0.3`` after ORDER BY: how the results of a join are put in order."""
+    """``USING ADAPTIVE ALPHA 0.3`` after ORDER BY, the strategy that orders a join's results."""
 
     arg_types: ClassVar = {"this": True, "alpha": False}
 
 
 class JoinClause(exp.Expression):
-    """``[MEMORY '64 MB', STRATEGY hybrid]``: how joins without a window keep rows."""
+    """``[MEMORY '64 MB', STRATEGY hybrid]``, the options of joins without a window."""
 
     arg_types: ClassVar = {part.lower(): False for part in JOIN_PARTS}
 
@@ -122,7 +122,7 @@ _JOINING = (
 
 
 class ClauseParser(SqlParser):
-    """Parses the clauses."""
+    """Parses the clauses; :class:`~lowwater.plan.sql.dialect.Parser` parses the rest."""
 
     def expression(
         self, instance: E, token: Token | None = None, comments: list[str] | None = None
@@ -143,7 +143,7 @@ class ClauseParser(SqlParser):
         return self._at_brackets(PARTS)
 
     def _at_brackets(self, words: Collection[str]) -> bool:
-        """True if a bracket opens here with one of these words behind it."""
+        """Return True if a bracket opens here with one of these words behind it."""
         opens = self._curr and self._curr.token_type == TokenType.L_BRACKET
         return bool(opens and self._next and self._next.text.upper() in words)
 
@@ -247,7 +247,7 @@ class ClauseParser(SqlParser):
         return self._spanned(self.expression(Length(this=number, unit=unit)), token)
 
     def _at_unit(self, number: exp.Expr) -> bool:
-        """True if the next word is the unit of a number; a text contains its own."""
+        """Return True if the next word is the unit of a number; a text contains its own."""
         token = self._curr
         if not token or token.token_type not in (TokenType.VAR, TokenType.ROWS, TokenType.WINDOW):
             return False
@@ -356,7 +356,7 @@ def hint_at(word: str, known: Iterable[str]) -> str:
 
 
 def is_leaf(tree: exp.Expr) -> bool:
-    """True if a tree has no tree inside it."""
+    """Return True if a tree has no tree inside it."""
     return not any(isinstance(each, exp.Expr | list) for each in tree.args.values())
 
 

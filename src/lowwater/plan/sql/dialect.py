@@ -67,7 +67,7 @@ class InsertInto(exp.Expression):
 
 
 class Parser(ClauseParser):
-    """Parses the language."""
+    """Parses the language: SQL, clauses, sources and the statements of a pipeline file."""
 
     FUNCTIONS: ClassVar = PARSED
     QUERY_MODIFIER_PARSERS: ClassVar = {
@@ -176,7 +176,7 @@ class Parser(ClauseParser):
         )
 
     def _at_source_union(self) -> bool:
-        """True if UNION comes with a source behind it, and not with a query."""
+        """Return True if UNION comes with a source behind it, and not with a query."""
         if not self._curr or self._curr.token_type != TokenType.UNION:
             return False
         ahead = self._tokens[self._index + 1 : self._index + 3]

@@ -92,7 +92,7 @@ def at_once(
 
 
 def _alike(inputs: Sequence[Node], names: Sequence[str]) -> bool:
-    """True if columns all progress, count alike and are never null."""
+    """Return True if columns all progress, count alike and are never null."""
     found = [node.progress.get(name) for node, name in zip(inputs, names, strict=True)]
     known = [each for each in found if each is not None and not each.nullable]
     return len(known) == len(found) and len({each.domain for each in known}) == 1
@@ -134,7 +134,7 @@ def _columns(pairs: Pairs, sides: Sequence[JoinSide], condition: exp.Expr) -> se
 
 
 def _said(condition: exp.Expr, keys: Sequence[tuple[str, ...]]) -> bool:
-    """True if a condition demands no more than that keys are equal."""
+    """Return True if a condition demands no more than that keys are equal."""
     equal = _equal_columns(condition)
     return equal is not None and any(set(equal) <= set(names) for names in keys)
 

@@ -37,18 +37,18 @@ class JoinSide:
     node: Node
     owners: frozenset[str]
     windows: tuple[tuple[str, Fraction], ...] = ()
-    """Attributes, with the lengths of their windows in seconds."""
+    """The attribute of each window, and the window's length in seconds."""
 
 
 class Pairs:
-    """Plans joins of two inputs. Every column has an owner: the source it comes from."""
+    """Plans joins of two inputs. The owner of a column is the source that it comes from."""
 
     def __init__(self, text: str, values: Values, origin: str):
         self.text, self._values, self.origin = text, values, origin
         self._owner: dict[str, str] = {}
 
     def own(self, columns: Iterable[str], source: str) -> None:
-        """Note that some columns come from a source."""
+        """Make a source the owner of some columns."""
         self._owner |= dict.fromkeys(columns, source)
 
     def owners(self, condition: exp.Expr) -> frozenset[str]:
@@ -135,7 +135,7 @@ class Pairs:
         return attribute, clause.range.nanoseconds / SECOND
 
     def bounded(self, left: JoinSide, right: JoinSide, conditions: Iterable[exp.Expr]) -> bool:
-        """True if conditions and windows bound how far apart in time partners are.
+        """Return True if conditions and windows bound how far apart in time partners are.
 
         Rows of update streams are bounded by their keys.
         """

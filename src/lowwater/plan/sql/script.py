@@ -1,4 +1,4 @@
-"""Pipeline files: streams, views and queries in one text, and where each query's answers go."""
+"""Pipeline files: streams, views and queries in one text, and the target of each query."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from lowwater.plan.text_places import at, line_of, place, wrong
 
 @dataclass(frozen=True)
 class ScriptQuery:
-    """A query of a pipeline file. ``target`` is None for the terminal; ``text`` is its
-    statement."""
+    """A query of a pipeline file. ``target`` is None for the terminal."""
 
     node: Node
     target: str | None
     text: str
+    """Its statement."""
     line: int
+    """The line in which the statement begins, from 1."""
 
 
 def read_script(

@@ -20,7 +20,7 @@ Values = Mapping[str, object]
 
 @dataclass(frozen=True)
 class Span:
-    """A length of time in nanoseconds, or a number of rows."""
+    """A length of time in nanoseconds, or a number of rows if ``rows`` is not None."""
 
     nanoseconds: Fraction = Fraction(0)
     rows: int | None = None
