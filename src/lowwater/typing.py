@@ -1,4 +1,4 @@
-"""The types of arguments, for annotations; ``docs/api.md`` lists the values of each."""
+"""The types of arguments, for annotations; the reference of the API lists the values of each."""
 
 from lowwater.engines.embedded.clock import Charge
 from lowwater.joins.oblivious.options import ReliefMode, Strategy

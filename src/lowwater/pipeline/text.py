@@ -27,9 +27,11 @@ class PlannedQuery:
 
     number: int
     plan: PhysicalPlan
-    target: str | None
-    text: str
     line: int
+    """The line of the pipeline file in which it begins, from 1."""
+    target: str | None = None
+    target_place: tuple[int, int] | None = None
+    """The first and the last character of the target in the text of the pipeline."""
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -112,7 +114,7 @@ def load_text(
         raise given.explained(error) from None
     given.refuse_unused()
     queries = tuple(
-        PlannedQuery(number, compile_plan(each.node), each.target, each.text, each.line)
+        PlannedQuery(number, compile_plan(each.node), each.line, each.target, each.target_place)
         for number, each in enumerate(found, 1)
     )
     return Pipeline(name, text, streams, queries, engine, session)

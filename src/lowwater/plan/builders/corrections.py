@@ -20,6 +20,7 @@ from lowwater.errors import OptionError, QueryError, unknown_name
 from lowwater.operators.window_aggregate import END
 from lowwater.operators.window_state import START
 from lowwater.plan import nodes
+from lowwater.plan.builders import updates as update_builders
 from lowwater.plan.nodes import Node
 from lowwater.progress import late
 from lowwater.progress.contract import WithinRows
@@ -48,22 +49,16 @@ def over_late_rows(node: Node, given: Mapping[str, pl.DataFrame]) -> Node:
     """Return the same query over the late rows of its streams; streams that are not given have
     none."""
     _check_rows(node)
-    streams = {spec.name: spec for spec in _specs(node)}
+    streams = {each.spec.name for each in update_builders.sources(node)}
     for name in given:
         if name not in streams:
             raise OptionError(unknown_name("stream", name, streams))
     return _instead(node, given)
 
 
-def _specs(node: Node) -> list[StreamSpec]:
-    if isinstance(node, nodes.SourceNode):
-        return [node.spec]
-    return [spec for each in node.inputs for spec in _specs(each)]
-
-
 def only_stream(node: Node) -> str:
     """Return the name of the stream a query reads; refuse a query over several."""
-    names = list(dict.fromkeys(spec.name for spec in _specs(node)))
+    names = list(dict.fromkeys(each.spec.name for each in update_builders.sources(node)))
     if len(names) > 1:
         known = ", ".join(names)
         raise OptionError(

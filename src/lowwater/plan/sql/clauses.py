@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from typing import Any, ClassVar, TypeVar
 
 from sqlglot import exp
+from sqlglot.errors import ParseError
 from sqlglot.parser import Parser as SqlParser
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
@@ -132,6 +133,15 @@ class ClauseParser(SqlParser):
             token = self._prev
         return super().expression(instance, token, comments)
 
+    def _raise_hinted(self, message: str, hint: str, token: Token | None = None) -> None:
+        """Raise an error whose message contains a hint at the word that is meant, unless that is
+        empty."""
+        try:
+            self.raise_error(message, token or self._curr)
+        except ParseError as error:
+            error.errors[0]["hint"] = hint
+            raise
+
     def _spanned(self, tree: E, first: Token) -> E:
         """Return a tree with the place from its first token to the one before this one."""
         tree.meta.update(line=first.line, start=first.start, end=self._prev.end)
@@ -158,7 +168,7 @@ class ClauseParser(SqlParser):
             if not self._match_texts(words):
                 known = f"{', '.join(words[:-1])} and {words[-1]}"
                 near = hint_at(token.text.upper(), words) if token else ""
-                self.raise_error(f"a {kind} has the parts {known}.{near}")
+                self._raise_hinted(f"a {kind} has the parts {known}.{near}", near)
                 break
             name = self._prev.text.lower()
             if name in parts:

@@ -151,7 +151,8 @@ class Parser(ClauseParser):
         if called and name and name not in TABLE_FUNCTIONS:
             known = ", ".join(TABLE_FUNCTIONS)
             near = hint_at(name, TABLE_FUNCTIONS)
-            self.raise_error(f"the functions that stand in FROM are {known}.{near}", token)
+            said = f"the functions that stand in FROM are {known}.{near}"
+            self._raise_hinted(said, near, token)
         if not (self._match_texts(TABLE_FUNCTIONS) and self._match(TokenType.L_PAREN)):
             self._retreat(index)
             return None
@@ -221,7 +222,8 @@ class Parser(ClauseParser):
     def _parse_as_command(self, start: Token) -> exp.Command:
         what = self._tokens[self._index].text.upper() if self._index < len(self._tokens) else ""
         said = "a statement is a query, CREATE STREAM, CREATE VIEW or INSERT INTO."
-        self.raise_error(said + hint_at(what, ("STREAM", "VIEW")), start)
+        hint = hint_at(what, ("STREAM", "VIEW"))
+        self._raise_hinted(said + hint, hint, start)
         return exp.Command(this=start.text)
 
     def _parse_create_stream(self) -> exp.Expr | None:
@@ -257,7 +259,8 @@ class Parser(ClauseParser):
             known = ", ".join(STREAM_CLAUSES)
             two = f"{token.text} {self._next.text if self._next else ''}".upper()
             hint = hint_at(two, STREAM_CLAUSES) or hint_at(token.text.upper(), CLAUSE_BEGINS)
-            self.raise_error(f"unknown clause of a stream.{hint} Known: {known}", token)
+            said = f"unknown clause of a stream.{hint} Known: {known}"
+            self._raise_hinted(said, hint, token)
         kind = STREAM_CLAUSES[words]
         clause = StreamClause(this=words)
         if kind == "length":
