@@ -56,26 +56,6 @@ class NoProgress:
         """Do nothing."""
 
 
-class ProgressTable:
-    """Draws a table on a terminal, and writes a summary at the end."""
-
-    every = DRAW_SECONDS
-
-    def __init__(self, screen: Screen, title: str):
-        self._screen, self._title = screen, title
-        self._rate = _InputRate()
-
-    def show(self, progress: PipelineProgress) -> None:
-        """Draw the table."""
-        self._screen.draw(picture(progress, self._title, self._rate.of(progress)))
-
-    def finish(self, progress: PipelineProgress, outcome: str, error: str | None) -> None:
-        """Take the table away and write the summary."""
-        self._screen.close()
-        for line in summary(progress, outcome):
-            self._screen.print_line(line)
-
-
 class ProgressLines:
     """Writes a line now and then, and a summary at the end."""
 
@@ -90,9 +70,23 @@ class ProgressLines:
         self._screen.print_line(plain_line(progress, self._rate.of(progress)))
 
     def finish(self, progress: PipelineProgress, outcome: str, error: str | None) -> None:
-        """Write the summary."""
+        """Write the summary; progress that is drawn goes away."""
         for line in summary(progress, outcome):
             self._screen.print_line(line)
+
+
+class ProgressTable(ProgressLines):
+    """Draws a table on a terminal, and writes a summary at the end."""
+
+    every = DRAW_SECONDS
+
+    def __init__(self, screen: Screen, title: str):
+        super().__init__(screen)
+        self._title = title
+
+    def show(self, progress: PipelineProgress) -> None:
+        """Draw the table."""
+        self._screen.draw(picture(progress, self._title, self._rate.of(progress)))
 
 
 class ProgressJson:

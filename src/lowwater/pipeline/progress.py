@@ -72,20 +72,17 @@ class QueryProgress:
     @property
     def joins(self) -> tuple[JoinMetrics, ...]:
         """Its joins without a window."""
-        found = map(JoinMetrics.of, self.metrics.operators)
-        return tuple(each for each in found if each is not None)
+        return tuple(filter(None, map(JoinMetrics.of, self.metrics.operators)))
 
     @property
     def updates(self) -> tuple[UpdateMetrics, ...]:
         """Its update streams."""
-        found = map(UpdateMetrics.of, self.metrics.operators)
-        return tuple(each for each in found if each is not None)
+        return tuple(filter(None, map(UpdateMetrics.of, self.metrics.operators)))
 
     @property
     def strategies(self) -> tuple[StrategyMetrics, ...]:
         """The strategies of operators that may change theirs."""
-        found = map(StrategyMetrics.of, self.metrics.operators)
-        return tuple(each for each in found if each is not None)
+        return tuple(filter(None, map(StrategyMetrics.of, self.metrics.operators)))
 
 
 @dataclass(frozen=True)
