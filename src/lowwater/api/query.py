@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
@@ -29,7 +30,8 @@ from lowwater.stream.duration import Duration
 from lowwater.stream.size import Size
 from lowwater.updates.options import DELETE_WHEN, Schedule, Windows, updates_of
 
-_PACKAGE = str(Path(__file__).parent.parent)
+_PACKAGE = f"{Path(__file__).parent.parent}{os.sep}"
+"""The folder of this package, with the separator behind it."""
 
 
 def line_of_user() -> str:
