@@ -22,6 +22,7 @@ class Chunks(Replay):
 
     The rows have no arrival times.
 
+    >>> import lowwater as lw
     >>> chunks = Chunks({"ts": pl.Int64()}, lambda: (pl.DataFrame({"ts": [at]}) for at in (1, 2)))
     >>> lw.stream(chunks, name="s", time="ts").collect()["ts"].to_pylist()
     [1, 2]
