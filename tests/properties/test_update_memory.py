@@ -114,7 +114,7 @@ class Queue:
         self.met |= set(keys)
 
     def overwrite(self) -> None:
-        keys = self.dice.choices(list(self.held), k=self.dice.randint(0, 9)) if self.held else []
+        keys = self.some(list(self.held))[:9]
         rows = [row(self.dice) for _ in keys]
         self.memory.write(np.array([self.where[key] for key in keys], np.int64), frame(rows))
         self.held |= dict(zip(keys, rows, strict=True))

@@ -159,7 +159,7 @@ def simulate(
         float(seconds),
         metrics.latency.mean / 1e6,
         metrics.latency.quantile(0.5) / 1e6,
-        metrics.operators[-1].idle_share,
+        metrics.operators[-1].idle_share or 0.0,
         metrics.queue_peak or 0,
         unread.peak,
         int(metrics.elapsed_seconds * (beats or 0)),

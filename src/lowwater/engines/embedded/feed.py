@@ -22,7 +22,7 @@ from lowwater.plan.physical.operator import SourceOperator
 from lowwater.progress.contract import Heartbeat, OnDemand, Timer
 from lowwater.progress.demand import Demand
 from lowwater.progress.intake import Intake
-from lowwater.sources.source import AT_ONCE, BufferingReader
+from lowwater.sources.source import AT_ONCE
 from lowwater.stream.duration import nanoseconds
 from lowwater.stream.element import BEGINNING, Chunk, Element, End
 
@@ -167,7 +167,7 @@ class Feed:
 
     def waiting(self) -> tuple[int, int] | None:
         """Return the rows that the reader holds and their bytes; None if it cannot hold any."""
-        return self.reader.waiting() if isinstance(self.reader, BufferingReader) else None
+        return self.reader.waiting()
 
     def metrics(self, now: int) -> StreamMetrics:
         """Return the metrics of this source; ``now`` is the clock in nanoseconds."""

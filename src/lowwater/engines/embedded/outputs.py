@@ -14,8 +14,8 @@ from lowwater.plan.physical.operator import PhysicalPlan
 from lowwater.progress.intake import Intake
 from lowwater.progress.late import LateRows
 from lowwater.sinks import LastRows, Sink, SinkCall, complete, count_delivered
-from lowwater.sources.replay import clock_times
 from lowwater.stream.element import Chunk, Element
+from lowwater.stream.time_domain import clock_times
 
 LATE_LIMIT = 1_000_000
 """Late rows of a stream kept in memory where no sink takes them; beyond it they are counted only,

@@ -20,6 +20,7 @@ from lowwater.stream.duration import spell
 from lowwater.stream.time_domain import TimeDomain
 from lowwater.updates.newest_join import NewestFilter, NewestJoin, NewestShape
 from lowwater.updates.options import PLAIN, Schedule, Updates
+from lowwater.updates.queue_kernel import QueuedRows
 from lowwater.updates.update_queue import UpdateQueue
 from lowwater.updates.windows.append_windows import AppendWindows
 from lowwater.updates.windows.update_windows import UpdateWindows
@@ -38,26 +39,17 @@ def compile_update(plan: Compiler, node: nodes.UpdateNode, inputs: tuple[int, ..
     assert node.time is not None
     names = [node.time, *(name for name in node.progress if name != node.time)]
     domains = {name: node.progress[name].domain for name in names}
-    prefer, arrival, time = node.prefer, node.arrival, node.time
+    time = node.time
     own = _forgetting(by, domains[time])
     expire = update_builders.expire_of(by, domains[time])
+    rows = QueuedRows(schema, domains, ports, node.prefer, node.arrival, expire)
     return plan.add(
         node,
         inputs,
         name="update",
         detail=f"by {', '.join(by.key) or 'nothing: the newest row of all'}, {by.describe()}",
         kernel=UpdateQueue,
-        build=lambda store, host: UpdateQueue(
-            store,
-            by,
-            schema,
-            domains,
-            host,
-            ports=ports,
-            prefer=prefer,
-            arrival=arrival,
-            expire=expire,
-        ),
+        build=lambda store, host: UpdateQueue(store, by, rows, host),
         describe=lambda demands: [_with(demands, time, own) for _ in inputs],
         traits=Traits(
             passes=unchanged(schema, ports),

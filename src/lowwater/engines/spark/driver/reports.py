@@ -117,6 +117,7 @@ class Reports:
         self._operators = {each.title: _OperatorTotals() for each in plan.kernels}
         self._streams = {s.spec.name: _StreamTotals(s.spec.name) for s in program.sources}
         self._batches: deque[BatchMetrics] = deque(maxlen=BATCHES)
+        self._ticks = any(each.request_folder is not None for each in program.stages)
         self._holding: set[str] = set()
         self._rows_out = 0
         self._rows, self._bytes = PeakCounter(), PeakCounter()
@@ -224,7 +225,7 @@ class Reports:
             state_rows_peak=found.rows.peak,
             state_bytes=found.bytes.now,
             state_bytes_peak=found.bytes.peak,
-            idle_share=min(1.0, found.idle_seconds / elapsed),
+            idle_share=min(1.0, found.idle_seconds / elapsed) if self._ticks else None,
             readings=found.readings,
             staleness=found.staleness,
         )
