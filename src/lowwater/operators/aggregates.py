@@ -67,14 +67,36 @@ class Call:
 
 @dataclass(frozen=True)
 class UserAggregate:
-    """A user's own aggregate, as four functions.
+    """A user's own aggregate, as four functions. States are stored pickled.
 
-    They are ``init() -> state``, ``add(state, chunk) -> state``, ``merge(state, state) -> state``
-    and ``finish(state) -> value``. ``add`` gets rows of one group as a polars frame with
-    ``columns``. ``returns`` is the type of the value. States are stored pickled.
+    >>> spread = lw.aggregate(
+    ...     init=lambda: (float("inf"), float("-inf")),
+    ...     add=lambda s, rows: (min(s[0], rows["v"].min()), max(s[1], rows["v"].max())),
+    ...     merge=lambda one, two: (min(one[0], two[0]), max(one[1], two[1])),
+    ...     finish=lambda s: s[1] - s[0],
+    ...     columns=("v",),
+    ... )
+    >>> s = lw.stream(pl.DataFrame({"ts": [1, 2], "v": [3.0, 10.0]}), name="s", time="ts")
+    >>> s.window("1 minute").agg(spread=spread).collect()["spread"].to_pylist()
+    [7.0]
 
-    On Spark a checkpoint whose states were made by other code is refused. With ``version``, two
-    runs continue from each other if and only if their versions are equal, whatever the code.
+    ``init``
+        Function that returns the state of no rows.
+    ``add``
+        Function of a state and of rows of one group, a Polars frame with ``columns``; it returns
+        the state with these rows.
+    ``merge``
+        Function of two states; it returns the state of the rows of both.
+    ``finish``
+        Function of a state; it returns the value of the aggregate.
+    ``columns``
+        Names of the columns that ``add`` reads.
+    ``returns``
+        Polars type of the value. Default: ``Float64``.
+    ``version``
+        Number or text. On Spark, two runs with one checkpoint continue from each other if and only
+        if their versions are equal, whatever the code. Default: None, a checkpoint whose states
+        were made by other code is refused.
     """
 
     init: Callable[[], Any]

@@ -80,8 +80,15 @@ Flush = Immediate | Slow | Lazy
 def slow(every: int = 160, within_windows: int = 2) -> Slow:
     """Let the answers of a closed window leave slowly: one with every ``every`` rows.
 
-    ``every`` is a number of rows above zero, 160 unless given. ``within_windows`` is the number of
-    windows after which the last answer has left, 2 unless given.
+    >>> log = pl.DataFrame({"ts": [1, 2, 61], "k": [1, 2, 3]})
+    >>> windows = lw.stream(log, name="s", time="ts").window("1 minute", flush=lw.slow(every=10))
+    >>> windows.group_by("k").agg(n="count(*)").collect().num_rows
+    3
+
+    ``every``
+        Number of rows, above zero, that come between one answer and the next. Default: 160.
+    ``within_windows``
+        Number of windows, above zero, after which the last answer has left. Default: 2.
     """
     return Slow(every, within_windows)
 
@@ -89,8 +96,13 @@ def slow(every: int = 160, within_windows: int = 2) -> Slow:
 def lazy(within_windows: int = 2) -> Lazy:
     """Let the answers of a closed window leave lazily: when newer rows need their slots.
 
-    ``within_windows`` is the number of windows after which the last answer has left, 2 unless
-    given.
+    >>> log = pl.DataFrame({"ts": [1, 2, 61], "k": [1, 2, 3]})
+    >>> windows = lw.stream(log, name="s", time="ts").window("1 minute", flush=lw.lazy())
+    >>> windows.group_by("k").agg(n="count(*)").collect().num_rows
+    3
+
+    ``within_windows``
+        Number of windows, above zero, after which the last answer has left. Default: 2.
     """
     return Lazy(within_windows)
 
