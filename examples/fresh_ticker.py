@@ -32,7 +32,7 @@ WAYS = {"every trade": "append", "the newest of each symbol": "in-place"}
 def trades(engine: str) -> Any:
     """Return numbered trades as they come in: a log to replay, or a streaming DataFrame."""
     if engine == "spark":
-        from lowwater.engines.spark.driver.session import spark_session  # noqa: PLC0415
+        from lowwater.engines.spark.session import spark_session  # noqa: PLC0415
 
         return spark_session().readStream.format("rate").option("rowsPerSecond", RATE).load()
     value = pl.int_range((SECONDS + 1) * RATE, eager=True)

@@ -154,7 +154,7 @@ def judge(name: str, answers: pl.DataFrame, column: str) -> tuple[str, int, int,
 
 def main() -> int:
     """Run all parts; return 0 if the answers of lowwater are right."""
-    from lowwater.engines.spark.driver.session import spark_session  # noqa: PLC0415
+    from lowwater.engines.spark.session import spark_session  # noqa: PLC0415
 
     console = Console(width=100)
     folder = Path(tempfile.mkdtemp(prefix="lowwater-demo-"))

@@ -34,7 +34,7 @@ def readings(engine: str) -> Any:
     """Return numbered readings as they come in: a log to replay, or a streaming DataFrame."""
     heard = f"value % {DEVICES} <> {STALLED} OR value < {HEARD}"
     if engine == "spark":
-        from lowwater.engines.spark.driver.session import spark_session  # noqa: PLC0415
+        from lowwater.engines.spark.session import spark_session  # noqa: PLC0415
 
         rate = spark_session().readStream.format("rate").option("rowsPerSecond", DEVICES).load()
         return rate.where(heard).selectExpr("timestamp", "value", f"value % {DEVICES} AS device")

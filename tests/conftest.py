@@ -41,7 +41,7 @@ settings.load_profile(os.environ.get("LOWWATER_HYPOTHESIS", "quick"))
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """A quiet session on two cores; its workers can import the tests' modules."""
-    from lowwater.engines.spark.driver.session import spark_session
+    from lowwater.engines.spark.session import spark_session
 
     session = spark_session(master="local[2]", **{"spark.executorEnv.PYTHONPATH": str(ROOT)})
     yield session

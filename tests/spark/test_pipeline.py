@@ -11,8 +11,8 @@ import polars as pl
 import pyspark
 import pytest
 
-from lowwater.engines.spark.driver import jvm
-from lowwater.engines.spark.driver.session import ROCKSDB, STATE_STORE
+from lowwater.engines.spark import jvm
+from lowwater.engines.spark.session import ROCKSDB, STATE_STORE
 from tests.conftest import ROOT
 from tests.support.killing import committed, make_data, oracle
 

@@ -14,9 +14,8 @@ import pyspark
 import pytest
 
 from lowwater.engines import spark as package
-from lowwater.engines.spark import check_spark_version, require_spark
-from lowwater.engines.spark.driver import jvm, session
-from lowwater.engines.spark.driver.session import (
+from lowwater.engines.spark import check_spark_version, jvm, require_spark, session
+from lowwater.engines.spark.session import (
     ROCKSDB,
     STATE_STORE,
     package_archive,
@@ -287,7 +286,7 @@ STATEFUL = """
 import sys
 import pandas as pd
 from pyspark.sql.streaming import StatefulProcessor
-from lowwater.engines.spark.driver.session import spark_session
+from lowwater.engines.spark.session import spark_session
 from lowwater.engines.spark.wire.errors import translate
 
 class Count(StatefulProcessor):
@@ -358,7 +357,7 @@ def test_nothing_is_shipped_within_one_process(spark):
 
 SHIPPED = """
 import pyarrow as pa
-from lowwater.engines.spark.driver.session import ship_package, spark_session
+from lowwater.engines.spark.session import ship_package, spark_session
 
 def where(batches):
     import os, lowwater

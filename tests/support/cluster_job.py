@@ -6,7 +6,7 @@ import sys
 import time
 from pathlib import Path
 
-from lowwater.engines.spark.driver.session import spark_session
+from lowwater.engines.spark.session import spark_session
 from tests.support.victim import query
 
 

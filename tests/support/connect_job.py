@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 from pyspark.sql import SparkSession
 
-from lowwater.engines.spark.driver import jvm
+from lowwater.engines.spark import jvm
 from tests.support.victim import query
 
 

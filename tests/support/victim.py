@@ -14,7 +14,7 @@ from pathlib import Path
 import polars as pl
 
 import lowwater as lw
-from lowwater.engines.spark.driver.session import spark_session
+from lowwater.engines.spark.session import spark_session
 
 SCHEMA = "ts timestamp_ntz, k bigint, v double"
 

@@ -33,7 +33,7 @@ SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.streaming.numRecentProgressUpdates": "10000",
 }
-"""Settings of both sides, beside those of :func:`lowwater.engines.spark.driver.session`."""
+"""Settings of both sides, beside those of :func:`lowwater.engines.spark.session`."""
 
 Query = Callable[[list[Any]], Any]
 """A function from streaming DataFrames to one."""
@@ -305,7 +305,7 @@ class SideRun:
 
 def session() -> Any:
     """Return the session in which all sides run."""
-    from lowwater.engines.spark.driver.session import spark_session  # noqa: PLC0415
+    from lowwater.engines.spark.session import spark_session  # noqa: PLC0415
 
     return spark_session("local[2]", "lowwater bench", **SETTINGS)
 

@@ -262,7 +262,7 @@ def spark_session(master: str | None = None) -> Any:
     from lowwater.engines.spark import require_spark  # noqa: PLC0415
 
     require_spark()
-    from lowwater.engines.spark.driver.session import spark_session as make  # noqa: PLC0415
+    from lowwater.engines.spark.session import spark_session as make  # noqa: PLC0415
 
     return make(master)
 

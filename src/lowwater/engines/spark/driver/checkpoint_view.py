@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lowwater.engines.spark.driver.session import spark_session
+from lowwater.engines.spark.session import spark_session
 from lowwater.engines.spark.wire.report import BucketSummary
 from lowwater.errors import CheckpointError
 from lowwater.metrics import restored

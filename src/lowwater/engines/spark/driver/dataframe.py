@@ -20,7 +20,7 @@ from lowwater.engines.spark.driver.inputs import with_dataframes
 from lowwater.engines.spark.driver.listener import ANSWERS, METRICS, TickListener
 from lowwater.engines.spark.driver.plan_program import make_program
 from lowwater.engines.spark.driver.pushdown import Pushed, push_down
-from lowwater.engines.spark.driver.session import (
+from lowwater.engines.spark.session import (
     on_one_machine,
     prepare_session,
     set_if_allowed,

@@ -24,8 +24,7 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from lowwater.engines.scratch import scratch_folder
-from lowwater.engines.spark import check_spark_version, require_spark
-from lowwater.engines.spark.driver import jvm
+from lowwater.engines.spark import check_spark_version, jvm, require_spark
 from lowwater.errors import OptionError
 
 STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
