@@ -34,18 +34,14 @@ if TYPE_CHECKING:
     from lowwater.operators.flush import lazy, slow
     from lowwater.plan.builders.joins import same
     from lowwater.progress.contract import (
-        every,
-        heartbeat,
-        jump,
         learned,
-        on_demand,
         ordered,
         punctuated,
-        timer,
         unpromised,
         within,
         within_rows,
     )
+    from lowwater.progress.options import every, heartbeat, jump, on_demand, timer
     from lowwater.sinks import Folder as folder
     from lowwater.sources.generate import Workload
     from lowwater.sources.push import push

@@ -7,7 +7,8 @@ from lowwater.joins.shape import How
 from lowwater.operators.flush import Flush
 from lowwater.operators.window_state import Form
 from lowwater.plan.physical.operator import PlanShape
-from lowwater.progress.contract import Contract, Generation, Idle
+from lowwater.progress.contract import Contract
+from lowwater.progress.options import Generation, Idle
 from lowwater.progress.spec import Stamp
 from lowwater.stream.duration import Duration
 from lowwater.stream.size import Size

@@ -15,7 +15,8 @@ from lowwater.plan.builders import multi_joins as multi_join_builders
 from lowwater.plan.builders.oblivious import options_of
 from lowwater.plan.nodes import SourceNode
 from lowwater.plan.sql.query import plan_query
-from lowwater.progress.contract import Contract, Generation, Idle, Jump, Ordered, jump
+from lowwater.progress.contract import Contract, Ordered
+from lowwater.progress.options import Generation, Idle, Jump, jump
 from lowwater.progress.spec import LatePolicy, Stamp, StreamSpec
 from lowwater.sources.replay import replay
 from lowwater.sources.source import Source

@@ -31,7 +31,7 @@ from lowwater.bench.spark_side import (
     start,
     stop,
 )
-from lowwater.progress.contract import on_demand
+from lowwater.progress.options import on_demand
 
 SECONDS = 45.0
 SLOW = 20.0

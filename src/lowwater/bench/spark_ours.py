@@ -9,7 +9,8 @@ from lowwater.bench.spark_data import DISORDER
 from lowwater.bench.spark_plain import KEY
 from lowwater.joins.ordered.strategy import Order
 from lowwater.operators.flush import Flush
-from lowwater.progress.contract import Contract, Idle, ordered, unpromised, within
+from lowwater.progress.contract import Contract, ordered, unpromised, within
+from lowwater.progress.options import Idle
 
 
 def tumbling(sources: list[Any], buckets: int | None = None, flush: Flush | None = None) -> Any:

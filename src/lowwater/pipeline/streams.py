@@ -13,17 +13,8 @@ from lowwater.pipeline.location import Location, generated, host_and_port, read_
 from lowwater.plan.builders import updates as update_builders
 from lowwater.plan.sql.declarations import Declared
 from lowwater.plan.sql.values import Span
-from lowwater.progress.contract import (
-    Contract,
-    Heartbeat,
-    Idle,
-    Learned,
-    OnDemand,
-    Ordered,
-    Punctuated,
-    Within,
-    WithinRows,
-)
+from lowwater.progress.contract import Contract, Learned, Ordered, Punctuated, Within, WithinRows
+from lowwater.progress.options import Heartbeat, Idle, OnDemand
 from lowwater.sources.files import FORMATS, Files
 from lowwater.sources.lines import Lines
 from lowwater.sources.replay import Replay

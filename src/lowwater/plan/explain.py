@@ -12,7 +12,7 @@ from lowwater.plan.physical.operator import (
     PhysicalPlan,
     SourceOperator,
 )
-from lowwater.progress.contract import Every, Heartbeat, OnDemand, Timer
+from lowwater.progress.options import Every, Heartbeat, OnDemand, Timer
 from lowwater.stream.duration import Duration, nanoseconds, spell
 from lowwater.stream.element import SEQUENCE
 

@@ -13,11 +13,11 @@ from typing import Any
 import polars as pl
 
 from lowwater.progress.completeness import Completeness, combine
-from lowwater.progress.contract import Every, OnDemand, Timer
 from lowwater.progress.demand import Demand
 from lowwater.progress.group_tracker import GroupTracker
 from lowwater.progress.idle import EnablingRule, RequestQueue
 from lowwater.progress.marks import ChannelSummary
+from lowwater.progress.options import Every, OnDemand, Timer
 from lowwater.progress.spec import StreamSpec
 from lowwater.progress.stale import StaleChannels
 from lowwater.progress.tracker import Tracker

@@ -9,17 +9,8 @@ from typing import Any, Literal
 import polars as pl
 
 from lowwater.errors import OptionError, QueryError, unknown_name
-from lowwater.progress.contract import (
-    Contract,
-    Every,
-    Generation,
-    Heartbeat,
-    Idle,
-    Jump,
-    OnDemand,
-    Ordered,
-    Timer,
-)
+from lowwater.progress.contract import Contract, Ordered
+from lowwater.progress.options import Every, Generation, Heartbeat, Idle, Jump, OnDemand, Timer
 from lowwater.stream.duration import Duration, nanoseconds
 from lowwater.stream.element import MARK, SEQUENCE
 from lowwater.stream.time_domain import TimeDomain

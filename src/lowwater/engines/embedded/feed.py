@@ -20,9 +20,9 @@ from lowwater.metrics import (
     holding_channel,
 )
 from lowwater.plan.physical.operator import SourceOperator
-from lowwater.progress.contract import Heartbeat, OnDemand, Timer
 from lowwater.progress.demand import Demand
 from lowwater.progress.intake import Intake
+from lowwater.progress.options import Heartbeat, OnDemand, Timer
 from lowwater.sources.source import AT_ONCE
 from lowwater.stream.duration import nanoseconds
 from lowwater.stream.element import Chunk, Element, End

@@ -41,8 +41,9 @@ from lowwater.plan.physical.operator import (
     unchanged,
     united,
 )
-from lowwater.progress.contract import Every, Heartbeat, OnDemand, Ordered, Timer
+from lowwater.progress.contract import Ordered
 from lowwater.progress.demand import Demand
+from lowwater.progress.options import Every, Heartbeat, OnDemand, Timer
 from lowwater.progress.spec import LatePolicy, StreamSpec
 from lowwater.stream.element import SEQUENCE
 from lowwater.stream.time_domain import UNITS

@@ -39,7 +39,7 @@ from lowwater.engines.spark.worker.source_stage import NOW, SourceStage
 from lowwater.engines.spark.worker.stage import StageProcessor
 from lowwater.errors import OptionError
 from lowwater.plan.physical.operator import PhysicalPlan
-from lowwater.progress.contract import Heartbeat, OnDemand, Timer
+from lowwater.progress.options import Heartbeat, OnDemand, Timer
 from lowwater.sources.push import Push
 from lowwater.sources.replay import Replay
 from lowwater.sources.spark import SparkFrame, call_apart, is_remote

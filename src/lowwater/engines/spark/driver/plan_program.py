@@ -19,7 +19,7 @@ from lowwater.engines.spark.wire.program import (
 from lowwater.operators.identity import Identity
 from lowwater.plan.physical.layout import Edge, Layout, Stage, lay_out
 from lowwater.plan.physical.operator import KernelOperator, PhysicalPlan, SourceOperator
-from lowwater.progress.contract import Heartbeat, OnDemand, Timer
+from lowwater.progress.options import Heartbeat, OnDemand, Timer
 from lowwater.sources.replay import Replay
 from lowwater.stream.element import SEQUENCE
 

@@ -31,8 +31,8 @@ from lowwater.metrics import (
 from lowwater.operators.metric import Readings, combined
 from lowwater.plan.physical.operator import Operator, PhysicalPlan, SourceOperator
 from lowwater.progress.completeness import Completeness
-from lowwater.progress.contract import Heartbeat
 from lowwater.progress.late import LATE, LateAccount
+from lowwater.progress.options import Heartbeat
 from lowwater.progress.spec import StreamSpec
 from lowwater.sources.replay import Replay
 from lowwater.state.peak_counter import PeakCounter

@@ -31,7 +31,7 @@ from lowwater.engines.spark.worker.task import Task
 from lowwater.engines.step import step
 from lowwater.errors import StreamWarning
 from lowwater.operators.kernel import Reducer
-from lowwater.progress.contract import Heartbeat, OnDemand, Timer
+from lowwater.progress.options import Heartbeat, OnDemand, Timer
 from lowwater.stream.element import GONE, Chunk, Element, End, GroupPunctuation
 
 FOR_NEW_ROWS = 200_000_000

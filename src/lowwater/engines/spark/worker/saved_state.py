@@ -23,8 +23,8 @@ from lowwater.errors import CheckpointError
 from lowwater.operators.identity import Identity
 from lowwater.operators.kernel import Host
 from lowwater.operators.union import Union
-from lowwater.progress.contract import OnDemand
 from lowwater.progress.intake import BatchIntake
+from lowwater.progress.options import OnDemand
 from lowwater.state.store import MemoryStore
 
 
