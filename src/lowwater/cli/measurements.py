@@ -101,7 +101,7 @@ def checkpoint(
     for name in ("chunks", "rows", "bytes"):
         table.add_column(name, justify="right")
     for each in held:
-        sizes = (f"{number:,}" for number in (each.chunks, each.rows, each.bytes))
+        sizes = ("" if n is None else f"{n:,}" for n in (each.chunks, each.rows, each.bytes))
         table.add_row(
             str(each.stage), str(each.bucket), *map(escape_line, (each.what, each.marks)), *sizes
         )

@@ -70,3 +70,27 @@ def test_the_peak_of_an_operator_is_the_most_that_all_buckets_held_after_a_batch
     (operator,) = run.metrics().operators
     assert operator.state_rows == 0 < operator.state_rows_peak
     assert run.metrics().state_rows_peak == operator.state_rows_peak
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_heartbeat_counts_once_however_many_columns_progress(seed: int) -> None:
+    """The same streams and ticks, where promises are made on one column and on two."""
+    busy = pl.DataFrame({"ts": range(0, 900, 10), "other": range(0, 900, 10)})
+    quiet = pl.DataFrame({"ts": [0], "other": [0]})
+
+    def beats(*columns: str) -> int:
+        progress = {name: lw.ordered() for name in columns}
+        first, second = (
+            lw.stream(source, name=name, time="ts", progress=progress, idle=idle)
+            for name, source, idle in (
+                ("busy", Unordered(busy, [30] * 3), None),
+                ("quiet", Unordered(quiet, [1, 0, 0]), lw.heartbeat("1 second")),
+            )
+        )
+        run = LocalSpark(first.union(second).distinct(), seed, 1)
+        run.results()
+        found = run.metrics().stream("quiet").heartbeats
+        assert found is not None
+        return found
+
+    assert beats("ts", "other") == beats("ts") > 0

@@ -24,9 +24,10 @@ class CheckpointEntry:
     """The title of the operator, or ``stream`` and the stream's name."""
     marks: str
     """The marks by attribute, as people read them."""
-    chunks: int
-    rows: int
-    bytes: int
+    chunks: int | None = None
+    """The chunks of the operator; None of a stream, which keeps none."""
+    rows: int | None = None
+    bytes: int | None = None
 
 
 def look_into(folder: str | Path, session: Any = None) -> list[CheckpointEntry]:
@@ -55,7 +56,7 @@ def look_into(folder: str | Path, session: Any = None) -> list[CheckpointEntry]:
 def _entries(found: BucketSummary) -> list[CheckpointEntry]:
     where = found.stage, found.bucket
     streams = [
-        CheckpointEntry(*where, f"stream {name}", _spelled(marks), 0, 0, 0)
+        CheckpointEntry(*where, f"stream {name}", _spelled(marks))
         for name, marks in found.streams_shown.items()
     ]
     operators = [

@@ -244,8 +244,10 @@ class Bucket:
             silent = not self._record.rows[source.index] or bool(source.spec.key_columns)
             quiet = silent or source.spec.stamp == "internal"
             if isinstance(source.spec.idle, OnDemand | Heartbeat) and quiet:
-                for promises in intake.enable_all(now):
-                    self._record.stamps[source.index] += bool(promises)
+                made = [promises for promises in intake.enable_all(now) if promises]
+                beats = isinstance(source.spec.idle, Heartbeat)
+                self._record.stamps[source.index] += bool(made) if beats else len(made)
+                for promises in made:
                     self._graph.push(source.index, promises)
         latent = [each for each in self._program.sources if each.spec.stamp == "latent"]
         if not any(each.ordered for each in latent):  # rows of a log are stamped by its clock
