@@ -53,6 +53,15 @@ class Node:
     origin: str = field(kw_only=True, default="")
     """The user's own line, as ``file:line``."""
 
+    def __post_init__(self) -> None:
+        """Refuse a node over an update stream that does not define :attr:`updates`."""
+        silent = type(self).updates is Node.updates
+        if silent and any(each.updates is not None for each in self.inputs):
+            raise QueryError(
+                "this operator is not for update streams, whose rows replace each other by key;"
+                " use it on the stream before it becomes one"
+            )
+
     @property
     def numbered(self) -> bool:
         """Whether rows can carry the sequence number their one source gave them."""
@@ -71,7 +80,7 @@ class Node:
     @property
     def updates(self) -> Updates | None:
         """The options of an update stream, under the names columns have here; None if rows do not
-        replace each other."""
+        replace each other. A node that does not define it takes no update stream as an input."""
         return None
 
     def lag(self, column: str, other: str) -> int | None:
