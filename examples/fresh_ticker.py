@@ -1,10 +1,10 @@
-"""A ticker that never falls behind: 40 symbols, eight times more trades than there is time for.
+"""A ticker that never falls behind: 40 symbols, eight times more trades than can be processed.
 
-Each trade replaces the last one of its symbol, and what counts is how old the shown price is.
-Working on every trade falls further behind the longer it runs. An update stream works on the newest
-trade of each symbol and gives up those that were replaced while they waited.
+Each trade replaces the last one of its symbol, and the age of the shown price is what matters. A
+query that processes every trade falls further and further behind. An update stream processes the
+newest trade of each symbol and gives up those that were replaced while they waited.
 
-In one process, seconds go by on a virtual clock. On Spark, trades come from its `rate` source and
+In one process, time passes on a virtual clock. On Spark, trades come from its `rate` source and
 the work takes real time.
 """
 
@@ -41,19 +41,19 @@ def trades(engine: str) -> Any:
 
 
 def price(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the prices that are shown of trades."""
+    """Return the trades with their prices in another currency."""
     cents = (10_000 + pl.col("value") * 31 % 500) * 0.92
     return rows.select("timestamp", "value", "symbol", cents=cents.round(1))
 
 
 def slow_price(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the same, as slow as looking up an exchange rate may be."""
+    """Return the same as `price`, as slowly as a lookup of exchange rates may take."""
     time.sleep(COST * rows.height)
     return price(rows)
 
 
 def play(engine: str, schedule: Any) -> tuple[pl.DataFrame, list[tuple[float, float]], int]:
-    """Return the prices shown; moments, with the age of prices shown then; the trades given up."""
+    """Return the shown prices, the age of the shown price at moments, and the trades given up."""
     clock = lw.WallClock() if engine == "spark" else lw.VirtualClock(charge=lw.per_row(COST))
     numbered = lw.stream(trades(engine), name="trades", time="timestamp")
     by_symbol = numbered.map(symbol=f"CAST(floor(sqrt(value * 7919 % {SYMBOLS**2})) AS BIGINT)")
@@ -84,7 +84,7 @@ def in_a_batch(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def main(engine: str = "embedded") -> int:
-    """Show every trade, then the newest of each symbol; 0 if only the first falls behind."""
+    """Show every trade, then the newest of each symbol; return 0 if only the first falls behind."""
     right, before, after = {}, {}, {}
     print(f"{'':27}{'shown':>7}{'right':>7}{'given up':>10}{'age, 1st half':>15}{'2nd half':>10}")
     for way, schedule in WAYS.items():

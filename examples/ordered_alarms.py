@@ -3,7 +3,7 @@
 Two alarms of the same line within 5 seconds of each other, one at each site, are one incident.
 Incidents should be read in order, so that nobody reads of the consequence first. The sites' links
 have delays of their own, so pairs are found in any order. With `order=` they leave the join by
-their times; its value decides what is kept back for that, alarms or the pairs made of them.
+their times; its value decides whether alarms or pairs of alarms are held for that.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ KEY = ["line", "ts", "ts_right"]
 
 
 def alarms(site: str, seed: int) -> pl.DataFrame:
-    """Return the alarms of a site as they come in; some overtake others."""
+    """Return the alarms of a site in order of arrival; some overtake others."""
     chance = np.random.default_rng(seed)
     happened = np.sort(chance.uniform(0, SECONDS, 10 * SECONDS))
     arrived = happened + chance.uniform(*DELAY[site], len(happened))
@@ -39,7 +39,7 @@ def alarms(site: str, seed: int) -> pl.DataFrame:
 
 
 def incidents(logs: dict[str, pl.DataFrame], order: Any) -> lw.Stream:
-    """Find pairs of alarms of one line, near each other."""
+    """Return the pairs of alarms of one line that are near each other in time."""
     harbour, airport = (
         lw.stream(
             lw.replay(log, arrival="arrived"), name=site, time="ts", progress=lw.within("3 seconds")
@@ -70,13 +70,13 @@ def answers(query: lw.Stream, engine: str) -> pl.DataFrame:
 
 
 def truth(harbour: pl.DataFrame, airport: pl.DataFrame) -> pl.DataFrame:
-    """Find the same over all alarms at once."""
+    """Return the same pairs, found over all alarms at once."""
     near = (pl.col("ts") - pl.col("ts_right")).abs() <= pl.duration(seconds=5)
     return harbour.join(airport, on="line").filter(near).select(KEY).sort(KEY)
 
 
 def main(engine: str = "embedded") -> int:
-    """Find incidents in no order, then in order; 0 if all are found, and none goes back."""
+    """Find incidents without order, then in order; return 0 if all are found and in order."""
     logs = {site: alarms(site, seed) for seed, site in enumerate(DELAY)}
     expected = truth(*logs.values())
     right, back, waited = {}, {}, {}

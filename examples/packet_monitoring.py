@@ -2,7 +2,7 @@
 
 Each link is in order by itself, so each can promise that, and no delay has to be guessed. One
 watermark for all of them needs a guess: a short one loses the packets of the link that is behind,
-a long one keeps every answer waiting, also while nobody is behind.
+a long one delays every answer, also while no link is behind.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ TICK = {"embedded": 1, "spark": 60}  # seconds of arrivals that are handed over 
 
 
 def packets() -> pl.DataFrame:
-    """Return the packets as the collector gets them: link, the link's time, and time of arrival."""
+    """Return the packets in order of arrival: link, the link's time, and the time of arrival."""
     chance, logs = np.random.default_rng(1), []
     for name, (off, drift, least, greatest) in LINKS.items():
         sent = np.sort(chance.uniform(0, SECONDS, 4_800))
@@ -64,7 +64,7 @@ def answers(query: lw.Stream, engine: str) -> pl.DataFrame:
 
 
 def main(engine: str = "embedded") -> int:
-    """Count in three ways; 0 if a mark for each link loses nothing and waits less."""
+    """Count in three ways; return 0 if a mark for each link loses no packet and waits less."""
     log = packets()
     minute = pl.col("ts").dt.truncate("1m").alias("window_start")
     truth = log.group_by(minute).agg(right=pl.len(), complete=pl.max("arrived"))

@@ -34,7 +34,7 @@ BAND = "2 seconds"
 
 
 def links() -> dict[str, lw.Stream]:
-    """Return the links. Each is in order by itself; time passes for a silent one, too."""
+    """Return the links. Each is in order by itself; a silent one gets timestamps on demand."""
     return {
         name: lw.stream(load.replay(), name=name, time="ts", idle=lw.on_demand(skew="1 second"))
         for name, load in LINKS.items()
@@ -153,7 +153,7 @@ def judge(name: str, answers: pl.DataFrame, column: str) -> tuple[str, int, int,
 
 
 def main() -> int:
-    """Run it all; 0 if our answers are right."""
+    """Run all parts; return 0 if the answers of lowwater are right."""
     from lowwater.engines.spark.driver.session import spark_session  # noqa: PLC0415
 
     console = Console(width=100)

@@ -1,8 +1,8 @@
-"""Where a transmitter is, from the moments at which four receivers heard its pulses.
+"""The positions of a transmitter, from the times at which four receivers heard its pulses.
 
 A pulse is located from four readings, one of each receiver. Radio links bring these out of order,
-one receiver is behind the others, and nobody knows by how much: there is no delay to promise and
-no window to choose. The join measures the disorder of the readings and how far receivers are behind
+one receiver is behind the others, by an unknown time: no delay can be promised and
+no window chosen. The join measures the disorder of the readings and how far receivers are behind
 each other, and keeps a reading as long as these require. It estimates the results that it misses,
 and warns when it finds less than the 99.9 % that it aims at: here it misses some at the beginning,
 before it has seen how far the receivers are apart.
@@ -36,7 +36,7 @@ def track() -> np.ndarray:
 
 
 def readings(receiver: int) -> pl.DataFrame:
-    """Return the readings of a receiver as they come in; one in fifty is lost on the way."""
+    """Return the readings of a receiver in order of arrival; one in fifty is lost."""
     chance = np.random.default_rng(receiver)
     pulse = np.arange(PULSES)
     heard = np.linalg.norm(track() - RECEIVERS[receiver], axis=1) / LIGHT  # seconds after it left
@@ -59,7 +59,7 @@ def located(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def main(engine: str = "embedded") -> int:
-    """Locate the pulses; 0 if nearly all are found, in the right place, with little memory."""
+    """Locate the pulses; return 0 if nearly all are found, in the right place, with few rows."""
     logs = [readings(receiver) for receiver in range(4)]
     streams = [
         lw.stream(

@@ -1,8 +1,8 @@
-"""SYN packets matched with their ACKs over many hosts, each of which keeps its own time.
+"""SYN packets matched with their ACKs over many hosts, each with a mark of its own.
 
 A probe at each host sends what it saw in order, but probes are minutes behind each other. A SYN
 waits for its ACK for at most 30 seconds of its own host's time. With one mark for all hosts it is
-kept until the last probe has caught up; with a mark for each host only until its own has.
+kept until the last probe has caught up; with a mark for each host, until its own probe has.
 
 The answer counts sessions by the second of the SYN and the second of the ACK. Such a group is over
 when *both* seconds have passed: a joint promise, which the join makes from those of its inputs.
@@ -27,7 +27,7 @@ KEY = ["host", "syn", "ack"]
 
 
 def packets() -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return SYNs and ACKs as they come in; one in ten SYNs is never answered."""
+    """Return SYNs and ACKs in order of arrival; one in ten SYNs is never answered."""
     chance = np.random.default_rng(2)
     rows = 20_000
     host = chance.integers(0, HOSTS, rows)
@@ -50,14 +50,14 @@ def sessions(calls: pl.DataFrame, replies: pl.DataFrame, **promise: str) -> lw.S
 
 
 def truth(calls: pl.DataFrame, replies: pl.DataFrame) -> pl.DataFrame:
-    """Count the same over all packets at once."""
+    """Return the same counts, computed over all packets at once."""
     pairs = calls.join(replies, on=["host", "port"])
     near = pairs.filter((pl.col("ack") - pl.col("syn")).is_between(0, WAIT))
     return near.group_by(KEY).agg(sessions=pl.len().cast(pl.Int64)).sort(KEY)
 
 
 def main(engine: str = "embedded") -> int:
-    """Match with one mark for all hosts, then with a mark for each; 0 if that keeps less."""
+    """Match with one mark for all hosts, then with one for each; return 0 if that holds less."""
     calls, replies = packets()
     expected = truth(calls, replies)
     right, held = {}, {}

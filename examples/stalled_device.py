@@ -1,11 +1,11 @@
-"""One of a thousand devices falls silent: which answers wait for it, and where it is named.
+"""One of a thousand devices falls silent: which answers wait for it, and how metrics name it.
 
 Every device sends a reading a second, in order. With one mark for all devices no second can be
 counted after the one in which a device fell silent, because it may still send. The metrics name the
-device. With a mark for each device only its own windows wait. And where all devices are counted
-together, `idle=` lets time pass for a silent device too.
+device. With a mark for each device only its own windows wait. If all devices are counted
+together, `idle=` makes timestamps for the silent device.
 
-In one process, seconds go by on a virtual clock. On Spark readings come from its `rate` source.
+In one process, time passes on a virtual clock. On Spark readings come from its `rate` source.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def count(engine: str, promise: dict[str, Any], by: list[str]) -> tuple[pl.DataF
 
 
 def later_answers(found: list[pl.DataFrame]) -> int:
-    """Return how often an answer was about the time in which the device is silent."""
+    """Return the number of answers about the time in which the device is silent."""
     return sum(not each.filter(LATER).is_empty() for each in found)
 
 
@@ -83,7 +83,7 @@ def right(found: pl.DataFrame, by: list[str]) -> bool:
 
 
 def main(engine: str = "embedded") -> int:
-    """Count in three ways; 0 if the device is named, and others need not wait for it."""
+    """Count in three ways; return 0 if the device is named and the others do not wait for it."""
     fine, later, wait = True, {}, {}
     print(f"{'':28}{'right':>6}{'later seconds':>15}{'mean wait':>11}{'furthest behind':>17}")
     for way, promise in WAYS.items():

@@ -21,7 +21,7 @@ import pytest
 import lowwater as lw
 from lowwater.claims import learned
 from lowwater.claims.learned import real
-from lowwater.claims.updates_runs import updates, watched
+from lowwater.claims.updates_runs import run_queue, updates
 from lowwater.probe import Observer, Probe
 from lowwater.updates.options import SCHEDULES
 from tests.support.oracle import answer, table_rows
@@ -308,7 +308,7 @@ def staleness(feed: Feed) -> pl.DataFrame:
             "load": load,
         }
         for schedule in SCHEDULES:
-            row[schedule] = watched(came, schedule, cost, end).averages(end)[0] / cost
+            row[schedule] = run_queue(came, schedule, cost, end).averages(end)[0] / cost
         rows.append(row)
     return pl.DataFrame(rows)
 

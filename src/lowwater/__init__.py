@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from lowwater.api import Stream, join, stream
     from lowwater.dashboard.options import dashboard
-    from lowwater.engines.embedded.clock import VirtualClock, WallClock, per_row
+    from lowwater.engines.clock import VirtualClock, WallClock, per_row
     from lowwater.engines.run import Run
     from lowwater.errors import (
         BadInput,
@@ -68,8 +68,8 @@ _HOMES = {
     "Stream": ("lowwater.api", "Stream"),
     "StreamError": ("lowwater.errors", "StreamError"),
     "StreamWarning": ("lowwater.errors", "StreamWarning"),
-    "VirtualClock": ("lowwater.engines.embedded.clock", "VirtualClock"),
-    "WallClock": ("lowwater.engines.embedded.clock", "WallClock"),
+    "VirtualClock": ("lowwater.engines.clock", "VirtualClock"),
+    "WallClock": ("lowwater.engines.clock", "WallClock"),
     "Workload": ("lowwater.sources.generate", "Workload"),
     "aggregate": ("lowwater.operators.aggregates", "UserAggregate"),
     "dashboard": ("lowwater.dashboard.options", "dashboard"),
@@ -82,7 +82,7 @@ _HOMES = {
     "learned": ("lowwater.progress.contract", "learned"),
     "on_demand": ("lowwater.progress.contract", "on_demand"),
     "ordered": ("lowwater.progress.contract", "ordered"),
-    "per_row": ("lowwater.engines.embedded.clock", "per_row"),
+    "per_row": ("lowwater.engines.clock", "per_row"),
     "punctuated": ("lowwater.progress.contract", "punctuated"),
     "push": ("lowwater.sources.push", "push"),
     "replay": ("lowwater.sources.replay", "replay"),

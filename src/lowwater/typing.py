@@ -1,6 +1,6 @@
 """The types of arguments, for annotations: what can stand where a signature names one of them."""
 
-from lowwater.engines.embedded.clock import Charge
+from lowwater.engines.clock import Charge
 from lowwater.joins.oblivious.options import ReliefMode, Strategy
 from lowwater.joins.ordered.strategy import Order
 from lowwater.joins.shape import How

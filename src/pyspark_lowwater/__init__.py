@@ -1,5 +1,7 @@
-"""What Spark finds when it looks for data sources in Python's path: none, but the process that
-looks is put away a minute later, and would end with a traceback nobody needs.
+"""A package without data sources, which Spark imports when it looks for some in Python's path.
+
+Spark ends the process that looks a minute later, and it would then print a traceback. Importing
+this package prevents that.
 """
 
 from lowwater.engines.spark.worker.task import end_quietly

@@ -22,16 +22,14 @@ from lowwater.claims import (
 from lowwater.claims.claim import Outcome
 from lowwater.claims.oblivious_buffers import joined_outcome
 from lowwater.claims.oblivious_definitions import multiplicity, scrambling_factor
-from lowwater.claims.oblivious_example import BEFORE, EXPECTED, SHOWN, Filled, fillings
+from lowwater.claims.oblivious_example import BEFORE, EXPECTED, SHOWN, Filling, fillings
 from lowwater.claims.oblivious_runs import QUICK, RELIEF_MODES, Query, query_1, query_2, run
 from lowwater.claims.oblivious_streams import (
     KEY,
     RATE,
-    ROW_BYTES,
-    Log,
-    Phase,
+    ArrivalLog,
+    ScrambledStream,
     Setting,
-    Stream,
     Truth,
     scrambled,
 )
@@ -61,7 +59,7 @@ def test_what_is_shown_agrees_with_the_text() -> None:
 
 
 def test_another_lag_does_not_hold() -> None:
-    earlier = Filled(SHOWN.one[1:], SHOWN.other)
+    earlier = Filling(SHOWN.one[1:], SHOWN.other)
     assert earlier.lags() != EXPECTED
     outcome = oblivious_example.example_outcome(oblivious_example.table(), [SHOWN, earlier])
     assert not outcome.holds
@@ -88,10 +86,10 @@ def test_streams_cannot_be_scrambled_beyond_their_length() -> None:
 
 
 def test_streams_come_at_their_rates_and_keys_go_on() -> None:
-    stream = Stream("S2", 40, 60, seed=3, phases=(Phase(10, 40, 1 / 8),))
+    stream = ScrambledStream("S2", 40, 60, seed=3, phases=((10, 40, 1 / 8),))
     table = stream.table()
     at = table["S2_at"].to_numpy()
-    assert table.estimated_size() == ROW_BYTES * table.height
+    assert table.estimated_size() == 24 * table.height
     assert (np.diff(at) > 0).all()
     for start, end, rate in ((0, 10, RATE), (10, 40, RATE / 8), (40, 60, RATE)):
         rows = ((at >= start) & (at < end)).sum()
@@ -107,20 +105,20 @@ def test_streams_come_at_their_rates_and_keys_go_on() -> None:
 def test_settings_are_the_papers() -> None:
     setting = Setting(7)
     one, two = setting.query_1(), setting.query_2()
-    assert [each.phases for each in one] == [(), (Phase(10, 40, 1 / 8),), (Phase(80, 90, 8),)]
+    assert [each.phases for each in one] == [(), ((10, 40, 1 / 8),), ((80, 90, 8),)]
     assert [bool(each.phases) for each in two] == [False, True, False, False, False, False]
     assert all(1 <= each.disorder <= 500 and each.multiplicity == 2 for each in two)
     short = Setting(7, faster=4).query_1()
-    assert short[1].phases == (Phase(2.5, 10, 1 / 8),)
+    assert short[1].phases == ((2.5, 10, 1 / 8),)
     assert [each.disorder for each in short] == [round(each.disorder / 4) for each in one]
 
 
 # ---- the truth -----------------------------------------------------------------------------
 
 
-def logs(setting: Setting, number: int = 3) -> tuple[Log, ...]:
+def logs(setting: Setting, number: int = 3) -> tuple[ArrivalLog, ...]:
     streams = setting.query_1() if number == 3 else setting.query_2()
-    return tuple(Log(each.name, each.table()) for each in streams)
+    return tuple(ArrivalLog(each.name, each.table()) for each in streams)
 
 
 def test_results_are_the_batch_answer() -> None:
@@ -182,7 +180,7 @@ def test_least_fixed_buffers_for_a_share_of_the_results(make: Callable[[Setting]
 
 def test_a_log_goes_on_in_order_where_another_is_ahead() -> None:
     behind, ahead = (
-        Log(name, pl.DataFrame({f"{name}_at": 0.0, KEY: keys, name: 1}))
+        ArrivalLog(name, pl.DataFrame({f"{name}_at": 0.0, KEY: keys, name: 1}))
         for name, keys in (("S1", [3, 4, 3, 4]), ("S2", [6, 5]))
     )
     assert behind.continued(ahead).tolist() == [3, 4, 3, 4, 5, 5, 6, 6]
@@ -216,7 +214,7 @@ def test_a_result_that_came_twice_or_is_none_is_noticed() -> None:
 def one_join() -> pl.DataFrame:
     setting = QUICK.settings[0]
     runs = [QUICK.run(1, setting, known=known) for known in (True, False)]
-    found = oblivious_buffers.Found(*runs)
+    found = oblivious_buffers.RunPair(*runs)
     return oblivious_buffers.points(found, 0, oblivious_buffers._model(query_1(setting)))
 
 
@@ -250,7 +248,7 @@ def joined() -> tuple[pl.DataFrame, list[oblivious_buffers.Bound]]:
     bounds = oblivious_buffers.bounds(query)
     runs = [QUICK.run(2, setting, known=known) for known in (True, False)]
     rows = {"bound_rows": oblivious_buffers.bound_rows(query, bounds)}
-    return oblivious_buffers.points(oblivious_buffers.Found(*runs), 2, rows), bounds
+    return oblivious_buffers.points(oblivious_buffers.RunPair(*runs), 2, rows), bounds
 
 
 def test_over_joins_the_bound_holds() -> None:

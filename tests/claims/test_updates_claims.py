@@ -18,7 +18,7 @@ from lowwater.claims import (
     updates_rates,
 )
 from lowwater.claims.updates_rates import DRAWN, IN_TURN
-from lowwater.claims.updates_runs import Unreflected, at_random, in_turn, watched
+from lowwater.claims.updates_runs import Unreflected, at_random, in_turn, run_queue
 from lowwater.updates.options import SCHEDULES, Schedule
 from tests.support.plots import readable
 
@@ -50,7 +50,7 @@ def test_areas_are_those_of_many_small_steps(seed: int) -> None:
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_queues_report_staleness_as_it_is(schedule: Schedule) -> None:
     """The queue counts while it runs; the logs of the run give the same staleness."""
-    run = watched(at_random([0.5, 0.3, 0.1, 0.1], 100, 3), schedule, 2.5)
+    run = run_queue(at_random([0.5, 0.3, 0.1, 0.1], 100, 3), schedule, 2.5)
     application, queue = run.averages()
     assert run.own.application == pytest.approx(application, rel=1e-9)
     assert run.own.queue == pytest.approx(queue, rel=1e-9)

@@ -7,8 +7,15 @@ import polars as pl
 import pytest
 
 from lowwater.claims import registry, updates_memory
-from lowwater.claims.updates_memory import KEYS, Queue, memory_outcome, prepared, run_one, updates
-from lowwater.updates.memory.locations import OnDemandMemory
+from lowwater.claims.updates_memory import (
+    KEYS,
+    PagedMemory,
+    Queue,
+    memory_outcome,
+    prepare,
+    run_one,
+    updates,
+)
 from tests.support.plots import readable
 
 
@@ -32,7 +39,7 @@ def test_rates_of_keys_are_as_skewed_as_theta_says() -> None:
 
 @pytest.mark.parametrize("name", updates_memory.MANAGERS)
 def test_a_key_that_waits_keeps_its_place_and_leaves_with_its_newest_row(name: str) -> None:
-    queue = prepared(name)
+    queue = prepare(name)
     _, rows = updates(5, 0.0, 10)
     queue.enqueue(np.array([3, 1, 3]), rows[:3])
     queue.enqueue(np.array([2, 1]), rows[3:])
@@ -46,7 +53,7 @@ def test_a_key_that_waits_keeps_its_place_and_leaves_with_its_newest_row(name: s
 
 
 def test_all_keys_have_a_location_before_the_naive_manager_is_measured() -> None:
-    naive, paging = prepared("naive").memory, prepared("paging").memory
+    naive, paging = prepare("naive").memory, prepare("paging").memory
     assert (naive.used, naive.dirty) == (0, KEYS)
     assert (paging.used, paging.pages, paging.bytes) == (0, 0, 0)
 
@@ -59,7 +66,7 @@ def test_bytes_of_whole_pages_are_measured_too(table: pl.DataFrame) -> None:
 
 
 def test_a_manager_that_keeps_locations_does_not_hold(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Leaking(OnDemandMemory):
+    class Leaking(PagedMemory):
         def remove(self, locations: np.ndarray) -> None:
             if int(locations[0]) % 2:
                 super().remove(locations)
@@ -86,8 +93,8 @@ def test_other_shapes_do_not_hold(table: pl.DataFrame) -> None:
 
 
 def test_memory_that_loses_an_update_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Losing(OnDemandMemory):
-        def add(self, rows: pl.DataFrame) -> np.ndarray:
+    class Losing(PagedMemory):
+        def add(self, rows: pl.DataFrame, owners: np.ndarray | None = None) -> np.ndarray:
             locations = self._empty.take(rows.height)
             super().write(locations, rows)
             return locations
@@ -105,4 +112,4 @@ def test_it_is_drawn(table: pl.DataFrame) -> None:
 
 
 def test_an_empty_queue_gives_nothing() -> None:
-    assert Queue(OnDemandMemory(updates_memory.SCHEMA)).dequeue() is None
+    assert Queue(PagedMemory(updates_memory.SCHEMA)).dequeue() is None

@@ -9,12 +9,12 @@ import polars as pl
 import pytest
 
 from lowwater.claims import registry, updates_traces, updates_windows
-from lowwater.claims.updates_plots import Way
-from lowwater.claims.updates_traces import BY_HAND, derived, observed
-from lowwater.claims.updates_windows import ALL, ORDERS, OWN, Amounts, Rows, drawn, seen
+from lowwater.claims.updates_runs import Way
+from lowwater.claims.updates_traces import BY_HAND, derive, observe
+from lowwater.claims.updates_windows import ALL, ORDERS, OWN, Rows, WindowRuns, drawn, run_windows
 from tests.support.plots import readable
 
-SMALL = Amounts((2, 4, 8), 80, (2,), 60, (1,))
+SMALL = WindowRuns((2, 4, 8), 80, (2,), 60, (1,))
 
 
 def test_the_claims_are_found_by_name() -> None:
@@ -35,8 +35,8 @@ def test_the_traces_are_exact() -> None:
 
 @pytest.mark.parametrize("way", BY_HAND)
 def test_every_row_of_a_window_is_worked_on_once_and_in_order(way: Way) -> None:
-    found = observed(way)
-    assert found == derived(way)[: len(found)]
+    found = observe(way)
+    assert found == derive(way)[: len(found)]
     for each in found:
         assert [tick for tick, _ in each.rows] == list(range(max(each.window, 1), each.window + 3))
 
@@ -71,7 +71,7 @@ def test_windows_are_complete_when_what_completes_them_came() -> None:
 def test_staleness_of_tumbling_windows_is_what_arithmetic_says(way: Way, staleness: float) -> None:
     """A window of 4 rows is worked on for 4 s after it closed, or for 1 s."""
     rows = Rows(np.arange(0, 401), np.zeros(401, np.int64), strict=True)
-    assert seen(rows, way, 4, 4, 1.0).staleness == pytest.approx(staleness, rel=0.02)
+    assert run_windows(rows, way, 4, 4, 1.0).staleness == pytest.approx(staleness, rel=0.02)
 
 
 @cache
@@ -119,7 +119,8 @@ def test_gaps_make_eager_worse_only_where_own_rows_end_windows() -> None:
     gaps, turns = drawn(0.0, 60, 1, alone=True), drawn(None, 60, 1, alone=True)
     together = drawn(0.0, 60, 1, alone=False)
     ratio = {
-        name: seen(rows, "eager", 2, 1, 1.0).staleness / seen(rows, "lazy", 2, 1, 1.0).staleness
+        name: run_windows(rows, "eager", 2, 1, 1.0).staleness
+        / run_windows(rows, "lazy", 2, 1, 1.0).staleness
         for name, rows in (("gaps", gaps), ("turns", turns), ("together", together))
     }
     assert ratio["gaps"] > 1 > max(ratio["turns"], ratio["together"])

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import lowwater as lw
 from lowwater.api import Stream
-from lowwater.engines.embedded.clock import VirtualClock
-from lowwater.engines.embedded.engine import EmbeddedEngine, Pace
+from lowwater.engines.clock import VirtualClock
+from lowwater.engines.embedded.engine import EmbeddedEngine, ReadPace
 from lowwater.engines.spark.wire import tick_requests
 from lowwater.operators.waiting import Release, Waits
 from lowwater.plan.physical.planner import compile_plan
@@ -118,7 +118,7 @@ def played(
         def close(self) -> None: ...
 
     plan = compile_plan(query(stream)._node)
-    engine = EmbeddedEngine(plan, Sink(), clock, Pace(tick=0), None)
+    engine = EmbeddedEngine(plan, Sink(), clock, ReadPace(tick=0), None)
     engine.run()
     assert engine.metrics().late_rows == 0
     return left, out
@@ -216,7 +216,7 @@ def test_a_step_looks_at_the_groups_it_is_about(groups: int) -> None:
 
         def close(self) -> None: ...
 
-    engine = EmbeddedEngine(plan, Sink(), VirtualClock(), Pace(tick=0), None)
+    engine = EmbeddedEngine(plan, Sink(), VirtualClock(), ReadPace(tick=0), None)
     engine.run()
     (feed,) = engine.feeds.values()
     told = groups + len(busy)  # each group is answered once, the busy one for every row
@@ -238,7 +238,7 @@ def wanted(rows: list[Any], buckets: int) -> list[int]:
     local._schedule.random = lambda: 0.0  # type: ignore[method-assign]
     with mock.patch.object(tick_requests, "save_request") as ask:
         local.results()
-    times = [call.args[4] for call in ask.call_args_list if call.args[3] == 0]
+    times = [call.args[0].when for call in ask.call_args_list if call.args[3] == 0]
     return sorted({time for time in times if time is not None})
 
 

@@ -96,7 +96,7 @@ def test_a_key_is_kept_until_its_end_or_as_long_as_it_waits(schedule: Schedule, 
         if run.mark > marks[-1]:
             marks.append(run.mark)
             assert kept == waits | lives
-        forgotten = queue.keys.expiry.expired + queue.keys.expiry.deleted
+        forgotten = queue.keys.expired + queue.keys.deleted
         assert forgotten >= len(set(newest) - kept)
         assert run.queue.staleness().keys == len(kept)
 

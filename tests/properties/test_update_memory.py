@@ -114,7 +114,7 @@ class Queue:
         self.met |= set(keys)
 
     def overwrite(self) -> None:
-        keys = self.dice.choices(list(self.held), k=self.dice.randint(0, 9)) if self.held else []
+        keys = self.some(list(self.held))[:9]
         rows = [row(self.dice) for _ in keys]
         self.memory.write(np.array([self.where[key] for key in keys], np.int64), frame(rows))
         self.held |= dict(zip(keys, rows, strict=True))
@@ -132,10 +132,13 @@ class Queue:
         assert found.rows() == [self.held[key] for key in keys]
 
     def save(self) -> None:
-        self.memory.save(self.store, "rows")
+        if isinstance(self.memory, OnDemandMemory):
+            self.memory.save(self.store, "rows")
 
     def reload(self) -> None:
-        """Save, twice, and go on in another memory."""
+        """Save, twice, and go on in another memory; the naive one is never saved."""
+        if not isinstance(self.memory, OnDemandMemory):
+            return
         saved = self.memory.save(self.store, "rows")
         written = self.store.written
         assert self.memory.save(self.store, "rows") == saved
@@ -143,6 +146,7 @@ class Queue:
         assert len(self.store.slices("rows")) == self.memory.pages
         before, self.memory = self.memory, self.make()
         reads = self.store.reads
+        assert isinstance(self.memory, OnDemandMemory)
         self.memory.load(self.store, "rows", copy.deepcopy(saved))
         assert self.store.reads == reads
         assert figures(self.memory) == figures(before)

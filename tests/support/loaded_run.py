@@ -20,10 +20,10 @@ from lowwater.operators.kernel import Host, Kernel
 from lowwater.plan.physical.operator import KernelOperator, Operator
 from lowwater.plan.physical.planner import compile_plan
 from lowwater.progress.intake import Intake
-from lowwater.sources.replay import clock_times
 from lowwater.state.store import MemoryStore
 from lowwater.stream.duration import SECOND
 from lowwater.stream.element import Element, End
+from lowwater.stream.time_domain import clock_times
 from lowwater.updates.staleness import Shows, Staleness
 from tests.support.checked_run import PromiseBook, feed
 

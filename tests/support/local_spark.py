@@ -30,9 +30,10 @@ from lowwater.engines.spark.driver.listener import ANSWERS, METRICS, WHOLE
 from lowwater.engines.spark.driver.plan_program import make_program
 from lowwater.engines.spark.driver.reports import Reports
 from lowwater.engines.spark.sources import replay as replay_source
-from lowwater.engines.spark.sources.replay import Log, ReplayReader
+from lowwater.engines.spark.sources.replay import ReplayLog, ReplayStreamReader
 from lowwater.engines.spark.wire import message as message_module
 from lowwater.engines.spark.wire.buckets import spark_hash
+from lowwater.engines.spark.wire.late_files import read_refused
 from lowwater.engines.spark.wire.message import Kind, Message, as_batch
 from lowwater.engines.spark.wire.program import Program, SourceProgram
 from lowwater.engines.spark.wire.types import spark_type, taken_back
@@ -40,7 +41,6 @@ from lowwater.engines.spark.worker import bucket as bucket_module
 from lowwater.engines.spark.worker import cache, hints, outgoing
 from lowwater.engines.spark.worker import store as spark_store
 from lowwater.engines.spark.worker.bucket import Bucket
-from lowwater.engines.spark.worker.late import read_refused
 from lowwater.engines.spark.worker.result import ResultStage
 from lowwater.engines.spark.worker.source_stage import Reading, known
 from lowwater.engines.spark.worker.task import Task
@@ -190,8 +190,8 @@ class LocalSpark:
                 name = source.spec.name
                 self._refused[name] = read_refused(self._late_folder, name)
         finally:
-            hints.forget(self._run)
-            cache.forget(self._run)
+            hints.FOLDERS.forget(self._run)
+            cache.FOLDERS.forget(self._run)
             shutil.rmtree(self._folder)
         return taken_back(pl.concat(self.answers), dict(self.program.schema))
 
@@ -220,7 +220,7 @@ class LocalSpark:
 
     def _closing(self) -> Iterator[Message]:
         """The clock's last tick: sources that cannot say so have ended."""
-        return self._tick(b"end")
+        return self._tick(message_module.LAST_TICK)
 
     def _tick(self, body: bytes) -> Iterator[Message]:
         for stage in self.program.stages:
@@ -233,7 +233,7 @@ class LocalSpark:
             for feed in self._feeds:
                 feed.start_over()
             if self._chance.random() < 0.5:
-                cache.forget(self._run)
+                cache.FOLDERS.forget(self._run)
         answers, self._state = self._tried(read())
         self.answers.append(answers)
         self._reports.take(self._progress(answers))
@@ -322,10 +322,10 @@ class _ReplayFeed:
     ):
         rows, self._path = folder / f"rows-{source.index}", folder / f"log-{source.index}"
         replay.table.write_ipc(rows)
-        log = Log(source, str(rows), replay.times, (0, *inner, replay.rows), False)
+        log = ReplayLog(source, str(rows), replay.times, (0, *inner, replay.rows), False)
         self._path.write_bytes(cloudpickle.dumps(log))
         self._chance = chance
-        self._reader = ReplayReader(str(self._path))
+        self._reader = ReplayStreamReader(str(self._path))
         self._start = self._end = self._reader.initialOffset()
 
     @property
@@ -340,7 +340,7 @@ class _ReplayFeed:
     def start_over(self) -> None:
         """The driver was started again: another reader, the same offsets."""
         if self._chance.random() < 0.5:
-            self._reader = ReplayReader(str(self._path))
+            self._reader = ReplayStreamReader(str(self._path))
 
     def messages(self, batch: int) -> Iterator[Message]:
         del batch

@@ -19,6 +19,7 @@ from lowwater.stream.duration import SECOND
 from lowwater.stream.element import BEGINNING, Element, End, Punctuation
 from lowwater.stream.time_domain import TimeDomain
 from lowwater.updates.options import Updates
+from lowwater.updates.queue_kernel import QueuedRows
 from lowwater.updates.update_queue import UpdateQueue
 
 TICKS = TimeDomain(pl.Int64(), 1)
@@ -93,12 +94,8 @@ class UpdateRun:
         return UpdateQueue(
             self._store,
             self._by,
-            SCHEMA,
-            {"ts": TICKS},
+            QueuedRows(SCHEMA, {"ts": TICKS}, self._ports, self._prefer, expire=self._expire),
             Host(lambda: self.now, singly=True),
-            ports=self._ports,
-            prefer=self._prefer,
-            expire=self._expire,
         )
 
     def run(self, rows: list[Row]) -> Happened:

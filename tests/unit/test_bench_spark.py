@@ -22,9 +22,9 @@ from lowwater.bench import (
 from lowwater.bench.kernels import QUERIES, millis
 from lowwater.bench.spark_compare import agreement
 from lowwater.bench.spark_data import BEGIN, Flow, write_files
-from lowwater.bench.spark_groups import LAG, Fleet, due, lateness, lost, write_many
+from lowwater.bench.spark_groups import LAG, Fleet, due, lateness, lost, many_devices
 from lowwater.bench.spark_live import ages_when_read, batches_taken, counted
-from lowwater.bench.spark_side import Batch, Ran, Usage, committed, family, used
+from lowwater.bench.spark_side import Batch, SideRun, Usage, committed, family, used
 from lowwater.bench.spark_small import Wait, completed, waits
 from lowwater.errors import OptionError
 
@@ -66,7 +66,7 @@ def test_the_same_numbers_give_the_same_rows():
 
 
 def test_files_are_read_in_the_order_of_their_times(tmp_path: Path):
-    write_files(Flow(10, {"key": 2}, disorder=0.0), tmp_path / "in", 3, 10)
+    write_files(Flow(10, {"key": 2}, disorder=0.0).files(3, 10), tmp_path / "in")
     files = sorted((tmp_path / "in").iterdir(), key=lambda file: file.stat().st_mtime)
     newest = [pl.read_parquet(file)["ts"].max() for file in files]
     assert newest == sorted(newest)  # type: ignore[type-var]
@@ -74,7 +74,7 @@ def test_files_are_read_in_the_order_of_their_times(tmp_path: Path):
 
 def test_speed_with_and_without_the_first_batch():
     batches = [batch(0, 0.0, 4_000), batch(1, 4.0, 500), batch(2, 4.5, 500), batch(3, 5.0, 300, 0)]
-    ran = Ran("ours", batches, 6.3, Usage())
+    ran = SideRun("ours", batches, 6.3, Usage())
     assert ran.first == pytest.approx(5.0)
     assert ran.steady_speed == pytest.approx(20.0)
     assert ran.cold_speed == pytest.approx(30 / 6.0)
@@ -166,9 +166,8 @@ def test_answers_are_late_by_arrival_after_their_device_and_rows_are_lost_by_win
     assert lateness(first, batches, 0) == []
 
 
-def test_files_have_two_rows_of_each_device_and_then_rows_of_a_few(tmp_path: Path):
-    write_many(tmp_path / "in", 1_000)
-    files = [pl.read_parquet(path) for path in sorted((tmp_path / "in").iterdir())]
+def test_files_have_two_rows_of_each_device_and_then_rows_of_a_few():
+    files = list(many_devices(1_000))
     twice = pl.concat(files[:10])["device"].value_counts()["count"]
     assert twice.to_list() == [2] * 1_000
     assert all(each["device"].max() < 100 for each in files[10:])  # type: ignore[operator]
@@ -181,10 +180,10 @@ def test_queries_over_many_groups_are_run_chunk_by_chunk(monkeypatch: pytest.Mon
 
 
 def test_a_burst_is_the_slowest_batch_to_the_median_one():
-    def ran(*millis: int) -> Ran:
+    def ran(*millis: int) -> SideRun:
         warm = [5_000] * (spark_large.CLOSE_WARM * spark_large.CLOSE_BATCHES)
         batches = [batch(number, 0.0, each) for number, each in enumerate([*warm, *millis])]
-        return Ran("ours", batches, 0.0, Usage())
+        return SideRun("ours", batches, 0.0, Usage())
 
     rounds = [ran(100, 400, 100, 900), ran(100, 300, 800, 100)]
     assert spark_large.batch_millis(rounds) == [100, 300, 100, 100]
@@ -261,7 +260,7 @@ def test_times_of_two_sources_can_be_equal_and_one_is_behind():
 
 def test_what_is_kept_is_read_off_in_the_end_and_half_way():
     kept = [Batch(at, at, 10, {"triggerExecution": 5}, 0, 0, at * 100, at * 8) for at in range(5)]
-    ran = Ran("ours", [*kept, batch(5, 5.0, 5, rows=0)], 6.0, Usage())
+    ran = SideRun("ours", [*kept, batch(5, 5.0, 5, rows=0)], 6.0, Usage())
     assert spark_oblivious.kept_rows(ran, 1.0) == 400
     assert spark_oblivious.kept_rows(ran, 0.5) == 100
     assert spark_oblivious.kept_bytes(ran) == 32

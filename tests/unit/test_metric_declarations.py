@@ -292,6 +292,7 @@ def test_what_an_engine_does_not_measure_is_absent() -> None:
     assert (there.queue_peak, there.memory_peak) == (None, None)
     for operator in there.operators:
         assert (operator.queue, operator.queue_peak, operator.busy_seconds) == (None,) * 3
+    assert [each.idle_share for each in there.operators] == [None] * len(there.operators)
     assert all(each.waiting_rows is None for each in (*here.streams, *there.streams))
     assert all(each.busy_seconds is not None for each in here.operators)
 
@@ -303,5 +304,7 @@ def test_metrics_of_another_form_are_refused_and_those_of_ours_read(tmp_path: Pa
     Saved(tmp_path).put({"version": VERSION, "queries": []})
     assert read_saved(tmp_path)[0]["version"] == VERSION
     (tmp_path / STATE).write_text(json.dumps({"version": 1, "queries": []}))
-    with pytest.raises(OptionError, match="have form 1, of another version of lowwater"):
+    with pytest.raises(
+        OptionError, match="have format 1, and this version of lowwater reads format 2"
+    ):
         read_saved(tmp_path)

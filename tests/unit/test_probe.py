@@ -175,6 +175,27 @@ def test_a_kernel_can_be_substituted():
         Probe(pairs(), substitutes={"sort": lambda kernel: kernel})
 
 
+def test_punctuation_is_withheld_from_a_substitute_too():
+    class Recording(Kernel):
+        def on_chunk(self, port, chunk):
+            taken.append("rows")
+            return [chunk]
+
+        def on_punctuation(self, port, promise):
+            taken.append("punctuation")
+            return []
+
+    taken: list[str] = []
+    query = rows("a", 1, 2).where("k = 1").window(1).agg(n="count(*)")
+    put_in = {"filter": lambda kernel: Recording(kernel.store)}
+    assert Probe(query, tick=0, substitutes=put_in).run().results.height == 2
+    assert set(taken) == {"rows", "punctuation"}
+    taken.clear()
+    both = Probe(query, tick=0, substitutes=put_in, punctuation={"filter": []}).run()
+    assert both.results.height == 2
+    assert set(taken) == {"rows"}
+
+
 def test_chunks_are_handed_over_whole_and_made_as_they_are_read():
     made: list[int] = []
 

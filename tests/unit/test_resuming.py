@@ -14,7 +14,7 @@ import pytest
 import lowwater as lw
 from lowwater.engines.run import RunOptions
 from lowwater.engines.spark.driver.checkpoint_folder import (
-    Places,
+    LockedFolders,
     Progress,
     about_checkpoint,
     progress_of,
@@ -50,9 +50,9 @@ def made(home: Path, batches: int = BATCHES) -> Path:
     return cp
 
 
-def places(home: Path, **options: Any) -> Places:
+def places(home: Path, **options: Any) -> LockedFolders:
     given = {"sink": home / "out", "checkpoint": home / "cp"} | options
-    return Places(RunOptions(**given), home / "cp", home / "cp" / "results")
+    return LockedFolders(RunOptions(**given), home / "cp", home / "cp" / "results")
 
 
 def remove(path: Path) -> None:

@@ -11,7 +11,7 @@ from pyspark import cloudpickle
 from pyspark.sql.streaming.datasource import ReadMaxRows
 
 import lowwater as lw
-from lowwater.engines.spark.sources.replay import Log, LogPrint, ReplayReader
+from lowwater.engines.spark.sources.replay import LogPrint, ReplayLog, ReplayStreamReader
 from lowwater.sources.replay import Replay
 
 ROWS = pl.DataFrame({"at": range(6), "v": [1.0, None, 3.0, 4.0, 5.0, 6.0], "k": ["a", "b"] * 3})
@@ -19,18 +19,18 @@ CUTS = (0, 2, 4, 6)
 EVERYTHING = {"rows": ROWS, "arrival": "at", "cuts": CUTS, "live": False}
 
 
-def reader(folder: Path, **changed: Any) -> ReplayReader:
+def reader(folder: Path, **changed: Any) -> ReplayStreamReader:
     """A reader of a log, as another run makes it again."""
     given = EVERYTHING | changed
     log = Replay(given["rows"], given["arrival"])
     known = LogPrint.of(log, given["cuts"], given["live"])
-    about = Log(None, "", log.times, given["cuts"], given["live"], known)  # type: ignore[arg-type]
+    about = ReplayLog(None, "", log.times, given["cuts"], given["live"], known)  # type: ignore[arg-type]
     path = folder / "log"
     path.write_bytes(cloudpickle.dumps(about))  # type: ignore[no-untyped-call]
-    return ReplayReader(str(path))
+    return ReplayStreamReader(str(path))
 
 
-def places(log: ReplayReader) -> list[dict[str, Any]]:
+def places(log: ReplayStreamReader) -> list[dict[str, Any]]:
     """All offsets of a log, from the first to its end."""
     found = [log.initialOffset()]
     while not found[-1]["ended"]:

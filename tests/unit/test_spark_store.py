@@ -113,7 +113,7 @@ class Batches(RuleBasedStateMachine):
     def move_to_another_machine(self) -> None:
         """The copies on this machine are a help, not the truth."""
         assert self.run is not None
-        cache.forget(self.run)
+        cache.FOLDERS.forget(self.run)
 
     def keys(self) -> list[ChunkKey]:
         return [key for key, _ in self.model]
@@ -127,7 +127,7 @@ class Batches(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         if getattr(self, "run", None) is not None:
-            cache.forget(self.run)
+            cache.FOLDERS.forget(self.run)
 
 
 VERBS = ("read", "write", "erase")
@@ -165,11 +165,11 @@ def test_a_chunk_comes_back_with_every_type_it_had(copied: bool) -> None:
     with mock.patch.object(spark_store, "LEAST", 0):
         saved = pickle.loads(pickle.dumps(store.save()))
     if not copied:
-        cache.forget(run)
+        cache.FOLDERS.forget(run)
     try:
         again = SparkStore("slot", shelf, saved, cache.ChunkCache(run, 0, 0)).get(key)
         assert again.schema == given.schema
         assert again.rows() == given.rows()
     finally:
-        cache.forget(run)
+        cache.FOLDERS.forget(run)
     assert [verb for verb, _ in shelf.done] == (["write"] if copied else ["write", "read"])

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from lowwater.dashboard.options import LAST, Dashboard, dashboard_of
 from lowwater.dashboard.page import started
-from lowwater.engines.embedded.clock import Charge, Clock
+from lowwater.engines.clock import Charge, Clock
 from lowwater.engines.run import Run, RunOptions, prepare, streaming_dataframe
 from lowwater.errors import OptionError, StreamWarning
 from lowwater.plan.builders import corrections as correction_builders

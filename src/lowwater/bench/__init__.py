@@ -16,13 +16,11 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
 
 import polars as pl
 
 from lowwater.bench.kernels import run_kernels
-from lowwater.bench.report import provenance, show
-from lowwater.bench.spark_compare import Row
+from lowwater.bench.report import Row, provenance, show
 from lowwater.bench.spark_groups import run_groups
 from lowwater.bench.spark_large import run_closes, run_growth, run_w1, run_w2, run_w3
 from lowwater.bench.spark_live import run_w4
@@ -61,7 +59,7 @@ THREADS = 2
 """Threads of Polars in every run."""
 
 
-def run(names: list[str]) -> list[dict[str, Any]]:
+def run(names: list[str]) -> list[Row]:
     """Run benchmarks, or parts of them, by name (all, if none are named); return rows of figures.
 
     A row has ``name``, ``ours``, ``peer``, ``peer_value``, their ``unit``, ``ratio`` (ours to the
@@ -82,11 +80,11 @@ def run(names: list[str]) -> list[dict[str, Any]]:
     ]
 
 
-def _run_apart(names: list[str]) -> list[dict[str, Any]]:
+def _run_apart(names: list[str]) -> list[Row]:
     environment = os.environ | {"POLARS_MAX_THREADS": str(THREADS)}
     done = subprocess.run(
         [sys.executable, "-m", "lowwater.bench", *names],
         env=environment, stdout=subprocess.PIPE, text=True, check=True,
     )  # fmt: skip
-    rows: list[dict[str, Any]] = json.loads(done.stdout)
+    rows: list[Row] = json.loads(done.stdout)
     return rows

@@ -23,6 +23,7 @@ import polars as pl
 
 from lowwater.api import Stream, stream
 from lowwater.bench.measure import Fingerprint, alternate, stream_results, stream_through
+from lowwater.bench.report import Row, figure
 from lowwater.engines.step import Where, step
 from lowwater.operators.kernel import ALONE
 from lowwater.plan.physical.planner import compile_plan
@@ -38,7 +39,6 @@ DISORDER = 2.0
 """Seconds by which a row may be behind the rows before it."""
 
 Frames = Sequence[pl.DataFrame]
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Case:
     rows: int
     """Rows of each source in the comparison."""
     start: int
-    """Rows of each source where growth is measured from."""
+    """Rows of each source on the shortest stream of the measurement of growth."""
     keys: Mapping[str, int]
     ours: Callable[[Frames], Stream]
     peers: Mapping[str, Callable[[Frames], pl.DataFrame]]
@@ -253,17 +253,8 @@ def _count(frames: Frames) -> int:
 
 
 def _row(case: Case, name: str, ours: float, peer: tuple[str, float], rows: int) -> Row:
-    return {
-        "name": name,
-        "what": case.what,
-        "rows": rows,
-        "unit": "rows/s",
-        "ours": ours,
-        "ours_ns_per_row": 1e9 / ours,
-        "peer": peer[0],
-        "peer_value": peer[1],
-        "ratio": ours / peer[1],
-    }
+    found = figure(name, case.what, "rows/s", ours, *peer, rows)
+    return found | {"ours_ns_per_row": 1e9 / ours}
 
 
 # ---- many groups ---------------------------------------------------------------------------
@@ -289,7 +280,7 @@ QUERIES: dict[str, Query] = {
 
 
 def chunks(known: int) -> tuple[list[Chunk], list[Chunk]]:
-    """Return chunks with rows of all groups, then such with rows of few; equally dense in time."""
+    """Return chunks with rows of all groups, and later ones with rows of few, as dense in time."""
     rng = np.random.default_rng(0)
     rate = GROUP_ROWS // 10
     first = []
@@ -341,14 +332,8 @@ def _many_groups() -> Iterator[Row]:
     for name, query in QUERIES.items():
         turns = [(millis(query, MOVING), millis(query, KNOWN)) for _ in range(2)]
         few, many = (min(each) for each in zip(*turns, strict=True))
-        yield {
-            "name": f"many groups: {name}",
-            "what": f"a chunk of {GROUP_ROWS:,} rows of {MOVING} groups, {KNOWN:,} known",
-            "rows": GROUP_ROWS * CHUNKS,
-            "unit": "ms",
-            "ours": many,
-            "peer": f"ours, {MOVING} groups in all",
-            "peer_value": few,
-            "ratio": many / few,
-            "target": GROUPS_TARGET,
+        what = f"a chunk of {GROUP_ROWS:,} rows of {MOVING} groups, {KNOWN:,} known"
+        peer, rows = f"ours, {MOVING} groups in all", GROUP_ROWS * CHUNKS
+        yield figure(f"many groups: {name}", what, "ms", many, peer, few, rows) | {
+            "target": GROUPS_TARGET
         }

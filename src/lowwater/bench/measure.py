@@ -13,14 +13,14 @@ import polars as pl
 from lowwater.api import Stream
 
 ROUNDS = 3
-"""Rounds in which every side takes its turn, unless the time is up before."""
+"""Number of rounds in which every side takes its turn, unless the time is up before."""
 PATIENCE = 20.0
 """Seconds after which no new round is begun."""
 
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """A bag of rows as two numbers: how many, and the sum of their hashes."""
+    """Two numbers that are equal for equal bags of rows: their number and the sum of hashes."""
 
     rows: int
     checksum: int
@@ -34,18 +34,18 @@ class Fingerprint:
 
 @dataclass
 class Timing:
-    """Seconds that repetitions of one side took."""
+    """The seconds of each repetition of one side."""
 
     seconds: list[float] = field(default_factory=list)
 
     @property
     def middle(self) -> float:
-        """The median."""
+        """The median, in seconds."""
         return median(self.seconds)
 
     @property
     def best(self) -> float:
-        """The shortest."""
+        """The shortest, in seconds."""
         return min(self.seconds)
 
 
@@ -84,7 +84,7 @@ def stream_results(query: Stream, chunk_rows: int) -> Fingerprint:
 
 
 def _drop(_: object) -> None:
-    """Take results and do nothing with them."""
+    """Drop results."""
 
 
 def _hash(frame: pl.DataFrame) -> int:

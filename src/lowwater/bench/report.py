@@ -1,4 +1,4 @@
-"""The provenance of figures, and their table for people."""
+"""Rows of figures: how they are made, their provenance, and their table for people."""
 
 from __future__ import annotations
 
@@ -13,6 +13,23 @@ from typing import Any
 import polars as pl
 from rich.console import Console
 from rich.table import Table
+
+Row = dict[str, Any]
+"""One row of figures: ours beside a peer's."""
+
+
+def figure(name: str, what: str, unit: str, ours: float, peer: str, value: float, rows: int) -> Row:
+    """Return a row of figures: ours, and the ``value`` of ``peer``; ``rows``: rows of the run."""
+    return {
+        "name": name,
+        "what": what,
+        "rows": rows,
+        "unit": unit,
+        "ours": ours,
+        "peer": peer,
+        "peer_value": value,
+        "ratio": ours / value,
+    }
 
 
 def provenance() -> dict[str, str]:
@@ -42,7 +59,7 @@ def _revision() -> str:
     return done.stdout.strip()
 
 
-def show(rows: Sequence[dict[str, Any]], console: Console | None = None) -> None:
+def show(rows: Sequence[Row], console: Console | None = None) -> None:
     """Print rows of figures as a table, to standard error unless a console is given."""
     console = console or Console(stderr=True)
     if not console.is_terminal:
@@ -75,7 +92,7 @@ def show(rows: Sequence[dict[str, Any]], console: Console | None = None) -> None
     console.print(", ".join(f"{name} {value}" for name, value in made_with.items()), style="dim")
 
 
-def _bound(row: dict[str, Any]) -> str:
+def _bound(row: Row) -> str:
     """Return the sign of a target: speed should be at least that, everything else at most."""
     return "≥" if row.get("unit", "rows/s") == "rows/s" else "≤"
 

@@ -7,24 +7,22 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 from rich.console import Console
 
+from lowwater.bench.report import Row, figure
 from lowwater.bench.spark_data import Flow, link_files, write_files
-from lowwater.bench.spark_side import Ran, Side, read_files, run_side, session
+from lowwater.bench.spark_side import Side, SideRun, read_files, run_side, session
 from lowwater.engines.scratch import scratch_folder
 
-Row = dict[str, Any]
-
 TRIAL = 3
-"""Files over which plain Spark's state stores are tried, to go on with the faster."""
+"""Number of files over which plain Spark's state stores are tried; the faster one goes on."""
 
 _console = Console(stderr=True)
 
@@ -51,9 +49,11 @@ class Agreement:
     same: bool
     """True if all windows that both answered have the same rows."""
     both: int
-    """Windows both answered."""
+    """Number of windows that both answered."""
     only_ours: int
+    """Number of windows that only we answered."""
     only_theirs: int
+    """Number of windows that only the other side answered."""
 
 
 def agreement(ours: pl.DataFrame, theirs: pl.DataFrame) -> Agreement:
@@ -64,9 +64,14 @@ def agreement(ours: pl.DataFrame, theirs: pl.DataFrame) -> Agreement:
     common = ours.join(theirs, on="window_start", how="semi")
     others = theirs.join(ours, on="window_start", how="semi")
     both = _windows(common)
-    left, right = (each.select(columns).sort(columns) for each in (common, others))
-    same = both > 0 and left.equals(right)
+    same = both > 0 and same_rows(common, others, columns)
     return Agreement(same, both, _windows(ours) - both, _windows(theirs) - both)
+
+
+def same_rows(ours: pl.DataFrame, theirs: pl.DataFrame, columns: Sequence[str]) -> bool:
+    """Return true if both have the same rows in these columns, in whatever order."""
+    left, right = (each.select(columns).sort(columns) for each in (ours, theirs))
+    return left.equals(right)
 
 
 def _windows(results: pl.DataFrame) -> int:
@@ -92,24 +97,23 @@ class Bench:
         flows: Sequence[Flow],
         files: int,
         rows_each: int,
-        how: Callable[[Any, Side, list[Any], Path, bool], Ran] = run_side,
     ):
-        self._spark, self._how = session(), how
+        self._spark = session()
         self._folder, self._flows = folder, flows
         self._runs = count(1)
         self._rows_each = rows_each * len(flows)
         for number, flow in enumerate(flows):
-            write_files(flow, folder / "all" / f"{number}", files, rows_each)
+            write_files(flow.files(files, rows_each), folder / "all" / f"{number}")
             link_files(folder / "all" / f"{number}", folder / "trial" / f"{number}", TRIAL)
 
-    def run(self, side: Side, files: str = "all", memory: bool = False) -> Ran:
+    def run(self, side: Side, files: str = "all", memory: bool = False) -> SideRun:
         """Run one side once; ``memory``: whether to measure memory too, which takes time."""
         sources = [
             read_files(self._spark, self._folder / files / f"{number}", flow.schema)
             for number, flow in enumerate(self._flows)
         ]
         place = self._folder / f"run{next(self._runs)}"
-        ran = self._how(self._spark, side, sources, place, memory)
+        ran = run_side(self._spark, side, sources, place, memory)
         shutil.rmtree(place, ignore_errors=True)
         say(
             f"  {side.name}: {ran.steady_speed:,.0f} rows/s after the first batch of"
@@ -123,22 +127,22 @@ class Bench:
         """Return the side that is faster over the first files."""
         return max(sides, key=lambda side: self.run(side, "trial").steady_speed)
 
-    def turns(self, sides: Sequence[Side], rounds: int = 3) -> dict[str, list[Ran]]:
+    def turns(self, sides: Sequence[Side], rounds: int = 3) -> dict[str, list[SideRun]]:
         """Run the sides in turn, so many rounds; return their runs by name."""
-        runs: dict[str, list[Ran]] = {side.name: [] for side in sides}
+        runs: dict[str, list[SideRun]] = {side.name: [] for side in sides}
         for _ in range(rounds):
             for side in sides:
                 runs[side.name].append(self.run(side))
         return runs
 
 
-def fastest(runs: Iterable[Ran]) -> Ran:
+def fastest(runs: Iterable[SideRun]) -> SideRun:
     """Return the run with the most rows a second after its first batch."""
     return max(runs, key=lambda ran: ran.steady_speed)
 
 
 def speed_rows(
-    name: str, what: str, target: float, runs: Mapping[str, Sequence[Ran]]
+    name: str, what: str, target: float, runs: Mapping[str, Sequence[SideRun]]
 ) -> Iterator[Row]:
     """Return rows of our best run beside each of theirs, the fastest first; then other measures."""
     ours = fastest(runs["ours"])
@@ -149,47 +153,36 @@ def speed_rows(
     for number, other in enumerate(theirs):
         label = name if not number else f"{name}, other"
         speeds = ours.steady_speed, other.steady_speed
-        yield _beside(label, what, "rows/s", (ours, other), speeds) | {
+        yield beside(label, what, "rows/s", (ours, other), speeds) | {
             "target": None if number else target,
             "all_speeds": {side: [r.steady_speed for r in each] for side, each in runs.items()},
             **_answers(ours, other),
         }
     pair = ours, theirs[0]
-    yield _beside(f"{name}, start included", what, "rows/s", pair, [r.cold_speed for r in pair]) | {
+    yield beside(f"{name}, start included", what, "rows/s", pair, [r.cold_speed for r in pair]) | {
         "first_batch_seconds": {side: [r.first for r in each] for side, each in runs.items()}
     }
-    yield _beside(f"{name}, processor", what, "s", pair, [r.usage.cpu for r in pair])
-    yield _beside(f"{name}, state", what, "bytes", pair, [r.state_bytes for r in pair]) | {
+    yield beside(f"{name}, processor", what, "s", pair, [r.usage.cpu for r in pair])
+    yield beside(f"{name}, state", what, "bytes", pair, [r.state_bytes for r in pair]) | {
         "state_rows": [r.state_rows for r in pair],
         "spark_counts_for_ours": ours.spark_state_bytes,
     }
 
 
-def _beside(name: str, what: str, unit: str, pair: tuple[Ran, Ran], values: Sequence[float]) -> Row:
+def beside(
+    name: str, what: str, unit: str, pair: tuple[SideRun, SideRun], values: Sequence[float]
+) -> Row:
+    """Return a row of figures of our run and another; ``values``: ours, and the other's."""
     return figure(name, what, unit, values[0], pair[1].side, values[1], pair[0].rows)
 
 
-def _answers(ours: Ran, theirs: Ran) -> Row:
+def _answers(ours: SideRun, theirs: SideRun) -> Row:
     found = agreement(ours.results, theirs.results)
     return {
         "same_results": found.same,
         "windows_both": found.both,
         "windows_only_ours": found.only_ours,
         "windows_only_peer": found.only_theirs,
-    }
-
-
-def figure(name: str, what: str, unit: str, ours: float, peer: str, value: float, rows: int) -> Row:
-    """Return one row of figures; ``rows`` is how many rows the run had."""
-    return {
-        "name": name,
-        "what": what,
-        "rows": rows,
-        "unit": unit,
-        "ours": ours,
-        "peer": peer,
-        "peer_value": value,
-        "ratio": ours / value,
     }
 
 

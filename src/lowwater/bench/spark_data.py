@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Self
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 DISORDER = 2.0
 """Seconds by which a row may be behind the rows before it."""
@@ -25,7 +26,7 @@ ROW_GROUP = 100_000
 
 @dataclass(frozen=True)
 class Flow:
-    """One source: how fast it is, what keys it has and how far it is behind or out of order."""
+    """One source: its rate, its keys, its disorder and how far it is behind."""
 
     rate: float
     """Rows a second."""
@@ -34,37 +35,41 @@ class Flow:
     seed: int = 0
     disorder: float = DISORDER
     behind: float = 0.0
-    """Seconds by which its rows are older than when they arrive."""
+    """Seconds by which its rows are older than the moment of their arrival."""
 
     def rows(self, first: int, count: int) -> pl.DataFrame:
         """Return rows of the source by number, the same for the same numbers."""
         rng = np.random.default_rng((self.seed, first))
         arrived = np.arange(first, first + count) / self.rate
         back = rng.uniform(0, self.disorder, count) if self.disorder else 0.0
-        micros = ((BEGIN + arrived - self.behind - back) * 1e6).astype(np.int64)
-        times = pl.Series("ts", micros).cast(pl.Datetime("us")).dt.replace_time_zone("UTC")
+        times = stamps(BEGIN + arrived - self.behind - back)
         columns = {
             name: rng.integers(0, size, count, dtype=np.int32) for name, size in self.keys.items()
         }
         return pl.DataFrame({"ts": times, **columns})
 
+    def files(self, files: int, rows_each: int) -> Iterator[pl.DataFrame]:
+        """Yield the rows of so many files, one after the other."""
+        for number in range(files):
+            yield self.rows(number * rows_each, rows_each)
+
     @property
     def schema(self) -> str:
-        """The columns, as Spark reads them."""
+        """The schema, in the form that Spark reads."""
         return ", ".join(["ts timestamp", *(f"{name} int" for name in self.keys)])
 
 
-def write_files(flow: Flow, folder: Path, files: int, rows_each: int) -> None:
-    """Write a flow as so many files, whose times of change say which comes first."""
+def write_files(files: Iterable[pl.DataFrame], folder: Path) -> None:
+    """Write files of rows into a new folder; their times of change give their order."""
     folder.mkdir(parents=True)
-    for number in range(files):
+    for number, rows in enumerate(files):
         path = folder / f"{number:06d}.parquet"
-        write_file(flow.rows(number * rows_each, rows_each), path)
+        write_file(rows, path)
         os.utime(path, (1e9 + number, 1e9 + number))
 
 
 def write_file(rows: pl.DataFrame, path: Path) -> None:
-    """Write one file, as Spark would."""
+    """Write one file with the compression and the row groups that Spark has."""
     rows.write_parquet(path, compression="snappy", row_group_size=ROW_GROUP)
 
 
@@ -94,7 +99,7 @@ class Feeder(ABC):
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop."""
+        """End the thread."""
         self._done.set()
         self._thread.join()
 
@@ -117,6 +122,6 @@ class Feeder(ABC):
         unfinished.rename(folder / f"{number:06d}.parquet")
 
 
-def stamps(now: float, rows: int) -> pl.Series:
-    """Return a column of a time, in seconds since 1970, for so many rows."""
-    return pl.Series([int(now * 1e6)] * rows).cast(pl.Datetime("us", "UTC"))
+def stamps(seconds: NDArray[np.floating]) -> pl.Series:
+    """Return a column ``ts`` of times that are given in seconds since 1970."""
+    return pl.Series("ts", (seconds * 1e6).astype(np.int64)).cast(pl.Datetime("us", "UTC"))

@@ -9,11 +9,9 @@ The second part asks what a batch costs if many devices are known and few of the
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -22,9 +20,19 @@ import polars as pl
 
 from lowwater.api import stream
 from lowwater.bench import spark_plain
-from lowwater.bench.spark_compare import Bench, Row, figure, say, scaled, workspace
-from lowwater.bench.spark_data import BEGIN, Flow, write_file
-from lowwater.bench.spark_side import HDFS, ROCKSDB, Batch, Ran, Side, read_files, run_side, session
+from lowwater.bench.report import Row, figure
+from lowwater.bench.spark_compare import Bench, beside, say, scaled, workspace
+from lowwater.bench.spark_data import BEGIN, Flow, stamps, write_files
+from lowwater.bench.spark_side import (
+    HDFS,
+    ROCKSDB,
+    Batch,
+    Side,
+    SideRun,
+    read_files,
+    run_side,
+    session,
+)
 from lowwater.progress.contract import ordered
 
 DEVICES = 1_000
@@ -52,18 +60,17 @@ class Fleet(Flow):
         rng = np.random.default_rng((self.seed, first))
         arrived = np.arange(first, first + count) / self.rate
         device = rng.integers(0, self.keys["device"], count, dtype=np.int32)
-        micros = ((BEGIN + arrived - (device % 2) * LAG) * 1e6).astype(np.int64)
-        times = pl.Series("ts", micros).cast(pl.Datetime("us")).dt.replace_time_zone("UTC")
+        times = stamps(BEGIN + arrived - (device % 2) * LAG)
         return pl.DataFrame({"ts": times, "device": device})
 
 
-def ours(sources: list[Any]) -> Any:
+def _ours(sources: list[Any]) -> Any:
     """Count a minute and device, by each device's progress."""
     rows = stream(sources[0], name="devices", time="ts", progress=ordered(), groups="device")
     return rows.window(f"{WINDOW} seconds").group_by("device").agg(n="count(*)").to_spark()
 
 
-def plain(sources: list[Any], delay: int) -> Any:
+def _plain(sources: list[Any], delay: int) -> Any:
     """Count the same by one watermark."""
     rows = sources[0].withWatermark("ts", f"{delay} seconds")
     return spark_plain.counted(rows, f"{WINDOW} seconds", "device")
@@ -83,33 +90,33 @@ def _beside_watermarks() -> Iterator[Row]:
     rows_each = scaled(12_000)
     fleet = Fleet(rows_each / FILE_SECONDS, {"device": DEVICES}, 7, 0.0)
     sides = [
-        Side("ours", ROCKSDB, ours),
-        Side("spark, watermark 61 min", HDFS, partial(plain, delay=PATIENT)),
-        Side("spark, watermark 1 min", HDFS, partial(plain, delay=PROMPT)),
+        Side("ours", ROCKSDB, _ours),
+        Side("spark, watermark 61 min", HDFS, partial(_plain, delay=PATIENT)),
+        Side("spark, watermark 1 min", HDFS, partial(_plain, delay=PROMPT)),
     ]
     with workspace() as folder:
         runs = Bench(folder, [fleet], FILES, rows_each).turns(sides, 1)
     us, patient, prompt = (runs[side.name][0] for side in sides)
-    expected = due(pl.concat([fleet.rows(n * rows_each, rows_each) for n in range(FILES)]))
+    expected = due(pl.concat(fleet.files(FILES, rows_each)))
     what = f"{DEVICES:,} devices, half of them an hour behind, 1 min counts by device"
     for name, odd in (("prompt half", 0), ("lagging half", 1)):
         late = [lateness(ran.results, ran.batches, odd) for ran in (us, patient, prompt)]
         for ran, found in ((patient, late[1]), (prompt, late[2])):
             if late[0] and found:
                 values = median(late[0]), median(found)
-                yield figure(
-                    f"groups: delay, {name}", what, "min", values[0], ran.side, values[1], us.rows
-                ) | {"answers": [len(late[0]), len(found)], "longest": [max(late[0]), max(found)]}
+                yield beside(f"groups: delay, {name}", what, "min", (us, ran), values) | {
+                    "answers": [len(late[0]), len(found)],
+                    "longest": [max(late[0]), max(found)],
+                }
     shares = [lost(ran.results, expected) for ran in (us, patient, prompt)]
     for ran, share in ((patient, shares[1]), (prompt, shares[2])):
         if share:
-            yield figure("groups: rows lost", what, "rows", shares[0], ran.side, share, us.rows)
+            yield beside("groups: rows lost", what, "rows", (us, ran), (shares[0], share))
     for ran in (patient, prompt):
         millis = us.middle_millis(WARM), ran.middle_millis(WARM)
-        yield figure("groups: batch", what, "ms", millis[0], ran.side, millis[1], us.rows)
-    yield figure(
-        "groups: state", what, "bytes", us.state_bytes, patient.side, patient.state_bytes, us.rows
-    )
+        yield beside("groups: batch", what, "ms", (us, ran), millis)
+    sizes = us.state_bytes, patient.state_bytes
+    yield beside("groups: state", what, "bytes", (us, patient), sizes)
 
 
 def lateness(results: pl.DataFrame, batches: Sequence[Batch], odd: int) -> list[float]:
@@ -155,14 +162,14 @@ def lost(results: pl.DataFrame, expected: pl.DataFrame) -> int:
 def _many() -> Iterator[Row]:
     spark = session()
     known = scaled(MANY, MOVING)
-    found: dict[int, list[Ran]] = {MOVING: [], known: []}
+    found: dict[int, list[SideRun]] = {MOVING: [], known: []}
     with workspace() as folder:
         for devices in found:
-            write_many(folder / f"{devices}", devices)
+            write_files(many_devices(devices), folder / f"{devices}")
         for devices in (MOVING, known, known, MOVING):
             source = read_files(spark, folder / f"{devices}", "ts timestamp, device int")
             place = folder / f"run{devices}-{len(found[devices])}"
-            ran = run_side(spark, Side("ours", ROCKSDB, ours), [source], place)
+            ran = run_side(spark, Side("ours", ROCKSDB, _ours), [source], place)
             found[devices].append(ran)
             say(f"  {devices:,} devices: {_steps(ran):.0f} ms a batch of {MOVING}")
     what = f"ours: batches of 1,000 rows of {MOVING} devices, {known:,} known"
@@ -173,19 +180,15 @@ def _many() -> Iterator[Row]:
     ) | {"target": 1.5}  # fmt: skip
 
 
-def _steps(ran: Ran) -> float:
+def _steps(ran: SideRun) -> float:
     return ran.middle_millis(EVERYBODY + WARM)
 
 
-def write_many(folder: Path, devices: int) -> None:
-    """Write files with two rows of each device, and then files with rows of a few devices."""
-    folder.mkdir(parents=True)
+def many_devices(devices: int) -> Iterator[pl.DataFrame]:
+    """Yield files with two rows of each device, and then files with rows of a few devices."""
     rng = np.random.default_rng(1)
     everybody = np.array_split(np.tile(np.arange(devices, dtype=np.int32), 2), EVERYBODY)
     few = [rng.integers(0, MOVING, 1_000, dtype=np.int32) for _ in range(STEPS)]
     for number, names in enumerate([*everybody, *few]):
         times = BEGIN + number * 60 + np.linspace(0, 59, len(names))
-        column = pl.Series("ts", (times * 1e6).astype(np.int64)).cast(pl.Datetime("us", "UTC"))
-        path = folder / f"{number:06d}.parquet"
-        write_file(pl.DataFrame({"ts": column, "device": names}), path)
-        os.utime(path, (1e9 + number, 1e9 + number))
+        yield pl.DataFrame({"ts": stamps(times), "device": names})

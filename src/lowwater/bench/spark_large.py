@@ -11,17 +11,15 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import partial
 from statistics import median
-from typing import Any
 
 import polars as pl
 
 from lowwater.bench import spark_ours, spark_plain
+from lowwater.bench.report import Row, figure
 from lowwater.bench.spark_compare import (
     Bench,
-    Row,
     agreement,
     fastest,
-    figure,
     peak_apart,
     say,
     scaled,
@@ -29,13 +27,14 @@ from lowwater.bench.spark_compare import (
     workspace,
 )
 from lowwater.bench.spark_data import BEGIN, Flow
-from lowwater.bench.spark_side import ROCKSDB, Ran, Side, ours, plain
+from lowwater.bench.spark_side import ROCKSDB, Side, SideRun, ours, plain
 from lowwater.operators.flush import slow
 
 DELAYS = (0, 60, 240)
 """Seconds by which one source of W2 is behind the others."""
 
-SLIDING = ("5 minutes", "1 minute")
+LENGTH, SLIDE = "5 minutes", "1 minute"
+"""The windows of W2."""
 
 
 # ---- W1: tumbling window, many groups ------------------------------------------------------
@@ -64,7 +63,7 @@ def run_w2() -> Iterator[Row]:
     """Run W2: a sliding count over three sources, one of them behind."""
     what = "sliding 5 min / 1 min count over a union of 3, one behind"
     say(f"W2: {what}")
-    held: dict[int, dict[str, Ran]] = {}
+    held: dict[int, dict[str, SideRun]] = {}
     stores: list[int] = []
     for delay in reversed(DELAYS):
         longest = delay == max(DELAYS)
@@ -73,7 +72,7 @@ def run_w2() -> Iterator[Row]:
             forms = _union_forms(delay)
             stores = stores or [sides.index(bench.better(sides)) for sides in forms]
             theirs = [sides[store] for sides, store in zip(forms, stores, strict=True)]
-            runs = bench.turns([ours(_sliding_union), *theirs], 2 if longest else 1)
+            runs = bench.turns([_sliding_union(), *theirs], 2 if longest else 1)
         held[delay] = {side: fastest(each) for side, each in runs.items()}
         rows = list(speed_rows(f"W2 {delay} s behind", what, 2.0, runs))
         yield from rows if longest else rows[:2]
@@ -89,25 +88,17 @@ def _union_flows(behind: int) -> tuple[list[Flow], int, int]:
 
 def _union_forms(behind: int) -> list[list[Side]]:
     """Return plain Spark with one watermark that allows for the delay, and with one a source."""
-    return [
-        plain(partial(_one_watermark, f"{behind} seconds"), "one watermark"),
-        plain(_watermark_each, "a watermark each"),
-    ]
+    delay = f"{behind} seconds"
+    one = partial(spark_plain.one_watermark, delay=delay, length=LENGTH, slide=SLIDE)
+    each = partial(spark_plain.watermark_each, delay="0 seconds", length=LENGTH, slide=SLIDE)
+    return [plain(one, "one watermark"), plain(each, "a watermark each")]
 
 
-def _sliding_union(sources: list[Any]) -> Any:
-    return spark_ours.union(sources, *SLIDING)
+def _sliding_union() -> Side:
+    return ours(partial(spark_ours.union, length=LENGTH, slide=SLIDE))
 
 
-def _one_watermark(delay: str, sources: list[Any]) -> Any:
-    return spark_plain.one_watermark(sources, delay, *SLIDING)
-
-
-def _watermark_each(sources: list[Any]) -> Any:
-    return spark_plain.watermark_each(sources, "0 seconds", *SLIDING)
-
-
-def _state_by_delay(what: str, held: dict[int, dict[str, Ran]]) -> Iterator[Row]:
+def _state_by_delay(what: str, held: dict[int, dict[str, SideRun]]) -> Iterator[Row]:
     """Compare state by delay, on every side.
 
     For exact answers every group keeps a number for each open minute, and a delay of four minutes
@@ -172,7 +163,7 @@ def run_w3() -> Iterator[Row]:
 def workloads() -> dict[str, tuple[list[Flow], int, int, list[Side]]]:
     """Return flows, files, rows of a file and sides, by name."""
     mine, theirs = band_sides()
-    by_delay = {f"W2 {delay}": (*_union_flows(delay), [ours(_sliding_union)]) for delay in DELAYS}
+    by_delay = {f"W2 {delay}": (*_union_flows(delay), [_sliding_union()]) for delay in DELAYS}
     return {**by_delay, "W3": (*band_flows(), [mine, *theirs])}
 
 
@@ -184,7 +175,7 @@ def run_growth() -> Iterator[Row]:
     what = "W1's count: longer streams, more buckets"
     say(f"growth: {what}")
     each = scaled(250_000)
-    by_length: dict[str, Ran] = {}
+    by_length: dict[str, SideRun] = {}
     for files in (64, 16, 4):
         with workspace() as folder:
             bench = Bench(folder, [many_groups()], files, each)
@@ -200,7 +191,7 @@ def run_growth() -> Iterator[Row]:
     yield from _beside_the_last(what, dict(reversed(spread.items())))
 
 
-def _beside_the_last(what: str, runs: dict[str, Ran]) -> Iterator[Row]:
+def _beside_the_last(what: str, runs: dict[str, SideRun]) -> Iterator[Row]:
     *_, (name, last) = runs.items()
     for label, ran in runs.items():
         yield figure(
@@ -213,10 +204,10 @@ def _beside_the_last(what: str, runs: dict[str, Ran]) -> Iterator[Row]:
 
 CLOSE_WINDOW = 60
 CLOSE_BATCHES = 8
-"""Batches in a window."""
+"""Number of batches in a window."""
 WINDOWS = 6
 CLOSE_WARM = 2
-"""Windows before batches are looked at."""
+"""Number of windows at the beginning that do not count."""
 ROUNDS = 4
 POLICY = slow(every=160, within_windows=2)
 
@@ -255,26 +246,26 @@ def run_closes() -> Iterator[Row]:
     ) | {"target": POLICY.within_windows + 1 / CLOSE_BATCHES}
 
 
-def batch_millis(runs: Sequence[Ran]) -> list[int]:
+def batch_millis(runs: Sequence[SideRun]) -> list[int]:
     """Return the milliseconds of each batch, once the first windows have closed."""
     rounds = [[batch.trigger for batch in ran.full[CLOSE_WARM * CLOSE_BATCHES :]] for ran in runs]
     return [min(each) for each in zip(*rounds, strict=True)]
 
 
-def burst(runs: Sequence[Ran]) -> float:
+def burst(runs: Sequence[SideRun]) -> float:
     """Return the slowest batch in times the median."""
     times = batch_millis(runs)
     return max(times) / median(times)
 
 
-def _all_out(ran: Ran) -> pl.DataFrame:
+def _all_out(ran: SideRun) -> pl.DataFrame:
     """Return the answers of windows that had to be all out before the rows ended."""
     last = BEGIN + WINDOWS * CLOSE_WINDOW - (POLICY.within_windows + 1) * CLOSE_WINDOW
     return ran.results.filter(pl.col("window_end").dt.epoch("s") <= last)
 
 
-def _latest(ran: Ran) -> float:
-    """Return how many windows after its end the latest answer left, by the rows that had come."""
+def _latest(ran: SideRun) -> float:
+    """Return the windows from a window's end to its latest answer, by the rows that had come."""
     ends = [batch.ended for batch in ran.full]
     a_batch = CLOSE_WINDOW / CLOSE_BATCHES
     late = [0.0]

@@ -11,12 +11,13 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from statistics import median, quantiles
-from typing import Any
 
+import numpy as np
 import polars as pl
 
 from lowwater.bench import spark_ours, spark_plain
-from lowwater.bench.spark_compare import Row, figure, say, scale, workspace
+from lowwater.bench.report import Row, figure
+from lowwater.bench.spark_compare import say, scale, workspace
 from lowwater.bench.spark_data import Feeder, stamps
 from lowwater.bench.spark_side import (
     HDFS,
@@ -28,6 +29,7 @@ from lowwater.bench.spark_side import (
     results_in,
     session,
     start,
+    stop,
 )
 from lowwater.progress.contract import on_demand
 
@@ -37,12 +39,14 @@ SLOW = 20.0
 ROWS = 5
 """Rows of one of its files: 50 a second."""
 WARM = 15
-"""Batches before anything counts."""
+"""Number of batches at the beginning that do not count."""
 SKEW = 0.5
 """Seconds by which a row may be older than the clock when it is read."""
 ALLOWED = 2
 """Micro-batches an answer may take: the one that is running when it is due, and the next."""
 SCHEMA = "ts timestamp, key int"
+LENGTH = "1 second"
+"""Length of the windows."""
 
 
 class LiveFeeder(Feeder):
@@ -59,7 +63,7 @@ class LiveFeeder(Feeder):
             each.mkdir(parents=True)
 
     def feed_both(self) -> float:
-        """Begin with the slow source; return the time, from which on windows count."""
+        """Begin with the slow source; return the time, from which windows count."""
         self._both = True
         return time.time()
 
@@ -74,16 +78,18 @@ class LiveFeeder(Feeder):
         now = time.time()
         self.rows += [now] * rows
         keys = pl.Series([0] * rows, dtype=pl.Int32)
-        self.put(folder, pl.DataFrame({"ts": stamps(now, rows), "key": keys}))
+        self.put(folder, pl.DataFrame({"ts": stamps(np.full(rows, now)), "key": keys}))
         return now
 
 
 def run_w4() -> Iterator[Row]:
     """Measure how long windows wait for a source that is nearly silent."""
+    skew = f"{SKEW} seconds"
+    each, one = spark_plain.watermark_each, spark_plain.one_watermark
     sides = [
-        Side("ours", ROCKSDB, _ours),
-        Side("spark a watermark each", HDFS, partial(_plain, spark_plain.watermark_each)),
-        Side("spark one watermark", HDFS, partial(_plain, spark_plain.one_watermark)),
+        Side("ours", ROCKSDB, partial(spark_ours.union, length=LENGTH, idle=on_demand(skew))),
+        Side("spark a watermark each", HDFS, partial(each, delay=skew, length=LENGTH)),
+        Side("spark one watermark", HDFS, partial(one, delay=skew, length=LENGTH)),
     ]
     seconds = max(25.0, SECONDS * min(1.0, scale()))
     found = {side.name: _live(side, seconds) for side in sides}
@@ -95,16 +101,9 @@ def run_w4() -> Iterator[Row]:
         yield _bound(ours)
 
 
-def _ours(sources: list[Any]) -> Any:
-    return spark_ours.union(sources, "1 second", idle=on_demand(f"{SKEW} seconds"))
-
-
-def _plain(form: Any, sources: list[Any]) -> Any:
-    return form(sources, f"{SKEW} seconds", "1 second")
-
-
-class Lived:
-    """One side's run: waits of its windows in seconds, and how many were missing or wrong."""
+class LiveRun:
+    """One side's run: the waits of its windows, in seconds, and the numbers of missing and wrong
+    answers."""
 
     def __init__(
         self,
@@ -139,7 +138,7 @@ class Lived:
 
 
 def ages_when_read(rows: list[float], batches: list[Batch]) -> list[tuple[float, float]]:
-    """Return for each row when it was read, which is when its batch listed files, and its age."""
+    """Return for each row the time at which its batch listed files, and its age then."""
     ages = []
     for row in rows:
         first = next((each for each in batches if each.began >= row), None)
@@ -169,7 +168,7 @@ def counted(rows: list[float]) -> dict[int, int]:
     return totals
 
 
-def _live(side: Side, seconds: float) -> Lived:
+def _live(side: Side, seconds: float) -> LiveRun:
     spark = session()
     with workspace() as folder, LiveFeeder(folder) as feeder:
         sources = [read_files(spark, each, SCHEMA, 1_000) for each in (feeder.fast, feeder.slow)]
@@ -179,10 +178,8 @@ def _live(side: Side, seconds: float) -> Lived:
         begun = feeder.feed_both()
         time.sleep(seconds)
         span = begun, time.time() - 3.0  # windows that end later had no fair chance
-        query.stop()
-        if query.exception() is not None:
-            raise query.exception()
-        lived = Lived(results_in(folder / "run"), batches_of(query), feeder, span)
+        stop(query)
+        lived = LiveRun(results_in(folder / "run" / "out"), batches_of(query), feeder, span)
     middle = median(lived.waits) if lived.waits else float("nan")
     say(
         f"  {side.name}: {middle:.2f} s in the middle of {len(lived.waits)} windows,"
@@ -191,7 +188,7 @@ def _live(side: Side, seconds: float) -> Lived:
     return lived
 
 
-def _rows(name: str, ours: Lived, theirs: Lived) -> Iterator[Row]:
+def _rows(name: str, ours: LiveRun, theirs: LiveRun) -> Iterator[Row]:
     what = "live: 50 and 0.05 rows/s, 1 s windows, end of window to answer"
     about = {
         "windows": [len(ours.waits), len(theirs.waits)],
@@ -206,7 +203,7 @@ def _rows(name: str, ours: Lived, theirs: Lived) -> Iterator[Row]:
         yield figure(f"W4 {label}", what, "ms", a, name, b, len(ours.waits)) | about
 
 
-def _bound(ours: Lived) -> Row:
+def _bound(ours: LiveRun) -> Row:
     what = "live: micro-batches from when the silent source allows an answer to the answer"
     most, windows = max(ours.taken), len(ours.taken)
     return figure("W4 batches, most", what, "batches", most, "allowed", ALLOWED, windows) | {
@@ -215,5 +212,5 @@ def _bound(ours: Lived) -> Row:
     }
 
 
-def _at(lived: Lived, share: int) -> float:
+def _at(lived: LiveRun, share: int) -> float:
     return max(lived.waits) if share == 100 else quantiles(lived.waits, n=100)[share - 1]

@@ -22,9 +22,18 @@ import polars as pl
 from numpy.typing import NDArray
 
 from lowwater.bench import spark_ours, spark_plain
-from lowwater.bench.spark_compare import Bench, Row, figure, peak_apart, say, scaled, workspace
+from lowwater.bench.report import Row
+from lowwater.bench.spark_compare import (
+    Bench,
+    beside,
+    peak_apart,
+    same_rows,
+    say,
+    scaled,
+    workspace,
+)
 from lowwater.bench.spark_data import Flow
-from lowwater.bench.spark_side import ROCKSDB, Ran, Side, plain
+from lowwater.bench.spark_side import ROCKSDB, Side, SideRun, plain
 
 RATE = 5_000
 """Rows a second of each source, and times a second that rows can have."""
@@ -51,7 +60,7 @@ Micros = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Epochs(Flow):
-    """A source whose rows have times of a grid, so that those of two sources can be equal."""
+    """A source whose times lie on a grid, so that rows of two sources can have equal ones."""
 
     def rows(self, first: int, count: int) -> pl.DataFrame:
         """Return rows of the source by number, the same for the same numbers."""
@@ -68,7 +77,7 @@ def flows() -> list[Flow]:
 def batches() -> list[list[pl.DataFrame]]:
     """Return the rows of each source, file by file."""
     each = scaled(ROWS_EACH)
-    return [[flow.rows(at * each, each) for at in range(FILES)] for flow in flows()]
+    return [list(flow.files(FILES, each)) for flow in flows()]
 
 
 def workload(delay: int | None = None) -> tuple[list[Flow], int, int, list[Side]]:
@@ -118,8 +127,8 @@ def run_oblivious() -> Iterator[Row]:
 def _beside(
     what: str,
     name: str,
-    us: Ran,
-    them: Ran,
+    us: SideRun,
+    them: SideRun,
     everything: pl.DataFrame,
     memory: dict[str, int],
     delay: int,
@@ -127,7 +136,7 @@ def _beside(
     label, pair = name.replace("ours", NAME), (us, them)
 
     def row(also: str, unit: str, values: Sequence[float]) -> Row:
-        return figure(label + also, what, unit, values[0], them.side, values[1], us.rows)
+        return beside(label + also, what, unit, pair, values)
 
     shares = [found(ran.results, everything) for ran in pair]
     yield row("", "rows/s", [ran.steady_speed for ran in pair]) | {
@@ -163,7 +172,7 @@ def found(results: pl.DataFrame, everything: pl.DataFrame) -> float:
 
 
 def made_up(results: pl.DataFrame, everything: pl.DataFrame) -> int:
-    """Return how many results are wrong or came too often."""
+    """Return the number of results that are wrong or came too often."""
     if results.is_empty():
         return 0
     columns = everything.columns
@@ -174,22 +183,20 @@ def made_up(results: pl.DataFrame, everything: pl.DataFrame) -> int:
 
 
 def same_pairs(ours: pl.DataFrame, theirs: pl.DataFrame) -> bool:
-    """Return true if both found the same."""
+    """Return true if both found the same results."""
     if ours.is_empty() or theirs.is_empty():
         return False
-    columns = ["ts", "v", "v_right"]
-    left, right = (each.select(columns).sort(columns) for each in (ours, theirs))
-    return left.equals(right)
+    return same_rows(ours, theirs, ["ts", "v", "v_right"])
 
 
-def kept_rows(ran: Ran, share: float) -> int:
+def kept_rows(ran: SideRun, share: float) -> int:
     """Return the rows kept after a share of the batches."""
     full = ran.full
     batch = full[max(0, round(share * len(full)) - 1)]
     return batch.state_rows or batch.spark_state_rows
 
 
-def kept_bytes(ran: Ran) -> int:
+def kept_bytes(ran: SideRun) -> int:
     """Return the bytes of state in the end: as our operators count them, or as Spark does."""
     return ran.full[-1].state_bytes or ran.full[-1].spark_state_bytes
 

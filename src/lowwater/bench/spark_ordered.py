@@ -11,9 +11,8 @@ plain Spark can be made to sort. :data:`WAYS` lists the ways to order ours.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,24 +20,24 @@ from typing import Any
 import polars as pl
 
 from lowwater.bench import spark_ours, spark_plain
-from lowwater.bench.spark_compare import Bench, Row, fastest, figure, say, scaled, workspace
-from lowwater.bench.spark_data import BEGIN, DISORDER, Flow
-from lowwater.bench.spark_side import (
-    ROCKSDB,
-    Query,
-    Ran,
-    Side,
-    batches_of,
-    plain,
-    started,
-    watching,
+from lowwater.bench.report import Row
+from lowwater.bench.spark_compare import (
+    Bench,
+    beside,
+    fastest,
+    same_rows,
+    say,
+    scaled,
+    workspace,
 )
+from lowwater.bench.spark_data import BEGIN, DISORDER, Flow
+from lowwater.bench.spark_side import ROCKSDB, Output, Query, Side, SideRun, plain, together
 from lowwater.joins.ordered.strategy import ORDERS, Order
 
 BAND = 5
 """Seconds between the rows of a pair, at most."""
 PARTNERS = 1.0
-"""Rows of the other source that a row meets."""
+"""Mean number of rows of the other source that a row meets."""
 TIME = "at"
 """The greater time of a pair."""
 BATCH = "batch"
@@ -77,11 +76,6 @@ def sizes() -> list[Size]:
     return [Size("large", 1_000, 6, scaled(150_000)), Size("small", 1_000, 24, 1_000)]
 
 
-@dataclass(frozen=True)
-class Sorting(Side):
-    """A side whose batches are sorted one by one."""
-
-
 def run_ordered() -> Iterator[Row]:
     """Compare speed, order and delay of results, by large batches and by small ones."""
     for size in sizes():
@@ -91,24 +85,24 @@ def run_ordered() -> Iterator[Row]:
 def _case(size: Size) -> Iterator[Row]:
     what = f"band join ±{BAND} s on a key, results in order: batches of {2 * size.rows_each:,} rows"
     say(f"ordered: {what}")
-    mine = [Side(name, ROCKSDB, _ours(order)) for name, order in WAYS.items()]
-    unordered = Side("ours, in no order", ROCKSDB, partial(spark_ours.pairs, band=BAND))
+    mine = [Side(name, ROCKSDB, _ours(order), BY_BATCH) for name, order in WAYS.items()]
+    loosely = partial(spark_ours.pairs, band=BAND)
+    unordered = Side("ours, in no order", ROCKSDB, loosely, BY_BATCH)
     query = partial(spark_plain.pairs, band=BAND, delay=f"{DISORDER:g} seconds")
-    theirs = [Sorting(side.name, side.provider, side.query) for side in plain(query)]
+    theirs = [replace(side, output=SORTED) for side in plain(query)]
     with workspace() as folder:
-        bench = Bench(folder, size.flows, size.files, size.rows_each, run_by_batch)
+        bench = Bench(folder, size.flows, size.files, size.rows_each)
         bench.run(mine[0], "trial")  # both are warm when it counts
         runs = bench.turns([*mine, bench.better(theirs), unordered], ROUNDS)
     best = {name: fastest(each) for name, each in runs.items()}
     peer = next(ran for name, ran in best.items() if name.startswith("spark"))
     for name in WAYS:
         yield from _beside(size, what, best[name], peer)
-    us, loose = best["ours"], best[unordered.name]
-    speeds = us.steady_speed, loose.steady_speed
+    pair = us, loose = best["ours"], best[unordered.name]
     label = f"ordered {size.name}: what order costs"
-    yield figure(label, what, "rows/s", speeds[0], loose.side, speeds[1], us.rows) | {
+    yield beside(label, what, "rows/s", pair, [ran.steady_speed for ran in pair]) | {
         "same_results": same_pairs(us.results, loose.results),
-        "batch_millis": [ran.middle_millis(WARM) for ran in (us, loose)],
+        "batch_millis": [ran.middle_millis(WARM) for ran in pair],
     }
 
 
@@ -116,33 +110,27 @@ def _ours(order: Order | None) -> Query:
     return partial(spark_ours.pairs_in_order, band=BAND, order=order)
 
 
-def _beside(size: Size, what: str, us: Ran, them: Ran) -> Iterator[Row]:
-    label, pair, rows = us.side.replace("ours", f"ordered {size.name}"), (us, them), us.rows
-    speeds = [ran.steady_speed for ran in pair]
-    yield figure(label, what, "rows/s", speeds[0], them.side, speeds[1], rows) | {
+def _beside(size: Size, what: str, us: SideRun, them: SideRun) -> Iterator[Row]:
+    label, pair = us.side.replace("ours", f"ordered {size.name}"), (us, them)
+    yield beside(label, what, "rows/s", pair, [ran.steady_speed for ran in pair]) | {
         "same_results": same_pairs(us.results, them.results),
         "pairs": us.results.height,
         "processor_seconds": [ran.usage.cpu for ran in pair],
         "state_bytes": [ran.state_bytes for ran in pair],
     }
-    millis = [ran.middle_millis(WARM) for ran in pair]
-    yield figure(f"{label}: batch", what, "ms", millis[0], them.side, millis[1], rows)
+    yield beside(f"{label}: batch", what, "ms", pair, [ran.middle_millis(WARM) for ran in pair])
     back = [goes_back(ran.results) for ran in pair]
     if back[1]:
-        yield figure(f"{label}: go back", what, "pairs", back[0], them.side, back[1], rows) | {
-            "target": 0.0
-        }
-    waits = [[delay(ran.results, size, share) for share in (0.5, 1.0)] for ran in pair]
-    yield figure(f"{label}: delay", what, "s", waits[0][0], them.side, waits[1][0], rows) | {
-        "longest": [each[1] for each in waits]
-    }
+        yield beside(f"{label}: go back", what, "pairs", pair, back) | {"target": 0.0}
+    middle, longest = ([delay(ran.results, size, each) for ran in pair] for each in (0.5, 1.0))
+    yield beside(f"{label}: delay", what, "s", pair, middle) | {"longest": longest}
 
 
 # ---- the results -------------------------------------------------------------------------
 
 
 def goes_back(results: pl.DataFrame) -> int:
-    """Return how many results are earlier than one before them, in any batch."""
+    """Return the number of results that are earlier than one before them, in any batch."""
     highest = results.select(pl.col(TIME).cum_max().shift(1)).to_series()
     return int((results[TIME] < highest).sum())
 
@@ -161,47 +149,33 @@ def same_pairs(ours: pl.DataFrame, theirs: pl.DataFrame) -> bool:
         return False
     last = min(ours[TIME].max(), theirs[TIME].max())  # type: ignore[type-var]
     columns = sorted(set(ours.columns) - {BATCH})
-    left, right = (
-        each.filter(pl.col(TIME) < last).select(columns).sort(columns) for each in (ours, theirs)
+    left, right = (each.filter(pl.col(TIME) < last) for each in (ours, theirs))
+    return same_rows(left, right, columns)
+
+
+# ---- batches, each written by itself -------------------------------------------------------
+
+
+def results_by_batch(folder: Path) -> pl.DataFrame:
+    """Return all results as they were written, with the number of their batch."""
+    return together(
+        pl.read_parquet(file).with_columns(pl.lit(int(batch.name), dtype=pl.Int64).alias(BATCH))
+        for batch in sorted(folder.iterdir())
+        for file in sorted(batch.glob("*.parquet"))
     )
-    return left.equals(right)
 
 
-# ---- running -------------------------------------------------------------------------------
-
-
-def run_by_batch(
-    spark: Any, side: Side, sources: list[Any], folder: Path, memory: bool = False
-) -> Ran:
-    """Run a query over all files that are there, each batch into one file."""
-    folder.mkdir(parents=True)
-    begun = time.perf_counter()
-    with watching(memory) as usage:
-        writer = side.query(sources).writeStream
-        writer = writer.foreachBatch(_writing(folder / "out", isinstance(side, Sorting)))
-        writer = writer.option("checkpointLocation", str(folder / "checkpoint"))
-        query = started(spark, side, writer.trigger(availableNow=True))
-        query.awaitTermination()
-        seconds = time.perf_counter() - begun
-    return Ran(side.name, batches_of(query), seconds, usage, results_by_batch(folder / "out"))
-
-
-def _writing(folder: Path, sort: bool) -> Callable[[Any, int], None]:
+def _by_batch(sort: bool, writer: Any, folder: Path) -> Any:
     def write(batch: Any, number: int) -> None:
         # A sort of the whole would first run the join once more, to find out what to sort into
         # which partition; one partition needs none of that.
         rows = batch.repartition(1).sortWithinPartitions(TIME) if sort else batch
         rows.write.parquet(str(folder / f"{number:06d}"))
 
-    return write
+    return writer.foreachBatch(write)
 
 
-def results_by_batch(folder: Path) -> pl.DataFrame:
-    """Return all results as they were written, with the number of their batch."""
-    frames = []
-    for batch in sorted(folder.iterdir()):
-        for file in sorted(batch.glob("*.parquet")):
-            number = pl.lit(int(batch.name), dtype=pl.Int64).alias(BATCH)
-            frames.append(pl.read_parquet(file).with_columns(number))
-    held: Sequence[pl.DataFrame] = [frame for frame in frames if frame.height]
-    return pl.concat(held) if held else pl.DataFrame()
+BY_BATCH = Output(partial(_by_batch, False), results_by_batch)
+"""Each batch is a folder of files."""
+SORTED = Output(partial(_by_batch, True), results_by_batch)
+"""The same, with the rows of each batch sorted."""

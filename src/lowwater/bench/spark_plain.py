@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 KEY = ("a", "b", "c", "d")
@@ -13,7 +14,7 @@ def tumbling(sources: list[Any]) -> Any:
     return counted(sources[0].withWatermark("ts", "2 seconds"), "1 minute", "ip", "port")
 
 
-def one_watermark(sources: list[Any], delay: str, length: str, *slide: str) -> Any:
+def one_watermark(sources: list[Any], delay: str, length: str, slide: str | None = None) -> Any:
     """Count over a union, with a watermark that allows for the slowest source."""
     first, *others = sources
     for other in others:
@@ -21,7 +22,7 @@ def one_watermark(sources: list[Any], delay: str, length: str, *slide: str) -> A
     return counted(first.withWatermark("ts", delay), length, "key", slide=slide)
 
 
-def watermark_each(sources: list[Any], delay: str, length: str, *slide: str) -> Any:
+def watermark_each(sources: list[Any], delay: str, length: str, slide: str | None = None) -> Any:
     """Count over a union of sources that have a watermark each; Spark goes by the least."""
     first, *others = (each.withWatermark("ts", delay) for each in sources)
     for other in others:
@@ -31,26 +32,27 @@ def watermark_each(sources: list[Any], delay: str, length: str, *slide: str) -> 
 
 def band_join(sources: list[Any], band: int, length: str, delay: str) -> Any:
     """Join rows at most so many seconds apart, count the pairs a window."""
-    from pyspark.sql import functions as F  # noqa: PLC0415
-
-    left, right = (each.withWatermark("ts", delay) for each in sources)
-    right = right.select(F.col("ts").alias("ts_right"), *(F.col(c).alias(f"{c}2") for c in KEY))
-    same = [F.col(c) == F.col(f"{c}2") for c in KEY]
-    reach = f"INTERVAL {band} SECONDS"
-    near = F.expr(f"ts_right BETWEEN ts - {reach} AND ts + {reach}")
-    return counted(left.join(right, [*same, near]), length)
+    return counted(_matched(sources, KEY, band, delay), length)
 
 
 def pairs(sources: list[Any], band: int, delay: str) -> Any:
     """Find pairs of rows at most so many seconds apart, with the greater time."""
     from pyspark.sql import functions as F  # noqa: PLC0415
 
+    found = _matched(sources, ["k"], band, delay)
+    return found.select("k", "ts", "ts_right", F.greatest("ts", "ts_right").alias("at"))
+
+
+def _matched(sources: list[Any], keys: Sequence[str], band: int, delay: str) -> Any:
+    """Join rows of equal keys that are at most so many seconds apart."""
+    from pyspark.sql import functions as F  # noqa: PLC0415
+
     left, right = (each.withWatermark("ts", delay) for each in sources)
-    right = right.select(F.col("ts").alias("ts_right"), F.col("k").alias("k2"))
+    right = right.select(F.col("ts").alias("ts_right"), *(F.col(k).alias(f"{k}2") for k in keys))
+    same = [F.col(k) == F.col(f"{k}2") for k in keys]
     reach = f"INTERVAL {band} SECONDS"
     near = F.expr(f"ts_right BETWEEN ts - {reach} AND ts + {reach}")
-    found = left.join(right, [F.col("k") == F.col("k2"), near])
-    return found.select("k", "ts", "ts_right", F.greatest("ts", "ts_right").alias("at"))
+    return left.join(right, [*same, near])
 
 
 def equal_times(sources: list[Any], delay: str | None = None) -> Any:
@@ -62,10 +64,10 @@ def equal_times(sources: list[Any], delay: str | None = None) -> Any:
     return left.join(right, F.col("ts") == F.col("ts_right")).select("ts", "v", "v_right")
 
 
-def counted(rows: Any, length: str, *groups: str, slide: tuple[str, ...] = ()) -> Any:
+def counted(rows: Any, length: str, *groups: str, slide: str | None = None) -> Any:
     """Count rows by window and group."""
     from pyspark.sql import functions as F  # noqa: PLC0415
 
-    counts = rows.groupBy(F.window("ts", length, *slide), *groups).agg(F.count("*").alias("n"))
+    counts = rows.groupBy(F.window("ts", length, slide), *groups).agg(F.count("*").alias("n"))
     start, end = F.col("window.start"), F.col("window.end")
     return counts.select(start.alias("window_start"), end.alias("window_end"), *groups, "n")

@@ -70,7 +70,7 @@ def processes() -> set[int]:
 
 @dataclass
 class Usage:
-    """Processor time and memory that were used, as far as samples show."""
+    """The processor time and the memory that processes used, as far as samples show."""
 
     cpu: float = 0.0
     """Processor seconds of all processes, also of those that have ended."""
@@ -78,34 +78,26 @@ class Usage:
     """The most bytes held at once; what processes share is counted once."""
 
 
-class Watch:
-    """Samples the processes; the use of one between its last sample and its end is missed."""
-
-    def __init__(self, usage: Usage, memory: bool):
-        self._usage, self._memory = usage, memory
-        self._begun = spent()
-        self._last = dict(self._begun)
-
-    def look(self) -> None:
-        """Take a sample."""
-        self._last |= spent()
-        self._usage.cpu = used(self._begun, self._last)
-        if self._memory:
-            self._usage.memory = max(self._usage.memory, sum(map(_held, processes())))
-
-
 @contextmanager
 def watching(memory: bool = False, seconds: float = 0.25) -> Iterator[Usage]:
-    """Measure what is used while a block runs, with a sample every so many seconds.
+    """Measure what is used while a block runs, with a sample every so many seconds (0.25).
 
-    ``memory``: whether to measure memory too, which takes time.
+    What a process uses between its last sample and its end is missed. ``memory``: true to measure
+    memory too, which takes time.
     """
     usage, done = Usage(), threading.Event()
-    watch = Watch(usage, memory)
+    begun = spent()
+    last = dict(begun)
+
+    def look() -> None:
+        last.update(spent())
+        usage.cpu = used(begun, last)
+        if memory:
+            usage.memory = max(usage.memory, sum(map(_held, processes())))
 
     def repeat() -> None:
         while not done.wait(seconds):
-            watch.look()
+            look()
 
     thread = threading.Thread(target=repeat, daemon=True)
     thread.start()
@@ -114,7 +106,7 @@ def watching(memory: bool = False, seconds: float = 0.25) -> Iterator[Usage]:
     finally:
         done.set()
         thread.join()
-        watch.look()
+        look()
 
 
 def spent() -> dict[int, float]:
@@ -153,12 +145,57 @@ def _held(process: int) -> int:
 
 
 @dataclass(frozen=True)
+class Output:
+    """A way to write the results of a query into a folder, and to read them again."""
+
+    write: Callable[[Any, Path], Any]
+    """Returns the writer of a stream with the folder as its destination."""
+    read: Callable[[Path], pl.DataFrame]
+    """Returns the results in the folder."""
+
+
+def to_files(writer: Any, folder: Path) -> Any:
+    """Return a writer of a stream that writes Parquet files into a folder."""
+    return writer.format("parquet").outputMode("append").option("path", str(folder))
+
+
+def results_in(folder: Path) -> pl.DataFrame:
+    """Return the rows a query wrote, with the time at which their file was complete."""
+    return together(
+        pl.read_parquet(file).with_columns(written=pl.lit(file.stat().st_mtime))
+        for file in committed(folder / "_spark_metadata")
+    )
+
+
+def together(frames: Iterable[pl.DataFrame]) -> pl.DataFrame:
+    """Return the rows of frames of one schema; a frame without columns if there is no row."""
+    held = [frame for frame in frames if frame.height]
+    return pl.concat(held) if held else pl.DataFrame()
+
+
+def committed(log: Path, batch: str = "[0-9]*") -> list[Path]:
+    """Return the files that a sink's log names; others may be of a batch that was cut off."""
+    found = set()
+    for file in log.glob(batch):
+        for line in file.read_text(encoding="utf-8").splitlines():
+            if line.startswith("{"):
+                found.add(Path(unquote(urlparse(json.loads(line)["path"]).path)))
+    return sorted(found)
+
+
+FILES = Output(to_files, results_in)
+
+
+@dataclass(frozen=True)
 class Side:
-    """A way to run a query: its name, its state store, and the query over its sources."""
+    """A query that takes part in a comparison."""
 
     name: str
     provider: str
+    """The class of its state store."""
     query: Query
+    """The query over its sources."""
+    output: Output = FILES
 
 
 def ours(query: Query) -> Side:
@@ -178,7 +215,7 @@ class Batch:
 
     number: int
     began: float
-    """Seconds since 1970."""
+    """The time of its start, in seconds since 1970."""
     rows: int
     millis: dict[str, int]
     spark_state_rows: int
@@ -191,23 +228,23 @@ class Batch:
 
     @property
     def trigger(self) -> int:
-        """Milliseconds the whole batch took."""
+        """Milliseconds of the whole batch."""
         return self.millis["triggerExecution"]
 
     @property
     def ended(self) -> float:
-        """Seconds since 1970."""
+        """The time of its end, in seconds since 1970."""
         return self.began + self.trigger / 1e3
 
 
 @dataclass
-class Ran:
-    """The time a run took, and its results."""
+class SideRun:
+    """One run of a side: its batches, its time and its results."""
 
     side: str
     batches: list[Batch]
     seconds: float
-    """From the start of the query to its end, everything included."""
+    """Seconds from the start of the query to its end, everything included."""
     usage: Usage
     """Processor time and memory of all processes together."""
     results: pl.DataFrame = field(default_factory=pl.DataFrame, repr=False)
@@ -279,7 +316,9 @@ def read_files(spark: Any, folder: Path, schema: str, files: int = 1) -> Any:
     return reader.parquet(str(folder))
 
 
-def run_side(spark: Any, side: Side, sources: list[Any], folder: Path, memory: bool = False) -> Ran:
+def run_side(
+    spark: Any, side: Side, sources: list[Any], folder: Path, memory: bool = False
+) -> SideRun:
     """Run a query over all files that are there; return its batches and results."""
     folder.mkdir(parents=True)
     begun = time.perf_counter()
@@ -287,16 +326,20 @@ def run_side(spark: Any, side: Side, sources: list[Any], folder: Path, memory: b
         query = start(spark, side, sources, folder, availableNow=True)
         query.awaitTermination()
         seconds = time.perf_counter() - begun
-    return Ran(side.name, batches_of(query), seconds, usage, results_in(folder))
+    results = side.output.read(folder / "out")
+    return SideRun(side.name, batches_of(query), seconds, usage, results)
 
 
 def start(spark: Any, side: Side, sources: list[Any], folder: Path, **trigger: Any) -> Any:
-    """Start a query into Parquet files."""
-    writer = side.query(sources).writeStream.format("parquet").outputMode("append")
-    writer = writer.option("checkpointLocation", str(folder / "checkpoint"))
-    if trigger:
-        writer = writer.trigger(**trigger)
-    return started(spark, side, writer.option("path", str(folder / "out")))
+    """Start a query that writes its results into a folder ``out`` of a folder."""
+    writer = writer_of(side, sources, folder)
+    return started(spark, side, writer.trigger(**trigger) if trigger else writer)
+
+
+def writer_of(side: Side, sources: list[Any], folder: Path) -> Any:
+    """Return the writer of a query, with its results and its checkpoint in a folder."""
+    writer = side.output.write(side.query(sources).writeStream, folder / "out")
+    return writer.option("checkpointLocation", str(folder / "checkpoint"))
 
 
 def started(spark: Any, side: Side, writer: Any) -> Any:
@@ -308,24 +351,11 @@ def started(spark: Any, side: Side, writer: Any) -> Any:
         spark.conf.set(PROVIDER, ROCKSDB)  # a query keeps the settings it was started with
 
 
-def results_in(folder: Path) -> pl.DataFrame:
-    """Return the rows a query wrote, with the time at which their file was complete."""
-    frames = []
-    for file in committed(folder / "out" / "_spark_metadata"):
-        written = pl.lit(file.stat().st_mtime).alias("written")
-        frames.append(pl.read_parquet(file).with_columns(written))
-    held = [frame for frame in frames if frame.height]
-    return pl.concat(held) if held else pl.DataFrame()
-
-
-def committed(log: Path, batch: str = "[0-9]*") -> list[Path]:
-    """Return the files that a sink's log names; others may be of a batch that was cut off."""
-    found = set()
-    for file in log.glob(batch):
-        for line in file.read_text(encoding="utf-8").splitlines():
-            if line.startswith("{"):
-                found.add(Path(unquote(urlparse(json.loads(line)["path"]).path)))
-    return sorted(found)
+def stop(query: Any) -> None:
+    """Stop a query; raise the error with which it failed, if it did."""
+    query.stop()
+    if query.exception() is not None:
+        raise query.exception()
 
 
 def batches_of(query: Any) -> list[Batch]:

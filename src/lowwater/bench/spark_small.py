@@ -15,9 +15,10 @@ from statistics import median
 import polars as pl
 
 from lowwater.bench import spark_ours, spark_plain
-from lowwater.bench.spark_compare import Bench, Row, agreement, figure, say, workspace
+from lowwater.bench.report import Row
+from lowwater.bench.spark_compare import Bench, agreement, beside, say, workspace
 from lowwater.bench.spark_data import Flow
-from lowwater.bench.spark_side import Batch, Query, Ran, ours, plain
+from lowwater.bench.spark_side import Batch, Query, SideRun, ours, plain
 
 ROWS = 1_000
 """Rows of a batch, all sources together."""
@@ -34,7 +35,9 @@ class Wait:
     """The wait of one window for its answer."""
 
     batches: int
+    """Number of batches after the one that completes the window."""
     millis: float
+    """Milliseconds from the start of that batch to the end of the one with the answer."""
 
 
 def waits(results: pl.DataFrame, batches: Sequence[Batch], complete: dict[int, int]) -> list[Wait]:
@@ -57,9 +60,8 @@ def waits(results: pl.DataFrame, batches: Sequence[Batch], complete: dict[int, i
 def completed(flows: Sequence[Flow], rows_each: int, files: int, reach: float) -> dict[int, int]:
     """Return the batch that completes each window: all sources have passed its end by enough."""
     passed = []
-    for number in range(files):
-        newest = [_newest(flow.rows(number * rows_each, rows_each)) for flow in flows]
-        passed.append(min(newest) - DISORDER - reach)
+    for rows in zip(*(flow.files(files, rows_each) for flow in flows), strict=True):
+        passed.append(min(map(_newest, rows)) - DISORDER - reach)
     first = int(min(passed)) // WINDOW * WINDOW
     ends = range(first, int(max(passed)) + 1, WINDOW)
     return {
@@ -80,7 +82,7 @@ def run_small() -> Iterator[Row]:
         "count",
         [Flow(ROWS, {"key": 100}, 3, DISORDER)],
         partial(spark_ours.windowed, length=length, disorder=disorder),
-        partial(_plain_count, length, disorder),
+        partial(spark_plain.watermark_each, delay=disorder, length=length),
         0.0,
     )
     keys = {"a": 5, "b": 5, "c": 10, "d": 4}
@@ -91,10 +93,6 @@ def run_small() -> Iterator[Row]:
         partial(spark_plain.band_join, band=BAND, length=length, delay=disorder),
         BAND,
     )
-
-
-def _plain_count(length: str, delay: str, sources: list[object]) -> object:
-    return spark_plain.watermark_each(sources, delay, length)
 
 
 def _case(name: str, flows: list[Flow], mine: Query, theirs: Query, reach: float) -> Iterator[Row]:
@@ -108,7 +106,8 @@ def _case(name: str, flows: list[Flow], mine: Query, theirs: Query, reach: float
     same = agreement(us.results, them.results)
     what = f"batches of {ROWS:,} rows: {name}"
     about = {"same_results": same.same, "windows_only_ours": same.only_ours}
-    yield _beside(f"small {name}: batch", what, "ms", us, them, _millis(us), _millis(them)) | {
+    pair = us, them
+    yield beside(f"small {name}: batch", what, "ms", pair, [_millis(ran) for ran in pair]) | {
         "target": 1.6, **about, "millis": [_middle(us), _middle(them)],
     }  # fmt: skip
     ours_wait, their_wait = (waits(ran.results, ran.batches, complete) for ran in (us, them))
@@ -116,25 +115,21 @@ def _case(name: str, flows: list[Flow], mine: Query, theirs: Query, reach: float
         say(f"  windows answered: {len(ours_wait)} by us, {len(their_wait)} by {them.side}")
         return
     for label, unit in (("wait", "ms"), ("wait in batches", "batches")):
-        a, b = (_typical(each, unit) for each in (ours_wait, their_wait))
-        yield _beside(f"small {name}: {label}", what, unit, us, them, a, b) | {
+        values = [_typical(each, unit) for each in (ours_wait, their_wait)]
+        yield beside(f"small {name}: {label}", what, unit, pair, values) | {
             "target": 1.0, "windows": [len(ours_wait), len(their_wait)],
         }  # fmt: skip
-
-
-def _beside(name: str, what: str, unit: str, us: Ran, them: Ran, a: float, b: float) -> Row:
-    return figure(name, what, unit, a, them.side, b, us.rows)
 
 
 def _typical(found: list[Wait], unit: str) -> float:
     return median(each.millis if unit == "ms" else each.batches + 1 for each in found)
 
 
-def _millis(ran: Ran) -> float:
+def _millis(ran: SideRun) -> float:
     return ran.middle_millis(WARM)
 
 
-def _middle(ran: Ran) -> dict[str, float]:
+def _middle(ran: SideRun) -> dict[str, float]:
     """Return the median of each part of a batch."""
     later = ran.full[WARM:]
     return {name: median(each.millis.get(name, 0) for each in later) for name in later[0].millis}

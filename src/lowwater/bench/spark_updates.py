@@ -10,26 +10,32 @@ age of the oldest update of a key that no row there reflects, averaged over keys
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
 
+import numpy as np
 import polars as pl
 
-from lowwater.bench.spark_compare import Row, figure, say, scale, workspace
+from lowwater.bench.report import Row, figure
+from lowwater.bench.spark_compare import say, scale, workspace
 from lowwater.bench.spark_data import FEED_EVERY, Feeder, stamps
 from lowwater.bench.spark_side import (
     HDFS,
     ROCKSDB,
+    Output,
     Side,
     committed,
     read_files,
     session,
     started,
+    stop,
+    to_files,
+    together,
+    writer_of,
 )
 from lowwater.stream.duration import SECOND
 from lowwater.updates.staleness import Account
@@ -43,16 +49,16 @@ SECONDS = 60.0
 LAST = 10
 """Seconds over which staleness is averaged."""
 WARM = 30.0
-"""Seconds for which each is run before it counts: Spark and its workers take long to get going."""
+"""Seconds for which each side is run before it counts, because Spark's workers start slowly."""
 CORES = 2
 LATEST, SPREAD = "spark, latest of a batch", "spark, the same spread by hand"
 SCHEMA = "ts timestamp, key int, number bigint"
 FILES = 1_000_000
-"""Files a batch may have: as many as there are."""
+"""The most files of a batch: more than there are."""
 
 
 def work(rows: pl.DataFrame) -> pl.DataFrame:
-    """Take as long as the work on these rows takes; return them."""
+    """Sleep for the time that the work on these rows takes; return them."""
     time.sleep(COST * rows.height)
     return rows
 
@@ -73,36 +79,35 @@ class UpdateFeeder(Feeder):
         keys = [self._random.randrange(KEYS) for _ in range(ROWS)]
         first, now = len(self.came), time.time()
         numbers = pl.int_range(first, first + ROWS, eager=True)
-        columns = {"ts": stamps(now, ROWS), "key": pl.Series(keys, dtype=pl.Int32)}
+        columns = {"ts": stamps(np.full(ROWS, now)), "key": pl.Series(keys, dtype=pl.Int32)}
         self.put(self.folder, pl.DataFrame({**columns, "number": numbers}))
         self.came += [(now, key) for key in keys]
 
 
-Shown = list[tuple[float, int, int]]
-"""The rows a side wrote: when each could be read, its key, and the number of the update."""
+# ---- the rows a side wrote -----------------------------------------------------------------
 
 
-def in_log(folder: Path) -> Shown:
-    """Return what a streaming query wrote; a file can be read once the sink's log names it."""
+def in_log(folder: Path) -> pl.DataFrame:
+    """Return the rows a streaming query wrote; a file can be read once the sink's log names it."""
     first: dict[Path, float] = {}  # later logs name the files of earlier ones again
     for log in (folder / "_spark_metadata").glob("[0-9]*"):
         for file in committed(log.parent, log.name):
             first[file] = min(log.stat().st_mtime, first.get(file, float("inf")))
-    return [row for file, when in first.items() for row in _rows_of(when, file)]
+    return together(_rows_of(file, when) for file, when in first.items())
 
 
-def in_folders(folder: Path) -> Shown:
-    """Return what was written batch by batch; a batch can be read once its folder is complete."""
-    found: Shown = []
-    for done in folder.glob("*/_SUCCESS"):
-        for file in done.parent.glob("*.parquet"):
-            found += _rows_of(done.stat().st_mtime, file)
-    return found
+def in_folders(folder: Path) -> pl.DataFrame:
+    """Return the rows written batch by batch; a batch can be read once its folder is complete."""
+    return together(
+        _rows_of(file, done.stat().st_mtime)
+        for done in folder.glob("*/_SUCCESS")
+        for file in done.parent.glob("*.parquet")
+    )
 
 
-def _rows_of(when: float, file: Path) -> Shown:
-    rows = pl.read_parquet(file, columns=["key", "number"])
-    return [(when, key, number) for key, number in rows.iter_rows()]
+def _rows_of(file: Path, when: float) -> pl.DataFrame:
+    """Return the time at which each row of a file could be read, its key and its number."""
+    return pl.read_parquet(file).select(pl.lit(when).alias("written"), "key", "number")
 
 
 def staleness(
@@ -133,27 +138,22 @@ def _ns(seconds: float) -> int:
     return round(seconds * SECOND)
 
 
-@dataclass(frozen=True)
-class Way:
-    """A side, and how its results are written and read."""
-
-    side: Side
-    write: Callable[[Any, Path], Any]
-    read: Callable[[Path], Shown]
-
-
 def run_updates() -> Iterator[Row]:
     """Compare staleness under ten times more updates than can be worked on."""
     seconds = max(20.0, SECONDS * min(1.0, scale()))
-    ways = (
-        Way(Side("ours", ROCKSDB, _ours), _to_files, in_log),
-        Way(Side("spark, all rows", HDFS, _all_rows), _to_files, in_log),
-        Way(Side(LATEST, HDFS, _as_is), partial(_latest_to_files, None), in_folders),
-        Way(Side(SPREAD, HDFS, _as_is), partial(_latest_to_files, CORES), in_folders),
+    logged = Output(to_files, in_log)
+    latest, spread = (
+        Output(partial(_latest_to_files, tasks), in_folders) for tasks in (None, CORES)
     )
-    for way in ways:
-        _run(way, WARM)  # starting is not measured
-    found = {way.side.name: _run(way, seconds) for way in ways}
+    sides = (
+        Side("ours", ROCKSDB, _ours, logged),
+        Side("spark, all rows", HDFS, _all_rows, logged),
+        Side(LATEST, HDFS, _as_is, latest),
+        Side(SPREAD, HDFS, _as_is, spread),
+    )
+    for side in sides:
+        _run(side, WARM)  # starting is not measured
+    found = {side.name: _run(side, seconds) for side in sides}
     ours = found.pop("ours")
     what = f"{KEYS} keys, {ROWS / FEED_EVERY:,.0f} updates/s, {COST * 1e3:.0f} ms a row: staleness"
     for name, theirs in found.items():
@@ -163,23 +163,20 @@ def run_updates() -> Iterator[Row]:
             ) | {"over_time": [ours, theirs]}
 
 
-def _run(way: Way, seconds: float) -> list[float]:
+def _run(side: Side, seconds: float) -> list[float]:
     spark = session()
     with workspace() as folder, UpdateFeeder(folder) as feeder:
         source = read_files(spark, feeder.folder, SCHEMA, FILES)
-        writer = way.write(way.side.query([source]).writeStream, folder / "out")
-        writer = writer.option("checkpointLocation", str(folder / "checkpoint"))
+        writer = writer_of(side, [source], folder)
         begun = time.time()
-        query = started(spark, way.side, writer)
+        query = started(spark, side, writer)
         time.sleep(seconds)
-        query.stop()
-        if query.exception() is not None:
-            raise query.exception()
-        shown = way.read(folder / "out")
+        stop(query)
+        shown = side.output.read(folder / "out").rows()
     edges = [begun + at for at in range(0, round(seconds) + 1, LAST)]
     stale = [staleness(feeder.came, shown, low, high) for low, high in pairwise(edges)]
     spelled = ", ".join(f"{each:.2f}" for each in stale)
-    say(f"  {way.side.name}: staleness {spelled} s; {len(shown):,} of {len(feeder.came):,} rows")
+    say(f"  {side.name}: staleness {spelled} s; {len(shown):,} of {len(feeder.came):,} rows")
     return stale
 
 
@@ -208,10 +205,6 @@ def _worked(batches: Any) -> Any:
     for batch in batches:
         work(pl.DataFrame(batch))
         yield batch
-
-
-def _to_files(writer: Any, folder: Path) -> Any:
-    return writer.format("parquet").option("path", str(folder))
 
 
 def _latest_to_files(tasks: int | None, writer: Any, folder: Path) -> Any:

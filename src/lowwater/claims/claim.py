@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 __all__ = ["NOT", "PAPERS", "Claim", "Criterion", "Outcome", "Plot", "Scale", "judge"]
 
 PAPERS = {"OOP": "OOP", "ETS": "ETS", "ORD": "Ordered", "WO": "WO-Join", "UP": "UpStream"}
-"""The papers, by the beginning of their claims' ids."""
+"""The name of each paper, by the part of its claims' ids before the hyphen."""
 NOT = "DOES NOT HOLD: "
-"""Stands in an outcome before the reasons why it does not hold."""
+"""The words in an outcome before the reasons why it does not hold."""
 
 Plot = Callable[["Figure"], None]
 """Draws an outcome on an empty matplotlib figure (add the axes with ``figure.subplots``)."""
@@ -73,7 +73,7 @@ class Claim:
     """One experiment of one paper and the run that repeats it."""
 
     id: str
-    """Such as ``OOP-F1``: the paper, then the experiment or section."""
+    """The id, such as ``OOP-F1``: the paper, then the experiment or section."""
     title: str
     """The quantity that is measured, in a few words."""
     paper: str

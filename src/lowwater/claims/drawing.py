@@ -58,12 +58,12 @@ COLOURS: dict[str, str] = {
 SIZE = (9.0, 5.2)
 """Size of a figure in inches. Shown 900 pixels wide, a point of a font is 1.4 pixels."""
 DOTS = 130
-"""Pixels an inch: more than 900 pixels need, for screens that have more."""
+"""Pixels an inch: sharp also on screens that show a figure in more than 900 pixels."""
 TITLE_LETTERS, NOTE_LETTERS = 98, 125
-"""Letters that fit in a line."""
+"""Letters that fit in a line of the title and of the note."""
 LONGEST_WORD = 14
 GLUED = re.compile(r"(?<=[\d±→=]) | (?=[=→×])")
-"""Spaces at which no line ends: between a number and what it counts, around signs."""
+"""Spaces at which no line ends: between a number and its unit, and around signs."""
 STYLE: dict[Any, Any] = {
     "font.size": 10,
     "axes.titlesize": 10,

@@ -35,27 +35,31 @@ In A the union works for the rest of the time, which is longer on a busy machine
 """
 THOUSANDS = 1_000
 MANY_BEATS = 10_000
-"""Heartbeats that are enough for one run."""
+"""Number of heartbeats that is enough for one run."""
 
 
 @dataclass(frozen=True)
 class Lengths:
-    """How long each scenario runs, in simulated seconds, and how often it is repeated."""
+    """The lengths of the scenarios' runs, in simulated seconds, and their repetitions."""
 
     waiting: float
-    """A, which needs many gaps of the slow stream."""
+    """Seconds of A, which needs many gaps of the slow stream."""
     slow_beats: float
-    """B at up to one heartbeat a second."""
+    """Seconds of B at up to one heartbeat a second."""
     fast_beats: float
-    """B above that, C and D; less where heartbeats are very many (:meth:`seconds`)."""
+    """Seconds of B above that, of C and of D; less where heartbeats are very many
+    (:meth:`seconds`)."""
     burst: float
+    """Seconds of the runs with a burst."""
     beats: tuple[float, ...]
-    """Heartbeats a second."""
+    """Rates of heartbeats of B, a second."""
     burst_beats: tuple[float, ...]
+    """The same in the runs with a burst."""
     seeds: tuple[int, ...]
+    """Seeds: one run of each scenario for each."""
 
     def seconds(self, beats: float) -> float:
-        """Return how many seconds B runs at so many heartbeats a second."""
+        """Return the seconds that B runs at so many heartbeats a second."""
         if beats <= 1:
             return self.slow_beats
         return min(self.fast_beats, max(3.0, MANY_BEATS / beats))
@@ -93,7 +97,7 @@ class Point:
     seed: int
     seconds: float
     latency_ms: float
-    """The mean from arrival to output."""
+    """The mean from the arrival of a row to its output."""
     latency_p50_ms: float
     idle_share: float
     """Share of the time in which the union held rows and waited."""
@@ -102,18 +106,19 @@ class Point:
     unread_peak: int
     """The most rows that had arrived and were not read by the engine yet."""
     beats_due: int
+    """Number of heartbeats that came due."""
     beats_made: int
-    """Heartbeats that came due, and those made: one is made for all that were missed."""
+    """Number of heartbeats that were made: one for all that were missed."""
 
 
 class Unread(Observer):
-    """Follows how many rows have arrived and are not read yet, after each step of work."""
+    """Follows the number of rows that have arrived and are not read yet, after each step."""
 
     def __init__(self) -> None:
         self.peak = 0
 
     def on_charged(self, step: Step) -> None:
-        """Count what arrived meanwhile."""
+        """Count the rows that arrived during the step."""
         self.peak = max(self.peak, self.run.unread("fast") + self.run.unread("slow"))
 
 
@@ -152,18 +157,18 @@ def simulate(
     ).run()
     metrics = run.metrics()
     return Point(
-        scenario,
-        burst,
-        beats and float(beats),
-        seed,
-        float(seconds),
-        metrics.latency.mean / 1e6,
-        metrics.latency.quantile(0.5) / 1e6,
-        metrics.operators[-1].idle_share,
-        metrics.queue_peak or 0,
-        unread.peak,
-        int(metrics.elapsed_seconds * (beats or 0)),
-        metrics.stream("slow").heartbeats,
+        scenario=scenario,
+        burst=burst,
+        beats_per_second=beats and float(beats),
+        seed=seed,
+        seconds=float(seconds),
+        latency_ms=metrics.latency.mean / 1e6,
+        latency_p50_ms=metrics.latency.quantile(0.5) / 1e6,
+        idle_share=metrics.operators[-1].idle_share or 0.0,
+        queue_peak=metrics.queue_peak or 0,
+        unread_peak=unread.peak,
+        beats_due=int(metrics.elapsed_seconds * (beats or 0)),
+        beats_made=metrics.stream("slow").heartbeats,
     )
 
 

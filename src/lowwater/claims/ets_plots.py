@@ -15,12 +15,12 @@ A, B, C, D = "A no timestamps", "B heartbeats", "C on demand", "D latent"
 """The scenarios, as they are named in tables and legends."""
 LINES = {A: "--", C: "-", D: "-."}
 NEAR_MS = 0.1
-"""How near to D the paper has C."""
+"""Milliseconds by which the paper has C above D, at most."""
 BURST = "in a burst of 10 × the rate"
 Levels = Mapping[str, float]
-"""A figure by scenario's letter."""
+"""A figure of each scenario, by its letter."""
 Rates = Mapping[float, float]
-"""A figure of B by heartbeats a second."""
+"""A figure of B, by the heartbeats a second."""
 
 
 def spell(value: float) -> str:

@@ -19,7 +19,7 @@ from lowwater.claims.claim import Claim
 from lowwater.claims.report import Circumstances, Picture, Result, Verdict, tally
 
 SHORT, LONG = 12, 200
-"""Tables of at most so many rows are shown unfolded; of longer ones, so many rows are shown."""
+"""The most rows of a table that is shown unfolded, and the most rows that are shown of any."""
 MARKS: dict[Verdict, str] = {"holds": "✓", "does not hold": "✗", "failed": "!"}
 CLASSES: dict[Verdict, str] = {"holds": "holds", "does not hold": "broken", "failed": "failed"}
 

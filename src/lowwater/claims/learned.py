@@ -40,7 +40,7 @@ class Series:
 
     name: str
     part: str
-    """One of several streams that are judged together; empty if it is alone."""
+    """The name of this stream among several that are judged together; empty if it is alone."""
     times: Ticks
     per_second: int
     """Ticks a second."""
@@ -144,7 +144,7 @@ def _ticks(column: pl.Series) -> Ticks:
 
 TARGETS = (0.99, 0.999)
 NEAR = 0.003
-"""How near to the target the share of rows on time must be."""
+"""The most by which the share of rows on time may differ from the target."""
 PHASES = 50
 """Number of offsets at which windows begin, so that no single grid decides the result."""
 
@@ -157,11 +157,12 @@ class Trace:
     """For each row, the mark at which it was judged."""
     complete: float
     delay: float
-    """Mean ticks by which the newest time had passed a window's end when it was answered."""
+    """Mean ticks from a window's end to the newest time when the window was answered."""
     waited: float | None
-    """Mean ticks of arrival time between a window's end being passed and its answer."""
+    """Mean ticks from the arrival of the first row beyond a window to its answer; None if arrivals
+    are unknown."""
     held: float
-    """Mean rows in windows that were open."""
+    """Mean number of rows in open windows."""
 
 
 def trace(series: Series, contract: Contract) -> Trace:

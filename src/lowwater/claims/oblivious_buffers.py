@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from lowwater.claims import oblivious_plots as plots
 from lowwater.claims.claim import Claim, Criterion, Outcome, judge
@@ -25,21 +24,15 @@ from lowwater.joins.oblivious.memory_model import InputTraits, MemoryNeeds, join
 
 KNOWN_ACCURACY, MEASURED_ACCURACY = 1.0, 0.992
 FOLLOWS = 0.95
-"""The least correlation of what is predicted with the optimum, second by second."""
+"""The least correlation of predicted and optimal buffers, second by second."""
 
 
 @dataclass(frozen=True)
-class Found:
+class RunPair:
     """A pair of runs: with all parameters known, and with all measured."""
 
     known: JoinRun
     measured: JoinRun
-
-    @property
-    def complete(self) -> bool:
-        """True if both are as complete as the paper's."""
-        known, measured = self.known.accuracy, self.measured.accuracy
-        return known == KNOWN_ACCURACY and measured >= MEASURED_ACCURACY
 
     def columns(self) -> list[pl.Expr]:
         """Return the accuracies as columns of a table of points."""
@@ -53,6 +46,21 @@ class Found:
 def estimated(run: JoinRun) -> float:
     """Return the share of results that the joins of a run estimate to have found."""
     return float(np.prod([float(details["accuracy"]) for details in run.details]))
+
+
+def accuracies(tables: Sequence[pl.DataFrame], how: str) -> list[float]:
+    """Return the accuracy of each table; ``how``: "known", "measured" or "estimated"."""
+    return [float(each[f"accuracy_{how}"][0]) for each in tables]
+
+
+def accurate(known: Sequence[float], measured: Sequence[float]) -> list[Criterion]:
+    """Return the criteria that accuracies must meet, with known parameters and with measured."""
+    return [
+        Criterion(min(known) >= KNOWN_ACCURACY, "results are missing though all is known"),
+        Criterion(
+            min(measured) >= MEASURED_ACCURACY, "too many results are missing where measured"
+        ),
+    ]
 
 
 def curves(run: JoinRun, join: int, name: str) -> pl.DataFrame:
@@ -83,14 +91,7 @@ def optimum(truth: Truth, seconds: int, more: dict[str, Places]) -> pl.DataFrame
     ).cast({"second": pl.Int64})
 
 
-def by_second(truth: Truth, values: NDArray[np.int64], seconds: int) -> Places:
-    """Return the greatest value of each second, of values that belong to results."""
-    most = np.zeros((seconds, values.shape[1]), np.int64)
-    np.maximum.at(most, np.minimum(truth.at.astype(np.int64), seconds - 1), values)
-    return most
-
-
-def points(found: Found, join: int, more: dict[str, Places]) -> pl.DataFrame:
+def points(found: RunPair, join: int, more: dict[str, Places]) -> pl.DataFrame:
     """Return the table of one join of a query, second by second."""
     query = found.known.query
     table = optimum(query.joins[join], query.seconds, more)
@@ -107,7 +108,7 @@ def _model(query: Query) -> dict[str, Places]:
     """Return Equation 8 with all known, by second."""
     truth = query.joins[0]
     known = truth.predicted([each.disorder for each in query.streams])
-    return {"model_rows": by_second(truth, known, query.seconds)}
+    return {"model_rows": truth.by_second(known, query.seconds)}
 
 
 def one_join_outcome(tables: Sequence[pl.DataFrame]) -> Outcome:
@@ -122,15 +123,12 @@ def one_join_outcome(tables: Sequence[pl.DataFrame]) -> Outcome:
         )
         for how in ("measured", "known")
     )
-    known = [float(each["accuracy_known"][0]) for each in tables]
-    measured = [float(each["accuracy_measured"][0]) for each in tables]
-    thought = [float(each["accuracy_estimated"][0]) for each in tables]
+    known, measured, thought = (
+        accuracies(tables, how) for how in ("known", "measured", "estimated")
+    )
     below = table.filter(pl.col("model_rows") < pl.col("optimal_rows")).height
     criteria = [
-        Criterion(min(known) >= KNOWN_ACCURACY, "results are missing though all is known"),
-        Criterion(
-            min(measured) >= MEASURED_ACCURACY, "too many results are missing where measured"
-        ),
+        *accurate(known, measured),
         Criterion(below <= 0, f"the model is below the optimum in {below} seconds"),
         Criterion(by_known >= FOLLOWS, f"with all known they correlate by {by_known:.2f} only"),
         Criterion(
@@ -172,7 +170,7 @@ def run_f5(quick: bool) -> Outcome:
     """Measure the buffers of Query 1."""
     size, tables = SCALE.of(quick), []
     for setting in size.settings:
-        found = Found(*(size.run(1, setting, known=known) for known in (True, False)))
+        found = RunPair(*(size.run(1, setting, known=known) for known in (True, False)))
         tables.append(points(found, 0, _model(query_1(setting))))
     return one_join_outcome(tables)
 
@@ -216,8 +214,7 @@ def bound_rows(query: Query, found: Sequence[Bound]) -> Places:
     for one, (own, mate) in enumerate((truth.logs, truth.logs[::-1])):
         came, other_came = own.came(truth.at), mate.came_before(truth.at)
         ahead[:, one] = lags(own.continued(mate), mate.keys, came, other_came)
-    best = np.full((query.seconds, 2), np.iinfo(np.int64).min)
-    np.maximum.at(best, np.minimum(truth.at.astype(np.int64), query.seconds - 1), ahead)
+    best = truth.by_second(ahead, query.seconds, least=np.iinfo(np.int64).min)
     rows = np.zeros_like(best)
     for second in np.unique(np.minimum(truth.at.astype(np.int64), query.seconds - 1)):
         one, two = best[second].tolist()
@@ -229,16 +226,12 @@ def bound_rows(query: Query, found: Sequence[Bound]) -> Places:
 def joined_outcome(tables: Sequence[pl.DataFrame], found: Sequence[Sequence[Bound]]) -> Outcome:
     """Judge the buffers of a join of two joins."""
     table, shown = pl.concat(tables), tables[0]
-    known = [float(each["accuracy_known"][0]) for each in tables]
-    measured = [float(each["accuracy_measured"][0]) for each in tables]
+    known, measured = (accuracies(tables, how) for how in ("known", "measured"))
     some = table.filter(pl.col("optimal_rows") > 0)
     below = some.filter(pl.col("bound_rows") < pl.col("optimal_rows")).height
     broken = [each.name for query in found for each in query if not each.holds]
     criteria = [
-        Criterion(min(known) >= KNOWN_ACCURACY, "results are missing though all is known"),
-        Criterion(
-            min(measured) >= MEASURED_ACCURACY, "too many results are missing where measured"
-        ),
+        *accurate(known, measured),
         Criterion(below <= 0, f"the bound is below the optimum in {below} seconds"),
         Criterion(not broken, f"Theorem 3.1 is broken by {', '.join(broken)}"),
     ]
@@ -275,7 +268,7 @@ def run_f6(quick: bool) -> Outcome:
     for setting in size.settings[:1]:
         query = query_2(setting)
         found = bounds(query)
-        runs = Found(*(size.run(2, setting, known=known) for known in (True, False)))
+        runs = RunPair(*(size.run(2, setting, known=known) for known in (True, False)))
         tables.append(points(runs, 2, {"bound_rows": bound_rows(query, found)}))
         all_bounds.append(found)
     return joined_outcome(tables, all_bounds)

@@ -25,16 +25,16 @@ from lowwater.probe import scrambling_factors
 
 EXPECTED = {"t5": 0, "t10": 3}
 CAME = {"t5": (3, 2), "t10": (7, 3)}
-"""Rows of S1 and of S2 that have come, of the rows in the figure."""
+"""Numbers of rows of S1 and of S2 in the figure that have come, by moment."""
 OPEN = range(61, 70)
-"""Keys that may be those of rows the text leaves open."""
+"""The keys that are tried for rows the text leaves open."""
 BEFORE = 8
-"""Rows of each stream before the figure, all of lower keys."""
+"""Number of rows of each stream before the figure, all of lower keys."""
 
 
 @dataclass(frozen=True)
-class Filled:
-    """Both streams, as the text has them and with the rest filled in."""
+class Filling:
+    """The keys of both streams in the figure: those of the text, and the rest filled in."""
 
     one: tuple[int, ...]
     other: tuple[int, ...]
@@ -85,18 +85,18 @@ def second_streams() -> Iterator[tuple[int, ...]]:
             yield keys
 
 
-def fillings() -> list[Filled]:
+def fillings() -> list[Filling]:
     """Return every stream that agrees, each with a first one of the other."""
     ones, others = list(first_streams()), list(second_streams())
-    return [Filled(one, others[0]) for one in ones] + [Filled(ones[0], each) for each in others]
+    return [Filling(one, others[0]) for one in ones] + [Filling(ones[0], each) for each in others]
 
 
-SHOWN = Filled((63, 63, 66, 64, 62, 68, 67, 69), (62, 65, 68, 63, 66))
+SHOWN = Filling((63, 63, 66, 64, 62, 68, 67, 69), (62, 65, 68, 63, 66))
 SHOWN_AT = ("S1", "S2", "S2", "S1", "S1", "S1", "S1", "S2", "S1", "S1")
 """The stream of the row that comes at t1, t2 and so on, in the filling that is drawn."""
 
 
-def table(shown: Filled = SHOWN) -> pl.DataFrame:
+def table(shown: Filling = SHOWN) -> pl.DataFrame:
     """Return the rows of a filling as the figure has them: key, places, and the lag."""
     streams = {"S1": shown.one, "S2": shown.other}
     came = dict.fromkeys(streams, 0)
@@ -121,7 +121,7 @@ def table(shown: Filled = SHOWN) -> pl.DataFrame:
     return pl.DataFrame(rows)
 
 
-def gauged(filled: Filled) -> bool:
+def gauged(filled: Filling) -> bool:
     """Return true if a running join measures both scrambling factors, row by row, as defined.
 
     Lag needs places in order and so rows still to come: that a running join can only estimate.
@@ -133,7 +133,7 @@ def gauged(filled: Filled) -> bool:
     return True
 
 
-def example_outcome(shown: pl.DataFrame, filled: list[Filled]) -> Outcome:
+def example_outcome(shown: pl.DataFrame, filled: list[Filling]) -> Outcome:
     """Judge whether all fillings have the paper's lags."""
     found = [each.lags() for each in filled]
     drawn = dict(zip(shown["at"], shown["lag"], strict=True))

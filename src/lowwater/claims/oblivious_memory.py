@@ -23,9 +23,9 @@ from lowwater.claims.oblivious_runs import (
     QUERIES,
     RELIEF_MODES,
     SCALE,
-    Amounts,
     JoinRun,
     Query,
+    QuerySettings,
     query_1,
     run,
 )
@@ -38,9 +38,9 @@ PAGE_ROWS = 256
 ACCURACY = 0.999
 """The share of results that a join is to find, unless the query states another."""
 EQUAL_MEMORY = 0.4
-"""Fixed buffers of the size of ours should find less than this share of the results."""
+"""The share of the results that fixed buffers of the size of ours should stay below."""
 LARGER = 1.5
-"""To find as many results they should have to be at least this many times as large."""
+"""The least size, in times ours, of fixed buffers of one size that find as many results."""
 ALIKE = 0.25
 """The share by which MSF's memory may differ from plain's to count as alike."""
 
@@ -180,7 +180,7 @@ def modelled(query: Query, mode: ReliefMode, exact: bool = False) -> float:
     return total
 
 
-def reliefs(size: Amounts) -> pl.DataFrame:
+def reliefs(size: QuerySettings) -> pl.DataFrame:
     """Measure the rows that every strategy holds for both queries, on average."""
     setting = size.settings[0]
     rows = []
@@ -255,11 +255,11 @@ def run_f9(quick: bool) -> Outcome:
 NEAR = 1.5
 """The factor, either way, by which plain's latency may differ from that of fixed buffers."""
 DISK = (1.0, 3.0)
-"""DBF takes about one and a half times as long as plain: between these."""
+"""The least and the greatest latency of DBF, in times plain's; the paper has about 1.5."""
 SORTED = 10**1.5
-"""MSF and Hybrid take about two orders of magnitude longer: at least this many times."""
+"""The least latency of MSF and Hybrid, in times plain's; the paper has about 100."""
 LATENCY_SCALE = Scale((Setting(1), 3), (Setting(1, faster=8, warm=6), 1))
-"""Streams, and how often they run by turns; the least disturbed run of each join counts."""
+"""Streams, and the number of their runs by turns; the least disturbed run of each join counts."""
 
 
 def latencies(setting: Setting, turns: int = 1, charge: Charge = "measured") -> pl.DataFrame:

@@ -31,7 +31,7 @@ FIXED = "fixed"
 NAMES = {"plain": "plain", "msf": "MSF", "dbf": "DBF", "hybrid": "Hybrid"}
 LABELS = {FIXED: "W-Join", **NAMES, "plain": "WO-Join"}
 THEIRS = {FIXED: 1.0, "dbf": 1.5, "msf": 100.0, "hybrid": 100.0}
-"""About how many times as long as WO-Join each takes in the paper."""
+"""The latency of each join in the paper, roughly, in times WO-Join's."""
 
 # ---- the worked example --------------------------------------------------------------------
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 import lowwater as lw
 from lowwater.claims.claim import Scale
-from lowwater.claims.oblivious_streams import KEY, Log, Setting, Stream, Truth
+from lowwater.claims.oblivious_streams import KEY, ArrivalLog, ScrambledStream, Setting, Truth
 from lowwater.joins.multi_join import MultiJoin, rows_of
 from lowwater.operators.kernel import Kernel
 from lowwater.probe import CHUNK_ROWS, SECOND, Observer, Probe
@@ -42,25 +42,27 @@ PARTS = 1 << 14
 
 @dataclass(frozen=True)
 class Query:
-    """A query over streams: their rows, all results there are, and the query."""
+    """A query of the paper over streams: their rows, and all results it has."""
 
     name: str
-    streams: tuple[Stream, ...]
-    logs: tuple[Log, ...]
+    streams: tuple[ScrambledStream, ...]
+    logs: tuple[ArrivalLog, ...]
 
     @classmethod
-    def of(cls, name: str, streams: Sequence[Stream]) -> Query:
+    def of(cls, name: str, streams: Sequence[ScrambledStream]) -> Query:
         """Return a query with the rows of its streams."""
-        return cls(name, tuple(streams), tuple(Log(each.name, each.table()) for each in streams))
+        return cls(
+            name, tuple(streams), tuple(ArrivalLog(each.name, each.table()) for each in streams)
+        )
 
     @property
     def seconds(self) -> int:
-        """Seconds in which rows come."""
+        """The seconds in which rows come, rounded up."""
         return int(np.ceil(self.streams[0].seconds))
 
     @cached_property
     def joins(self) -> tuple[Truth, ...]:
-        """All results of each of its joins; those of the last join are the query's."""
+        """The results of each of its joins; those of the last join are the query's."""
         if len(self.logs) == 3:
             return (Truth(self.logs),)
         first, second = Truth(self.logs[:3]), Truth(self.logs[3:])
@@ -68,7 +70,7 @@ class Query:
 
     @property
     def total(self) -> int:
-        """Number of results there are."""
+        """The number of all results."""
         return self.joins[-1].results.height
 
     def found_by(self, sizes: Sequence[Sequence[float]]) -> float:
@@ -124,7 +126,7 @@ class Query:
         return lw.join([first, second], on=KEY, strategy=mode)
 
 
-def _stated(stream: Stream) -> Contract:
+def _stated(stream: ScrambledStream) -> Contract:
     return lw.unpromised(disorder=stream.disorder, multiplicity=stream.multiplicity)
 
 
@@ -151,7 +153,7 @@ class Samples(Observer):
         self.rows: list[dict[str, float | None]] = []
 
     def on_idle(self) -> None:
-        """Take a sample, if it is time."""
+        """Take a sample if the next moment of the grid has come."""
         if self.run.now < self._next:
             return
         self._next = (self.run.now * GRID // SECOND + 1) * SECOND // GRID
@@ -216,7 +218,8 @@ class JoinRun:
 
     query: Query
     results: pl.DataFrame
-    """The place of each input's row, when the last of them came, when the result left."""
+    """By result: the place of each input's row, the arrival of the last of them (``at``), and the
+    time at which the result left (``_out_at``), in seconds."""
     samples: pl.DataFrame
     details: list[dict[str, Any]]
     """The details that each join adds to its metrics, at the end."""
@@ -307,7 +310,7 @@ def run(
 
 
 @dataclass(frozen=True)
-class Amounts:
+class QuerySettings:
     """The streams of an experiment, and how their rows are handed over."""
 
     settings: tuple[Setting, ...]
@@ -326,6 +329,6 @@ def _once(number: int, setting: Setting, tick: float, mode: ReliefMode, known: b
     return run(QUERIES[number](setting), mode, known=known, tick=tick)
 
 
-FULL = Amounts(tuple(Setting(seed) for seed in (1, 2, 3)), ticks=(0.0, 0.1))
-QUICK = Amounts((Setting(1, faster=4, warm=6),), ticks=(0.25, 0.25))
+FULL = QuerySettings(tuple(Setting(seed) for seed in (1, 2, 3)), ticks=(0.0, 0.1))
+QUICK = QuerySettings((Setting(1, faster=4, warm=6),), ticks=(0.25, 0.25))
 SCALE = Scale(FULL, QUICK)

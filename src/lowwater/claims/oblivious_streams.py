@@ -35,27 +35,19 @@ from lowwater.claims.oblivious_definitions import (
 from lowwater.joins.oblivious.memory_model import InputTraits
 
 Seconds = NDArray[np.float64]
+RateChange = tuple[float, float, float]
+"""A change of a stream's rate: its start and its end in seconds, and the factor on the rate."""
 RATE = 50.0
 """Rows a second: a mean of 20 ms between two."""
 MULTIPLICITY = 2
 MOST_SCRAMBLED = 500
-ROW_BYTES = 24
 KEY = "epoch"
 SLOWED = 1 / 8
 FASTER = 8.0
 
 
 @dataclass(frozen=True)
-class Phase:
-    """A stretch of time, in seconds, in which a stream comes at ``times`` its rate."""
-
-    start: float
-    end: float
-    times: float
-
-
-@dataclass(frozen=True)
-class Stream:
+class ScrambledStream:
     """One stream of an experiment."""
 
     name: str
@@ -63,7 +55,7 @@ class Stream:
     """Its scrambling factor, exactly."""
     seconds: float
     seed: int
-    phases: tuple[Phase, ...] = ()
+    phases: tuple[RateChange, ...] = ()
     rate: float = RATE
     multiplicity: int = MULTIPLICITY
 
@@ -79,8 +71,8 @@ class Stream:
     def _arrivals(self, random: np.random.Generator) -> NDArray[np.float64]:
         """Return the moments, in seconds, of a Poisson process whose rate changes."""
         edges = {0.0, self.seconds}
-        for phase in self.phases:
-            edges |= {phase.start, phase.end}
+        for start, end, _ in self.phases:
+            edges |= {start, end}
         times = np.array(sorted(edge for edge in edges if edge <= self.seconds))
         middles = (times[1:] + times[:-1]) / 2
         expected = np.concatenate(([0.0], (np.diff(times) * self.rates(middles)).cumsum()))
@@ -92,12 +84,12 @@ class Stream:
     def rates(self, seconds: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the rates, in rows a second, at these times."""
         found = np.full(len(seconds), self.rate)
-        for phase in self.phases:
-            found[(seconds >= phase.start) & (seconds < phase.end)] *= phase.times
+        for start, end, factor in self.phases:
+            found[(seconds >= start) & (seconds < end)] *= factor
         return found
 
     def traits(self, table: pl.DataFrame) -> InputTraits:
-        """Return what the model has to know of the stream, from the rows themselves."""
+        """Return the traits of the stream that the model takes, measured on its rows."""
         keys = table[KEY].to_numpy()
         return InputTraits(self.rate, scrambling_factor(keys), multiplicity(keys))
 
@@ -140,7 +132,7 @@ class Setting:
     faster: float = 1.0
     """The factor by which seconds and scrambling factors are smaller."""
     warm: float = 0.0
-    """Seconds before all this begins: enough rows to measure, where time runs faster."""
+    """Seconds before the paper's stream begins: enough rows to measure if time runs faster."""
     most_scrambled: int = MOST_SCRAMBLED
 
     @property
@@ -148,15 +140,15 @@ class Setting:
         """Length in seconds."""
         return self.warm + 120.0 / self.faster
 
-    def phase(self, start: float, end: float, times: float) -> Phase:
+    def phase(self, start: float, end: float, factor: float) -> RateChange:
         """Return a phase of the paper's at the time it has here."""
-        return Phase(self.warm + start / self.faster, self.warm + end / self.faster, times)
+        return self.warm + start / self.faster, self.warm + end / self.faster, factor
 
-    def streams(self, number: int, phases: Mapping[int, Phase]) -> list[Stream]:
+    def streams(self, number: int, phases: Mapping[int, RateChange]) -> list[ScrambledStream]:
         """Return streams with scrambling factors drawn from the paper's range, and their phases."""
         drawn = np.random.default_rng(self.seed).integers(0, self.most_scrambled + 1, number)
         return [
-            Stream(
+            ScrambledStream(
                 name=f"S{at + 1}",
                 disorder=max(MULTIPLICITY - 1, round(disorder / self.faster)),
                 seconds=self.seconds,
@@ -166,11 +158,11 @@ class Setting:
             for at, disorder in enumerate(drawn.tolist())
         ]
 
-    def query_1(self) -> list[Stream]:
+    def query_1(self) -> list[ScrambledStream]:
         """Return S1 to S3: S2 is slowed from 10 to 40 s, S3 is 8 times as fast from 80 to 90 s."""
         return self.streams(3, {1: self.phase(10, 40, SLOWED), 2: self.phase(80, 90, FASTER)})
 
-    def query_2(self) -> list[Stream]:
+    def query_2(self) -> list[ScrambledStream]:
         """Return S1 to S6: S2, of the first join, is slowed from 10 to 40 s."""
         return self.streams(6, {1: self.phase(10, 40, SLOWED)})
 
@@ -179,11 +171,11 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Log:
-    """The arrivals of one stream, in order: when each row came, its key, its place.
+class ArrivalLog:
+    """The rows of one stream in the order of arrival: the arrival of each, its key and its place.
 
-    The place is named after the stream. The results of a join are such a log again, so joins of
-    joins need nothing else.
+    The column of the place is named after the stream. The results of a join are such a log again,
+    so joins of joins need nothing else.
     """
 
     name: str
@@ -191,7 +183,7 @@ class Log:
 
     @cached_property
     def at(self) -> Seconds:
-        """When each row came, in seconds."""
+        """The arrival of each row, in seconds."""
         return self.table[f"{self.name}_at"].to_numpy()
 
     @cached_property
@@ -199,7 +191,7 @@ class Log:
         """The keys in order of arrival."""
         return self.table[KEY].to_numpy()
 
-    def continued(self, other: Log) -> Keys:
+    def continued(self, other: ArrivalLog) -> Keys:
         """Return the keys and, in order, those that come until the stream has reached another.
 
         A log ends and its stream does not: rows that a slower stream has yet to send are added.
@@ -208,11 +200,11 @@ class Log:
         return np.concatenate((self.keys, further.repeat(multiplicity(self.keys))))
 
     def came(self, times: Seconds) -> Places:
-        """Return how many rows had come by these times."""
+        """Return the number of rows that had come by these times."""
         return np.searchsorted(self.at, times, side="right")
 
     def came_before(self, times: Seconds) -> Places:
-        """Return how many rows had come before these times."""
+        """Return the number of rows that had come before these times."""
         return np.searchsorted(self.at, times, side="left")
 
 
@@ -220,11 +212,12 @@ class Log:
 class Truth:
     """All results of a join of some logs."""
 
-    logs: tuple[Log, ...]
+    logs: tuple[ArrivalLog, ...]
 
     @cached_property
     def results(self) -> pl.DataFrame:
-        """The place of each input's row, when the last of them came (``at``), by that."""
+        """The results in the order of ``at``, the arrival of the last of a result's rows; each with
+        the place of its row in each input."""
         found = self.logs[0].table
         for log in self.logs[1:]:
             found = found.join(log.table, on=KEY)
@@ -234,12 +227,12 @@ class Truth:
 
     @cached_property
     def at(self) -> Seconds:
-        """When each result can first be known, in seconds."""
+        """The time at which each result can first be known, in seconds."""
         return self.results["at"].to_numpy()
 
     @cached_property
     def needs(self) -> Places:
-        """For each result and each input, the newest rows of the input that reach back to it.
+        """The number of an input's newest rows that reach back to a result, by result and input.
 
         The row that comes last meets the others as it comes, whatever comes with it.
         """
@@ -250,23 +243,33 @@ class Truth:
             found.append(np.where(log.at[place - 1] == self.at, 1, back))
         return np.stack(found, axis=1)
 
-    def log(self, name: str, sizes: Sequence[float] | None = None) -> Log:
+    def log(self, name: str, sizes: Sequence[float] | None = None) -> ArrivalLog:
         """Return the results as a log for the next join: all, or those that fixed buffers find."""
         found = self.results if sizes is None else self.results.filter(self.reached(sizes))
         place = pl.int_range(1, pl.len() + 1, dtype=pl.Int64).alias(name)
-        return Log(name, found.select(pl.col("at").alias(f"{name}_at"), KEY, place))
+        return ArrivalLog(name, found.select(pl.col("at").alias(f"{name}_at"), KEY, place))
 
     # ---- buffers ---------------------------------------------------------------------------
 
+    def by_second(self, values: Places, seconds: int, least: int = 0) -> Places:
+        """Return the greatest of the results' values in each second, at least ``least``, by input.
+
+        ``values``: a value for each result and input. Later results count for the last second.
+        """
+        greatest = np.full((seconds, values.shape[1]), least)
+        within = np.minimum(self.at.astype(np.int64), seconds - 1)
+        np.maximum.at(greatest, within, values)
+        return greatest
+
     def optimal(self, seconds: int) -> Places:
         """Return by second and input the least buffer that finds all results of the second."""
-        best = np.zeros((seconds, len(self.logs)), np.int64)
-        within = np.minimum(self.at.astype(np.int64), seconds - 1)
-        np.maximum.at(best, within, self.needs)
-        return best
+        return self.by_second(self.needs, seconds)
 
     def reached(self, sizes: Sequence[float]) -> NDArray[np.bool_]:
-        """Return which results buffers of the newest rows find, a size for each input."""
+        """Return true for each result that buffers of the newest rows find.
+
+        ``sizes``: the rows of the buffer of each input.
+        """
         return np.logical_and.reduce(self.needs <= np.array(sizes), axis=1)  # type: ignore[no-any-return]
 
     def sizes(self, share: float) -> list[int]:

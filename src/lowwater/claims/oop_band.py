@@ -4,7 +4,6 @@ which an in-order plan must sort (§8.2, N1, Fig. 11)."""
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
@@ -19,34 +18,23 @@ from lowwater.probe import Observer, Probe, Step
 # ---- OOP-S5.3 ------------------------------------------------------------------------------
 
 LATE, BAND = 5, 2
-"""Minutes."""
+"""Minutes by which a row of S0 may be late, and minutes between the rows of a pair."""
 TOLERANCE = 0.4
-"""Minutes; the late rows and the length of a tick make up most of it."""
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """The minutes a buffer should hold."""
-
-    low: float
-    high: float
-
-    def admit(self, minutes: float) -> bool:
-        """Return true if a measured figure lies within, give or take the tolerance."""
-        return self.low - TOLERANCE <= minutes <= self.high + TOLERANCE
+"""Minutes by which a figure may be off: mostly because of late rows and the length of a tick."""
 
 
 EXPECTED = {
-    "iop_sort_s0": Bounds(LATE, LATE),
-    "iop_join_s0": Bounds(0, 0),
-    "iop_join_s1": Bounds(LATE + BAND, LATE + BAND),
-    "oop_join_s0": Bounds(BAND, BAND),
-    "oop_join_s1": Bounds(LATE, LATE + BAND),
+    "iop_sort_s0": (LATE, LATE),
+    "iop_join_s0": (0, 0),
+    "iop_join_s1": (LATE + BAND, LATE + BAND),
+    "oop_join_s0": (BAND, BAND),
+    "oop_join_s1": (LATE, LATE + BAND),
 }
+"""The least and the most minutes that a buffer should hold, by column."""
 
 
 def _join(rate: float, minutes: float) -> lw.Stream:
-    """S0 is up to five minutes late in one row of fifty; S1 is in order; the band is ± 2 min."""
+    """Return the join of S0, of which one row in fifty is up to five minutes late, and S1."""
     seconds, flows = minutes * 60, round(rate * 600)
     late = Link("S0", rate, seconds, flows, seed=1, late_share=0.02, late_by=60 * LATE, even=True)
     in_order = Link("S1", rate, seconds, flows, seed=2, reverse=True, even=True)
@@ -54,7 +42,7 @@ def _join(rate: float, minutes: float) -> lw.Stream:
     return left.join(in_order.stream(), on=REPLIES, within=(60 * BAND, 60 * BAND))
 
 
-class Held(Observer):
+class HeldMinutes(Observer):
     """Samples the minutes of each input that are held, whenever all that arrived is done."""
 
     def __init__(self, plan: str, rate: float):
@@ -85,7 +73,7 @@ def run_s53(quick: bool) -> Outcome:
     rate, minutes, tick = S53_SCALE.of(quick)
     query, samples = _join(rate, minutes), []
     for plan, shape in SHAPES.items():
-        held = Held(plan, rate)
+        held = HeldMinutes(plan, rate)
         Probe(query, observer=held, plan=shape, tick=tick, chunk_rows=ALL_ROWS, keep=False).run()
         samples.append(held.table())
     table = samples[0].join(samples[1], on="minute").sort("minute")
@@ -98,11 +86,13 @@ def run_s53(quick: bool) -> Outcome:
         f" of S0, {medians['oop_join_s1']:.1f} min of S1"
     )
     criteria = [
-        Criterion(bounds.admit(medians[name]), f"{name} is {medians[name]:.1f} min")
-        for name, bounds in EXPECTED.items()
+        Criterion(
+            low - TOLERANCE <= medians[name] <= high + TOLERANCE,
+            f"{name} is {medians[name]:.1f} min",
+        )
+        for name, (low, high) in EXPECTED.items()
     ]
-    expected = {name: (bounds.low, bounds.high) for name, bounds in EXPECTED.items()}
-    return judge(ours, criteria, table, lambda figure: plots.s53(figure, medians, expected))
+    return judge(ours, criteria, table, lambda figure: plots.s53(figure, medians, EXPECTED))
 
 
 # ---- OOP-N1 --------------------------------------------------------------------------------
@@ -116,7 +106,7 @@ class Stopwatch(Observer):
 
     def __init__(self) -> None:
         self.latencies: list[float] = []
-        """Seconds."""
+        """Seconds from each punctuation to each chunk of answers that it released."""
         self.answers = 0
         self._arrived: float | None = None
 
@@ -126,14 +116,14 @@ class Stopwatch(Observer):
             self._arrived = time.perf_counter() if step.kind == "punctuation" else None
 
     def on_results(self, rows: pl.DataFrame) -> None:
-        """Answers have left."""
+        """Count answers, and take the time since the punctuation that released them."""
         self.answers += int(rows["n"].sum())
         if self._arrived is not None:
             self.latencies.append(time.perf_counter() - self._arrived)
 
 
 def _counted_join(band: float, rate: float, seconds: float) -> lw.Stream:
-    """Q7: pairs of packets of opposite direction at most ``band`` seconds apart, counted a minute.
+    """Return Q7: a count, by the minute, of packets of opposite direction within ``band`` seconds.
 
     Each flow has a packet every ten seconds, so a packet meets a fifth of a partner per second of
     band.

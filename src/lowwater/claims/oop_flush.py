@@ -1,4 +1,4 @@
-"""How fast rows may come when windows close with many groups: OOP experiment G1, Q4, Fig. 9.
+"""The highest rate of rows when windows close with many groups: OOP experiment G1, Q4, Fig. 9.
 
 Rows of Q4 go through a table of fixed size, and its partials into the windows above. The claim
 counts the partials that leave with each step, a step being a fixed number of rows. Rows wait in a
@@ -28,13 +28,13 @@ from lowwater.typing import Flush, PlanShape
 
 GROUPS = (66_000, 130_000, 260_000, 520_000)
 TABLES = (0.5, 1.0, 2.0)
-"""Slots of the table, in times the groups."""
+"""Slots of the table, in times the number of groups."""
 MANY = 260_000
 WINDOWS, ROWS_PER_GROUP = 3, 8
 EVERY, WITHIN = 160, 2
 STEP = 8_192
 SCALE = Scale((1, GROUPS), (8, (GROUPS[0], MANY)))
-"""By what groups, and rows a step, are divided; the numbers of groups."""
+"""The divisor of the groups and of a step's rows, and the numbers of groups."""
 FASTER, EQUAL = 1.5, 0.10
 
 
@@ -59,9 +59,9 @@ class Work:
     """The work of a run: partials that left with each step, and the cost of a row and a partial."""
 
     step: int
-    """Rows of a step."""
+    """Number of rows of a step."""
     left: NDArray[np.int64]
-    """Partials that left with each step."""
+    """Number of partials that left with each step."""
     row_us: float
     partial_us: float
 
@@ -86,7 +86,7 @@ class Work:
         return low
 
 
-class Levels(Observer):
+class WorkMeter(Observer):
     """Measures the processor time of the table and of the windows above it, and counts partials."""
 
     def __init__(self) -> None:
@@ -135,16 +135,16 @@ def _work(groups: int, slots: int, variant: Variant, rows_a_step: int) -> Work:
     source = Chunks(schema, steps)
     rows = lw.stream(source, name="Q4", time="ts", progress=lw.punctuated("next"))
     windows = rows.window(ticks, table=slots, flush=variant.flush).group_by("srcIP", "destIP")
-    levels = Levels()
-    Probe(windows.agg(n="count(*)"), observer=levels, plan=variant.plan, keep=False).run()
-    count = rows_a_step * len(levels.left)
-    if levels.answered != count:
-        raise AssertionError(f"{levels.answered} of {count} rows were counted")
+    meter = WorkMeter()
+    Probe(windows.agg(n="count(*)"), observer=meter, plan=variant.plan, keep=False).run()
+    count = rows_a_step * len(meter.left)
+    if meter.answered != count:
+        raise AssertionError(f"{meter.answered} of {count} rows were counted")
     return Work(
         rows_a_step,
-        np.array(levels.left),
-        levels.table_seconds / count * 1e6,
-        levels.windows_seconds / max(1, sum(levels.left)) * 1e6,
+        np.array(meter.left),
+        meter.table_seconds / count * 1e6,
+        meter.windows_seconds / max(1, sum(meter.left)) * 1e6,
     )
 
 

@@ -25,7 +25,7 @@ G3_LIMIT = 1.2
 N2_LIMIT = 0.8
 SHAPES: dict[str, PlanShape] = {"iop": "in-order", "oop": "out-of-order"}
 ALL_ROWS = 10_000_000
-"""Rows handed over at once, at most: all of a tick."""
+"""The most rows that are handed over at once: more than any tick has."""
 
 
 def cost(query: lw.Stream, shape: PlanShape, tick: float) -> Probe:
@@ -72,7 +72,7 @@ def row_width(schema: Mapping[str, pl.DataType]) -> int:
 
 
 def _skewed_counts(delay: float, rate: float, groups: int) -> lw.Stream:
-    """Q5 with windows of 10 s: one stream on time, one late, two windows after the skew."""
+    """Return Q5, with windows of 10 s, over a stream on time and one that is ``delay`` s late."""
     seconds = delay + 20
     columns = ("ts", "srcIP", "destIP")
     on_time = Link("M1", rate, seconds, groups, seed=1).stream(*columns)
@@ -113,7 +113,7 @@ def f1_outcome(table: pl.DataFrame) -> Outcome:
 
 
 def _sliding_count(delay: float, rate: float) -> lw.Stream:
-    """Q9: two fast links on time and a slow one late; six minutes after the skew."""
+    """Return Q9 over two fast links on time and a slow one that is ``delay`` seconds late."""
     seconds = delay + 360
     links = (
         Link("M1", rate, seconds, 1_000, seed=1),
@@ -156,7 +156,7 @@ def _mb(size: float) -> str:
 
 
 def _window_join(skew: float, rate: float) -> lw.Stream:
-    """Q6: both inputs are unions of a stream on time and one that is late by ``skew``."""
+    """Return Q6: both inputs are unions of a stream on time and one that is late by ``skew``."""
     link = partial(Link, rate=rate, seconds=skew + 30, flows=round(rate * 20))
     left = link("A", seed=1).stream().union(link("B", seed=2, delay=skew).stream())
     right = (
@@ -200,7 +200,7 @@ def g3_outcome(table: pl.DataFrame) -> Outcome:
 
 
 def _equality_join(delay: float, rate: float) -> lw.Stream:
-    """Q8: times are equal; the right input is a link on time and a slow one that is late."""
+    """Return Q8: the right input is a union of a link on time and a slow one that is late."""
     link = partial(Link, seconds=delay + 30, flows=round(rate * 10), whole_seconds=True)
     right = (
         link("M2", rate, seed=2, reverse=True)

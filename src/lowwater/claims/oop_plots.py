@@ -115,7 +115,7 @@ PLACES = {
     "oop_join_s0": "out of order:\nS0 in the join",
     "oop_join_s1": "out of order:\nS1 in the join",
 }
-"""Where rows are held, by column."""
+"""The names of the places where rows are held, by column."""
 
 
 def s53(

@@ -25,9 +25,9 @@ from lowwater.probe import Probe
 # ---- OOP-S7 --------------------------------------------------------------------------------
 
 Delays = dict[str, NDArray[np.float64]]
-"""Ticks that groups wait for their answer, by kind of punctuation."""
+"""The ticks that each group waits for its answer, by kind of punctuation."""
 BAND = 120
-"""Seconds, which are also the ticks of time."""
+"""The band of the join, in seconds, which are also the ticks of time."""
 CHAIN_BAND = 30
 """The band of each of two joins, one over the other."""
 
@@ -47,14 +47,14 @@ CHAINED: dict[str, tuple[Attributes, ...]] = {
 
 
 def _links(rate: float, seconds: float) -> tuple[Link, Link]:
-    """SYN packets on S0 and their acknowledgements on S1, in order and together."""
+    """Return S0 with SYN packets and S1 with their acknowledgements, in order and in step."""
     calls = Link("S0", rate, seconds, 50, seed=1, whole_seconds=True, even=True)
     answers = replace(calls, name="S1", seed=2, reverse=True)
     return calls, answers
 
 
 def _connections(calls: Link, answers: Link) -> lw.Stream:
-    """Q3: the windows of two minutes make the band, ``ts < ts_right`` is checked besides."""
+    """Return Q3: a band join of two minutes with ``ts < ts_right`` besides, and counts."""
     joined = calls.stream().join(
         answers.stream(),
         on=[("destIP", "srcIP"), ("destPort", "srcPort")],
@@ -65,7 +65,7 @@ def _connections(calls: Link, answers: Link) -> lw.Stream:
 
 
 def _chains(calls: Link, answers: Link, thanks: Link) -> lw.Stream:
-    """Q3 with the packet that follows the acknowledgement: a join feeds a join feeds a count."""
+    """Return Q3 with the packet that follows the acknowledgement: a count over a join of a join."""
     flow = ("srcIP", "destIP", "srcPort", "destPort")
     answer = dict(zip(flow, ("destIP", "srcIP", "destPort", "srcPort"), strict=True))
     first = calls.stream().select(*flow, t0="ts")
@@ -86,7 +86,7 @@ def _passed(link: Link, times: pl.Series) -> NDArray[np.int64]:
 
 
 S7_SCALE = Scale((4, 360), (1, 200))
-"""Packets a second, and seconds."""
+"""Packets a second, and the length in seconds."""
 
 
 def run_s7(quick: bool) -> Outcome:
@@ -210,7 +210,7 @@ def _measured(query: lw.Stream, log: pl.DataFrame) -> dict[str, Any]:
 
 
 GROUPS_SCALE = Scale((1_000, 2 * LAG), (100, LAG + 600))
-"""Devices, and seconds."""
+"""The number of devices, and the length in seconds."""
 
 
 def run_groups(quick: bool) -> Outcome:

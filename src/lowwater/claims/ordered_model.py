@@ -22,11 +22,11 @@ FIRST_COST, RATES = 1e-8, (1.0, 10.0)
 SLOW_COST, SLOW_RATES, SLOW_FAST = 1e-4, (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1), 1.0
 """Figure 6: the rates of the slow stream, and that of the fast one."""
 LOADS = (0.001, 0.01, 0.1, 0.3, 0.5, 0.9, 0.99, 0.999, 0.999999)
-"""Loads at which the join keeps up; the last is nearly what it can do."""
+"""Loads at which the join keeps up; at the last it nearly does not."""
 WAITING = (1, 2, 3, 10, 100, 1_000)
-"""Rows that come between two of the slow stream."""
+"""Numbers of rows that come between two of the slow stream."""
 EXACT = 1e-9
-"""The share by which two ways to one number may differ: the error of rounding."""
+"""The share by which two computations of a number may differ, because of rounding."""
 NEAR = 1e-6
 
 

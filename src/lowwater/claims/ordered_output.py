@@ -20,14 +20,13 @@ import lowwater as lw
 from lowwater.claims import ordered_plots as plots
 from lowwater.claims.claim import Claim, Criterion, Outcome, Scale, judge
 from lowwater.claims.oop_memory import ALL_ROWS
-from lowwater.claims.ordered_plots import UNORDERED
-from lowwater.claims.ordered_runs import ADAPTIVE, NAMES, ORDERS, joined
+from lowwater.claims.ordered_runs import ADAPTIVE, NAMES, ORDERS, UNORDERED, joined
 from lowwater.probe import PerComparison, Probe
 from lowwater.typing import Order
 
 RATES, WINDOW, KEYS = (2.0, 6.0), 5.0, 8
 BURST = (3.0, 28.0, 3.0)
-"""From, to, and how many times the rate."""
+"""The start and the end of the burst in seconds, and the factor on the rate."""
 SECONDS, FURTHEST = 40.0, 6.0
 """Length of the streams, and the most by which one is behind the other, in seconds."""
 COST = 800_000
@@ -38,14 +37,14 @@ SEEDS = Scale(12, 2)
 
 
 @dataclass(frozen=True)
-class Results:
+class JoinOutput:
     """The results of a join in the order in which they left, and the rows it held."""
 
     rows: pl.DataFrame
     details: dict[str, Any]
     """The details that the join adds to its metrics."""
     left_over: int
-    """Rows plus bytes in its state after the end."""
+    """Rows plus bytes in the state of the join after the end."""
 
     @property
     def times(self) -> pl.Series:
@@ -72,13 +71,13 @@ def streams(seed: int) -> tuple[pl.DataFrame, pl.DataFrame]:
     return slow.drop("value"), fast.drop("value")
 
 
-def run_join(order: Order | None, seed: int) -> Results:
+def run_join(order: Order | None, seed: int) -> JoinOutput:
     """Run one strategy, or the join with no order."""
     query = joined(*streams(seed), WINDOW, order)
     tick = TICKS[seed % len(TICKS)]
     run = Probe(query, charge=PerComparison(COST), tick=tick, chunk_rows=ALL_ROWS).run()
     join = run.operator("join")
-    return Results(run.results.drop("_out_at"), join.details, join.rows + join.bytes)
+    return JoinOutput(run.results.drop("_out_at"), join.details, join.rows + join.bytes)
 
 
 def measured(seeds: int) -> tuple[pl.DataFrame, dict[str, pl.Series]]:
@@ -96,7 +95,7 @@ def measured(seeds: int) -> tuple[pl.DataFrame, dict[str, pl.Series]]:
     return pl.DataFrame(lines, infer_schema_length=None), times
 
 
-def _line(name: str, seed: int, run: Results, expected: pl.DataFrame) -> dict[str, Any]:
+def _line(name: str, seed: int, run: JoinOutput, expected: pl.DataFrame) -> dict[str, Any]:
     held = {
         key: int(run.details.get(key, 0))
         for key in ("held_rows_peak", "held_bytes_peak", "waiting_rows_peak", "switches")

@@ -14,6 +14,7 @@ from lowwater.claims.ordered_runs import (
     NAMES,
     ORDERS,
     SYNC,
+    UNORDERED,
     curve,
     gains,
     microseconds,
@@ -24,10 +25,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-UNORDERED = "unordered"
 LINES = {SYNC: "^-", FILTER: "o-", ADAPTIVE: "s--"}
 SLOW, FAST = 1.0, 10.0
-"""Rows a second, in the paper."""
+"""Rows a second of both streams, in the paper."""
 
 # ---- formulas ------------------------------------------------------------------------------
 

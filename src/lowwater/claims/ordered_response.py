@@ -48,7 +48,7 @@ from lowwater.probe import CHUNK_ROWS, PerComparison
 
 SLOW, FAST, WINDOW = 1.0, 10.0, 60.0
 SWITCH = switching_cost(ALPHA, (WINDOW, WINDOW), (SLOW, FAST))
-"""0.5 ms, in seconds."""
+"""Seconds of a comparison at which Adaptive should switch: 0.0005."""
 GAIN = 0.25
 """The share Filter-Order should save at the switch, about alpha / (1 + alpha)."""
 LEVEL = 0.15
@@ -58,19 +58,19 @@ CLOSE = 0.03
 CLEAR = 1.3
 """Loads by this factor above or below alpha are clear of it."""
 TICK = 0.02
-"""Of the slow stream's mean gap."""
+"""Length of a tick, in mean gaps of the slow stream."""
 
 
 @dataclass(frozen=True)
-class Amounts:
+class ResponseRuns:
     """The runs over the cost of a comparison, and over the slow stream's rate."""
 
     shorter: float
-    """The window is so many times shorter, and comparisons take so many times longer."""
+    """The factor by which the window is shorter and comparisons take longer."""
     seconds: float
-    """Of virtual time a run, over the cost."""
+    """Seconds of virtual time of a run over the cost."""
     warm: float
-    """Seconds that are not counted, at least: until a window is full and Adaptive has decided."""
+    """Seconds at the beginning that are not counted: a window fills, and Adaptive decides."""
     costs: tuple[float, ...]
     """Costs at which all strategies run, in units of the cost at which Adaptive should switch."""
     between: tuple[float, ...]
@@ -78,19 +78,20 @@ class Amounts:
     times_rates: tuple[float, ...]
     """Rates, in units of those above, at which work takes what it really takes."""
     slow_rates: tuple[float, ...]
+    """Rates of the slow stream, in rows a second."""
     slow_rows: int
-    """Rows of the slow stream a run has at least, over its rate."""
+    """The least number of rows of the slow stream in a run over its rate."""
     rate_seconds: float
-    """Of virtual time a run has at least, over the rate."""
+    """The least seconds of virtual time of a run over the rate."""
 
     @property
     def window(self) -> float:
-        """Seconds."""
+        """Length of the window, in seconds."""
         return WINDOW / self.shorter
 
     @property
     def switch(self) -> float:
-        """Seconds a comparison takes where Adaptive should switch."""
+        """Seconds of a comparison at which Adaptive should switch."""
         return SWITCH * self.shorter
 
     def over_cost(self) -> Experiment:
@@ -105,7 +106,7 @@ class Amounts:
         )
 
 
-FULL = Amounts(
+FULL = ResponseRuns(
     shorter=1,
     seconds=420,
     warm=60,
@@ -116,7 +117,7 @@ FULL = Amounts(
     slow_rows=60,
     rate_seconds=360,
 )
-QUICK = Amounts(
+QUICK = ResponseRuns(
     shorter=6,
     seconds=75,
     warm=25,
@@ -133,7 +134,7 @@ SCALE = Scale(FULL, QUICK)
 # ---- ORD-F7 --------------------------------------------------------------------------------
 
 
-def over_cost(scale: Amounts) -> pl.DataFrame:
+def over_cost(scale: ResponseRuns) -> pl.DataFrame:
     """Run all strategies at all costs, then Adaptive with work that takes its real time."""
     runs = []
     for times in sorted({*scale.costs, *scale.between}):
@@ -273,7 +274,7 @@ def run_f7(quick: bool) -> Outcome:
 # ---- ORD-F9 --------------------------------------------------------------------------------
 
 
-def over_rate(scale: Amounts) -> pl.DataFrame:
+def over_rate(scale: ResponseRuns) -> pl.DataFrame:
     """Run all strategies at all rates of the slow stream."""
     charge = PerComparison(scale.switch * 1e9)
     return table(

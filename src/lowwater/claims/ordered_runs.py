@@ -27,11 +27,13 @@ SYNC: Order = "sync-filter"
 FILTER: Order = "filter-order"
 ADAPTIVE: Order = "adaptive"
 ORDERS = (SYNC, FILTER, ADAPTIVE)
+UNORDERED = "unordered"
+"""The join with no order, in tables and legends."""
 NAMES: dict[str, str] = {SYNC: "Sync-Filter", FILTER: "Filter-Order", ADAPTIVE: "Adaptive"}
 ALPHA = 0.3
 """The load from which Adaptive holds results."""
 KEYS = 300
-"""Few rows of a window have the same key: results are few, the work is in comparing."""
+"""Number of keys: so many that few rows of a window match, and the work is in comparing."""
 
 
 @dataclass(frozen=True)
@@ -41,16 +43,17 @@ class Experiment:
     slow_rate: float
     fast_rate: float
     window: float
-    """Seconds."""
+    """Length of the window, in seconds."""
     seconds: float
+    """Length of the streams, in seconds."""
     warm: float
-    """Rows that arrive in the first so many seconds are not counted."""
+    """Seconds at the beginning; rows that arrive in them are not counted."""
     seed: int = 1
     tick: float = 0.0
     """Seconds of arrivals handed over together; 0 hands over each row as it arrives."""
     chunk_rows: int = 1
-    """Rows that have queued are read so many at once. More than one is less work for our join, but
-    how many pairs it compares is then an estimate, and a bad one if they are minutes apart."""
+    """Number of queued rows that are read at once. More than one is less work for our join, but the
+    number of pairs it compares is then an estimate, and a bad one if they are minutes apart."""
 
     def setting(self, cost: float) -> OrderCosts:
         """Return the same in the model, at a cost of so many seconds a comparison."""
@@ -73,7 +76,7 @@ class Response:
     load: float
     """c·|w|·λ1·λ2; all the work is twice that."""
     rows: int
-    """Rows that count."""
+    """Number of rows that count."""
     response_seconds: float
     slow_response_seconds: float
     fast_response_seconds: float
@@ -85,7 +88,7 @@ class Response:
 
 
 class JoinWatch(Observer):
-    """Follows an ordered join: how far it is, its strategy and its work, after each step."""
+    """Follows the progress of an ordered join, its strategy and its work, after each step."""
 
     def __init__(self) -> None:
         self._at: list[int] = []
@@ -94,7 +97,7 @@ class JoinWatch(Observer):
         self._work: list[tuple[int, int, int]] = []
 
     def on_charged(self, step: Step) -> None:
-        """Note how far the join is."""
+        """Note the time up to which the join is done, its strategy and its work."""
         now, upto = self.run.now, step.operator.done_to
         mode = str(step.operator.details["strategy"])
         if not self._upto or upto > self._upto[-1]:
@@ -106,7 +109,7 @@ class JoinWatch(Observer):
             self._work.append((now, step.nanoseconds, step.comparisons))
 
     def done_at(self, ticks: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return when everything up to these times was done, in nanoseconds."""
+        """Return the times, in nanoseconds, at which everything up to these ticks was done."""
         done: NDArray[np.int64] = np.array(self._at)[np.searchsorted(self._upto, ticks)]
         return done
 
@@ -164,22 +167,22 @@ def respond(order: Order, charge: Charge, experiment: Experiment) -> Response:
     cost = watch.cost(start)
     details = run.operator("join").details
     return Response(
-        order,
-        charge.nanoseconds / 1e3 if isinstance(charge, PerComparison) else None,
-        cost / 1e3,
-        each.slow_rate,
-        each.fast_rate,
-        each.window,
-        each.seconds,
-        each.setting(cost / SECOND).load,
-        len(one) + len(two),
-        float(np.concatenate((one, two)).mean()),
-        float(one.mean()),
-        float(two.mean()),
-        watch.share_of(FILTER, start),
-        int(details.get("switches", 0)),
-        int(details["held_rows_peak"]),
-        int(details["waiting_rows_peak"]),
+        strategy=order,
+        imposed_cost_us=charge.nanoseconds / 1e3 if isinstance(charge, PerComparison) else None,
+        cost_us=cost / 1e3,
+        slow_rate=each.slow_rate,
+        fast_rate=each.fast_rate,
+        window_seconds=each.window,
+        seconds=each.seconds,
+        load=each.setting(cost / SECOND).load,
+        rows=len(one) + len(two),
+        response_seconds=float(np.concatenate((one, two)).mean()),
+        slow_response_seconds=float(one.mean()),
+        fast_response_seconds=float(two.mean()),
+        filter_order_share=watch.share_of(FILTER, start),
+        switches=int(details.get("switches", 0)),
+        held_rows_peak=int(details["held_rows_peak"]),
+        waiting_rows_peak=int(details["waiting_rows_peak"]),
     )
 
 

@@ -35,7 +35,7 @@ class Picture:
 
     path: Path
     text: str
-    """The text above and below the plot, for people who do not see it."""
+    """The text above and below the plot, for readers who do not see the picture."""
 
 
 @dataclass(frozen=True)
@@ -51,21 +51,21 @@ class Result:
 
     @property
     def verdict(self) -> Verdict:
-        """Whether the claim holds, does not hold, or its run failed."""
+        """The verdict: the claim holds, does not hold, or its run failed."""
         if self.outcome is None:
             return "failed"
         return "holds" if self.outcome.holds else "does not hold"
 
     @property
     def ours(self) -> str:
-        """The measured figure, or why there is none."""
+        """The measured figure, or the error that the run failed with."""
         if self.outcome is None:
             return f"the run failed: {self.error.strip().splitlines()[-1]}"
         return self.outcome.ours
 
     @property
     def reason(self) -> str:
-        """Why it does not hold; the whole of ours if no reason is given."""
+        """The reason why it does not hold; the whole of ours if no reason is given."""
         return self.ours.partition(NOT)[2] or self.ours
 
 

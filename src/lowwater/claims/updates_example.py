@@ -22,10 +22,9 @@ import polars as pl
 
 from lowwater.claims import updates_plots as plots
 from lowwater.claims.claim import Claim, Criterion, Outcome, judge
-from lowwater.claims.updates_runs import NAMES, updates, updating
-from lowwater.probe import SECOND, Observer, PerRow, Probe, Step
+from lowwater.claims.updates_runs import NAMES, Services, only_key, update_stream, updates
+from lowwater.probe import SECOND, PerRow, Probe
 from lowwater.typing import Schedule
-from lowwater.updates.staleness import Staleness
 
 GAP, COST = 2, 3
 LETTERS = "abcdefghijklmnop"
@@ -33,14 +32,14 @@ BY_HAND: dict[Schedule, tuple[tuple[str, int, int, int], ...]] = {
     "in-place": (("a", 3, 3, 1), ("b", 6, 4, 2), ("d", 9, 5, 1), ("e", 12, 4, 2), ("g", 15, 5, 1)),
     "append": (("a", 3, 3, 1), ("b", 6, 4, 2), ("c", 9, 5, 3), ("d", 12, 6, 4), ("e", 15, 7, 5)),
 }
-"""The update that is delivered, when, and how stale the result is right before and after."""
+"""Each update that is delivered, the time, and staleness right before and right after."""
 PERIOD, PERIOD_AREA = 6, 18
 """The sawtooth of the update queue repeats after so long and has this area: 3 on average."""
 
 
 @dataclass(frozen=True)
-class Delivery:
-    """A result: its update, its time, and staleness around it."""
+class ShownUpdate:
+    """A result: its update, its time, and staleness right before and right after it."""
 
     update: str
     at: Fraction
@@ -49,13 +48,13 @@ class Delivery:
     area: Fraction
     """The integral of staleness from the first update on."""
     queue_area: Fraction
-    """The same of the queue's."""
+    """The integral of the staleness of the queue from the first update on."""
 
 
 # ---- by the definition ---------------------------------------------------------------------
 
 
-def defined(schedule: Schedule) -> list[Delivery]:
+def defined(schedule: Schedule) -> list[ShownUpdate]:
     """Return all deliveries: the queue's newest update, or its oldest, is next."""
     arrivals = [Fraction(GAP * at) for at in range(len(LETTERS))]
     shown: list[tuple[int, Fraction]] = []
@@ -68,7 +67,7 @@ def defined(schedule: Schedule) -> list[Delivery]:
         shown.append((last, now))
     taken = [(at, when - COST) for at, when in shown]
     return [
-        Delivery(
+        ShownUpdate(
             LETTERS[at],
             when,
             _stale(arrivals, shown[:number], when),
@@ -100,53 +99,24 @@ def _area(arrivals: list[Fraction], shown: list[tuple[int, Fraction]], end: Frac
 # ---- as the queue reports it -----------------------------------------------------------------
 
 
-class Services(Observer):
-    """Reads the staleness that a queue reports, around each of its services."""
-
-    def __init__(self) -> None:
-        self.at: list[Fraction] = []
-        self.before: list[Fraction] = []
-        self.after: list[Fraction] = []
-        self.averages: list[tuple[float, float]] = []
-
-    def on_done(self, step: Step) -> None:
-        """Read the end of the last service: all that came during it is known now."""
-        if step.left_queue and self.at:
-            self.end()
-
-    def on_charged(self, step: Step) -> None:
-        """Read staleness right before the result is shown."""
-        if step.left_queue:
-            self.at.append(Fraction(self.run.now, SECOND))
-            self.before.append(_now(step.operator.staleness))
-
-    def end(self) -> None:
-        """Read how the last service left the queue."""
-        found = self.run.operator("update").staleness
-        self.after.append(_now(found))
-        self.averages.append((found.application, found.queue))
-
-
-def _now(staleness: Staleness) -> Fraction:
-    """Return the age of the oldest update of the only key that is not shown."""
-    (only,) = staleness.by_key.values()
-    return Fraction(only.now)
-
-
 def table(schedule: Schedule) -> pl.DataFrame:
     """Return every delivery, as defined and as the queue reports it."""
     services = Services()
     came = updates(GAP * np.arange(len(LETTERS), dtype=np.float64), np.zeros(len(LETTERS), int))
     charge = PerRow(COST * SECOND)
-    run = Probe(updating(came, schedule), observer=services, charge=charge, tick=0).run()
-    services.end()
-    ours = zip(
-        (LETTERS[at] for at in run.results["n"]),
-        *(services.at, services.before, services.after, services.averages),
-        strict=True,
-    )
+    run = Probe(update_stream(came, schedule), observer=services, charge=charge, tick=0).run()
+    # What came during a service is known when the next one begins, or the run has ended.
+    left = [each for _, each in services.begun[1:]] + [run.operator("update").staleness]
+    letters = [LETTERS[at] for at in run.results["n"]]
+    ours = zip(letters, services.ended, left, strict=True)
     rows = []
-    for each, (update, at, before, after, averages) in zip(defined(schedule), ours, strict=True):
+    for each, (update, (now, before), after) in zip(defined(schedule), ours, strict=True):
+        reported = (
+            update,
+            Fraction(now, SECOND),
+            *(Fraction(only_key(staleness).now) for staleness in (before, after)),
+        )
+        averages = float(each.area / each.at), float(each.queue_area / each.at)
         rows.append(
             {
                 "queue": schedule,
@@ -155,13 +125,12 @@ def table(schedule: Schedule) -> pl.DataFrame:
                 "staleness_before": float(each.before),
                 "staleness_after": float(each.after),
                 "integral": float(each.area),
-                "average": float(each.area / each.at),
-                "queue_average": float(each.queue_area / each.at),
-                "reported_average": averages[0],
-                "reported_queue_average": averages[1],
-                "exact": (update, at, before, after)
-                == (each.update, each.at, each.before, each.after)
-                and averages == (float(each.area / each.at), float(each.queue_area / each.at)),
+                "average": averages[0],
+                "queue_average": averages[1],
+                "reported_average": after.application,
+                "reported_queue_average": after.queue,
+                "exact": reported == (each.update, each.at, each.before, each.after)
+                and (after.application, after.queue) == averages,
             }
         )
     return pl.DataFrame(rows)

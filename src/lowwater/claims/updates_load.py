@@ -34,34 +34,34 @@ import polars as pl
 
 from lowwater.claims import updates_plots as plots
 from lowwater.claims.claim import Claim, Criterion, Outcome, Scale, judge
-from lowwater.claims.updates_runs import NAMES, Watched, at_random, watched
+from lowwater.claims.updates_runs import NAMES, QueueRun, at_random, run_queue
 from lowwater.typing import Schedule
 
 KEYS = (1, 10)
 LOADED = 3.0
-"""From this load on the line of ten keys is long enough to compare averages with one key's."""
+"""The load from which averages of ten keys are compared with those of one: below, few wait."""
 INFLATED = (8.0, 12.0)
-"""Queue staleness of ten keys, in times that of one."""
+"""The least and the greatest queue staleness of ten keys, in times that of one."""
 SAME = (0.7, 1.1)
-"""The difference between both kinds of staleness, of ten keys, in times that of one."""
+"""The same of the difference between both kinds of staleness."""
 TOLERANCE = 1e-9
 FAR_BELOW = 0.6
-"""IN-PLACE has at most this share of the staleness of the append queue that sheds."""
+"""The greatest staleness of IN-PLACE, as a share of that of the append queue that sheds."""
 CLOSE = 1.02
-"""Up to this ratio FIFO and IN-PLACE count as alike at small loads."""
+"""The ratio up to which FIFO and IN-PLACE count as alike at small loads."""
 APART = 2.0
 """The load from which IN-PLACE is clearly lower with ten keys."""
 
 
 @dataclass(frozen=True)
 class Loads:
-    """The loads of some runs, and how long and how often each is run."""
+    """The loads of some runs, and the length and the seeds of the runs at each load."""
 
     loads: tuple[float, ...]
     services: int
-    """Services of a run, about."""
+    """Number of services of a run, roughly."""
     seeds: tuple[int, ...]
-    """One run for each where keys are drawn; a single one with one key."""
+    """Seeds: one run for each with ten keys, which are drawn; a single run with one key."""
 
     def points(
         self, measure: Callable[[float, int, pl.DataFrame], list[dict[str, object]]]
@@ -86,7 +86,7 @@ F7_SCALE = Scale(
 # ---- UP-F5 ---------------------------------------------------------------------------------
 
 
-def point(load: float, keys: int, run: Watched) -> dict[str, float]:
+def point(load: float, keys: int, run: QueueRun) -> dict[str, float]:
     """Return the figures of a run."""
     application, queue = run.averages()
     waits = sum(float((key.end - key.came).sum()) for key in run.queue())
@@ -112,13 +112,13 @@ def point(load: float, keys: int, run: Watched) -> dict[str, float]:
 def staleness(loads: Loads) -> pl.DataFrame:
     """Measure both numbers of keys at every load; the means of runs where keys are drawn."""
     found = loads.points(
-        lambda load, keys, came: [{**point(load, keys, watched(came, "in-place", load))}]
+        lambda load, keys, came: [{**point(load, keys, run_queue(came, "in-place", load))}]
     )
     return found.group_by("load", "keys", maintain_order=True).mean()
 
 
 def outside(points: pl.DataFrame) -> Sequence[str]:
-    """Return in words where the bounds do not hold."""
+    """Return the points at which the bounds do not hold, in words."""
     slack = 1 + TOLERANCE
     delta = pl.col("delta_a_service")
     low, high = delta * slack < pl.col("least_delta"), delta > pl.col("greatest_delta") * slack
@@ -182,7 +182,7 @@ def queues(loads: Loads) -> pl.DataFrame:
     def measure(load: float, keys: int, came: pl.DataFrame) -> list[dict[str, object]]:
         end, rows = float(came["arrived"][-1]), list[dict[str, object]]()
         for queue in QUEUES:
-            run = watched(came, queue, load, end)
+            run = run_queue(came, queue, load, end)
             application, waiting = run.averages(end)
             rows.append(
                 {

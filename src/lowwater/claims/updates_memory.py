@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -24,19 +23,16 @@ from numpy.typing import NDArray
 
 from lowwater.claims import updates_plots as plots
 from lowwater.claims.claim import Claim, Criterion, Outcome, Scale, judge
-from lowwater.state.store import ChunkStore
-from lowwater.stream.element import Chunk
-from lowwater.updates.memory.columns import Mask
 from lowwater.updates.memory.locations import OnDemandMemory
-from lowwater.updates.memory.pages import PAGE_ROWS as USUAL_PAGE_ROWS
-from lowwater.updates.memory.pages import Locations, PagedRows, Slots
+from lowwater.updates.memory.pages import Locations, PagedRows
 
 KEYS = 100
 THETAS = (0.0, 0.3, 0.6, 0.9)
 """Skew of the keys' rates: key ``n`` has one in proportion to ``n ** -theta``."""
 OUT = 10
-"""Rows that leave in a second."""
+"""Number of rows that leave in a second."""
 PAGE_ROWS = 16
+"""Locations of a page."""
 SCHEMA = pl.Schema(
     {"ts": pl.Datetime("us"), "key": pl.String(), "value": pl.Float64(), "number": pl.Int64()}
 )
@@ -44,10 +40,21 @@ Keys = NDArray[np.int64]
 
 
 SCALE = Scale((1_000, (20, 50, 100, 200, 500, 1_000)), (200, (20, 100, 1_000)))
-"""Deliveries, and rates in rows that come in a second."""
+"""The number of deliveries, and the rates in rows that come in a second."""
 
 
-# ---- the naive memory ----------------------------------------------------------------------
+# ---- the two memories ----------------------------------------------------------------------
+
+
+class PagedMemory(OnDemandMemory):
+    """On-demand paging as update queues have it, with the members that the naive memory has."""
+
+    dirty = 0
+    """Number of locations that were handed out and hold no row: none."""
+
+    def add(self, rows: pl.DataFrame, owners: Keys | None = None) -> Locations:
+        """Write rows to empty locations, whichever keys they are of; return these."""
+        return super().add(rows)
 
 
 class PreallocatedMemory(PagedRows):
@@ -58,64 +65,34 @@ class PreallocatedMemory(PagedRows):
     location of key number ``n`` is location ``n``; keys are numbered from 0 in the order they come.
     """
 
-    def __init__(self, schema: pl.Schema, page_rows: int = USUAL_PAGE_ROWS):
+    def __init__(self, schema: pl.Schema, page_rows: int):
         super().__init__(schema, page_rows)
-        self._given: Mask = np.zeros(0, bool)
-        self._current: Mask = np.zeros(0, bool)
+        self._given = np.zeros(0, bool)
         self.used = 0
-        """Locations that hold a row."""
+        """Number of locations that hold a row."""
         self.dirty = 0
-        """Locations handed out that hold no current row."""
+        """Number of locations that were handed out and hold no current row."""
 
-    def add(self, rows: Chunk, owners: Keys) -> Locations:
-        """Put rows of keys that have none in the locations of these; where they are now."""
-        locations = owners.astype(np.int64)
-        self._reach(int(locations.max(initial=-1)))
-        self.dirty -= int(self._given[locations].sum())
-        self._given[locations] = self._current[locations] = True
-        self.used += len(locations)
-        self.write(locations, rows)
-        return locations
-
-    def _reach(self, location: int) -> None:
-        while self.pages * self.page_rows <= location:
+    def add(self, rows: pl.DataFrame, owners: Keys) -> Locations:
+        """Write rows of keys that have none to the locations of these keys; return them."""
+        while self.pages * self.page_rows <= owners.max(initial=-1):
             self.alloc()
-        more = (0, self.pages * self.page_rows - len(self._given))
-        self._given, self._current = np.pad(self._given, more), np.pad(self._current, more)
+        self._given = np.pad(self._given, (0, self.pages * self.page_rows - len(self._given)))
+        self.dirty -= int(self._given[owners].sum())
+        self._given[owners] = True
+        self.used += len(owners)
+        self.write(owners, rows)
+        return owners
 
     def remove(self, locations: Locations) -> None:
         """Make locations dirty."""
-        locations = np.unique(locations)
-        self._current[locations] = False
-        self.used -= len(locations)
-        self.dirty += len(locations)
-
-    def save(self, store: ChunkStore, name: str) -> dict[str, Any]:
-        """Write pages that changed since the last time; all else that :meth:`load` needs."""
-        pages = self.save_pages(store, name, self._handed_out)
-        given, current = (np.packbits(each).tobytes() for each in (self._given, self._current))
-        return {"pages": pages, "given": given, "current": current}
-
-    def _handed_out(self, page: int) -> Slots:
-        first = page * self.page_rows
-        return np.flatnonzero(self._given[first : first + self.page_rows])
-
-    def load(self, store: ChunkStore, name: str, saved: dict[str, Any]) -> None:
-        """Go on from what was saved, in a new memory; pages are read when touched."""
-        self.load_pages(store, name, saved["pages"])
-        count = self.pages * self.page_rows
-        self._given, self._current = (
-            np.unpackbits(np.frombuffer(saved[each], np.uint8), count=count).astype(bool)
-            for each in ("given", "current")
-        )
-        self.used = int(self._current.sum())
-        self.dirty = int(self._given.sum()) - self.used
+        count = len(np.unique(locations))
+        self.used -= count
+        self.dirty += count
 
 
-MANAGERS: dict[str, type[OnDemandMemory] | type[PreallocatedMemory]] = {
-    "paging": OnDemandMemory,
-    "naive": PreallocatedMemory,
-}
+Memory = PagedMemory | PreallocatedMemory
+MANAGERS: dict[str, type[Memory]] = {"paging": PagedMemory, "naive": PreallocatedMemory}
 
 
 # ---- a queue in place ----------------------------------------------------------------------
@@ -146,7 +123,7 @@ def rows_of(keys: Keys, dice: np.random.Generator, rate: int) -> pl.DataFrame:
 class Queue:
     """The newest row of each key that waits, in a memory."""
 
-    def __init__(self, memory: OnDemandMemory | PreallocatedMemory):
+    def __init__(self, memory: Memory):
         self.memory = memory
         self._waiting: dict[int, int] = {}  # key to location, the longest waiting first
 
@@ -154,7 +131,7 @@ class Queue:
         return len(self._waiting)
 
     def enqueue(self, keys: Keys, rows: pl.DataFrame) -> None:
-        """Take rows in; a key that waits keeps its place and its location."""
+        """Add rows; a key that waits keeps its place and its location."""
         newest = {key: at for at, key in enumerate(keys.tolist())}
         old = [key for key in newest if key in self._waiting]
         new = [key for key in newest if key not in self._waiting]
@@ -162,15 +139,11 @@ class Queue:
             locations = np.array([self._waiting[key] for key in old])
             self.memory.write(locations, rows[[newest[key] for key in old]])
         if new:
-            added = rows[[newest[key] for key in new]]
-            if isinstance(self.memory, PreallocatedMemory):
-                locations = self.memory.add(added, np.array(new))
-            else:
-                locations = self.memory.add(added)
+            locations = self.memory.add(rows[[newest[key] for key in new]], np.array(new))
             self._waiting |= dict(zip(new, locations.tolist(), strict=True))
 
     def dequeue(self) -> tuple[int, pl.DataFrame] | None:
-        """Let go of the key that has waited longest, with its row; None if none waits."""
+        """Remove and return the key that has waited longest, with its row; None if none waits."""
         if not self._waiting:
             return None
         key = next(iter(self._waiting))
@@ -180,7 +153,7 @@ class Queue:
         return key, row
 
 
-def prepared(name: str) -> Queue:
+def prepare(name: str) -> Queue:
     """Return a queue through which every key has gone once."""
     queue = Queue(MANAGERS[name](SCHEMA, PAGE_ROWS))
     keys = np.arange(KEYS)
@@ -199,7 +172,7 @@ def row_bytes() -> float:
 
 def run_one(name: str, theta: float, rate: int, deliveries: int) -> dict[str, float | int | str]:
     """Measure what a manager uses on average, sampled before and after each delivery."""
-    queue = prepared(name)
+    queue = prepare(name)
     step = rate // OUT
     keys, rows = updates(step * deliveries, theta, rate)
     newest = np.full(KEYS, -1)
@@ -229,8 +202,7 @@ def run_one(name: str, theta: float, rate: int, deliveries: int) -> dict[str, fl
 
 def _sample(queue: Queue) -> tuple[int, int, int, int]:
     memory = queue.memory
-    dirty = memory.dirty if isinstance(memory, PreallocatedMemory) else 0
-    return len(queue), memory.used + dirty, memory.pages * memory.page_rows, memory.bytes
+    return len(queue), memory.used + memory.dirty, memory.pages * memory.page_rows, memory.bytes
 
 
 # ---- UP-F16 --------------------------------------------------------------------------------

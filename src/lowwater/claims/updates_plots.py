@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -20,15 +20,13 @@ from lowwater.claims.drawing import (
     caption,
     logarithmic,
 )
-from lowwater.claims.updates_runs import NAMES, WINDOW_NAMES
+from lowwater.claims.updates_runs import NAMES, WINDOW_NAMES, Way
 from lowwater.typing import Schedule
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Way = Literal["append", "shedding", "lazy", "eager"]
-"""A queue of windows."""
 Ratios = dict[int, float]
 """Ratios by number of slow keys."""
 KEPT = "drawn, load kept"
@@ -246,7 +244,7 @@ def _rates(axes: Axes, linecutting: Ratios, auto: Ratios, near: int) -> None:
 def traces(
     figure: Figure,
     points: pl.DataFrame,
-    theirs: Mapping[str, Sequence[tuple[float, float]]],
+    theirs: Mapping[Way, Sequence[tuple[float, float]]],
     sizes: tuple[int, int],
 ) -> None:
     """Draw UP-F12; ``theirs``: time and staleness by the paper's rules, by queue; ``sizes``: ticks
@@ -272,7 +270,7 @@ def traces(
 
 def _trace(
     axes: Axes,
-    way: str,
+    way: Way,
     both: tuple[pl.DataFrame, Sequence[tuple[float, float]]],
     sizes: tuple[int, int],
 ) -> None:

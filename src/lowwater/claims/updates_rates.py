@@ -30,26 +30,26 @@ import polars as pl
 from lowwater.claims import updates_plots as plots
 from lowwater.claims.claim import Claim, Criterion, Outcome, Scale, judge
 from lowwater.claims.updates_plots import KEPT, Ratios
-from lowwater.claims.updates_runs import at_random, in_turn, watched
+from lowwater.claims.updates_runs import at_random, in_turn, run_queue
 from lowwater.typing import Schedule
 
 KEYS, SLOWER, LOAD, COST = 10, 10, 5.0, 1.0
 QUEUES: tuple[Schedule, ...] = ("in-place", "linecutting", "auto")
 EQUAL = 0.01
-"""Ratios this near to 1 are 1."""
+"""The most by which a ratio that counts as 1 differs from 1."""
 NONE = 1e-9
-"""Seconds that come from rounding."""
+"""Seconds up to which staleness comes from rounding alone."""
 BEST = range(7, 10)
 """Numbers of slow keys at which LINECUTTING should be best, where keys come in turn."""
 LAST = 8
-"""With more slow keys the load is below 1."""
+"""The greatest number of slow keys with which the load is above 1."""
 IN_TURN, DRAWN = "in turn", "drawn"
 RATE = LOAD / KEYS / COST
 """Updates of a fast key a second."""
 
 
 def kept(slow: int) -> float:
-    """Return the same if the load is kept, with so many slow keys."""
+    """Return the updates of a fast key a second that keep the load, with so many slow keys."""
     return LOAD / COST / (KEYS - slow + slow / SLOWER)
 
 
@@ -60,49 +60,49 @@ def drawn(slow: int, rate: float, seconds: float, seed: int) -> pl.DataFrame:
 
 
 @dataclass(frozen=True)
-class Part:
-    """A pattern of arrivals and the numbers of slow keys it is run with."""
+class ArrivalPattern:
+    """A pattern of arrivals, and the numbers of slow keys that it is run with."""
 
-    pattern: str
+    name: str
     slow: Sequence[int]
     services: int
-    """Seconds a run takes, and so the most services it has."""
+    """Seconds of a run, and so the most services of it."""
     seeds: Sequence[int] = (1,)
 
     def came(self, slow: int, seed: int) -> pl.DataFrame:
         """Return the updates of a run."""
-        rate = kept(slow) if self.pattern == KEPT else RATE
+        rate = kept(slow) if self.name == KEPT else RATE
         seconds = self.services * COST
-        if self.pattern == IN_TURN:
+        if self.name == IN_TURN:
             return in_turn(slow, KEYS - slow, SLOWER, rate, seconds)
         return drawn(slow, rate, seconds, seed)
 
 
 SCALE = Scale(
     (
-        Part(IN_TURN, range(11), 400),
-        Part(DRAWN, (0, 2, 4, 6, 7, 8, 9, 10), 800, (1, 2)),
-        Part(KEPT, (0, 2, 4, 5, 6, 7, 8, 10), 300),
+        ArrivalPattern(IN_TURN, range(11), 400),
+        ArrivalPattern(DRAWN, (0, 2, 4, 6, 7, 8, 9, 10), 800, (1, 2)),
+        ArrivalPattern(KEPT, (0, 2, 4, 5, 6, 7, 8, 10), 300),
     ),
-    (Part(IN_TURN, (0, 4, 8, 10), 120),),
+    (ArrivalPattern(IN_TURN, (0, 4, 8, 10), 120),),
 )
 
 
-def measured(parts: Sequence[Part]) -> pl.DataFrame:
+def measured(patterns: Sequence[ArrivalPattern]) -> pl.DataFrame:
     """Measure all queues, the mean of several runs where keys are drawn."""
     rows = []
-    for part in parts:
-        for slow in part.slow:
-            for seed in part.seeds:
-                came = part.came(slow, seed)
+    for pattern in patterns:
+        for slow in pattern.slow:
+            for seed in pattern.seeds:
+                came = pattern.came(slow, seed)
                 for queue in QUEUES:
-                    run = watched(came, queue, COST)
+                    run = run_queue(came, queue, COST)
                     application, waiting = run.averages()
                     rows.append(
                         {
-                            "arrivals": part.pattern,
+                            "arrivals": pattern.name,
                             "slow": slow,
-                            "load": came.height * COST / part.services,
+                            "load": came.height * COST / pattern.services,
                             "queue": queue,
                             "queue_seconds": waiting,
                             "application_seconds": application,

@@ -12,15 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 import lowwater as lw
-from lowwater.probe import SECOND, Observer, PerRow, Probe
+from lowwater.probe import SECOND, Observer, PerRow, Probe, Step
 from lowwater.typing import Schedule
-from lowwater.updates.staleness import Staleness
+from lowwater.updates.staleness import KeyStaleness, Staleness
 
 Seconds = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -32,13 +33,15 @@ NAMES: dict[Schedule, str] = {
     "linecutting": "LINECUTTING",
     "auto": "auto",
 }
-WINDOW_NAMES = {
+Way = Literal["append", "shedding", "lazy", "eager"]
+"""A queue of windows."""
+WINDOW_NAMES: dict[Way, str] = {
     "append": "append",
     "shedding": "append, random window shedding",
     "lazy": "LAZY",
     "eager": "EAGER",
 }
-"""Queues of windows."""
+"""The names of queues of windows."""
 
 
 # ---- arrivals ------------------------------------------------------------------------------
@@ -78,11 +81,11 @@ class Unreflected:
     """The oldest updates of a key that were not reflected, one after the other."""
 
     came: Seconds
-    """When each of them came,"""
+    """The arrival of each."""
     begin: Seconds
-    """from when it was the oldest,"""
+    """The time from which it was the oldest."""
     end: Seconds
-    """and until when."""
+    """The time until which it was the oldest."""
 
     @classmethod
     def of(cls, came: Seconds, reflected: Numbers, at: Seconds, end: float) -> Unreflected:
@@ -103,20 +106,20 @@ class Unreflected:
 
 
 @dataclass(frozen=True)
-class Watched:
+class QueueRun:
     """A run: the updates that came, and those that were shown."""
 
     came: pl.DataFrame
     shown: pl.DataFrame
     """The updates shown, each with ``_out_at``, in seconds."""
     cost: float
-    """Seconds a row."""
+    """Seconds of work for a row."""
     own: Staleness
     """The queue's own account, at the end of the run."""
 
     @property
     def ended(self) -> float:
-        """When the last update was shown, in seconds."""
+        """The time at which the last update was shown, in seconds."""
         return float(self.shown["_out_at"][-1])
 
     def application(self, end: float | None = None) -> list[Unreflected]:
@@ -154,12 +157,43 @@ class Until(Observer):
         self._end = end
 
     def on_results(self, rows: pl.DataFrame) -> None:
-        """End the run, if it is time."""
+        """End the run if the time has come."""
         if self._end is not None and self.run.now >= round(self._end * SECOND):
             self.run.stop()
 
 
-def updating(came: pl.DataFrame, schedule: Schedule) -> lw.Stream:
+class Services(Until):
+    """Reads the rows that leave a queue, and its staleness when each service begins and ends."""
+
+    def __init__(self, end: float | None = None) -> None:
+        super().__init__(end)
+        self.left: list[pl.DataFrame] = []
+        """The rows that left for each service."""
+        self.begun: list[tuple[int, Staleness]] = []
+        """The begin of each service, in nanoseconds, and staleness then: with all that came during
+        the service before."""
+        self.ended: list[tuple[int, Staleness]] = []
+        """The end of each service, likewise, right before its result is shown."""
+
+    def on_done(self, step: Step) -> None:
+        """Read the begin of a service."""
+        if step.left_queue:
+            self.left += step.results
+            self.begun.append((self.run.now, step.operator.staleness))
+
+    def on_charged(self, step: Step) -> None:
+        """Read the end of a service."""
+        if step.left_queue:
+            self.ended.append((self.run.now, step.operator.staleness))
+
+
+def only_key(staleness: Staleness) -> KeyStaleness:
+    """Return the staleness of the only key of a queue."""
+    (only,) = staleness.by_key.values()
+    return only
+
+
+def update_stream(came: pl.DataFrame, schedule: Schedule) -> lw.Stream:
     """Return the update stream of an arrival log."""
     return lw.stream(
         lw.replay(came, arrival="arrived"),
@@ -170,12 +204,12 @@ def updating(came: pl.DataFrame, schedule: Schedule) -> lw.Stream:
     )
 
 
-def watched(
+def run_queue(
     came: pl.DataFrame, schedule: Schedule, cost: float, end: float | None = None
-) -> Watched:
+) -> QueueRun:
     """Run updates through a queue, to their end or until a time; a row costs so many seconds."""
     charge = PerRow(cost * SECOND)
-    run = Probe(updating(came, schedule), observer=Until(end), charge=charge, tick=0).run()
+    run = Probe(update_stream(came, schedule), observer=Until(end), charge=charge, tick=0).run()
     own = run.metrics().operator("update").staleness
     assert own is not None
-    return Watched(came, run.results, cost, own)
+    return QueueRun(came, run.results, cost, own)

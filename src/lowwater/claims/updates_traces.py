@@ -24,16 +24,14 @@ import polars as pl
 
 from lowwater.claims import updates_plots as plots
 from lowwater.claims.claim import Claim, Criterion, Outcome, judge
-from lowwater.claims.updates_plots import Way
-from lowwater.claims.updates_runs import WINDOW_NAMES, Until
-from lowwater.claims.updates_windows import Rows, counted
-from lowwater.probe import SECOND, PerRow, Probe, Step
-from lowwater.updates.staleness import KeyStaleness
+from lowwater.claims.updates_runs import WINDOW_NAMES, Services, Way, only_key
+from lowwater.claims.updates_windows import Rows, count_windows
+from lowwater.probe import SECOND, PerRow, Probe
 
 SIZE, SLIDE, COST = 3, 1, 2
 ROWS = 60
 FIRST = 1 - SIZE + SLIDE
-"""The first window that the first row is in, by its start."""
+"""The start of the first window that the first row is in."""
 BY_HAND: dict[Way, tuple[tuple[int, int, int, int, int, int], ...]] = {
     "eager": ((1, 1, 1, 7, 6, 3), (7, 2, 7, 13, 9, 3), (13, 8, 13, 19, 9, 3)),
     "lazy": (
@@ -43,38 +41,39 @@ BY_HAND: dict[Way, tuple[tuple[int, int, int, int, int, int], ...]] = {
         (13, 10, 15, 21, 11, 5),
     ),
 }
-"""By queue: the window, since when the key waited, when work on the window began, when it was
-shown, and how stale the result was right before and right after."""
+"""By queue, for each window: its start, the times from which its key waited, at which work on it
+began and at which it was shown, and staleness right before and right after."""
 
 
 @dataclass(frozen=True)
-class Worked:
+class TracedWindow:
     """A window that was worked on, from waiting to the result."""
 
     window: int
-    """Where it starts."""
+    """Its start."""
     since: int
-    """Since when its key waited."""
+    """The time from which its key waited."""
     rows: tuple[tuple[int, int], ...]
-    """Its rows, and when each was begun with."""
+    """Its rows: the time of each, and the time at which work on it began."""
     shown: int
+    """The time of its result."""
     before: int
-    """How stale what was shown was right before,"""
+    """Staleness right before the result."""
     after: int
-    """and right after."""
+    """Staleness right after the result."""
 
     @property
     def line(self) -> tuple[int, int, int, int, int, int]:
-        """The figures that are written by hand."""
+        """The figures that :data:`BY_HAND` has."""
         return self.window, self.since, self.rows[0][1], self.shown, self.before, self.after
 
 
 # ---- by the rules --------------------------------------------------------------------------
 
 
-def derived(way: Way) -> list[Worked]:
+def derive(way: Way) -> list[TracedWindow]:
     """Return all windows that are shown while rows come; row ``t`` comes at ``t``."""
-    found: list[Worked] = []
+    found: list[TracedWindow] = []
     now, last = 1, FIRST - SLIDE
     while True:
         update = last + SLIDE + (SIZE - 1 if way == "lazy" else 0)
@@ -89,12 +88,12 @@ def derived(way: Way) -> list[Worked]:
         if now > ROWS:
             return found
         ages = _stale(found[-1].window if found else None, now), _stale(window, now)
-        found.append(Worked(window, update, tuple(rows), now, *ages))
+        found.append(TracedWindow(window, update, tuple(rows), now, *ages))
         last = window
 
 
 def _stale(shown: int | None, now: int) -> int:
-    """Return how long ago the first window closed that is newer than the one shown."""
+    """Return the ticks since the first window closed that is newer than the one shown."""
     first = FIRST if shown is None else shown + SLIDE
     return max(now - (first + SIZE - 1), 0)
 
@@ -102,48 +101,26 @@ def _stale(shown: int | None, now: int) -> int:
 # ---- as the queue does it ------------------------------------------------------------------
 
 
-class Services(Until):
-    """Reads the rows that leave a queue, and the staleness it reports when a service begins and
-    ends."""
-
-    def __init__(self) -> None:
-        super().__init__(ROWS)
-        self.left: list[pl.DataFrame] = []
-        self.begun: list[tuple[int, KeyStaleness]] = []
-        self.ended: list[tuple[int, KeyStaleness]] = []
-
-    def on_done(self, step: Step) -> None:
-        """Read the begin of a service: all that came during the last one is known."""
-        if step.left_queue:
-            self.left += step.results
-            self.begun.append(self._read(step))
-
-    def on_charged(self, step: Step) -> None:
-        """Read its end."""
-        if step.left_queue:
-            self.ended.append(self._read(step))
-
-    def _read(self, step: Step) -> tuple[int, KeyStaleness]:
-        (only,) = step.operator.staleness.by_key.values()
-        return self.run.now // SECOND, only
-
-
-def observed(way: Way) -> list[Worked]:
+def observe(way: Way) -> list[TracedWindow]:
     """Return the same, from a run: rows as they leave the queue, results, and its staleness."""
-    services = Services()
+    services = Services(ROWS)
     rows = Rows(np.arange(1, ROWS + 1), np.zeros(ROWS, np.int64), strict=True)
-    query, charge = counted(rows, way, SIZE, SLIDE), PerRow(COST * SECOND)
+    query, charge = count_windows(rows, way, SIZE, SLIDE), PerRow(COST * SECOND)
     results = Probe(query, observer=services, charge=charge, tick=0).run().results
     shown = dict(results.select("window_start", pl.col("_out_at").round().cast(int)).iter_rows())
     return _put_together(services, shown)
 
 
-def _put_together(services: Services, shown: dict[int, int]) -> list[Worked]:
+def _put_together(services: Services, shown: dict[int, int]) -> list[TracedWindow]:
     """Put windows together from portions of their rows."""
     begins: dict[int, list[tuple[int, int]]] = {}
     since: dict[int, int] = {}
     waited = Fraction(0)
-    for (at, staleness), rows in zip(services.begun, services.left, strict=True):
+    before, after = (
+        {now // SECOND: only_key(staleness) for now, staleness in readings}
+        for readings in (services.ended, services.begun)
+    )
+    for (at, staleness), rows in zip(after.items(), services.left, strict=True):
         (window,) = rows["window_start"].unique()
         if window not in since:  # the queue's integral has grown by half of a square
             area = _area(staleness.queue, at)
@@ -151,9 +128,8 @@ def _put_together(services: Services, shown: dict[int, int]) -> list[Worked]:
             waited = area
         works = [(tick, at + number * COST) for number, tick in enumerate(rows["tick"])]
         begins.setdefault(window, []).extend(works)
-    before, after = dict(services.ended), dict(services.begun)
     return [
-        Worked(
+        TracedWindow(
             window,
             since[window],
             tuple(begins[window]),
@@ -176,7 +152,7 @@ def _area(average: float, now: int) -> Fraction:
 
 def table(way: Way) -> pl.DataFrame:
     """Return every window, by the rules and as the queue did it."""
-    rules, ours = derived(way), {each.window: each for each in observed(way)}
+    rules, ours = derive(way), {each.window: each for each in observe(way)}
     return pl.DataFrame(
         [
             {
@@ -190,7 +166,7 @@ def table(way: Way) -> pl.DataFrame:
                 "staleness_after": each.after,
                 "exact": ours.get(each.window) == each,
             }
-            for each in rules[:-1]  # what the last left behind is known only later
+            for each in rules[:-1]  # staleness after the last one is known only later
         ]
     )
 
@@ -210,7 +186,7 @@ def traces_outcome(points: pl.DataFrame) -> Outcome:
     lines = "; ".join(_line(points.filter(pl.col("queue") == way), way) for way in BY_HAND)
     ours = f"{points.height} windows, {int(points['exact'].sum())} exactly as by the rules; {lines}"
     theirs = {
-        str(way): [(line[3], stale) for line in by_hand for stale in line[4:]]
+        way: [(line[3], stale) for line in by_hand for stale in line[4:]]
         for way, by_hand in BY_HAND.items()
     }
     return judge(

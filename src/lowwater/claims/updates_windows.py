@@ -30,8 +30,7 @@ import polars as pl
 import lowwater as lw
 from lowwater.claims import updates_plots as plots
 from lowwater.claims.claim import Claim, Criterion, Outcome, Scale, judge
-from lowwater.claims.updates_plots import Way
-from lowwater.claims.updates_runs import WINDOW_NAMES, Numbers, Seconds, Unreflected, Until
+from lowwater.claims.updates_runs import WINDOW_NAMES, Numbers, Seconds, Unreflected, Until, Way
 from lowwater.probe import SECOND, PerRow, Probe
 from lowwater.typing import Schedule, Windows
 
@@ -50,13 +49,13 @@ class Rows:
     ticks: Numbers
     keys: Numbers
     strict: bool = False
-    """True if a tick is over with its row: no two rows have the same time."""
+    """True if no two rows have the same time, so that a tick ends with its row."""
     alone: bool = False
     """True if each key has punctuation of its own, by its own rows only."""
 
     @property
     def arrived(self) -> Seconds:
-        """When rows come, in seconds: one a second."""
+        """The arrival of each row, in seconds: one a second."""
         return np.arange(1, len(self.ticks) + 1, dtype=np.float64)
 
     def stream(self, way: Way) -> lw.Stream:
@@ -84,8 +83,8 @@ class Rows:
         )
 
     def complete(self, key: int, size: int, slide: int) -> tuple[Numbers, Seconds]:
-        """Return the windows of a key that are complete when the last row has come: their starts,
-        and when each was complete."""
+        """Return the starts of the windows of a key that are complete when the last row has come,
+        and the time at which each was."""
         own = self.keys == key
         starts = [_starts(int(tick), size, slide) for tick in self.ticks[own]]
         found = np.unique(np.concatenate(starts))
@@ -99,13 +98,13 @@ def _starts(tick: int, size: int, slide: int) -> Numbers:
     return np.arange(((tick - size) // slide + 1) * slide, tick + 1, slide)
 
 
-def counted(rows: Rows, way: Way, size: int, slide: int) -> lw.Stream:
+def count_windows(rows: Rows, way: Way, size: int, slide: int) -> lw.Stream:
     """Return the counts of a window and key, of windows of ``size`` ticks."""
     return rows.stream(way).window(size, slide=slide).group_by("key").agg(rows="count(*)")
 
 
 @dataclass(frozen=True)
-class Seen:
+class WindowFigures:
     """The figures of a run until its last row had come."""
 
     staleness: float
@@ -113,10 +112,10 @@ class Seen:
     windows: int
 
 
-def seen(rows: Rows, way: Way, size: int, slide: int, cost: float) -> Seen:
+def run_windows(rows: Rows, way: Way, size: int, slide: int, cost: float) -> WindowFigures:
     """Run rows through a queue of windows until the last has come."""
     end = float(rows.arrived[-1])
-    query, charge = counted(rows, way, size, slide), PerRow(cost * SECOND)
+    query, charge = count_windows(rows, way, size, slide), PerRow(cost * SECOND)
     shown = Probe(query, observer=Until(end), charge=charge, tick=0).run().results
     shown = shown.filter(pl.col("_out_at") <= end)
     area = 0.0
@@ -126,13 +125,13 @@ def seen(rows: Rows, way: Way, size: int, slide: int, cost: float) -> Seen:
         own = shown.filter(pl.col("key") == key)
         reflected = np.searchsorted(starts, own["window_start"].to_numpy(), "right")
         area += Unreflected.of(came, reflected, own["_out_at"].to_numpy(), end).area
-    return Seen(area / len(keys) / (end - float(rows.arrived[0])), shown.height)
+    return WindowFigures(area / len(keys) / (end - float(rows.arrived[0])), shown.height)
 
 
 # ---- one key -------------------------------------------------------------------------------
 
 COST = 1.0
-"""Seconds a row, one of which comes every second."""
+"""Seconds of work for a row; a row comes every second."""
 TUMBLING: tuple[Way, ...] = ("lazy", "eager")
 SLIDING: tuple[Way, ...] = ("append", "shedding", "lazy", "eager")
 LINEAR = 0.99
@@ -140,24 +139,26 @@ LINEAR = 0.99
 
 
 @dataclass(frozen=True)
-class Amounts:
+class WindowRuns:
     """The sizes of windows in ticks, and the rows that are run."""
 
     sizes: tuple[int, ...]
+    """Sizes of windows for one key."""
     rows: int
-    """Of one key."""
+    """Number of rows of one key."""
     rounds_sizes: tuple[int, ...]
+    """Sizes of windows for ten keys."""
     rounds: int
-    """Ten rows each, of ten keys."""
+    """Number of rounds of ten rows, of ten keys."""
     seeds: tuple[int, ...]
 
 
-FULL = Amounts((2, 3, 4, 6, 8, 10, 15, 20), 600, (2, 3, 4, 6, 8), 150, (1, 2))
-QUICK = Amounts((2, 5, 10), 150, (2, 4), 100, (1,))
+FULL = WindowRuns((2, 3, 4, 6, 8, 10, 15, 20), 600, (2, 3, 4, 6, 8), 150, (1, 2))
+QUICK = WindowRuns((2, 5, 10), 150, (2, 4), 100, (1,))
 SCALE = Scale(FULL, QUICK)
 
 
-def over_size(scale: Amounts) -> pl.DataFrame:
+def over_size(scale: WindowRuns) -> pl.DataFrame:
     """Measure one key, windows of all sizes, tumbling and sliding by a tick."""
     ticks = np.arange(1, scale.rows + 1)
     rows = Rows(ticks, np.zeros(scale.rows, np.int64), strict=True)
@@ -165,7 +166,7 @@ def over_size(scale: Amounts) -> pl.DataFrame:
     for size in scale.sizes:
         for kind, slide, ways in (("tumbling", size, TUMBLING), ("slide 1", 1, SLIDING)):
             for way in ways:
-                run = seen(rows, way, size, slide, COST)
+                run = run_windows(rows, way, size, slide, COST)
                 found.append(
                     {
                         "windows": kind,
@@ -185,7 +186,7 @@ def by_size(points: pl.DataFrame, kind: str, way: Way) -> dict[int, float]:
 
 
 def size_outcome(points: pl.DataFrame) -> Outcome:
-    """Judge how staleness goes with the size of windows, and the order of the queues."""
+    """Judge how staleness changes with the size of windows, and the order of the queues."""
     lazy, eager = (by_size(points, "tumbling", way) for way in TUMBLING)
     linear = float(np.corrcoef(list(lazy), list(lazy.values()))[0, 1] ** 2)
     grows = all(before < later for before, later in pairwise(lazy.values()))
@@ -245,7 +246,7 @@ def drawn(skew: float | None, rounds: int, seed: int, alone: bool) -> Rows:
     return Rows(np.arange(count) // KEYS, keys, alone=alone)
 
 
-def over_orders(scale: Amounts) -> pl.DataFrame:
+def over_orders(scale: WindowRuns) -> pl.DataFrame:
     """Measure EAGER and LAZY at every size, in every order of keys."""
     found = []
     for name, skew in ORDERS.items():
@@ -253,7 +254,9 @@ def over_orders(scale: Amounts) -> pl.DataFrame:
             for seed in seeds if skew is not None else seeds[:1]:
                 rows = drawn(skew, scale.rounds, seed, ended_by == OWN)
                 for size in scale.rounds_sizes:
-                    eager, lazy = (seen(rows, way, size, 1, COST) for way in ("eager", "lazy"))
+                    eager, lazy = (
+                        run_windows(rows, way, size, 1, COST) for way in ("eager", "lazy")
+                    )
                     found.append(
                         {
                             "order": name,

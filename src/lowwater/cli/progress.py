@@ -237,10 +237,12 @@ def _sentences(query: QueryProgress, where: str) -> list[str]:
         *filter(None, complete),
         *late,
         *channels,
-        *map(strategy_words, query.strategies),
-        *map(join_words, query.joins),
-        *map(update_words, query.updates),
-        *filter(None, map(operator_words, query.metrics.operators)),
+        *(
+            text
+            for words in (strategy_words, join_words, update_words, operator_words)
+            for each in query.metrics.operators
+            if (text := words(each)) is not None
+        ),
     ]
 
 

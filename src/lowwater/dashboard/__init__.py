@@ -1,6 +1,6 @@
-"""A page that shows runs while they go, and after: who holds the mark back, and what it costs.
+"""The page of runs, which shows them while they run and afterwards.
 
-A watcher looks at the metrics of its runs once a second, makes one plain value of them (*state*)
-and keeps their numbers for an hour (*history*). The server hands both out and cannot change
-anything; what was saved of a run that has ended is shown by the same page.
+A watcher reads the metrics of its runs once a second, makes one plain value of them (the *state*)
+and keeps their numbers for an hour (the *history*). The server serves both and changes nothing. The
+same page shows the saved metrics of a run that has ended.
 """

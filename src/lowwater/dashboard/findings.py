@@ -1,7 +1,8 @@
-"""Findings: which stream holds the mark back, and what else to know of a run, in sentences.
+"""Findings: sentences about a run, such as which stream holds its mark back.
 
 A query can promise no more than the stream that is furthest behind, and a stream no more than its
-slowest channel; so the answer is a stream, a channel of it, and the first operator that waits.
+slowest channel. So what holds a mark back is named as a stream, a channel of it, and the first
+operator that waits for it.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ from typing import Literal
 
 from lowwater.dashboard.observation import Observation
 from lowwater.errors import message_of
-from lowwater.metrics import StreamMetrics
-from lowwater.metrics.values import JoinMetrics, StrategyMetrics, UpdateMetrics
+from lowwater.joins.oblivious.estimates import GIVEN_UP, LATE_ROWS
+from lowwater.metrics import OperatorMetrics, StreamMetrics
 from lowwater.metrics.words import join_words, length, moment, strategy_words, update_words
 from lowwater.plan.physical.operator import Operator
+from lowwater.progress.late import LATE
 
 Level = Literal["ok", "warn", "bad"]
 NEAR = 1.0
@@ -22,7 +24,7 @@ NEAR = 1.0
 FAR = 60.0
 """A stream more than this many seconds behind the others is a warning."""
 SILENT = 10.0
-"""A channel that holds others back and has sent nothing for so many seconds is stalled."""
+"""A channel that holds others back and has sent nothing for this many seconds is stalled."""
 MANY_LATE = 0.001
 """A larger share of late rows is a warning."""
 
@@ -83,7 +85,7 @@ def _waits(operator: Operator) -> bool:
 
 
 def findings(seen: Observation, show_rows: bool = True) -> list[Finding]:
-    """Return what to know of a run, the most urgent first; values of rows are in it only if
+    """Return the sentences about a run, the most urgent first; they have values of rows only with
     ``show_rows``."""
     error = seen.query.run.exception
     sentences = (
@@ -93,15 +95,20 @@ def findings(seen: Observation, show_rows: bool = True) -> list[Finding]:
         sentences += _progress(seen)
     sentences += _late(seen)
     for each in seen.metrics.operators:
-        if (join := JoinMetrics.of(each)) is not None:
-            lost = join.late_rows or join.given_up_rows
-            sentences.append(Finding("warn" if lost else "ok", join_words(join)))
-        if (queue := UpdateMetrics.of(each)) is not None:
-            sentences.append(Finding("ok", update_words(queue)))
-        if (chosen := StrategyMetrics.of(each)) is not None:
-            sentences.append(Finding("ok", strategy_words(chosen)))
+        sentences += _of_operator(each)
     rank = {"bad": 0, "warn": 1, "ok": 2}
     return sorted(sentences, key=lambda each: rank[each.level])
+
+
+def _of_operator(metrics: OperatorMetrics) -> list[Finding]:
+    """Return the sentences about a join without a window, an update stream or a strategy."""
+    lost = metrics.readings.get(LATE_ROWS) or metrics.readings.get(GIVEN_UP)
+    found: list[tuple[Level, str | None]] = [
+        ("warn" if lost else "ok", join_words(metrics)),
+        ("ok", update_words(metrics)),
+        ("ok", strategy_words(metrics)),
+    ]
+    return [Finding(level, text) for level, text in found if text is not None]
 
 
 def _progress(seen: Observation) -> list[Finding]:
@@ -189,7 +196,7 @@ def _late(seen: Observation) -> list[Finding]:
     for stream in seen.metrics.streams:
         rows = stream.late_rows
         if rows:
-            late = [line for line in stream.late if line.reason == "late"]
+            late = [line for line in stream.late if line.reason == LATE]
             most = max(late, key=lambda line: line.rows)  # named if it is more than half of them
             longest = length(stream.longest_late_seconds)
             text = f"{stream.name}: {_rows(rows)} late, by up to {longest}"
@@ -198,7 +205,7 @@ def _late(seen: Observation) -> list[Finding]:
             share = rows / max(stream.rows, rows)
             sentences.append(Finding("warn" if share > MANY_LATE else "ok", text + "."))
         for line in stream.late:
-            if line.reason != "late":
+            if line.reason != LATE:
                 sentences.append(
                     Finding("warn", f"{stream.name}: {_rows(line.rows)} refused: {line.reason}.")
                 )

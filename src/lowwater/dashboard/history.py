@@ -1,11 +1,11 @@
-"""The numbers of runs over the last hour, one point a second at most, in memory and on disk.
+"""The numbers of runs over the last hour, at most one point a second, in memory and on disk.
 
-Invariant: every series is as long as the list of times; a series that began later has no value
-before.
+Invariant: every series is as long as the list of times; before its first point its values are None.
 
-On disk ``state.json`` is the last state, written anew each time, and ``history.jsonl`` holds a line
-for each point. A file of points that has grown to two hours is cut to the last one, so a run may go
-on for ever. Files are complete at any moment, except perhaps the last line of the history.
+On disk ``state.json`` is the last state, replaced each time, and ``history.jsonl`` has a line for
+each point. When the file of points has grown to two hours, it is cut to the last hour, so its size
+does not depend on the length of the run. Files are complete at any moment, except perhaps the last
+line of the history.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ POINTS = 3_600
 """The number of points that are kept; one a second, they are the last hour."""
 STATE, HISTORY = "state.json", "history.jsonl"
 METRICS = "metrics"
-"""The folder inside a checkpoint."""
+"""The name of the folder of metrics inside a checkpoint."""
 VERSION = 2
-"""The version of the form of a state."""
+"""The version of the format of a state. Saved states of other versions are refused."""
 
 Point = dict[str, dict[str, float | None]]
 """The numbers of each query by name, at one moment."""
@@ -60,7 +60,7 @@ def _numbers(query: dict[str, Any]) -> Iterator[tuple[str, float | None]]:
 
 
 class History:
-    """Points of time with their numbers; may be read while it grows."""
+    """Points of time with their numbers; one thread may add points while others read."""
 
     def __init__(self, limit: int = POINTS):
         self._points: deque[tuple[float, Point]] = deque(maxlen=limit)
@@ -143,7 +143,7 @@ def read_saved(folder: Path) -> tuple[dict[str, Any], History]:
         raise OptionError(f"the metrics in {place} cannot be read: {error}") from None
     if state.get("version", VERSION) != VERSION:
         raise OptionError(
-            f"the metrics in {place} have form {state['version']}, of another version of lowwater;"
-            f" this version reads form {VERSION}. Look at them with that version"
+            f"the metrics in {place} have format {state['version']}, and this version of lowwater"
+            f" reads format {VERSION}. Show them with the version that saved them"
         )
     return state | {"live": False, "saved": str(place), "show_rows": False}, history

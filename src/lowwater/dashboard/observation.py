@@ -21,7 +21,7 @@ class WatchedQuery:
     id: str
     title: str
     target: str
-    """Where its results go."""
+    """The destination of its results, for people."""
     plan: PhysicalPlan
     run: Run = field(repr=False)
     live: bool

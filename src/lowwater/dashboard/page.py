@@ -22,7 +22,7 @@ from lowwater.plan.physical.operator import PhysicalPlan
 
 
 class Page:
-    """The page of runs, which may have ended."""
+    """The page of runs; they may have ended already."""
 
     def __init__(
         self, title: str, engine: str, watched: Sequence[WatchedQuery], options: Dashboard
@@ -40,19 +40,19 @@ class Page:
         atexit.register(self._watcher.settle)
 
     def settle(self) -> None:
-        """Collect the metrics one last time; the page shows them from then on."""
+        """Read the metrics for the last time; from then on the page shows these."""
         self._watcher.settle()
 
     def close(self) -> None:
-        """Take the page down; the run goes on."""
+        """Stop serving the page; the run continues."""
         self._watcher.settle()
         self._server.close()
         atexit.unregister(self._watcher.settle)
 
 
 def started(run: Run, plan: PhysicalPlan, engine: str, options: RunOptions, page: Dashboard) -> Run:
-    """Return a run with a page that shows it; with a checkpoint, metrics are saved in its
-    folder."""
+    """Start the page of a run, print its address and return the run. With a checkpoint, metrics are
+    saved in its folder."""
     if page.save is None and options.checkpoint is not None:
         page = replace(page, save=Path(str(options.checkpoint)) / METRICS)
     live = options.clock == "wall" or any(each.source.live for each in plan.sources)
@@ -90,12 +90,12 @@ class SavedPage:
         self.url: str = self._server.url
 
     def close(self) -> None:
-        """Take the page down."""
+        """Stop serving the page."""
         self._server.close()
 
 
 def _server() -> Any:
-    """Return the class of the server; its libraries are optional."""
+    """Return the class of the server, which is imported only here: its libraries are optional."""
     try:
         from lowwater.dashboard.server import Server  # noqa: PLC0415
     except ImportError as error:

@@ -1,5 +1,5 @@
-"""The server of a page, of a run or of saved metrics: it only reads, and by default it answers this
-machine alone."""
+"""The server of a page, for runs or saved metrics: it is read-only, and by default only this
+machine can reach it."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ from lowwater.dashboard.options import Dashboard
 from lowwater.dashboard.state import distinct
 from lowwater.errors import OptionError
 from lowwater.metrics.streams import CHANNEL_LAG
+from lowwater.operators.metric import parts_of_id
 
 ASSETS = Path(__file__).parent / "assets"
 FIRST_PORT, PORTS = 4848, 50
@@ -40,11 +41,12 @@ GUARDS = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
 }
-"""Nothing is loaded from elsewhere, framed or guessed."""
+"""Headers of every answer: browsers load nothing from other servers, show the page in no frame, and
+guess no types."""
 
 
-class Shown(Protocol):
-    """The state and history that a server shows."""
+class PageData(Protocol):
+    """The state and history that a server serves."""
 
     history: History
 
@@ -57,9 +59,9 @@ Rows = Callable[[], dict[str, Any]]
 
 
 class Server:
-    """A page that is being served."""
+    """A running server; a thread of its own answers requests."""
 
-    def __init__(self, shown: Shown, options: Dashboard, rows: Rows | None = None):
+    def __init__(self, shown: PageData, options: Dashboard, rows: Rows | None = None):
         self._socket = _bound(options)
         config = uvicorn.Config(
             application(shown, options, rows),
@@ -82,14 +84,14 @@ class Server:
         self.url = f"http://{f'[{options.host}]' if ':' in options.host else options.host}:{port}/"
 
     def close(self) -> None:
-        """Serve no more."""
+        """Stop the server and wait until its thread has ended."""
         self._server.should_exit = True
         self._thread.join()
         self._socket.close()
 
 
 def _bound(options: Dashboard) -> socket.socket:
-    """A socket at the port that was asked for, or at the first that is free."""
+    """Return a socket bound to the port of the options; without one, to the first free port."""
     ports = [options.port] if options.port else range(FIRST_PORT, FIRST_PORT + PORTS)
     family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
     trouble: OSError | None = None
@@ -98,7 +100,7 @@ def _bound(options: Dashboard) -> socket.socket:
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             found.bind((options.host, port))
-            found.listen()  # only now nobody else can have it
+            found.listen()  # bind alone does not keep others from the port
         except OSError as error:
             found.close()
             trouble = error
@@ -109,8 +111,8 @@ def _bound(options: Dashboard) -> socket.socket:
     raise OptionError(f"the page cannot be served at {options.host}, port {where}: {why}")
 
 
-def application(shown: Shown, options: Dashboard, rows: Rows | None = None) -> Starlette:
-    """The endpoints; all of them only read."""
+def application(shown: PageData, options: Dashboard, rows: Rows | None = None) -> Starlette:
+    """Return the application: the page, its data and the metrics. All endpoints are read-only."""
 
     async def page(request: Request) -> Response:
         del request
@@ -128,7 +130,7 @@ def application(shown: Shown, options: Dashboard, rows: Rows | None = None) -> S
             return PlainTextResponse("since= is a time in seconds since 1970", status_code=400)
         return JSONResponse(shown.history.since(since))
 
-    def last(request: Request) -> Response:  # reads files: not on the loop
+    def last(request: Request) -> Response:  # not async, because it reads files
         del request
         if rows is None:
             return PlainTextResponse("rows are shown with --show-rows only", status_code=404)
@@ -157,7 +159,7 @@ def application(shown: Shown, options: Dashboard, rows: Rows | None = None) -> S
 
 
 class _Guarded:
-    """Sends the guards with every answer."""
+    """Adds the headers :data:`GUARDS` to every answer."""
 
     def __init__(self, app: Any):
         self._app = app
@@ -195,7 +197,7 @@ class _State(Collector):
         self._declared = state["declared"]
 
     def collect(self) -> Iterator[Metric]:
-        """Return a family for each metric that is there; prose has none."""
+        """Return a family for each metric in the state, except for those whose unit is "text"."""
         found: dict[str, list[tuple[Labels, float | str]]] = {}
         for labels, id_, value in self._values():
             found.setdefault(id_, []).append((labels, value))
@@ -215,8 +217,9 @@ class _State(Collector):
                 places.append((own | {"operator": node["id"]}, node, distinct(node["inputs"])))
             for labels, place, inputs in places:
                 for id_, value in place["metrics"].items():
-                    name, _, ports = id_.rstrip("]").partition("[")
-                    yield labels | _inputs(ports, inputs), name, value
+                    name, ports = parts_of_id(id_)
+                    read = zip(("input", "other"), (inputs[port] for port in ports), strict=False)
+                    yield labels | dict(read), name, value
 
     def _channel_lags(self) -> Iterator[tuple[Labels, float]]:
         for query in self._queries:
@@ -240,9 +243,3 @@ class _State(Collector):
                 [*shown, str(value)] if text else shown, 1.0 if text else float(value)
             )
         return family
-
-
-def _inputs(ports: str, names: Sequence[str]) -> Labels:
-    """Return the labels of a metric of one input, or of two."""
-    found = (names[int(port)] for port in ports.split(",") if port)
-    return dict(zip(("input", "other"), found, strict=False))

@@ -1,7 +1,8 @@
 """The state of runs: their metrics at one moment as one plain value, for the page and programs.
 
-Every number has the name of its :class:`~lowwater.operators.metric.Metric`; ``declared`` has the
-unit and words of those that are there. So a metric that is new is shown with no change here.
+Every number in ``metrics`` has the name of its :class:`~lowwater.operators.metric.Metric`;
+``declared`` has the unit and words of all metrics in the state. So a new metric needs no change
+here.
 """
 
 from __future__ import annotations
@@ -12,15 +13,24 @@ from typing import Any
 from lowwater.dashboard.findings import Holder, findings, holder, name_of
 from lowwater.dashboard.observation import Observation
 from lowwater.errors import message_of
-from lowwater.joins.oblivious.estimates import HELD, ON_DISK, PREDICTED, SCRAMBLING
+from lowwater.joins.oblivious.estimates import (
+    ACCURACY,
+    GIVEN_UP,
+    HELD,
+    LATE_ROWS,
+    ON_DISK,
+    PREDICTED,
+    SCRAMBLING,
+)
 from lowwater.metrics import CATALOGUE, CHANNELS, OperatorMetrics, StreamMetrics, finite, plain
 from lowwater.metrics.histogram import Histogram
 from lowwater.metrics.lag import Mark
 from lowwater.metrics.streams import LAG
-from lowwater.metrics.values import ACTIVE, JoinMetrics, StrategyMetrics, UpdateMetrics
+from lowwater.metrics.values import ACTIVE, UpdateMetrics
 from lowwater.metrics.words import moment
-from lowwater.operators.metric import Metric, Readings
+from lowwater.operators.metric import REASON, STRATEGY, SWITCHES, Metric, Readings, parts_of_id
 from lowwater.plan.physical.operator import Operator, SourceOperator
+from lowwater.progress.late import LATE
 from lowwater.stream.duration import SECOND
 
 KEYS = 200
@@ -31,7 +41,7 @@ Plain = dict[str, Any]
 
 
 def query_state(seen: Observation, show_rows: bool = False) -> Plain:
-    """Return the state of one query; values of rows are in it only if ``show_rows``."""
+    """Return the state of one query; it has values of rows only with ``show_rows``."""
     query, metrics = seen.query, seen.metrics
     error = query.run.exception
     held_by = holder(seen) if query.run.active else None
@@ -57,10 +67,14 @@ def query_state(seen: Observation, show_rows: bool = False) -> Plain:
         ],
         "streams": [_stream(seen, each) for each in metrics.streams],
         "late": _late(seen),
-        "joins": [_join(seen, each) for each in operators if JoinMetrics.of(each)],
-        "strategies": [_strategy(s) for o in operators if (s := StrategyMetrics.of(o))],
+        "joins": [_join(seen, each) for each in operators if ACCURACY in each.readings],
+        "strategies": [_strategy(each) for each in operators if SWITCHES in each.readings],
         "updates": [_updates(o, u) for o in operators if (u := UpdateMetrics.of(o))],
-        "idle": [{"operator": each.title, "share": each.idle_share} for each in operators],
+        "idle": [
+            {"operator": each.title, "share": each.idle_share}
+            for each in operators
+            if each.idle_share is not None
+        ],
         "batches": [
             {
                 "id": each.number,
@@ -78,7 +92,7 @@ def query_state(seen: Observation, show_rows: bool = False) -> Plain:
 
 def declarations(queries: Sequence[Plain]) -> dict[str, Plain]:
     """Return the unit, words, help and kind of all metrics in the states of queries, by name."""
-    names = dict.fromkeys(id_.partition("[")[0] for query in queries for id_ in _ids(query))
+    names = dict.fromkeys(parts_of_id(id_)[0] for query in queries for id_ in _ids(query))
     known = (CATALOGUE[name] for name in names)
     return {
         each.name: {
@@ -121,7 +135,7 @@ def _node(seen: Observation, operator: Operator, held_by: Holder | None) -> Plai
         "detail": operator.detail,
         "inputs": [seen.query.node(each) for each in operator.inputs],
         "mark": None if held is None else _mark(held[1]),
-        # What an operator holds is no finer than its consumers can use: no measure of its lag.
+        # The mark of an operator is rounded to what its consumers can use: it gives no lag.
         "lag": seen.lag_of(name) if source else None,
         "holds": held_by is not None and name in held_by.path,
         "waits": held_by is not None and held_by.waiting is operator,
@@ -178,7 +192,7 @@ def _marks(marks: Mapping[str, Mark]) -> dict[str, str | None]:
 def _stream(seen: Observation, stream: StreamMetrics) -> Plain:
     late: dict[str, tuple[int, float]] = {}
     for line in stream.late:
-        if line.reason == "late":
+        if line.reason == LATE:
             rows, longest = late.get(name_of(line.channel), (0, 0.0))
             most = max(longest, line.longest_seconds)
             late[name_of(line.channel)] = rows + line.rows, most
@@ -237,12 +251,13 @@ def _late(seen: Observation) -> list[Plain]:
 # ---- operators of some kinds -------------------------------------------------------------------
 
 
-def _strategy(found: StrategyMetrics) -> Plain:
+def _strategy(metrics: OperatorMetrics) -> Plain:
+    found = metrics.readings
     return {
-        "operator": found.title,
-        "strategy": found.strategy,
-        "because": found.because,
-        "switches": found.switches,
+        "operator": metrics.title,
+        "strategy": found[STRATEGY],
+        "because": found[REASON],
+        "switches": found[SWITCHES],
     }
 
 
@@ -250,8 +265,7 @@ def _join(seen: Observation, metrics: OperatorMetrics) -> Plain:
     plan = seen.query.plan
     operator = next(each for each in plan.operators if each.title == metrics.title)
     names = distinct([seen.query.node(each) for each in operator.inputs])
-    join, found = JoinMetrics.of(metrics), metrics.readings
-    assert join is not None
+    found = metrics.readings
     by_input: dict[str, Metric[Any]] = {
         "predicted": PREDICTED,
         "held": HELD,
@@ -259,10 +273,10 @@ def _join(seen: Observation, metrics: OperatorMetrics) -> Plain:
         "scrambling": SCRAMBLING,
     }
     return {
-        "operator": join.title,
-        "accuracy": join.accuracy,
-        "late_rows": join.late_rows,
-        "given_up": join.given_up_rows,
+        "operator": metrics.title,
+        "accuracy": found[ACCURACY],
+        "late_rows": found[LATE_ROWS],
+        "given_up": found[GIVEN_UP],
         "inputs": [
             {"name": name} | {key: found.get(each.of(port)) for key, each in by_input.items()}
             for port, name in enumerate(names)

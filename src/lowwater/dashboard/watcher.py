@@ -1,4 +1,4 @@
-"""Looks at runs once a second, until all have ended and been looked at once more."""
+"""The watcher: it reads the metrics of runs once a second, and once more after all have ended."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from lowwater.dashboard.state import declarations, query_state
 from lowwater.errors import message_of
 
 EVERY = 1.0
-"""Seconds between two looks."""
+"""Seconds between two readings of the metrics."""
 STATES_EVERY = 5.0
-"""Seconds between two states that are saved."""
+"""Seconds between two savings of the state."""
 POLL = 0.1
-"""Seconds between two looks at whether the run has ended."""
+"""Seconds between two checks for the end of the runs."""
 
 
 class Watcher:
-    """Keeps the state of runs, and their history."""
+    """Keeps the last state of runs and their history, and saves both if there is a folder."""
 
     def __init__(
         self,
@@ -39,15 +39,15 @@ class Watcher:
         self._saved = Saved(save) if save is not None else None
         self._saved_at = 0.0
         self._over = threading.Event()
-        self._looking = threading.Lock()
-        self._state: dict[str, Any] = self._seen(self._begun, True, [])
-        self._look_again()
+        self._reading = threading.Lock()
+        self._state: dict[str, Any] = self._state_of(self._begun, True, [])
+        self._try_to_read()
         self._thread = threading.Thread(target=self._watch, name="lowwater-dashboard", daemon=True)
         self._thread.start()
 
     @property
     def state(self) -> dict[str, Any]:
-        """As it was when last looked at."""
+        """The state of the last reading."""
         return self._state
 
     @property
@@ -59,27 +59,27 @@ class Watcher:
         while self._active and not self._over.wait(POLL):
             if time.monotonic() - last >= EVERY:
                 last = time.monotonic()
-                self._look_again()
+                self._try_to_read()
         if not self._over.is_set():
-            self._look_again()
+            self._try_to_read()
 
-    def _look_again(self) -> None:
-        """Look; if that cannot be done, or not saved, the page goes on with what was seen last."""
+    def _try_to_read(self) -> None:
+        """Read the metrics. If reading or saving fails, keep the last state and add the error."""
         try:
-            self.look()
+            self.read()
         except Exception as error:
-            said = f"the run could not be looked at: {message_of(error, self._show_rows)}"
-            self._state = self._state | {"error": said}
+            text = f"the metrics could not be read or saved: {message_of(error, self._show_rows)}"
+            self._state = self._state | {"error": text}
 
-    def look(self) -> None:
-        """Look now."""
-        with self._looking:
+    def read(self) -> None:
+        """Read the metrics now, add them to the history and save both."""
+        with self._reading:
             active, now = self._active, time.time()
             queries = [
                 query_state(Observation(each, each.run.metrics(), now), self._show_rows)
                 for each in self.watched
             ]
-            self._state = self._seen(now, active, queries)
+            self._state = self._state_of(now, active, queries)
             point = point_of(self._state)
             self.history.add(now, point)
             if self._saved is not None:
@@ -88,7 +88,7 @@ class Watcher:
                     self._saved_at = now
                     self._saved.put(self._state)
 
-    def _seen(self, now: float, active: bool, queries: list[dict[str, Any]]) -> dict[str, Any]:
+    def _state_of(self, now: float, active: bool, queries: list[dict[str, Any]]) -> dict[str, Any]:
         return self._about | {
             "live": active,
             "outcome": self._outcome(active),
@@ -108,8 +108,8 @@ class Watcher:
         return "stopped" if any(each.run.stopped for each in self.watched) else "done"
 
     def settle(self) -> None:
-        """Look one last time, and no more."""
+        """Read the metrics for the last time and stop."""
         if not self._over.is_set():
             self._over.set()
             self._thread.join()
-            self._look_again()
+            self._try_to_read()

@@ -1,1 +1,1 @@
-"""Who turns the crank: the engine seam and the engines behind it."""
+"""The engines that run a plan, and the core that they share."""

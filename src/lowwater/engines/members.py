@@ -7,22 +7,24 @@ in clocks and in stores.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import polars as pl
 
 from lowwater.engines.step import Where, call, step
-from lowwater.operators.kernel import Kernel, Request
+from lowwater.operators.kernel import Host, Kernel, Request
 from lowwater.operators.stamp import Stamp
+from lowwater.state.store import ChunkStore
 from lowwater.stream.element import Element, End
 from lowwater.stream.time_domain import ROWS, TimeDomain
+from lowwater.updates.staleness import Shows, Staleness
 
 if TYPE_CHECKING:  # workers run operators and do no planning
     from lowwater.engines.awaiting import Awaiting
     from lowwater.plan.nodes import Node
-    from lowwater.plan.physical.operator import Build
+    from lowwater.plan.physical.operator import Build, KernelOperator
 
 Given = ParamSpec("Given")
 Returned = TypeVar("Returned")
@@ -36,23 +38,32 @@ class Part:
     """An operator as an engine runs it: no node, no source, so that it can be sent to a worker."""
 
     index: int
-    name: str
     slot: str
     """The name of its state, which stays the same when row-wise operators come or go."""
     where: Where
     inputs: tuple[int, ...]
     build: Build
-    in_part: bool = False
+    in_part: bool
     """True if its answers leave as partials, to be finished after the stage."""
-    domains: Mapping[str, TimeDomain] = field(default_factory=dict)
+    domains: Mapping[str, TimeDomain]
     """The time domains of its progressing attributes, of its inputs and of its output."""
 
-    def show(self, marks: Mapping[str, int]) -> dict[str, datetime | int | None]:
-        """Return marks in the domain of their attribute; ``ts[1]`` is ``ts`` of input 1."""
-        return {
-            name: self.domains.get(name.partition("[")[0], ROWS).show(mark)
-            for name, mark in marks.items()
-        }
+    @classmethod
+    def of(cls, operator: KernelOperator, slot: str, in_part: bool = False) -> Part:
+        """Return the part that runs an operator of a plan."""
+        return cls(
+            operator.index,
+            slot,
+            Where.of(operator),
+            operator.inputs,
+            operator.build,
+            in_part,
+            domains_of(operator.node),
+        )
+
+    def kernel(self, store: ChunkStore, host: Host) -> Kernel:
+        """Build the kernel over a store."""
+        return call(self.where, self.build, store, host)
 
 
 def domains_of(node: Node) -> dict[str, TimeDomain]:
@@ -64,6 +75,15 @@ def domains_of(node: Node) -> dict[str, TimeDomain]:
     return found
 
 
+def show_marks(
+    marks: Mapping[str, int], domains: Mapping[str, TimeDomain]
+) -> dict[str, datetime | int | None]:
+    """Return marks as people read them, by attribute; ``ts[1]`` is ``ts`` of input 1."""
+    return {
+        name: domains.get(name.partition("[")[0], ROWS).show(mark) for name, mark in marks.items()
+    }
+
+
 @dataclass(slots=True)
 class Counts:
     """The rows and promises that went through an operator; an end is neither."""
@@ -72,6 +92,13 @@ class Counts:
     rows_out: int = 0
     promises_in: int = 0
     promises_out: int = 0
+
+    def add(self, counts: Counts) -> None:
+        """Add the counts of another copy of the operator, or of another batch."""
+        self.rows_in += counts.rows_in
+        self.rows_out += counts.rows_out
+        self.promises_in += counts.promises_in
+        self.promises_out += counts.promises_out
 
     def count_in(self, element: Element) -> None:
         """Count an element that the operator takes."""
@@ -94,8 +121,9 @@ class Member:
     awaiting: Awaiting | None = None
     """The requests for single groups; None if the operator's requests are on whole streams."""
 
-    def __init__(self, part: Part, kernel: Kernel):
-        self.part, self.kernel, self.counts = part, kernel, Counts()
+    def __init__(self, part: Part, store: ChunkStore, host: Host):
+        self.part, self.counts = part, Counts()
+        self.kernel = part.kernel(store, host)
 
     def take(self, port: int, element: Element) -> Sequence[Element]:
         """Hand the kernel an element of an input and return what leaves."""
@@ -110,6 +138,22 @@ class Member:
     ) -> Returned:
         """Call another method of the kernel."""
         return call(self.part.where, method, *arguments, **named)
+
+    def marks(self) -> dict[str, int]:
+        """Return the marks of the inputs in ticks, by input or attribute."""
+        return self.call(self.kernel.marks)
+
+    def show(self, marks: Mapping[str, int]) -> dict[str, datetime | int | None]:
+        """Return marks of this operator as people read them."""
+        return show_marks(marks, self.part.domains)
+
+    def staleness(self) -> Staleness | None:
+        """Return the staleness of the results; None if the operator does not measure it."""
+        return self.call(self.kernel.staleness) if isinstance(self.kernel, Shows) else None
+
+    def notes(self) -> list[str]:
+        """Return the operator's warnings since the last call, each with its title."""
+        return [f"{self.part.where.title}: {each}" for each in self.call(self.kernel.notes)]
 
     @property
     def covered(self) -> bool:

@@ -15,7 +15,7 @@ from typing import Any, Literal, Protocol, Self
 import polars as pl
 import pyarrow as pa
 
-from lowwater.engines.embedded.clock import Charge, Clock, PerComparison, PerRow
+from lowwater.engines.clock import Charge, Clock, PerComparison, PerRow
 from lowwater.errors import OptionError, StreamWarning, unknown_name
 from lowwater.metrics import RunMetrics
 from lowwater.plan.physical.operator import PhysicalPlan
@@ -27,7 +27,7 @@ STOP_SECONDS = 10.0
 """Seconds that ``stop()`` waits for the end of a run; a sink that blocks cannot be interrupted."""
 
 
-class Shown(Protocol):
+class RunPage(Protocol):
     """The page of a run."""
 
     url: str
@@ -47,7 +47,7 @@ class Run(ABC):
     caller's thread by the next call that waits for the run.
     """
 
-    dashboard: Shown | None = None
+    dashboard: RunPage | None = None
     """The page that shows it, if there is one."""
 
     def __init__(self, plan: PhysicalPlan, sink_call: SinkCall, keeps_results: bool):
@@ -187,7 +187,7 @@ class Run(ABC):
 
 @dataclass(frozen=True)
 class RunOptions:
-    """The options of a run; an engine refuses those that it does not have."""
+    """The arguments of ``Stream.run``; an engine refuses those that it does not have."""
 
     sink: object = None
     late_sink: object = None

@@ -22,7 +22,7 @@ from lowwater.joins.oblivious import estimates, restarting_join
 from lowwater.joins.ordered import ordered_join
 from lowwater.metrics import streams, values
 from lowwater.operators import metric
-from lowwater.operators.metric import Metric, Readings, Value, declared
+from lowwater.operators.metric import Metric, Readings, Value, declared, parts_of_id
 from lowwater.updates import queue_kernel
 
 T = TypeVar("T")
@@ -56,7 +56,7 @@ CATALOGUE: Mapping[str, Metric[Any]] = {each.name: each for each in _declaration
 
 
 def plain(value: Any) -> Any:
-    """Return a value as JSON has it; what JSON has no form for becomes text."""
+    """Return a value in types that JSON has; a value of any other type becomes its text."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, Readings):
@@ -76,7 +76,7 @@ def plain(value: Any) -> Any:
 
 
 def finite(value: Any) -> Any:
-    """Return a plain value with floats rounded to six digits, and None for what is no number."""
+    """Return a plain value with floats rounded to six digits; NaN and infinity become None."""
     if isinstance(value, float):
         return round(value, 6) if isfinite(value) else None
     if isinstance(value, dict):
@@ -85,8 +85,8 @@ def finite(value: Any) -> Any:
 
 
 def restored(kind: type[T], given: Any) -> T:
-    """Return the value of a type that :func:`plain` made plain; fields that are not there are None,
-    or what they are by default."""
+    """Return the value of a type from what :func:`plain` made of it. A missing field has its
+    default, or is None."""
     found: T = _restored(kind, given)
     return found
 
@@ -119,7 +119,7 @@ def _restored(kind: Any, given: Any) -> Any:
 
 
 def _fitting(kinds: Sequence[Any], given: Any) -> Any:
-    """Return the member of a union that a plain value is of."""
+    """Return the member of a union to which a plain value belongs."""
     members = [each for each in kinds if each is not NoneType]
     own = {bool: bool, int: int, float: float, str: str}.get(type(given))
     if own in members or len(members) == 1:
@@ -150,16 +150,15 @@ def _hints(kind: Any) -> dict[str, Any]:
 
 
 def _readings(given: Mapping[str, Value]) -> Readings:
-    """Return readings; names that this version does not know are left out."""
+    """Return readings; metrics that this version does not have are left out."""
     found: dict[Metric[Any], Value] = {}
     for id_, value in given.items():
-        name, _, inputs = id_.rstrip("]").partition("[")
+        name, inputs = parts_of_id(id_)
         if name in CATALOGUE:
-            known = CATALOGUE[name]
-            found[known.of(*map(int, inputs.split(","))) if inputs else known] = value
+            found[CATALOGUE[name].of(*inputs)] = value
     return Readings(found)
 
 
 def _hashable(given: Any) -> Hashable:
-    """Return the name of a channel, or a key: what has several parts is a list in JSON."""
+    """Return the name of a channel, or a key: a list of JSON becomes a tuple."""
     return tuple(map(_hashable, given)) if isinstance(given, list) else given

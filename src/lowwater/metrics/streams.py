@@ -18,7 +18,7 @@ from lowwater.stream.time_domain import TimeDomain
 
 @dataclass(frozen=True)
 class CompletenessMetrics:
-    """How complete a stream whose slack is learned is, or one channel of it."""
+    """The completeness of a stream whose slack is learned, or of one channel of it."""
 
     attribute: str
     channel: Hashable
@@ -57,11 +57,11 @@ ACHIEVED = share("stream_complete_achieved", "achieved", "The share of rows that
 
 @dataclass(frozen=True)
 class ChannelMetrics:
-    """One channel, or group, of a stream."""
+    """The metrics of one channel, or group, of a stream."""
 
     channel: Hashable
     mark: Mark
-    """Its own promise; None before the first."""
+    """The mark of the channel; None before its first promise."""
     silent_seconds: float | None
     """Seconds since it last sent rows, by the engine's clock; None if that is not known."""
     stale: bool = False
@@ -74,9 +74,9 @@ class HoldingChannel:
 
     channel: Hashable
     behind_nanoseconds: int | None
-    """How far it is behind the channel furthest ahead; None if it has promised nothing yet."""
+    """The time by which it is behind the channel furthest ahead; None before its first promise."""
     stale_after: Duration | None
-    """How far behind a channel must be to be stale; None if none ever is."""
+    """The option ``stale_after=`` of the stream; None if it is not given."""
 
 
 CHANNELS = 500
@@ -85,7 +85,7 @@ CHANNELS = 500
 
 @dataclass(frozen=True)
 class StreamMetrics:
-    """One source."""
+    """The metrics of one stream."""
 
     name: str
     rows: Annotated[int, total("stream_rows", "rows", "Rows read of a stream.")]
@@ -122,7 +122,7 @@ class StreamMetrics:
         ),
     ]
     completeness: tuple[CompletenessMetrics, ...] = ()
-    """Where the slack is learned: the stream's first, then each channel's; else nothing."""
+    """Of a stream whose slack is learned, the line of the stream and then those of its channels."""
     channels: tuple[ChannelMetrics, ...] = ()
     """The channels that are furthest behind, the furthest first; nothing if there is but one."""
     channel_count: Annotated[
@@ -153,12 +153,12 @@ class StreamMetrics:
 
     @property
     def late_rows(self) -> int:
-        """Rows refused for being late."""
+        """The number of rows that were refused because they were late."""
         return sum(line.rows for line in self.late if line.reason == LATE)
 
     @property
     def longest_late_seconds(self) -> float:
-        """The most that a row was late by."""
+        """The greatest lateness of a row, in seconds; 0 if no row was late."""
         return max((line.longest_seconds for line in self.late if line.reason == LATE), default=0.0)
 
     def completeness_of(self, attribute: str) -> CompletenessMetrics | None:
@@ -167,7 +167,7 @@ class StreamMetrics:
         return next((each for each in lines if each.channel is None), None)
 
     def all_readings(self, time: str) -> Readings:
-        """Everything that is measured of the stream, by metric; ``time`` is its time column."""
+        """Return all measurements of the stream, by metric; ``time`` is its time column."""
         found = readings_of(self) | {LATE_ROWS: self.late_rows}
         complete = self.completeness_of(time)
         if complete is None:

@@ -13,15 +13,10 @@ from datetime import datetime
 from typing import Annotated
 
 from lowwater.errors import OptionError, unknown_name
-from lowwater.joins.oblivious.estimates import ACCURACY, LATE_ROWS
-from lowwater.joins.oblivious.estimates import GIVEN_UP as ROWS_GIVEN_UP
 from lowwater.metrics.histogram import Histogram
 from lowwater.metrics.lag import Mark
 from lowwater.metrics.streams import StreamMetrics
 from lowwater.operators.metric import (
-    REASON,
-    STRATEGY,
-    SWITCHES,
     Mean,
     Metric,
     Readings,
@@ -40,7 +35,7 @@ from lowwater.updates.staleness import Staleness
 
 @dataclass(frozen=True)
 class OperatorMetrics:
-    """One operator."""
+    """The metrics of one operator."""
 
     title: str
     detail: str
@@ -100,18 +95,18 @@ class OperatorMetrics:
     ] = None
     """None on Spark."""
     idle_share: Annotated[
-        float,
+        float | None,
         share(
             "operator_idle",
             "idle, waiting",
             "The share of the run's time in which an operator held rows back and had no input.",
         ),
-    ] = 0.0
-    """On Spark, of runs with a stream that may be silent, the time between batches."""
+    ] = None
+    """On Spark the time between batches; None of runs in which no operator requests ticks."""
     readings: Readings = field(default_factory=Readings)
     """The kernel's measurements of its own work, by metric."""
     staleness: Staleness | None = None
-    """How stale the shown rows of an update stream were, and are; None of other operators."""
+    """The staleness of the shown rows of an update stream; None of other operators."""
 
     @property
     def about(self) -> Mapping[str, str | int | float]:
@@ -126,11 +121,11 @@ class OperatorMetrics:
 
 @dataclass(frozen=True)
 class BatchMetrics:
-    """A batch on Spark, as Spark reports it."""
+    """The metrics of one batch on Spark, from Spark's own report."""
 
     number: int
     started: datetime
-    seconds: Annotated[float, seconds("batch_seconds", "batch", "What the last batch took.")]
+    seconds: Annotated[float, seconds("batch_seconds", "batch", "Duration of the last batch.")]
     rows: Annotated[int, size("batch_rows", "rows of a batch", "Rows read in the last batch.")]
     """Rows read from all streams."""
     parts: Mapping[str, float]
@@ -139,7 +134,7 @@ class BatchMetrics:
 
 @dataclass(frozen=True)
 class RunMetrics:
-    """A whole run."""
+    """The metrics of a whole run."""
 
     rows_out: Annotated[
         int, total("rows_out", "rows out", "Rows answered, those in files that readers can see.")
@@ -191,7 +186,7 @@ class RunMetrics:
     """The most elements (rows and promises) that waited in all queues and buffers together; None on
     Spark."""
     latency: Histogram = field(repr=False, default_factory=Histogram)
-    """In nanoseconds; on Spark nothing is counted."""
+    """The latency of rows, in nanoseconds; empty on Spark."""
     batches: tuple[BatchMetrics, ...] = ()
     """On Spark the last batches, the oldest first."""
     rows_waiting: Annotated[
@@ -246,25 +241,6 @@ LATENCY: Mapping[float, Metric[float]] = {
 
 
 @dataclass(frozen=True)
-class JoinMetrics:
-    """The accuracy of a join without a window, and the rows that it gave up."""
-
-    title: str
-    accuracy: float
-    """The share of the results that was found, estimated."""
-    late_rows: int
-    given_up_rows: int
-
-    @classmethod
-    def of(cls, operator: OperatorMetrics) -> JoinMetrics | None:
-        """Return those of an operator; None if it is no such join."""
-        found = operator.readings
-        if ACCURACY not in found:
-            return None
-        return cls(operator.title, found[ACCURACY], found[LATE_ROWS], found[ROWS_GIVEN_UP])
-
-
-@dataclass(frozen=True)
 class UpdateMetrics:
     """The staleness of an update stream, and the number of rows that wait in it."""
 
@@ -283,7 +259,7 @@ class UpdateMetrics:
 
     @classmethod
     def of(cls, operator: OperatorMetrics) -> UpdateMetrics | None:
-        """Return those of an operator; None if it is no such queue, or nothing waited in it."""
+        """Return the metrics of an update stream; None of another operator, or if it had no row."""
         stale = operator.staleness
         if stale is None or not stale.keys:
             return None
@@ -298,25 +274,6 @@ class UpdateMetrics:
             operator.readings[GIVEN_UP],
             SHOWN in operator.readings,
         )
-
-
-@dataclass(frozen=True)
-class StrategyMetrics:
-    """The strategy of an operator that may change it."""
-
-    title: str
-    strategy: str
-    because: str
-    switches: int
-    """Number of times it changed."""
-
-    @classmethod
-    def of(cls, operator: OperatorMetrics) -> StrategyMetrics | None:
-        """Return that of an operator; None if it cannot change."""
-        found = operator.readings
-        if SWITCHES not in found:
-            return None
-        return cls(operator.title, found[STRATEGY], found[REASON], found[SWITCHES])
 
 
 STALENESS = Metric(

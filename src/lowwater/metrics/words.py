@@ -5,9 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from lowwater.joins.oblivious.estimates import ACCURACY, GIVEN_UP, LATE_ROWS
 from lowwater.metrics.streams import HoldingChannel
-from lowwater.metrics.values import JoinMetrics, OperatorMetrics, StrategyMetrics, UpdateMetrics
-from lowwater.operators.metric import Metric, Unit, Value
+from lowwater.metrics.values import OperatorMetrics, UpdateMetrics
+from lowwater.operators.metric import REASON, STRATEGY, SWITCHES, Metric, Unit, Value
 from lowwater.stream.duration import spell
 
 
@@ -64,19 +65,27 @@ def in_unit(value: Value, unit: Unit) -> str:
 # ---- sentences ---------------------------------------------------------------------------------
 
 
-def join_words(join: JoinMetrics) -> str:
-    """Return which share of its results a join without a window found, and why it lost others."""
-    lost = [f"{join.late_rows:,} rows came too late for it"] if join.late_rows else []
-    if join.given_up_rows:
-        lost.append(f"{join.given_up_rows:,} had no place in memory")
-    if not lost or join.accuracy == 1:
-        return f"{join.title}: all results found"
-    share = f"about {join.accuracy * 100:.5g} % of results found"
-    return f"{join.title}: {share}; {', '.join(lost)}"
+def join_words(operator: OperatorMetrics) -> str | None:
+    """Return the share of its results that a join without a window found, and why it lost others;
+    None for other operators."""
+    found = operator.readings
+    if ACCURACY not in found:
+        return None
+    lost = [f"{found[LATE_ROWS]:,} rows came too late for it"] if found[LATE_ROWS] else []
+    if found[GIVEN_UP]:
+        lost.append(f"{found[GIVEN_UP]:,} had no place in memory")
+    if not lost or found[ACCURACY] == 1:
+        return f"{operator.title}: all results found"
+    share = f"about {found[ACCURACY] * 100:.5g} % of results found"
+    return f"{operator.title}: {share}; {', '.join(lost)}"
 
 
-def update_words(queue: UpdateMetrics) -> str:
-    """Return how stale an update stream is, and how much waits or was given up."""
+def update_words(operator: OperatorMetrics) -> str | None:
+    """Return the staleness of an update stream, and the number of rows that wait and that newer
+    ones replaced; None for other operators."""
+    queue = UpdateMetrics.of(operator)
+    if queue is None:
+        return None
     worst = ", ".join(map(str, queue.stalest_key))
     stale = f"{queue.staleness_seconds:.3g} s out of date on average"
     if queue.keys > 1:
@@ -86,9 +95,10 @@ def update_words(queue: UpdateMetrics) -> str:
     return f"{queue.title}: {queue.keys:,} keys, {stale}; {gone}, {queue.waiting:,} wait"
 
 
-def strategy_words(found: StrategyMetrics) -> str:
-    """Return which strategy an operator chose, and why."""
-    return f"{found.title}: {found.strategy}, {found.because}"
+def strategy_words(operator: OperatorMetrics) -> str | None:
+    """Return the strategy that an operator chose and its reason; None if it has no choice."""
+    found = operator.readings
+    return f"{operator.title}: {found[STRATEGY]}, {found[REASON]}" if SWITCHES in found else None
 
 
 def holding_words(holding: HoldingChannel) -> str:

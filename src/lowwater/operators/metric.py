@@ -151,6 +151,12 @@ class Metric(Generic[V]):
         return f"{words}[{'→'.join(map(str, self.inputs))}]" if self.inputs else words
 
 
+def parts_of_id(id_: str) -> tuple[str, tuple[int, ...]]:
+    """Return the name and the inputs in a :attr:`Metric.id`."""
+    name, _, inputs = id_.rstrip("]").partition("[")
+    return name, tuple(int(each) for each in inputs.split(",") if each)
+
+
 class Readings(Mapping[Metric[Any], Any]):
     """Values by metric, each of the type that its metric declares; None stands for no value."""
 

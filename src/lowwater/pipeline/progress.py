@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from lowwater.metrics import CompletenessMetrics, RunMetrics, StreamMetrics, plain
+from lowwater.joins.oblivious.estimates import ACCURACY, GIVEN_UP, LATE_ROWS
+from lowwater.metrics import (
+    CompletenessMetrics,
+    OperatorMetrics,
+    RunMetrics,
+    StreamMetrics,
+    plain,
+)
 from lowwater.metrics.lag import Mark, lag, reference, seconds
-from lowwater.metrics.values import JoinMetrics, StrategyMetrics, UpdateMetrics
+from lowwater.metrics.values import UpdateMetrics
 from lowwater.pipeline.text import PlannedQuery
 from lowwater.progress.spec import StreamSpec
 
@@ -69,21 +76,9 @@ class QueryProgress:
         return self.metrics.rows_waiting
 
     @property
-    def joins(self) -> tuple[JoinMetrics, ...]:
-        """Its joins without a window."""
-        found = map(JoinMetrics.of, self.metrics.operators)
-        return tuple(each for each in found if each is not None)
-
-    @property
     def updates(self) -> tuple[UpdateMetrics, ...]:
         """Its update streams."""
         found = map(UpdateMetrics.of, self.metrics.operators)
-        return tuple(each for each in found if each is not None)
-
-    @property
-    def strategies(self) -> tuple[StrategyMetrics, ...]:
-        """The strategies of operators that may change theirs."""
-        found = map(StrategyMetrics.of, self.metrics.operators)
         return tuple(each for each in found if each is not None)
 
 
@@ -128,6 +123,7 @@ class PipelineProgress:
 
 def _query_json(query: QueryProgress) -> dict[str, Any]:
     metrics = query.metrics
+    joins = [_join_json(each) for each in metrics.operators if ACCURACY in each.readings]
     return {
         "query": query.number,
         "target": query.target,
@@ -138,13 +134,24 @@ def _query_json(query: QueryProgress) -> dict[str, Any]:
         "state_rows": metrics.state_rows,
         "state_bytes": metrics.state_bytes,
         "streams": [_stream_json(each) for each in query.streams],
-        **({"joins": [asdict(each) for each in query.joins]} if query.joins else {}),
-        **({"updates": [asdict(each) for each in query.updates]} if query.updates else {}),
+        **({"joins": joins} if joins else {}),
+        **({"updates": plain(query.updates)} if query.updates else {}),
         "metrics": metrics.all_readings.plain(),
         "operators": [
             {"operator": each.title, "metrics": each.all_readings.plain()}
             for each in metrics.operators
         ],
+    }
+
+
+def _join_json(operator: OperatorMetrics) -> dict[str, Any]:
+    """Return the accuracy of a join without a window, and the rows that it gave up."""
+    found = operator.readings
+    return {
+        "title": operator.title,
+        "accuracy": found[ACCURACY],
+        "late_rows": found[LATE_ROWS],
+        "given_up_rows": found[GIVEN_UP],
     }
 
 

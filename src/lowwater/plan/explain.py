@@ -1,4 +1,4 @@
-"""Explanations: the plan as a tree a person can read."""
+"""Explanations: a plan as a tree of operators, in text."""
 
 from __future__ import annotations
 
@@ -29,13 +29,11 @@ def explain(plan: PhysicalPlan, rates: Rates | None = None) -> str:
     if rates is not None:
         rates.check([each.spec.name for each in plan.sources])
     lines = [f"{'in-order' if plan.in_order else 'out-of-order'} plan"]
-    shown: set[int] = set()
-    _walk(plan, plan.result, "", "", lines, shown, rates)
-    return "\n".join([*lines, *_stages(plan)])
+    return "\n".join([*lines, *_tree(plan, plan.result, set(), rates), *_stages(plan)])
 
 
 def _stages(plan: PhysicalPlan) -> list[str]:
-    """Return the operators that run together when the plan is spread, and how rows are routed."""
+    """Return the stages of the plan when it is spread over machines, and the routes of rows."""
     layout = lay_out(plan)
     lines = ["spread over machines"]
     for stage in layout.stages:
@@ -52,37 +50,25 @@ def _stages(plan: PhysicalPlan) -> list[str]:
     return lines
 
 
-def _walk(
-    plan: PhysicalPlan,
-    operator: Operator,
-    lead: str,
-    rest: str,
-    lines: list[str],
-    shown: set[int],
-    rates: Rates | None,
-) -> None:
-    again = " (shown above)" if operator.index in shown else ""
-    lines.append(f"{lead}{operator.title}  {_short(operator.detail)}{again}".rstrip())
-    if again:
-        return
+def _tree(
+    plan: PhysicalPlan, operator: Operator, shown: set[int], rates: Rates | None
+) -> list[str]:
+    """Return an operator and those it reads, as a tree; those in ``shown`` by their title alone."""
+    head = f"{operator.title}  {_short(operator.detail)}"
+    if operator.index in shown:
+        return [f"{head} (shown above)"]
     shown.add(operator.index)
-    inner = rest + ("│   " if operator.inputs else "    ")
-    lines.append(f"{inner}progress: {operator.rule}")
     about = _source(plan, operator) if isinstance(operator, SourceOperator) else []
     if isinstance(operator, KernelOperator):
         about = _kernel(plan, operator, rates)
-    lines += [f"{inner}{line}" for line in about]
-    for at, index in enumerate(operator.inputs):
-        last = at == len(operator.inputs) - 1
-        _walk(
-            plan,
-            plan.operators[index],
-            rest + ("└── " if last else "├── "),
-            rest + ("    " if last else "│   "),
-            lines,
-            shown,
-            rates,
-        )
+    bar = "│   " if operator.inputs else "    "
+    lines = [head.rstrip(), *(f"{bar}{line}" for line in (f"progress: {operator.rule}", *about))]
+    for port, index in enumerate(operator.inputs):
+        last = port == len(operator.inputs) - 1
+        first, *others = _tree(plan, plan.operators[index], shown, rates)
+        lines.append(f"{'└── ' if last else '├── '}{first}")
+        lines += [f"{'    ' if last else '│   '}{line}" for line in others]
+    return lines
 
 
 def _source(plan: PhysicalPlan, operator: SourceOperator) -> list[str]:
@@ -117,7 +103,7 @@ def _at_the_end(plan: PhysicalPlan, operator: KernelOperator) -> list[str]:
 
 
 def _short(detail: str) -> str:
-    """Return a detail, cut to what fits on a line."""
+    """Return a detail, cut to at most :data:`LONGEST_DETAIL` characters."""
     if len(detail) <= LONGEST_DETAIL:
         return detail
     cut = detail.rfind(", ", 0, LONGEST_DETAIL)

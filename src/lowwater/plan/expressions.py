@@ -1,4 +1,4 @@
-"""Expressions: trees that were parsed from SQL text, and what they are once they are checked.
+"""Expressions: trees parsed from SQL text, and the same trees once they are checked.
 
 A :class:`Formula` is parsed and nothing more. :func:`compile_expression` checks one against columns
 and gives an :class:`Expression`; :mod:`lowwater.plan.language` defines what each part of it means.
@@ -63,7 +63,7 @@ class Formula:
 
 @dataclass(frozen=True)
 class Expression:
-    """A checked expression: its tree, what Polars runs, and the type it gives."""
+    """A checked expression: its tree, the Polars expression that computes it, and its type."""
 
     text: str
     """The expression as plans show it."""
@@ -72,7 +72,7 @@ class Expression:
     tree: exp.Expr | None = None
     """The tree, over columns by their names; None if no SQL means the same."""
     failures: tuple[Failure, ...] = ()
-    """The values for which it ends the run."""
+    """The conditions on rows under which it ends the run."""
 
     @classmethod
     def of_column(cls, name: str, dtype: pl.DataType, shown: str | None = None) -> Expression:
@@ -125,7 +125,7 @@ def compile_predicate(formula: Formula, schema: Schema) -> Expression:
 
 
 def _over_columns(formula: Formula, schema: Schema) -> exp.Expr:
-    """The tree with each ``source.column`` as one name; unknown names are refused."""
+    """Return the tree with each ``source.column`` as one name; refuse unknown names."""
     tree, unknown, qualified = formula.tree, [], False
     for column in tree.find_all(exp.Column):
         qualified |= bool(column.table)
@@ -171,7 +171,7 @@ _CHANGES = frozenset(
 
 
 def _refuse_other_rows(tree: exp.Expr, formula: Formula) -> None:
-    """Refuse what reads anything but one row."""
+    """Refuse a tree that reads other rows, a clock or a random number, or aggregates."""
     found: exp.Expr | None
     if found := tree.find(*_LOOKS_AT_OTHER_ROWS):
         raise formula.wrong(
@@ -329,7 +329,7 @@ def _column_and_shift(
 
 
 def _constant(tree: exp.Expr, domain: TimeDomain) -> int | None:
-    """A constant in ticks; None if it is not a whole number of them."""
+    """Return a constant in ticks; None if it is not a whole number of them."""
     if isinstance(tree, exp.Literal) and not tree.is_string and domain.dtype == pl.Int64:
         return int(tree.this) if tree.this.isdigit() else None
     if isinstance(tree, exp.Interval) and isinstance(tree.this, exp.Literal) and tree.unit:

@@ -14,8 +14,9 @@ from lowwater.plan.nodes import ApplyNode, FilterNode, Node, ProjectNode, Source
 def main_time(node: Node, use: str, say: str, of: str = "") -> str:
     """Return the main time of a node; refuse a node without one, with the reason and a remedy.
 
-    ``use`` is what needs the time, ``of`` whose time it is. ``say`` is the option that names an
-    attribute instead, with a place for the name.
+    The other arguments are parts of the message: ``use`` is the operation that needs the time,
+    ``of`` an addition such as " of every input", and ``say`` the option that names an attribute
+    instead, with ``{}`` for the name.
     """
     if node.time is not None:
         return node.time

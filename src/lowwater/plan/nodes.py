@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import polars as pl
 
@@ -39,7 +40,7 @@ class Progressing:
     partners: frozenset[str] = frozenset()
     """Columns, this one among them, of which at least one is never null."""
     behind: Mapping[str, int] = field(default_factory=dict)
-    """The most ticks by which this column is below others that count the same way."""
+    """For other columns of the same domain, the most ticks by which this one is below them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,10 +53,15 @@ class Node:
     time: str | None
     origin: str = field(kw_only=True, default="")
     """The user's own line, as ``file:line``."""
+    keeps_numbers: ClassVar[bool] = False
+    """True if each row carries the sequence number of the one input row it comes from."""
+    keeps_keys: ClassVar[bool] = False
+    """True if rows leave with the update keys with which they came."""
 
     def __post_init__(self) -> None:
-        """Refuse a node over an update stream that does not define :attr:`updates`."""
-        silent = type(self).updates is Node.updates
+        """Refuse a node over an update stream that neither keeps the keys nor defines
+        :attr:`updates`."""
+        silent = not self.keeps_keys and type(self).updates is Node.updates
         if silent and any(each.updates is not None for each in self.inputs):
             raise QueryError(
                 "this operator is not for update streams, whose rows replace each other by key;"
@@ -64,24 +70,24 @@ class Node:
 
     @property
     def numbered(self) -> bool:
-        """Whether rows can carry the sequence number their one source gave them."""
-        return False
+        """True if rows can carry the sequence numbers that their one source gave them."""
+        return self.keeps_numbers and all(each.numbered for each in self.inputs)
 
     @property
     def counts_rows(self) -> bool:
-        """Whether it needs the sequence numbers of its input's rows."""
+        """True if the node needs the sequence numbers of its input's rows."""
         return False
 
     @property
     def stamps(self) -> tuple[str, ...]:
-        """The columns the greatest of which is the time of a row: several after joins."""
+        """The columns whose greatest value is the time of a row; several after a join."""
         return () if self.time is None else (self.time,)
 
     @property
     def updates(self) -> Updates | None:
         """The options of an update stream, under the names columns have here; None if rows do not
-        replace each other. A node that does not define it takes no update stream as an input."""
-        return None
+        replace each other."""
+        return self.inputs[0].updates if self.keeps_keys else None
 
     def lag(self, column: str, other: str) -> int | None:
         """Return the most ticks by which a progressing column is below another; None for no
@@ -125,33 +131,24 @@ class Node:
 class SourceNode(Node):
     """A source and the contract its user declared."""
 
+    keeps_numbers: ClassVar[bool] = True  # it has no inputs and numbers its rows
+
     spec: StreamSpec
     source: Source
 
     @classmethod
     def of(cls, spec: StreamSpec, source: Source, origin: str) -> SourceNode:
         """Return the node of a declared stream."""
-        progress = {name: Progressing(domain) for name, domain in spec.domains.items()}
-        latent = spec.stamp == "latent"
-        return cls(
-            (),
-            spec.row_schema,
-            {} if latent else progress,
-            None if latent else spec.time,
-            spec,
-            source,
-            origin=origin,
-        )
-
-    @property
-    def numbered(self) -> bool:
-        """A source numbers its rows."""
-        return True
+        progress: dict[str, Progressing] = {}
+        if spec.stamp != "latent":
+            progress = {name: Progressing(domain) for name, domain in spec.domains.items()}
+        time = spec.time if progress else None
+        return cls((), spec.row_schema, progress, time, spec, source, origin=origin)
 
 
 @dataclass(frozen=True, eq=False)
 class StampNode(Node):
-    """Gives latent rows a time when an operator needs one (ETS §5)."""
+    """Latent rows with the time that they get when an operator needs one (ETS §5)."""
 
     column: str
 
@@ -178,7 +175,7 @@ class UpdateNode(Node):
 
     @property
     def updates(self) -> Updates:
-        """The key."""
+        """The options of the update stream."""
         return self.by
 
 
@@ -186,21 +183,14 @@ class UpdateNode(Node):
 class FilterNode(Node):
     """Rows that satisfy a predicate."""
 
+    keeps_numbers: ClassVar[bool] = True
+    keeps_keys: ClassVar[bool] = True
+
     predicate: Expression
 
     @property
-    def updates(self) -> Updates | None:
-        """Filtering leaves keys as they are."""
-        return self.inputs[0].updates
-
-    @property
-    def numbered(self) -> bool:
-        """Filtering keeps the numbers of the rows that stay."""
-        return self.inputs[0].numbered
-
-    @property
     def stamps(self) -> tuple[str, ...]:
-        """Those of the input."""
+        """The time columns of the input."""
         return self.inputs[0].stamps
 
 
@@ -208,13 +198,15 @@ class FilterNode(Node):
 class ProjectNode(Node):
     """Columns computed from columns."""
 
+    keeps_numbers: ClassVar[bool] = True
+
     items: tuple[tuple[str, Expression], ...]
     derived: Mapping[str, Derivation]
     copied: Mapping[str, str]
 
     @property
     def updates(self) -> Updates | None:
-        """The key under its new names."""
+        """The options of the input, with columns under their new names."""
         before = self.inputs[0].updates
         if before is None:
             return None
@@ -223,13 +215,8 @@ class ProjectNode(Node):
         return replace(before, key=key, deletion=deletion)
 
     @property
-    def numbered(self) -> bool:
-        """Projecting keeps the rows and so their numbers."""
-        return self.inputs[0].numbered
-
-    @property
     def stamps(self) -> tuple[str, ...]:
-        """Those of the input, if all are passed on; else the column computed from them."""
+        """The time columns of the input, if all are passed on; else one computed from them."""
         before = self.inputs[0].stamps
         if before and all(name in self.copied for name in before):
             return tuple(self.copied[name] for name in before)
@@ -243,12 +230,9 @@ class ProjectNode(Node):
 class ApplyNode(Node):
     """A user's function over chunks."""
 
-    function: Callable[[pl.DataFrame], pl.DataFrame]
+    keeps_keys: ClassVar[bool] = True
 
-    @property
-    def updates(self) -> Updates | None:
-        """A function leaves keys as they are."""
-        return self.inputs[0].updates
+    function: Callable[[pl.DataFrame], pl.DataFrame]
 
 
 @dataclass(frozen=True, eq=False)
@@ -277,17 +261,17 @@ class WindowAggregateNode(Node):
 
     @property
     def counts_rows(self) -> bool:
-        """Windows of a number of rows go by sequence numbers."""
+        """True for windows of a number of rows, which go by sequence numbers."""
         return self.attribute == SEQUENCE
 
     @property
     def updates(self) -> Updates | None:
-        """Windows of an update stream are updates themselves."""
+        """The options by which windows replace each other."""
         return self.by
 
     @property
     def domain(self) -> TimeDomain:
-        """How the window's attribute counts."""
+        """The time domain of the window's attribute."""
         return ROWS if self.counts_rows else self.inputs[0].progress[self.attribute].domain
 
 
@@ -301,11 +285,6 @@ class SessionNode(Node):
     aggregates: tuple[Aggregate, ...]
     texts: tuple[str, ...]
 
-    @property
-    def domain(self) -> TimeDomain:
-        """How the session's attribute counts."""
-        return self.inputs[0].progress[self.attribute].domain
-
 
 @dataclass(frozen=True, eq=False)
 class SlidingNode(Node):
@@ -316,11 +295,6 @@ class SlidingNode(Node):
     groups: tuple[str, ...]
     calls: tuple[Call, ...]
     texts: tuple[str, ...]
-
-    @property
-    def domain(self) -> TimeDomain:
-        """How the window's attribute counts."""
-        return self.inputs[0].progress[self.attribute].domain
 
 
 @dataclass(frozen=True, eq=False)
@@ -350,10 +324,10 @@ class AnyJoin(Node, ABC):
     carried: tuple[Carried, ...] = field(kw_only=True, default=())
     """Columns beside the times that progress."""
     ordering: Ordering | None = field(kw_only=True, default=None)
-    """How results are put in order of their times, if they are."""
+    """The strategy by which results are put in order of their times; None if they are not."""
     oblivious: Oblivious | None = field(kw_only=True, default=None)
-    """How the inputs are measured if rows are dropped by what is measured; None if rows are dropped
-    by punctuation alone."""
+    """The options of a join that drops rows by what it measures of its inputs; None if rows are
+    dropped by punctuation alone."""
 
     @abstractmethod
     def behind(self, port: int) -> int:
@@ -371,7 +345,7 @@ class AnyJoin(Node, ABC):
 
     @property
     def domain(self) -> TimeDomain:
-        """How all times count."""
+        """The time domain that all times have."""
         return self.inputs[0].progress[self.times[0]].domain
 
     @property
@@ -391,7 +365,7 @@ class AnyJoin(Node, ABC):
 
     @property
     def stamps(self) -> tuple[str, ...]:
-        """Those of all inputs that come out."""
+        """The time columns of all inputs that come out."""
         return tuple(dict.fromkeys(name for port in self.shown for name in self.out_stamps(port)))
 
     def side_lags(self, port: int) -> dict[str, int]:
@@ -413,10 +387,11 @@ class AnyJoin(Node, ABC):
             to_time = self.inputs[port].lag(name, self.times[port])
             if out not in self.progress or to_time is None or name not in to_own[port]:
                 continue
-            found = [to_own[port][name]]
-            for other, time in enumerate(self.times):
-                if other != port and time in to_own[other]:
-                    found.append(to_time + self.behind(port) + to_own[other][time])
+            found = [to_own[port][name]] + [
+                to_time + self.behind(port) + to_own[other][time]
+                for other, time in enumerate(self.times)
+                if other != port and time in to_own[other]
+            ]
             if len(found) == len(self.times):
                 lags[out] = min(max(found), lags.get(out, max(found)))
         return lags
@@ -434,11 +409,11 @@ class JoinNode(AnyJoin):
     residual: Expression | None
     how: How
     newest: bool = field(kw_only=True, default=False)
-    """Whether both inputs are update streams: results replace each other, too."""
+    """True if both inputs are update streams, so that results replace each other, too."""
 
     @property
     def updates(self) -> Updates | None:
-        """The key of both inputs."""
+        """The options of both inputs."""
         return self.inputs[0].updates if self.newest else None
 
     def behind(self, port: int) -> int:
@@ -446,7 +421,7 @@ class JoinNode(AnyJoin):
         return self.reach.behind(port)
 
     def out_name(self, port: int, column: str) -> str:
-        """Columns of the left keep their names."""
+        """Return the name in the output; columns of the left keep theirs."""
         if port == 0:
             return column
         inside = self.right_names[column]
@@ -454,12 +429,12 @@ class JoinNode(AnyJoin):
 
     @property
     def kind(self) -> JoinKind:
-        """The sides whose rows come out, alone or in pairs."""
+        """The sides whose rows come out, alone or in pairs, as ``how=`` states."""
         return KINDS[self.how]
 
     @property
     def shown(self) -> tuple[int, ...]:
-        """Semi and anti joins give rows of the left."""
+        """The inputs whose columns come out; semi and anti joins give rows of the left."""
         return self.kind.shown
 
 
@@ -479,12 +454,12 @@ class NewestJoinNode(Node):
 
     @property
     def updates(self) -> Updates | None:
-        """The key of both inputs."""
+        """The options of both inputs."""
         return self.inputs[0].updates
 
     @property
     def stamps(self) -> tuple[str, ...]:
-        """The times of both rows."""
+        """The time columns of both rows."""
         outside = {inside: out for out, inside in self.merged.items()}
         inside = [self.right_names[name] for name in self.sides[1]]
         right = (outside.get(name, name) for name in inside)
@@ -509,7 +484,7 @@ class MultiJoinNode(AnyJoin):
         return self.windows[port]
 
     def out_name(self, port: int, column: str) -> str:
-        """Columns that must be equal come out once."""
+        """Return the name in the output; columns that must be equal come out once."""
         inside = self.names[port][column]
         return self.merged.get(inside, inside)
 
@@ -518,13 +493,10 @@ class MultiJoinNode(AnyJoin):
 class DistinctNode(Node):
     """One row per key."""
 
+    keeps_numbers: ClassVar[bool] = True
+
     key: tuple[str, ...]
     attribute: str
-
-    @property
-    def numbered(self) -> bool:
-        """The rows that stay keep their numbers."""
-        return self.inputs[0].numbered
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,7 @@ at 2 s the sort holds 1
 [(1.0, 0, 1.0), (0.0, 1, 2.0), (2.0, 3, 3.0), (3.0, 4, 3.0)]
 """
 
-from lowwater.engines.embedded.clock import PerComparison, PerRow
+from lowwater.engines.clock import PerComparison, PerRow
 from lowwater.probe.parts import Chunks, judge_rows, scrambling_factors
 from lowwater.probe.run import CHUNK_ROWS, Observer, Probe, ProbedOperator, Step
 from lowwater.stream.duration import SECOND

@@ -30,7 +30,7 @@ class Chunks(Replay):
 
     def open(self) -> _ChunkReader:
         """Start from the first chunk."""
-        return _ChunkReader(self._table, iter(self._make()))
+        return _ChunkReader(self.table, iter(self._make()))
 
 
 class _ChunkReader(ReplayReader):

@@ -9,12 +9,11 @@ from typing import Literal
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from lowwater.api import Stream
-from lowwater.engines.embedded.clock import Charge, VirtualClock
-from lowwater.engines.embedded.engine import EmbeddedEngine, Pace
-from lowwater.engines.embedded.graph import Stage
+from lowwater.engines.clock import Charge, VirtualClock
+from lowwater.engines.embedded.engine import EmbeddedEngine, ReadPace
+from lowwater.engines.embedded.graph import Vertex
 from lowwater.errors import OptionError, unknown_name
 from lowwater.joins.ordered.ordered_join import OrderedJoin
 from lowwater.metrics import OperatorMetrics, RunMetrics
@@ -30,44 +29,48 @@ CHUNK_ROWS = 65_536
 """Rows that a source hands over at once, at most, unless the caller says otherwise."""
 Kind = Literal["rows", "punctuation", "end", "more"]
 Attributes = tuple[str, ...]
-Ticks = NDArray[np.int64]
+Substitute = Callable[[Kernel], Kernel]
+"""A function from the kernel of an operator to the one that takes its place."""
 
 
 class ProbedOperator:
-    """One operator of a run, as it is at the moment of reading. All sizes count state only."""
+    """One operator of a run; its values are those of the moment at which they are read.
 
-    def __init__(self, stage: Stage):
-        self._stage = stage
+    All sizes count state only.
+    """
+
+    def __init__(self, vertex: Vertex):
+        self._vertex = vertex
 
     @property
     def name(self) -> str:
         """The operator's kind, such as ``window`` or ``join``."""
-        return self._stage.operator.name
+        return self._vertex.operator.name
 
     @property
     def title(self) -> str:
-        """Name and number, as in ``explain()`` and in the metrics."""
-        return self._stage.operator.title
+        """The name and a number, as in ``explain()`` and in the metrics."""
+        return self._vertex.operator.title
 
     @property
     def inputs(self) -> int:
         """Number of inputs."""
-        return len(self._stage.inputs)
+        return len(self._vertex.inputs)
 
     @property
     def rows(self) -> int:
         """Rows held now, over all inputs."""
-        return self._stage.store.rows + self._stage.kernel.held[0]
+        return self._vertex.store.rows + self._vertex.kernel.held[0]
 
     @property
     def bytes(self) -> int:
         """Bytes held now, over all inputs."""
-        return self._stage.store.bytes + self._stage.kernel.held[1]
+        return self._vertex.store.bytes + self._vertex.kernel.held[1]
 
     def rows_of(self, input: int) -> int:
         """Return the rows held now of one input (numbered from 0) of an operator that keeps its
         inputs apart, as band joins and joins of many inputs do; with one input, all rows."""
-        store, name = self._stage.store, f"rows{input}"
+        store, name = self._vertex.store, f"rows{input}"
         if self.inputs == 1:
             return self.rows
         return sum(store.rows_in(name, slice_) for slice_ in store.slices(name))
@@ -75,28 +78,28 @@ class ProbedOperator:
     @property
     def queue(self) -> int:
         """Elements (rows and punctuation) that wait in front of the operator."""
-        return sum(arc.length.now for arc in self._stage.inputs)
+        return sum(arc.length.now for arc in self._vertex.inputs)
 
     @property
     def marks(self) -> dict[str, int]:
         """Marks in ticks, by attribute, with the input in brackets where there are several."""
-        return self._stage.kernel.marks()
+        return self._vertex.kernel.marks()
 
     @property
     def details(self) -> dict[str, str | int | float]:
         """Values that the operator adds to its metrics: the strategy in use, sizes of its
         buffers."""
-        return self._stage.kernel.about()
+        return self._vertex.kernel.about()
 
     @property
     def comparisons(self) -> int:
         """Pairs of rows compared so far."""
-        return self._stage.kernel.comparisons
+        return self._vertex.kernel.comparisons
 
     @property
     def staleness(self) -> Staleness:
-        """Staleness, in seconds, of a queue of updates; other operators have none."""
-        kernel = self._stage.kernel
+        """The staleness, in seconds, of a queue of updates; other operators raise an error."""
+        kernel = self._vertex.kernel
         if not isinstance(kernel, Shows):
             raise OptionError(f"{self.title} is no queue of updates: it has no staleness")
         return kernel.staleness()
@@ -105,7 +108,7 @@ class ProbedOperator:
     def done_to(self) -> int:
         """The time, in ticks, up to which an ordered join has emitted all results of the rows that
         came: it has compared these rows, and no earlier result is to come."""
-        kernel = self._stage.kernel
+        kernel = self._vertex.kernel
         if not isinstance(kernel, OrderedJoin):
             raise OptionError(f"{self.title} is no ordered join")
         upto = kernel.frontier[0]
@@ -114,7 +117,7 @@ class ProbedOperator:
 
     def metrics(self) -> OperatorMetrics:
         """Return the metrics so far; shares of time are 0 before the run has ended."""
-        return self._stage.metrics(0)
+        return self._vertex.metrics(0)
 
 
 @dataclass(slots=True)
@@ -135,11 +138,11 @@ class Step:
     comparisons: int = 0
     """Pairs of rows that the step compared."""
     nanoseconds: int = 0
-    """How long the step counts as on the clock."""
+    """Nanoseconds that the step takes on the clock."""
 
 
 class Observer:
-    """Is called while a :class:`Probe` runs. Subclasses override what they need.
+    """Receives calls while a :class:`Probe` runs. Subclasses override the methods they need.
 
     An error that an observer raises ends the run.
     """
@@ -167,14 +170,14 @@ class Probe:
     """One run of a query, observed.
 
     ``query``: any stream of finite sources.
-    ``observer``: is called while the run goes on; none by default.
+    ``observer``: receives calls while the run goes on; none by default.
     ``plan``: "out-of-order" (the default) or "in-order", which puts sorts and merges in.
     ``charge``: what work costs on the clock: "nothing" (the default), "measured", nanoseconds a
     step, ``PerComparison(nanoseconds)`` of a join, or ``PerRow(nanoseconds)`` of an update queue.
     ``tick``: rows that arrive within this length of time (a number is seconds) are handed over
     together; 0 hands over each when it arrives; None, the default, waits for ``chunk_rows`` rows.
     ``chunk_rows``: rows handed over at once, at most (65,536).
-    ``keep``: whether results are kept for :attr:`results` (True).
+    ``keep``: True, the default, to keep results for :attr:`results`.
     ``punctuation``: by an operator's name, the attributes of punctuation that it may use; all other
     punctuation is withheld from it. By default nothing is withheld.
     ``substitutes``: by an operator's name, a function from its kernel to one that takes its place,
@@ -192,14 +195,15 @@ class Probe:
         chunk_rows: int = CHUNK_ROWS,
         keep: bool = True,
         punctuation: Mapping[str, Sequence[Attributes]] | None = None,
-        substitutes: Mapping[str, Callable[[Kernel], Kernel]] | None = None,
+        substitutes: Mapping[str, Substitute] | None = None,
     ):
         self._observer = observer or Observer()
         changes = dict(substitutes or {})
-        changes |= {name: _withholding(used) for name, used in (punctuation or {}).items()}
+        for name, used in (punctuation or {}).items():
+            changes[name] = _withholding(used, changes.get(name))
         planned = _changed(compile_plan(query._node, plan), changes)
         self._clock = _Clock(charge, self._observer.on_idle)
-        pace = Pace(chunk_rows, None if tick is None else nanoseconds(tick, "tick"))
+        pace = ReadPace(chunk_rows, None if tick is None else nanoseconds(tick, "tick"))
         self._columns = planned.schema
         self._kept: list[pl.DataFrame] | None = [] if keep else None
         self._engine = EmbeddedEngine(planned, _Results(self._take), self._clock, pace, None)
@@ -208,7 +212,7 @@ class Probe:
             for each in planned.sources
             if isinstance(each.source, Replay)
         }
-        self.operators = tuple(map(ProbedOperator, self._engine.stages))
+        self.operators = tuple(map(ProbedOperator, self._engine.vertices.values()))
         """All operators but the sources, in the order of the plan."""
         self._wire()
         self.wall_seconds = 0.0
@@ -220,8 +224,9 @@ class Probe:
         if any(
             getattr(type(self._observer), each) is not getattr(Observer, each) for each in hooks
         ):
-            for stage, operator in zip(self._engine.stages, self.operators, strict=True):
-                stage.watch = _Steps(operator, self._observer)
+            vertices = self._engine.vertices.values()
+            for vertex, operator in zip(vertices, self.operators, strict=True):
+                vertex.watch = _Steps(operator, self._observer)
 
     def run(self) -> Probe:
         """Run until all sources have ended, or until :meth:`stop`; return this probe."""
@@ -261,7 +266,7 @@ class Probe:
         if arrivals is None:
             raise OptionError(f"stream {stream!r} has no arrival times")
         arrived = int(np.searchsorted(arrivals, self.now, "right"))
-        return arrived - self._engine.rows_read(stream)
+        return arrived - self._engine.feed(stream).rows
 
     def metrics(self) -> RunMetrics:
         """Return the metrics of the run so far, as ``Run.metrics()`` does."""
@@ -314,18 +319,18 @@ class _Steps:
         self._operator, self._observer = operator, observer
         self._step = Step(operator, None, "more")
 
-    def begins(self, stage: Stage, port: int | None, element: Element | None) -> None:
+    def begins(self, port: int | None, element: Element | None) -> None:
         self._step = step = Step(self._operator, port, _kind(element))
         if isinstance(element, Punctuation):
             step.attributes = element.attributes
         self._observer.on_begin(step)
 
-    def worked(self, stage: Stage, results: Sequence[Element], leaving: int) -> None:
+    def worked(self, results: Sequence[Element], leaving: int) -> None:
         self._step.results = tuple(each for each in results if isinstance(each, pl.DataFrame))
         self._step.left_queue = leaving
         self._observer.on_done(self._step)
 
-    def charged(self, stage: Stage, nanoseconds: int, compared: int) -> None:
+    def charged(self, nanoseconds: int, compared: int) -> None:
         self._step.nanoseconds, self._step.comparisons = nanoseconds, compared
         self._observer.on_charged(self._step)
 
@@ -357,11 +362,12 @@ class _Withholding(Kernel):
         return self._kernel.close_port(port)
 
 
-def _withholding(used: Sequence[Attributes]) -> Callable[[Kernel], Kernel]:
-    return lambda kernel: _Withholding(kernel, used)
+def _withholding(used: Sequence[Attributes], change: Substitute | None) -> Substitute:
+    """Return a function that withholds punctuation from a kernel, after another change to it."""
+    return lambda kernel: _Withholding(change(kernel) if change else kernel, used)
 
 
-def _changed(plan: PhysicalPlan, changes: Mapping[str, Callable[[Kernel], Kernel]]) -> PhysicalPlan:
+def _changed(plan: PhysicalPlan, changes: Mapping[str, Substitute]) -> PhysicalPlan:
     """Return the plan with other kernels in operators of some names."""
 
     def changed(operator: Operator) -> Operator:

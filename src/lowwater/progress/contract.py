@@ -33,6 +33,8 @@ class Contract(ABC):
 
     promises: ClassVar[bool] = True
     """True if the contract bounds the rows still to come."""
+    in_order: ClassVar[bool] = False
+    """True if the rows of a channel come in order of their times."""
     counts_times: ClassVar[bool] = False
     """True if the digest of a batch must hold all its times, coarsely, with their counts."""
 
@@ -69,6 +71,8 @@ class Contract(ABC):
 @dataclass(frozen=True, slots=True)
 class Ordered(Contract):
     """Times never decrease."""
+
+    in_order: ClassVar[bool] = True
 
     def describe(self) -> str:
         """Return the contract as a phrase for people."""

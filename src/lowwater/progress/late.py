@@ -8,7 +8,7 @@ the option, they are counted by channel and reason.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,6 +60,12 @@ class LateAccount:
         """Count ``rows`` rows of one channel; the longest and the total lateness are seconds."""
         count, most, sums = self._lines.get((channel, reason), (0, 0.0, 0.0))
         self._lines[channel, reason] = (count + rows, max(most, longest), sums + total)
+
+    def add_lines(self, lines: Iterable[LateRows]) -> None:
+        """Count the rows of lines that another account has made."""
+        for line in lines:
+            total = line.mean_seconds * line.rows
+            self.add(line.channel, line.reason, line.rows, line.longest_seconds, total)
 
     @property
     def rows(self) -> int:

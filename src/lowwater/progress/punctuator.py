@@ -213,6 +213,10 @@ class Punctuator:
         promises = self._punctuate(attribute, tracker.promised, at_least=reached)
         return [*promises, *self._punctuate_groups(attribute, at_least=requested)]
 
+    def enable_all(self, now: int) -> list[Promises]:
+        """Return the enabling timestamps that ``now`` allows, a list for each attribute."""
+        return [self.enable(attribute, BEGINNING, now) for attribute in self.spec.contracts]
+
     def when(self, attribute: str, requested: int, now: int) -> int | None:
         """Return the clock time at which :meth:`enable` can reach ``requested``; None if never."""
         tracker = self.trackers.get(attribute)

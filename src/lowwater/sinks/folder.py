@@ -136,9 +136,8 @@ class FolderSink:
         self._most_rows = rows_per_file or folder.flush_rows
         self._most_bytes = byte_count(folder.flush_size, "flush_size=")
         self._every = folder.every
-        self._schema = (
-            schema if folder.format != "json" else None
-        )  # an empty JSON file has no columns
+        # an empty JSON file has no columns
+        self._schema = None if folder.format == "json" else schema
         self._held: list[Chunk] = []
         self._bytes = 0
         self._since: float | None = None

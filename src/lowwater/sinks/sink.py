@@ -1,4 +1,4 @@
-"""Sinks: memory, a function, and one for each stream; and what engines do with any sink."""
+"""Sinks: memory, a function, and one for each stream; and the functions engines use on any sink."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class MemorySink:
         self._chunks.append(chunk)
 
     def close(self) -> None:
-        """Nothing to do."""
+        """Do nothing: there is nothing to finish."""
 
     def table(self) -> pa.Table:
         """Return all rows so far."""
@@ -76,7 +76,7 @@ class FunctionSink:
         self.function(chunk.to_arrow())
 
     def close(self) -> None:
-        """Nothing to do."""
+        """Do nothing: there is nothing to finish."""
 
 
 class SinkByStream:

@@ -8,13 +8,12 @@ Parquet file must be complete once it has its name, so write it elsewhere and mo
 
 from __future__ import annotations
 
-import os
 import re
 import threading
 import time
 import warnings
 from collections import deque
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from glob import glob
 from pathlib import Path
@@ -22,15 +21,13 @@ from pathlib import Path
 import polars as pl
 
 from lowwater.errors import BadInput, OptionError, QueryError, StreamWarning, unknown_name
-from lowwater.sources.records import COMPRESSED, SHOWN, MissingColumns, no_text
-from lowwater.sources.source import AT_ONCE
-from lowwater.sources.text_file import TextFile
+from lowwater.sources.records import COMPRESSED, MissingColumns
+from lowwater.sources.source import AT_ONCE, Reader, Source
+from lowwater.sources.text_file import TextFile, cannot_read, columns_of, unfinished
 from lowwater.sources.values import (
-    ZONED,
     Schema,
     common_type,
     first_altered,
-    moments,
     read_as,
     same_kind,
     type_name,
@@ -46,20 +43,15 @@ ROWS_AT_ONCE = 65_536
 """Number of rows of a file that are held in memory together."""
 BEGIN_BYTES = 1 << 16
 """Number of bytes of a text file that are read to check it."""
-TYPED_BY = 10_000
-"""Number of rows of a text file by which the types of undeclared columns are found."""
 
 
-class Files:
+class Files(Source):
     """Files of one format with the same columns, as a source.
 
     ``path`` is a file, a folder or a pattern; ``schema`` the columns, None for those of the first
     file; ``follow`` is true if files that are added are read too; ``options`` are those of the
     format: for CSV ``header`` ("true" or "false") and ``sep``.
     """
-
-    arrival = None
-    """None: files have no arrival times."""
 
     def __init__(
         self,
@@ -75,22 +67,13 @@ class Files:
         self.header, self.separator = _csv_options(format_, options or {})
         if schema is None:
             schema = self._found_types()
-        self._schema = dict(schema)
-        refuse_unwritten(format_, self._schema)
-
-    @property
-    def schema(self) -> Mapping[str, pl.DataType]:
-        """The columns of the files, and their types."""
-        return self._schema
+        self.schema = dict(schema)
+        refuse_unwritten(format_, self.schema)
 
     @property
     def where(self) -> str:
         """The place as a phrase for people."""
         return f"{self.format} files at {self.path}{', and those that come' if self.live else ''}"
-
-    def channels(self, columns: Sequence[str]) -> tuple[Hashable, ...]:
-        """Return no channels: they are known only when everything has been read."""
-        return ()
 
     def listed(self) -> list[Path]:
         """Return the files that are there now, by name."""
@@ -117,23 +100,27 @@ class Files:
             raise QueryError(f"{self.path} {what}, so its columns have to be declared")
         if not self.header:
             raise QueryError("a CSV file without a header needs its columns declared")
-        found = columns_of(self.format, here[0], self.separator)
+        found = (
+            _parquet_columns(here[0])
+            if self.is_binary
+            else columns_of(self.format, here[0], self.separator)
+        )
         return {name: common_type(dtype) for name, dtype in found.items()}
 
     def text(self, path: Path, missing: MissingColumns | None = None) -> TextFile:
         """Return a text file at its first row."""
-        return TextFile(path, self.format, self._schema, self.header, self.separator, missing)
+        return TextFile(path, self.format, self.schema, self.header, self.separator, missing)
 
     def read(self, path: Path, missing: MissingColumns | None = None) -> Iterator[Chunk]:
         """Yield the rows of a complete file, some at a time, with the declared types."""
         if self.is_binary:
-            return self._slices(path, _parquet(path, self._schema))
+            return self._slices(path, _parquet(path, self.schema))
         return self._slices(path, self.text(path, missing).read(complete=True))
 
     def begin(self, path: Path, missing: MissingColumns) -> None:
         """Read the first rows of a file; raise if they cannot be read."""
         if self.is_binary:
-            next(self._slices(path, _parquet(path, self._schema)), None)
+            next(self._slices(path, _parquet(path, self.schema)), None)
         else:
             text = self.text(path, missing)
             for _ in self._slices(path, text.read(not self.live, BEGIN_BYTES)):
@@ -141,8 +128,8 @@ class Files:
                     break
 
     def missing_columns(self) -> MissingColumns:
-        """Return what collects, over all files, the columns that no JSON object has."""
-        return MissingColumns(self.where, self._schema)
+        """Return the collector of the columns that no JSON object of any file has."""
+        return MissingColumns(self.where, self.schema)
 
     def read_once(self, path: Path) -> Iterator[Chunk]:
         """Yield the rows of a file that is read only once; raise if it is not complete."""
@@ -168,7 +155,7 @@ class Files:
             for chunk in chunks:
                 yield from chunk.iter_slices(ROWS_AT_ONCE)
         except (OSError, pl.exceptions.PolarsError) as error:
-            raise BadInput(_cannot_read(path, error)) from None
+            raise BadInput(cannot_read(path, error)) from None
 
     def open(self) -> FilesReader:
         """Return a reader at the first file."""
@@ -184,10 +171,11 @@ class _GrowingFile:
     identity: int
     size: int = 0
     since: float = 0.0
-    """When it last grew, by the monotonic clock in seconds; 0 after a warning of its last line."""
+    """The moment it last grew, by the monotonic clock in seconds; 0 after a warning of its last
+    line."""
 
 
-class FilesReader:
+class FilesReader(Reader):
     """Reads files once; a thread looks for files and lines that are added."""
 
     def __init__(self, files: Files):
@@ -201,9 +189,6 @@ class FilesReader:
         self._lock = threading.Lock()
         self._over = threading.Event()
 
-    def begin(self, now: int, first: int) -> None:
-        """Do nothing: files have no arrival times."""
-
     def release(self) -> None:
         """Stop looking for new files."""
         self._over.set()
@@ -212,9 +197,6 @@ class FilesReader:
     def ended(self) -> bool:
         """True if all files were read and none can come."""
         return not self._files.live and not self._more
-
-    def arrivals(self) -> None:
-        """Return None: rows arrive when they are read."""
 
     def due(self, rows: int = 1) -> int | None:
         """Return ``AT_ONCE`` if there is anything to read, else None."""
@@ -260,17 +242,13 @@ class FilesReader:
                         return self._files.read(path, self._missing)
                 about = path.stat()
             except OSError as error:
-                raise BadInput(_cannot_read(path, error)) from None
+                raise BadInput(cannot_read(path, error)) from None
             growing = _GrowingFile(
                 self._files.text(path, self._missing), about.st_ino, about.st_size, time.monotonic()
             )
             with self._lock:
                 self._growing[path] = growing
         return self._files.read_written(growing.text)
-
-    def take_promises(self) -> list[tuple[str, object]]:
-        """Return none: files have rows only."""
-        return []
 
     def notify(self, wake: Callable[[], None]) -> None:
         """Have ``wake`` called when files are added, or lines to those that are there."""
@@ -293,7 +271,7 @@ class FilesReader:
 
 
 def _has_grown(path: Path, growing: _GrowingFile) -> bool:
-    """True if a file has more to read; warn once of a last line that stays without an end."""
+    """Return true if a file has more to read; warn once of a last line that has no end."""
     try:
         about = path.stat()
     except OSError:  # the file is gone; its rows so far were read
@@ -314,14 +292,11 @@ def _has_grown(path: Path, growing: _GrowingFile) -> bool:
     return False
 
 
-def unfinished(path: Path) -> str:
-    """Return the last line of a text if it has no end of line; empty if it has one."""
-    with path.open("rb") as file:
-        if file.read(4).startswith(COMPRESSED):
-            return ""
-        file.seek(-min(path.stat().st_size, SHOWN), os.SEEK_END)
-        end = file.read(SHOWN)
-    return end.rpartition(b"\n")[2].strip().decode(errors="replace")
+def _parquet_columns(path: Path) -> Schema:
+    try:
+        return pl.read_parquet_schema(path)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise QueryError(cannot_read(path, error)) from None
 
 
 def _parquet(path: Path, schema: Schema) -> Iterator[Chunk]:
@@ -357,60 +332,8 @@ def refuse_unwritten(format_: str, schema: Schema) -> None:
             )
 
 
-def columns_of(format_: str, path: Path, separator: str = ",") -> dict[str, pl.DataType]:
-    """Return the columns of a file, with the types they have in it."""
-    try:
-        if format_ == "parquet":
-            return dict(pl.read_parquet_schema(path))
-        if what := no_text(path):
-            raise QueryError(f"cannot read {path}: {what}")
-        if format_ == "csv":
-            frame = pl.read_csv(
-                path,
-                separator=separator,
-                try_parse_dates=True,
-                n_rows=TYPED_BY,
-                infer_schema_length=TYPED_BY,
-            )
-        else:
-            frame = pl.scan_ndjson(path).head(TYPED_BY).collect()
-    except (OSError, pl.exceptions.PolarsError) as error:
-        raise QueryError(_fault(format_, path, separator, error)) from None
-    texts = [name for name, dtype in frame.schema.items() if dtype == pl.String]
-    return dict(frame.with_columns(_perhaps_time(frame[name]) for name in texts).schema)
-
-
-def _fault(format_: str, path: Path, separator: str, error: Exception) -> str:
-    """Return a message with the first line that cannot be read, if there is one."""
-    if format_ != "parquet":
-        try:
-            deque(TextFile(path, format_, {}, True, separator).read(complete=True), maxlen=0)
-        except BadInput as found:
-            return str(found)
-        except (OSError, pl.exceptions.PolarsError):
-            pass
-    return _cannot_read(path, error)
-
-
-def _cannot_read(path: Path, error: Exception) -> str:
-    said = error.strerror if isinstance(error, OSError) else None
-    return f"cannot read {path}: {said or str(error).splitlines()[0]}"
-
-
-def _perhaps_time(texts: pl.Series) -> pl.Series:
-    """Return texts as times if every one of them is a time; else as they are."""
-    if texts.null_count() == len(texts):
-        return texts
-    try:
-        times = moments(texts)
-    except pl.exceptions.PolarsError:
-        return texts
-    zoned = texts.drop_nulls().str.contains(ZONED).all()
-    return times if zoned else times.dt.replace_time_zone(None)
-
-
 def _csv_options(format_: str, options: Mapping[str, str]) -> tuple[bool, str]:
-    """Return whether there is a header, and the separator."""
+    """Return the value of ``header`` and the separator."""
     known = ("header", "sep") if format_ == "csv" else ()
     for name in options:
         if name not in known:

@@ -10,7 +10,7 @@ import contextlib
 import socket
 import threading
 from collections import deque
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 import polars as pl
@@ -19,12 +19,12 @@ from lowwater.errors import BadInput, StreamError
 from lowwater.sources.files import refuse_unwritten
 from lowwater.sources.records import (
     BadRecord,
-    Layout,
+    CsvLayout,
     MissingColumns,
     read_objects,
     read_records,
 )
-from lowwater.sources.source import AT_ONCE
+from lowwater.sources.source import AT_ONCE, Reader, Source
 from lowwater.sources.values import type_name
 from lowwater.stream.element import Chunk
 
@@ -33,30 +33,20 @@ MOST_WAITING = 1_000_000
 CONNECT_SECONDS = 10
 
 
-class Lines:
+class Lines(Source):
     """Lines of text from a host and port, with columns ``schema``."""
 
-    arrival = None
-    """None: rows arrive when they are read."""
     live = True
 
     def __init__(self, host: str, port: int, schema: Mapping[str, pl.DataType]):
-        self.host, self.port, self._schema = host, port, dict(schema)
-        refuse_unwritten("csv", self._schema)
-
-    @property
-    def schema(self) -> Mapping[str, pl.DataType]:
-        """The columns of a line, and their types."""
-        return self._schema
+        self.host, self.port, self.schema = host, port, dict(schema)
+        self.address = f"{host}:{port}"
+        refuse_unwritten("csv", self.schema)
 
     @property
     def where(self) -> str:
         """The place as a phrase for people."""
-        return f"lines from {self.host}:{self.port}"
-
-    def channels(self, columns: Sequence[str]) -> tuple[Hashable, ...]:
-        """Return no channels: they are not known before the rows."""
-        return ()
+        return f"lines from {self.address}"
 
     def open(self) -> LinesReader:
         """Connect, and return a reader of the lines."""
@@ -64,13 +54,13 @@ class Lines:
             connection = socket.create_connection((self.host, self.port), CONNECT_SECONDS)
         except OSError as error:
             raise StreamError(
-                f"cannot connect to {self.host}:{self.port}: {error.strerror or error}"
+                f"cannot connect to {self.address}: {error.strerror or error}"
             ) from None
         connection.settimeout(None)
         return LinesReader(self, connection)
 
 
-class LinesReader:
+class LinesReader(Reader):
     """Reads the lines of one connection; a thread of its own reads ahead."""
 
     def __init__(self, source: Lines, connection: socket.socket):
@@ -81,9 +71,6 @@ class LinesReader:
         self._bytes = 0
         self._closed = self._released = False
         self._failure: StreamError | None = None
-
-    def begin(self, now: int, first: int) -> None:
-        """Do nothing: lines have no arrival times."""
 
     def release(self) -> None:
         """Close the connection."""
@@ -99,9 +86,6 @@ class LinesReader:
         """True if the other side closed the connection and every line was read."""
         with self._changed:
             return self._closed and not self._lines and self._failure is None
-
-    def arrivals(self) -> None:
-        """Return None: rows arrive when they are read."""
 
     def due(self, rows: int = 1) -> int | None:
         """Return ``AT_ONCE`` if there is a line, else None."""
@@ -127,10 +111,6 @@ class LinesReader:
         with self._changed:
             return len(self._lines), self._bytes
 
-    def take_promises(self) -> list[tuple[str, object]]:
-        """Return none: every line is a row."""
-        return []
-
     def notify(self, wake: Callable[[], None]) -> None:
         """Start to read ahead; ``wake`` is called when there is something new."""
         threading.Thread(target=self._listen, args=(wake,), daemon=True).start()
@@ -144,9 +124,8 @@ class LinesReader:
                 wake()
             self._end_within(rest)
         except OSError as error:
-            where = f"{self._source.host}:{self._source.port}"
             self._failure = StreamError(
-                f"the connection to {where} broke: {error.strerror or error}"
+                f"the connection to {self._source.address} broke: {error.strerror or error}"
             )
         with self._changed:
             self._closed = True
@@ -155,11 +134,10 @@ class LinesReader:
     def _end_within(self, rest: bytes) -> None:
         """Fail if there is text after the last end of line: more of that line may be missing."""
         if rest.strip() and not self._released:
-            where = f"{self._source.host}:{self._source.port}"
             with self._changed:
                 self._failure = BadInput(
-                    f"the connection to {where} was closed in the middle of a line: {_shown(rest)}"
-                    " has no end of line, and more of it may be missing"
+                    f"the connection to {self._source.address} was closed in the middle of a line:"
+                    f" {_shown(rest)} has no end of line, and more of it may be missing"
                 )
 
     def _keep(self, lines: list[bytes]) -> None:
@@ -182,7 +160,7 @@ def parse_lines(
 def _parts(
     lines: Sequence[bytes], schema: Mapping[str, pl.DataType], missing: MissingColumns | None
 ) -> Iterator[Chunk]:
-    layout = Layout(tuple(schema))
+    layout = CsvLayout(tuple(schema))
     for is_json, some in groupby(lines, lambda line: line.startswith(b"{")):
         part = list(some)
         text = b"\n".join(part)

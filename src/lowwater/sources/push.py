@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import polars as pl
 import pyarrow as pa
 
 from lowwater.errors import BadInput, OptionError, StreamError, unknown_name
-from lowwater.sources.source import AT_ONCE
+from lowwater.sources.source import AT_ONCE, Reader, Source
 from lowwater.sources.values import first_altered, read_as
 from lowwater.stream.element import Chunk
 
@@ -19,7 +19,7 @@ MOST_WAITING = 1_000_000
 """Number of rows that may wait to be read, unless the user gives another."""
 
 
-class Push:
+class Push(Source, Reader):
     """A live source and its one reader.
 
     At most ``limit`` rows wait to be read, or one push if that alone has more.
@@ -37,7 +37,7 @@ class Push:
             raise OptionError(f"limit= is a whole number of rows above zero, not {limit!r}")
         if full not in ("wait", "fail"):
             raise OptionError(f"full= is 'wait' or 'fail', not {full!r}")
-        self._schema = dict(pl.Schema(schema))
+        self.schema = dict(pl.Schema(schema))
         self._limit, self._full = limit, full
         self._rows = self._bytes = 0
         self._reader: int | None = None
@@ -47,16 +47,6 @@ class Push:
         self._opened = False
         self._released = False
         self._wake: Callable[[], None] | None = None
-
-    @property
-    def schema(self) -> Mapping[str, pl.DataType]:
-        """The columns of its rows, and their types."""
-        return self._schema
-
-    @property
-    def arrival(self) -> str | None:
-        """None: rows arrive when they are pushed."""
-        return None
 
     def send(self, rows: Any) -> None:
         """Push rows: a polars frame, a pyarrow table, a list of dicts or one dict.
@@ -103,12 +93,12 @@ class Push:
 
         ``value`` has the type of the column ``attribute``.
         """
-        if attribute not in self._schema:
-            raise OptionError(unknown_name("column", attribute, self._schema))
+        if attribute not in self.schema:
+            raise OptionError(unknown_name("column", attribute, self.schema))
         have = pl.Series([value]).dtype
-        if value is None or not _fits(have, self._schema[attribute]):
+        if value is None or not _fits(have, self.schema[attribute]):
             raise OptionError(
-                f"a promise on {attribute!r} is of type {self._schema[attribute]}, not {value!r}"
+                f"a promise on {attribute!r} is of type {self.schema[attribute]}, not {value!r}"
             )
         with self._lock:
             self._refuse_if_over()
@@ -138,20 +128,20 @@ class Push:
         if isinstance(rows, dict):
             rows = [rows]
         try:
-            frame = rows if isinstance(rows, pl.DataFrame) else _frame(rows, self._schema)
+            frame = rows if isinstance(rows, pl.DataFrame) else _frame(rows, self.schema)
         except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
             raise BadInput(f"rows do not fit the source's columns: {error}") from None
         for name, have in frame.schema.items():
-            if name not in self._schema:
-                raise BadInput(unknown_name("column", name, self._schema))
-            if not _fits(have, self._schema[name]):
-                raise BadInput(f"column {name!r} is {self._schema[name]}, and this is {have}")
-        missing = [name for name in self._schema if name not in frame.columns]
+            if name not in self.schema:
+                raise BadInput(unknown_name("column", name, self.schema))
+            if not _fits(have, self.schema[name]):
+                raise BadInput(f"column {name!r} is {self.schema[name]}, and this is {have}")
+        missing = [name for name in self.schema if name not in frame.columns]
         if missing and isinstance(rows, pl.DataFrame | pa.Table | pa.RecordBatch):
             raise BadInput(f"rows lack column {missing[0]!r}")
         nulls = [pl.lit(None).alias(name) for name in missing]
         whole = frame.with_columns(nulls)
-        values = read_as(whole, self._schema)
+        values = read_as(whole, self.schema)
         wrong = first_altered(whole, values)
         if wrong is not None:
             raise BadInput(f"row {wrong[0] + 1} of those sent, {wrong[1]}")
@@ -170,21 +160,11 @@ class Push:
         self._opened = True
         return self
 
-    def begin(self, now: int, first: int) -> None:
-        """Do nothing: live rows have no arrival times."""
-
-    def channels(self, columns: Sequence[str]) -> tuple[Hashable, ...]:
-        """Return no channels: they are not known before the rows."""
-        return ()
-
     @property
     def ended(self) -> bool:
         """True if the source was closed and everything was read."""
         with self._lock:
             return self._closed and not self._events
-
-    def arrivals(self) -> None:
-        """Return None: rows arrive when they are read."""
 
     def due(self, rows: int = 1) -> int | None:
         """Return ``AT_ONCE`` if something is there, else None."""
@@ -240,7 +220,7 @@ def _frame(rows: Any, schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
 
 
 def _fits(have: pl.DataType, needed: pl.DataType) -> bool:
-    """True if values of one type may be read as the other without being altered."""
+    """Return true if values of one type may be read as the other without being altered."""
     if have in (needed, pl.Null()):
         return True
     if have.is_integer():

@@ -58,14 +58,14 @@ class BadRecord(Exception):
 
 
 @dataclass(frozen=True)
-class Layout:
+class CsvLayout:
     """The layout of CSV records: the columns in their order, and the separator."""
 
     names: tuple[str, ...]
     separator: str = ","
 
 
-def read_records(text: bytes, schema: Schema, layout: Layout) -> Chunk:
+def read_records(text: bytes, schema: Schema, layout: CsvLayout) -> Chunk:
     """Return CSV records as rows; raise :class:`BadRecord` if one cannot be read."""
     some = _without_blank_lines(text)
     if not some.strip():
@@ -97,10 +97,10 @@ def read_objects(text: bytes, schema: Schema) -> Chunk:
     if found is not None:
         return found
     lines = text.split(b"\n")
-    at = first_bad(lines, lambda part: _read(part, schema) is not None)
+    at = _first_bad(lines, lambda part: _read(part, schema) is not None)
     if at == len(lines):
         raise BadRecord(None, "no JSON objects")
-    why = bad_object(lines[at], schema, lambda part, some: _read(part, some) is not None)
+    why = _bad_object(lines[at], schema, lambda part, some: _read(part, some) is not None)
     raise BadRecord(at, why or "no JSON object with these columns")
 
 
@@ -131,7 +131,7 @@ def _spelled(value: object) -> str | None:
 
 
 def _differ(found: Chunk, values: Chunk, schema: Schema, written: Schema) -> bool:
-    """True if something is written that is no value of its column's type."""
+    """Return true if something is written that is no value of its column's type."""
     for name, dtype in schema.items():
         if values[name].null_count():
             there = found.select(is_there(name, dtype, written[name])).to_series()
@@ -156,8 +156,8 @@ def _without_blank_lines(text: bytes) -> bytes:
     return b"".join(kept)
 
 
-def _all_complete(text: bytes, layout: Layout) -> bool:
-    """True if every record has as many values as there are columns."""
+def _all_complete(text: bytes, layout: CsvLayout) -> bool:
+    """Return true if every record has as many values as there are columns."""
     count = len(layout.names)
     if b'"' in text:
         try:
@@ -168,7 +168,7 @@ def _all_complete(text: bytes, layout: Layout) -> bool:
     return all(line.count(separator) == count - 1 for line in text.splitlines())
 
 
-def _split(text: bytes, layout: Layout) -> Iterator[tuple[int, list[str]]]:
+def _split(text: bytes, layout: CsvLayout) -> Iterator[tuple[int, list[str]]]:
     """Yield the records of a text, each with the line it begins in, from 0."""
     reader = csv.reader(StringIO(text.decode(), newline=""), delimiter=layout.separator)
     begin = 0
@@ -182,7 +182,7 @@ def _split(text: bytes, layout: Layout) -> Iterator[tuple[int, list[str]]]:
 
 
 def _bad_record(
-    text: bytes, some: bytes, schema: Schema, layout: Layout, error: Exception | None
+    text: bytes, some: bytes, schema: Schema, layout: CsvLayout, error: Exception | None
 ) -> BadRecord:
     """Return the first record that cannot be read, and the reason."""
     try:
@@ -191,15 +191,15 @@ def _bad_record(
             if found is not None and row == found[0]:
                 return BadRecord(line, found[1])
             if len(record) != len(layout.names):
-                return BadRecord(line, wrong_count(len(record), layout.names))
+                return BadRecord(line, _wrong_count(len(record), layout.names))
     except UnicodeDecodeError:
-        return BadRecord(not_utf8(text), "not UTF-8")
+        return BadRecord(_not_utf8(text), "not UTF-8")
     except csv.Error:
         pass
     return BadRecord(None, str(error).splitlines()[0] if error else "a record cannot be read")
 
 
-def _bad_value(text: bytes, schema: Schema, layout: Layout) -> tuple[int, str] | None:
+def _bad_value(text: bytes, schema: Schema, layout: CsvLayout) -> tuple[int, str] | None:
     """Return the row, from 0, of the first value its column cannot have, and a phrase about it.
 
     Such a value is there if everything is read as text, and null if it is read as declared.
@@ -225,7 +225,7 @@ def _bad_value(text: bytes, schema: Schema, layout: Layout) -> tuple[int, str] |
         bad = there & values[name].is_null()
         at = bad.arg_max()
         if at is not None and bad[at] and (first is None or at < first[0]):
-            first = at, no_value(name, texts[name][at], dtype)
+            first = at, _no_value(name, texts[name][at], dtype)
     return first
 
 
@@ -238,7 +238,7 @@ def no_text(path: Path) -> str | None:
     return "it is not a text" if b"\0" in begin and not begin.startswith(COMPRESSED) else None
 
 
-def first_bad(lines: Sequence[bytes], reads: Callable[[bytes], bool]) -> int:
+def _first_bad(lines: Sequence[bytes], reads: Callable[[bytes], bool]) -> int:
     """Return the first line, from 0, that ``reads`` cannot read; the number of lines if none."""
 
     def fails(count: int) -> bool:
@@ -255,17 +255,17 @@ def _can(reads: Callable[[bytes], bool], text: bytes) -> bool:
         return False
 
 
-def bad_object(line: bytes, schema: Schema, reads: Callable[[bytes, Schema], bool]) -> str | None:
+def _bad_object(line: bytes, schema: Schema, reads: Callable[[bytes, Schema], bool]) -> str | None:
     """Return why a line is no JSON object with these columns; None if it is one."""
     if not _can(lambda text: reads(text, {}), line):
         return "no JSON object"
     for name, dtype in schema.items():
         if not _can(lambda text, only={name: dtype}: reads(text, only), line):  # type: ignore[misc]
-            return no_value(name, json.loads(line).get(name), dtype)
+            return _no_value(name, json.loads(line).get(name), dtype)
     return None
 
 
-def no_value(column: str, value: Any, dtype: pl.DataType) -> str:
+def _no_value(column: str, value: Any, dtype: pl.DataType) -> str:
     """Return a phrase for a value that is none of its column's type, with the reason if needed."""
     shown = repr(value) if isinstance(value, str) else json.dumps(value)
     cut = shown if len(shown) <= SHOWN else f"{shown[:SHOWN]}…"
@@ -275,14 +275,14 @@ def no_value(column: str, value: Any, dtype: pl.DataType) -> str:
     return f"column {column}: {cut} is no {type_name(dtype)}{why}"
 
 
-def wrong_count(count: int, names: Sequence[str]) -> str:
+def _wrong_count(count: int, names: Sequence[str]) -> str:
     """Return a phrase for a record with too many values, or too few."""
     many = "many" if count > len(names) else "few"
     columns = "column" if len(names) == 1 else "columns"
     return f"too {many} values: {count} for {len(names)} {columns}"
 
 
-def not_utf8(text: bytes) -> int | None:
+def _not_utf8(text: bytes) -> int | None:
     """Return the first line, from 0, that is no UTF-8; None if there is none."""
     for number, line in enumerate(text.split(b"\n")):
         try:

@@ -6,7 +6,7 @@ evenly. An arrival column is a Datetime or a number of seconds, and must not dec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,72 +15,50 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lowwater.errors import OptionError, QueryError, unknown_name
-from lowwater.sources.source import AT_ONCE
-from lowwater.stream.duration import SECOND
+from lowwater.sources.source import AT_ONCE, Reader, Source
 from lowwater.stream.element import Chunk
+from lowwater.stream.time_domain import clock_times
 
 
-class Replay:
+class Replay(Source):
     """A finite arrival log; ``arrival`` is the column of arrival times, None if there is none."""
 
-    live = False
-
     def __init__(self, table: pl.DataFrame, arrival: str | None = None):
-        self._table = table
-        self._arrival = arrival
-        self._times = _arrival_times(table, arrival) if arrival is not None else None
+        self.table = table
+        """The rows of the log."""
+        self.schema = dict(table.schema)
+        self.arrival = arrival
+        self.times = _arrival_times(table, arrival) if arrival is not None else None
+        """The arrival time of each row in nanoseconds; None if the log has none."""
 
     def only(self, columns: Mapping[str, pl.DataType]) -> Replay:
         """Return the log with these columns only; rows keep their arrival times."""
-        rows = self._table.select(pl.col(name).cast(dtype) for name, dtype in columns.items())
-        narrow = Replay(rows, self._arrival if self._arrival in columns else None)
-        narrow._times = self._times
+        rows = self.table.select(pl.col(name).cast(dtype) for name, dtype in columns.items())
+        narrow = Replay(rows, self.arrival if self.arrival in columns else None)
+        narrow.times = self.times
         return narrow
-
-    @property
-    def schema(self) -> Mapping[str, pl.DataType]:
-        """The columns of the log, and their types."""
-        return dict(self._table.schema)
-
-    @property
-    def arrival(self) -> str | None:
-        """The column of arrival times; None if there is none."""
-        return self._arrival
-
-    @property
-    def table(self) -> pl.DataFrame:
-        """The rows of the log."""
-        return self._table
-
-    @property
-    def times(self) -> NDArray[np.int64] | None:
-        """The arrival time of each row in nanoseconds; None if the log has none."""
-        return self._times
 
     @property
     def rows(self) -> int:
         """The number of rows."""
-        return self._table.height
+        return self.table.height
 
     def open(self) -> ReplayReader:
         """Return a reader at the first row."""
-        return ReplayReader(self._table, self._times)
+        return ReplayReader(self.table, self.times)
 
     def channels(self, columns: Sequence[str]) -> tuple[Hashable, ...]:
         """Return all channels: a finite log has all of their rows."""
-        names = self._table.select(columns).drop_nulls().unique(maintain_order=True)
+        names = self.table.select(columns).drop_nulls().unique(maintain_order=True)
         return tuple(names.rows()) if len(columns) > 1 else tuple(names.to_series().to_list())
 
 
-class ReplayReader:
+class ReplayReader(Reader):
     """Reads an arrival log once."""
 
     def __init__(self, table: pl.DataFrame, times: NDArray[np.int64] | None):
         self._table, self._times, self._at = table, times, 0
         self._read = slice(0, 0)
-
-    def release(self) -> None:
-        """Do nothing: a log needs no end."""
 
     def begin(self, now: int, first: int) -> None:
         """Shift all arrival times so that ``first`` becomes ``now``."""
@@ -115,13 +93,6 @@ class ReplayReader:
         """Return the arrival times of the rows read last; None if the log has none."""
         return None if self._times is None else self._times[self._read]
 
-    def take_promises(self) -> list[tuple[str, object]]:
-        """Return none: a log has rows only."""
-        return []
-
-    def notify(self, wake: Callable[[], None]) -> None:
-        """Do nothing: a log never changes."""
-
 
 def replay(table: Any, arrival: str | None = None) -> Replay:
     """Return a finite arrival log as a source, for both engines.
@@ -139,28 +110,6 @@ def replay(table: Any, arrival: str | None = None) -> Replay:
             f" not {type(table).__name__}"
         )
     return Replay(table, arrival)
-
-
-def clock_times(column: pl.Series) -> NDArray[np.int64]:
-    """Return a column of arrival times in nanoseconds."""
-    dtype = column.dtype
-    times: NDArray[np.int64]
-    if isinstance(dtype, pl.Datetime):
-        times = column.dt.cast_time_unit("ns").to_physical().to_numpy()
-        return times
-    if dtype.is_integer():
-        times = column.cast(pl.Int64).to_numpy() * SECOND
-        return times
-    if dtype.is_float():
-        seconds = column.to_numpy()
-        if not np.isfinite(seconds).all():
-            raise QueryError(f"replay: arrival column {column.name!r} has NaN or infinite values")
-        times = np.rint(seconds * SECOND).astype(np.int64)
-        return times
-    raise QueryError(
-        f"replay: arrival column {column.name!r} has type {dtype}; it must be a Datetime or a"
-        " number of seconds"
-    )
 
 
 def _arrival_times(table: pl.DataFrame, arrival: str) -> NDArray[np.int64]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 import polars as pl
@@ -18,64 +18,67 @@ It is before all others, also before 1970, so that no row can have it as its arr
 """
 
 
-class Reader(Protocol):
-    """Reads the rows of a source once. Clock times are nanoseconds."""
+class Reader(ABC):
+    """Reads the rows of a source once. Clock times are nanoseconds.
+
+    Unless overridden, rows have no arrival times, no promises come beside them, no rows are
+    buffered and nothing new comes.
+    """
 
     @property
+    @abstractmethod
     def ended(self) -> bool:
         """True if no more rows will come."""
 
-    def begin(self, now: int, first: int) -> None:
-        """Start on a real clock: rows with arrival time ``first`` are due at ``now``."""
-
-    def release(self) -> None:
-        """End the reading."""
-
+    @abstractmethod
     def due(self, rows: int = 1) -> int | None:
         """Return the clock time by which ``rows`` rows (or all there are) have arrived.
 
         ``AT_ONCE`` if they are there and have no arrival times; None if unknown.
         """
 
-    def arrivals(self) -> NDArray[np.int64] | None:
-        """Return the clock times at which the rows read last arrived; None if unknown."""
-
+    @abstractmethod
     def read(self, now: int, limit: int) -> Chunk | None:
         """Return up to ``limit`` rows that arrived by ``now``, in arrival order; None if none."""
+
+    def begin(self, now: int, first: int) -> None:  # noqa: B027 (optional)
+        """Start on a real clock: rows with arrival time ``first`` are due at ``now``."""
+
+    def release(self) -> None:  # noqa: B027 (optional)
+        """End the reading."""
+
+    def arrivals(self) -> NDArray[np.int64] | None:
+        """Return the clock times at which the rows read last arrived; None if they arrived when
+        they were read."""
+        return None
 
     def take_promises(self) -> list[tuple[str, object]]:
         """Return the producer's promises beside its rows since the last call.
 
         Each is an attribute and the least value of rows to come.
         """
+        return []
 
-    def notify(self, wake: Callable[[], None]) -> None:
+    def waiting(self) -> tuple[int, int] | None:
+        """Return the number of rows in the buffer, of those that came and were not read yet, and
+        their bytes; None if there is no buffer."""
+        return None
+
+    def notify(self, wake: Callable[[], None]) -> None:  # noqa: B027 (optional)
         """Have ``wake`` called, from any thread, whenever something new may be there."""
 
 
-@runtime_checkable
-class BufferingReader(Protocol):
-    """A reader with a buffer of rows that came and were not read yet."""
-
-    def waiting(self) -> tuple[int, int]:
-        """Return the number of rows in the buffer, and their size in bytes."""
-
-
-class Source(Protocol):
+class Source(ABC):
     """A description of rows. A source has no state of its own: each run opens a reader."""
 
-    @property
-    def schema(self) -> Mapping[str, pl.DataType]:
-        """The columns of its rows, and their types."""
+    schema: Mapping[str, pl.DataType]
+    """The columns of its rows, and their types."""
+    arrival: str | None = None
+    """The column with the arrival times of rows; None if rows arrive when they are read."""
+    live: bool = False
+    """True if rows come by the wall clock, perhaps for ever."""
 
-    @property
-    def arrival(self) -> str | None:
-        """The column with the arrival times of rows; None if there is none."""
-
-    @property
-    def live(self) -> bool:
-        """True if rows come by the wall clock, perhaps for ever."""
-
+    @abstractmethod
     def open(self) -> Reader:
         """Return a reader at the first row."""
 
@@ -84,3 +87,4 @@ class Source(Protocol):
 
         A channel is named by the value of a single column, or a tuple of the values of several.
         """
+        return ()

@@ -5,13 +5,14 @@ Nothing of Spark is imported here, also to recognise a DataFrame.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NoReturn, TypeVar
 
 import polars as pl
 
 from lowwater.errors import OptionError, QueryError
+from lowwater.sources.source import Source
 
 _PLAIN: Mapping[str, pl.DataType] = {
     "boolean": pl.Boolean(),
@@ -33,7 +34,7 @@ _PLAIN: Mapping[str, pl.DataType] = {
 T = TypeVar("T")
 
 
-class SparkFrame:
+class SparkFrame(Source):
     """A streaming DataFrame as a source."""
 
     live = True
@@ -47,35 +48,21 @@ class SparkFrame:
                 " lw.replay(df.toArrow())"
             )
         fields = call(lambda: dataframe.schema).jsonValue()["fields"]
-        self._schema = {each["name"]: _dtype(each["name"], each["type"]) for each in fields}
-
-    @property
-    def schema(self) -> Mapping[str, pl.DataType]:
-        """The columns of the DataFrame, and their types."""
-        return self._schema
-
-    @property
-    def arrival(self) -> str | None:
-        """None: rows arrive when Spark reads them."""
-        return None
+        self.schema = {each["name"]: _dtype(each["name"], each["type"]) for each in fields}
 
     def open(self) -> NoReturn:
         """Raise: only Spark can read a DataFrame."""
         raise OptionError('a Spark DataFrame runs on Spark: say engine="spark", or q.to_spark()')
 
-    def channels(self, columns: Sequence[str]) -> tuple[Hashable, ...]:
-        """Return no channels: they are not known before the rows."""
-        return ()
-
 
 def is_dataframe(value: Any) -> bool:
-    """True if a value is a Spark DataFrame, classic or of Spark Connect."""
+    """Return true if a value is a Spark DataFrame, classic or of Spark Connect."""
     kind = type(value)  # an attribute of the value itself may need a call to Spark
     return kind.__module__.startswith("pyspark.sql") and hasattr(kind, "isStreaming")
 
 
 def is_remote(value: Any) -> bool:
-    """True if a session or DataFrame is one of Spark Connect."""
+    """Return true if a session or DataFrame is one of Spark Connect."""
     return type(value).__module__.startswith("pyspark.sql.connect")
 
 
@@ -119,14 +106,11 @@ OF_FILES = ("parquet", "csv", "json", "orc", "text", "avro", "xml")
 """Formats of files, whose rows end; streams of other formats go on for ever."""
 
 
-class SparkFormat:
+class SparkFormat(Source):
     """A place that Spark reads: a format, with its path and options.
 
     ``schema`` is the declared columns; ``follow`` is true if files that are added are read too.
     """
-
-    arrival = None
-    """None: rows arrive when Spark reads them."""
 
     def __init__(
         self,
@@ -137,22 +121,13 @@ class SparkFormat:
         follow: bool = False,
     ):
         self.format, self.path, self.options = format_, path, dict(options)
-        self._schema = dict(schema)
+        self.schema = dict(schema)
         self.live = follow or format_ not in OF_FILES
-
-    @property
-    def schema(self) -> Mapping[str, pl.DataType]:
-        """The declared columns, and their types."""
-        return self._schema
 
     @property
     def where(self) -> str:
         """The place as a phrase for people."""
         return f"{self.format} {self.path}".rstrip()
-
-    def channels(self, columns: Sequence[str]) -> tuple[Hashable, ...]:
-        """Return no channels: they are not known before the rows."""
-        return ()
 
     def open(self) -> NoReturn:
         """Raise: only Spark can read it."""

@@ -1,4 +1,4 @@
-"""A file of CSV or JSON lines, read in pieces of whole records.
+"""A file of CSV or JSON lines, read in pieces of whole records, and the types of its columns.
 
 Text after the last end of line is a record if the file is complete. In a file that may still be
 written it is not read yet; reading continues there when the file has grown.
@@ -6,28 +6,33 @@ written it is not read yet; reading continues there when the file has grown.
 
 from __future__ import annotations
 
+import os
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
 
-from lowwater.errors import BadInput, unknown_name
+from lowwater.errors import BadInput, QueryError, unknown_name
 from lowwater.sources.records import (
     COMPRESSED,
+    SHOWN,
     BadRecord,
-    Layout,
+    CsvLayout,
     MissingColumns,
     no_text,
     read_objects,
     read_records,
 )
-from lowwater.sources.values import Schema
+from lowwater.sources.values import ZONED, Schema, moments
 from lowwater.stream.element import Chunk
 
 PIECE = 1 << 24
 """Number of bytes that are read at once."""
 LINES_AT_ONCE = 65_536
 BOM = b"\xef\xbb\xbf"
+TYPED_BY = 10_000
+"""Number of rows of a text file by which the types of undeclared columns are found."""
 
 
 class TextFile:
@@ -50,9 +55,9 @@ class TextFile:
         self.path, self._schema, self._header = path, schema, header
         self._separator = separator
         self._csv = format_ == "csv"
-        self._layout: Layout | None = None
+        self._layout: CsvLayout | None = None
         if self._csv and not header:
-            self._layout = Layout(tuple(schema), separator)
+            self._layout = CsvLayout(tuple(schema), separator)
         self.read_to = 0
         """Number of bytes that have been read."""
         self._line = 1
@@ -102,7 +107,7 @@ class TextFile:
         for name in self._schema:
             if name not in names:
                 raise BadInput(f"{self.path}: {unknown_name('column', name, names)}")
-        self._layout = Layout(names, self._separator)
+        self._layout = CsvLayout(names, self._separator)
         return rest
 
     def _pieces(self, complete: bool, size: int) -> Iterator[bytes]:
@@ -148,3 +153,66 @@ def _last_end(text: bytes, quotes: bool) -> int:
         odd ^= text.count(b'"', before, end) % 2
         end = before
     return end
+
+
+def unfinished(path: Path) -> str:
+    """Return the last line of a text if it has no end of line; empty if it has one."""
+    with path.open("rb") as file:
+        if file.read(4).startswith(COMPRESSED):
+            return ""
+        file.seek(-min(path.stat().st_size, SHOWN), os.SEEK_END)
+        end = file.read(SHOWN)
+    return end.rpartition(b"\n")[2].strip().decode(errors="replace")
+
+
+def cannot_read(path: Path, error: Exception) -> str:
+    """Return the message about a file that cannot be read."""
+    said = error.strerror if isinstance(error, OSError) else None
+    return f"cannot read {path}: {said or str(error).splitlines()[0]}"
+
+
+# ---- the types of columns ----------------------------------------------------------------------
+
+
+def columns_of(format_: str, path: Path, separator: str = ",") -> dict[str, pl.DataType]:
+    """Return the columns of a text file, with types found from its first rows."""
+    try:
+        if what := no_text(path):
+            raise QueryError(f"cannot read {path}: {what}")
+        if format_ == "csv":
+            frame = pl.read_csv(
+                path,
+                separator=separator,
+                try_parse_dates=True,
+                n_rows=TYPED_BY,
+                infer_schema_length=TYPED_BY,
+            )
+        else:
+            frame = pl.scan_ndjson(path).head(TYPED_BY).collect()
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise QueryError(_fault(format_, path, separator, error)) from None
+    texts = [name for name, dtype in frame.schema.items() if dtype == pl.String]
+    return dict(frame.with_columns(_perhaps_time(frame[name]) for name in texts).schema)
+
+
+def _fault(format_: str, path: Path, separator: str, error: Exception) -> str:
+    """Return a message with the first line that cannot be read, if there is one."""
+    try:
+        deque(TextFile(path, format_, {}, True, separator).read(complete=True), maxlen=0)
+    except BadInput as found:
+        return str(found)
+    except (OSError, pl.exceptions.PolarsError):
+        pass
+    return cannot_read(path, error)
+
+
+def _perhaps_time(texts: pl.Series) -> pl.Series:
+    """Return texts as times if every one of them is a time; else as they are."""
+    if texts.null_count() == len(texts):
+        return texts
+    try:
+        times = moments(texts)
+    except pl.exceptions.PolarsError:
+        return texts
+    zoned = texts.drop_nulls().str.contains(ZONED).all()
+    return times if zoned else times.dt.replace_time_zone(None)

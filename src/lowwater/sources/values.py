@@ -33,7 +33,8 @@ def as_written(schema: Schema) -> dict[str, pl.DataType]:
 
 
 def as_json(schema: Schema) -> dict[str, pl.DataType]:
-    """Return the same for JSON: there Polars reads no short integers, and floats are numbers."""
+    """Return the types by which JSON is read: short integers as long ones, floats as numbers, all
+    else as in CSV."""
     return {name: _in_json(dtype) for name, dtype in schema.items()}
 
 
@@ -162,6 +163,7 @@ def _numbers(texts: pl.Series) -> pl.Series:
 
 
 def _if(fine: pl.Expr, then: pl.Expr) -> pl.Expr:
+    """Return a value where it is fine; null elsewhere."""
     return pl.when(fine).then(then)
 
 
@@ -216,7 +218,7 @@ _NAMES: Mapping[type[pl.DataType], str] = {
 
 
 def same_kind(have: pl.DataType, dtype: pl.DataType) -> bool:
-    """True if values of one type may be read as the other, because both are of one kind."""
+    """Return true if values of one type may be read as the other, because both are of one kind."""
     return have in (dtype, pl.Null()) or _kind(have) == _kind(dtype)
 
 
@@ -250,7 +252,7 @@ def _as_type(column: pl.Expr, have: pl.DataType, dtype: pl.DataType) -> pl.Expr:
         fine = (value.is_finite() == column.is_finite()) & ((value == 0) == (column == 0))
     else:
         fine = value.cast(have, strict=False).eq_missing(column)
-    return pl.when(fine).then(value)
+    return _if(fine, value)
 
 
 def first_altered(rows: Chunk, values: Chunk) -> tuple[int, str] | None:

@@ -1,4 +1,4 @@
-"""The index of a chunk store: what it holds for each address, in the order of slices.
+"""The index of a chunk store: an entry for each address, in the order of slices.
 
 Invariant: a slice is in the index exactly while it has an entry, the slices of a name are sorted,
 and an address is used once.

@@ -30,7 +30,7 @@ class Slicing:
         self._seen: tuple[int, int, int] | None = (0, END_OF_TIME, BEGINNING)
 
     def observe(self, rows: int, low: int, high: int) -> bool:
-        """Note rows between two times; return whether the width has changed."""
+        """Count rows between two times; return true if the width has changed."""
         if self._seen is None:
             return False
         before, least, most = self._seen

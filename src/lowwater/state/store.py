@@ -5,8 +5,8 @@ sequence)``, reads only the slices that concern an element, and purges by droppi
 is a stretch of time, numbered by its position. In the embedded engine chunks are in memory; another
 engine may keep them in its own state store by implementing :class:`ChunkStore`.
 
-Invariant: ``rows`` and ``bytes`` always equal the sum over the chunks that are there, and a slice
-exists exactly while it holds a chunk.
+Invariant: ``rows`` and ``bytes`` are the sums over all chunks, and a slice exists exactly while it
+holds a chunk.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ class ChunkStore(Protocol):
 
     @property
     def rows(self) -> int:
-        """Rows held now."""
+        """Number of rows held."""
 
     @property
     def bytes(self) -> int:
-        """Bytes held now."""
+        """Bytes of the rows held, about."""
 
     def put(self, name: str, slice_: int, chunk: Chunk) -> ChunkKey:
         """Add a chunk to a slice, after the ones that are there."""
@@ -41,23 +41,24 @@ class ChunkStore(Protocol):
         """Drop one chunk."""
 
     def scan(self, name: str, low: int | None = None, high: int | None = None) -> list[ChunkKey]:
-        """Addresses of all chunks in slices ``low <= slice < high``, by slice and sequence."""
+        """Return the addresses of the chunks in slices ``low <= slice < high``, by slice and
+        sequence."""
 
     def slices(self, name: str, low: int | None = None, high: int | None = None) -> list[int]:
-        """The slices that hold something, in order."""
+        """Return the slices ``low <= slice < high`` that hold a chunk, in order."""
 
     def rows_in(self, name: str, slice_: int) -> int:
-        """Rows held in one slice, known without reading it."""
+        """Return the number of rows in a slice, without reading it."""
 
     def bytes_of(self, name: str) -> int:
-        """Bytes held under a name."""
+        """Return the bytes of the chunks under a name."""
 
     def set_aside(self, name: str) -> None:
-        """Allow the store to keep chunks under a name out of memory: none is read soon."""
+        """Allow the store to keep chunks under a name out of memory, as none will be read soon."""
 
     @property
     def round_trip(self) -> int:
-        """The nanoseconds, about, that it takes to write such a chunk and read it back."""
+        """Nanoseconds, about, that it takes to write a chunk out of memory and read it back."""
 
 
 class MemoryStore:
@@ -71,12 +72,12 @@ class MemoryStore:
 
     @property
     def rows(self) -> int:
-        """Rows held now."""
+        """Number of rows held."""
         return self._rows
 
     @property
     def bytes(self) -> int:
-        """Bytes held now."""
+        """Bytes of the rows held, about."""
         return self._bytes
 
     def put(self, name: str, slice_: int, chunk: Chunk) -> ChunkKey:
@@ -99,19 +100,20 @@ class MemoryStore:
         self._names[key.name] -= size
 
     def scan(self, name: str, low: int | None = None, high: int | None = None) -> list[ChunkKey]:
-        """Addresses of all chunks in slices ``low <= slice < high``, by slice and sequence."""
+        """Return the addresses of the chunks in slices ``low <= slice < high``, by slice and
+        sequence."""
         return self._index.scan(name, low, high)
 
     def slices(self, name: str, low: int | None = None, high: int | None = None) -> list[int]:
-        """The slices that hold something, in order."""
+        """Return the slices ``low <= slice < high`` that hold a chunk, in order."""
         return self._index.slices(name, low, high)
 
     def rows_in(self, name: str, slice_: int) -> int:
-        """Rows held in one slice."""
+        """Return the number of rows in a slice."""
         return sum(chunk.height for chunk, _ in self._index.of(name, slice_))
 
     def bytes_of(self, name: str) -> int:
-        """Bytes held under a name."""
+        """Return the bytes of the chunks under a name."""
         return self._names.get(name, 0)
 
     def set_aside(self, name: str) -> None:
@@ -131,7 +133,7 @@ class MemoryStore:
 def read(
     store: ChunkStore, name: str, low: int | None = None, high: int | None = None
 ) -> Chunk | None:
-    """All rows of some slices as one chunk; None if there are none."""
+    """Return the rows of the slices ``low <= slice < high``; None if there are none."""
     chunks = [store.get(key) for key in store.scan(name, low, high)]
     return pl.concat(chunks) if chunks else None
 
@@ -139,7 +141,7 @@ def read(
 def take(
     store: ChunkStore, name: str, low: int | None = None, high: int | None = None
 ) -> Chunk | None:
-    """Like :func:`read`, and drop what was read."""
+    """Take out the rows of the slices ``low <= slice < high``; None if there are none."""
     keys = store.scan(name, low, high)
     chunks = [store.get(key) for key in keys]
     for key in keys:
@@ -148,7 +150,7 @@ def take(
 
 
 COMPACT_BELOW = 65_536
-"""Chunks of this many rows or more are left alone by :func:`add`."""
+"""Number of rows from which :func:`add` no longer merges a chunk with the next."""
 
 
 def add(store: ChunkStore, name: str, slice_: int, chunk: Chunk) -> None:
@@ -172,11 +174,12 @@ def add(store: ChunkStore, name: str, slice_: int, chunk: Chunk) -> None:
 
 
 FEW_SLICES = 4
-"""Over fewer slices than this, filtering each out is faster than partitioning."""
+"""Number of slices from which partitioning a chunk is faster than filtering each slice out."""
 
 
 def split(chunk: Chunk, slice_column: pl.Expr) -> list[tuple[int, Chunk]]:
-    """Cut a chunk by a slice number computed per row; rows keep their order."""
+    """Return the parts of a chunk by slice, whose number is computed for each row; rows keep their
+    order."""
     numbers = chunk.select(slice_column.alias("__slice"))["__slice"]
     low, high = numbers.min(), numbers.max()
     if low is None:

@@ -62,17 +62,17 @@ class TimeBuffer:
 
     @property
     def rows(self) -> int:
-        """Rows held."""
+        """Number of rows held."""
         return self._rows.now
 
     @property
     def rows_peak(self) -> int:
-        """The most rows held at a time."""
+        """The greatest number of rows held at a time."""
         return self._rows.peak
 
     @property
     def bytes(self) -> int:
-        """Bytes of the rows in memory, about."""
+        """Bytes of the rows held, about."""
         return self._bytes.now
 
     @property
@@ -175,7 +175,7 @@ class TimeBuffer:
         return rows.sort(self._time, *self._then, maintain_order=True)
 
     def snapshot(self) -> Any:
-        """Return what is known of each slice, the width of slices and the counters."""
+        """Return the times and sizes of all slices, the width of slices and the counters."""
         slices = {slice_: tuple(each) for slice_, each in self._slices.items()}
         return slices, self._slicing.snapshot(), self._rows.saved(), self._bytes.saved()
 

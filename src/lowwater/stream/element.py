@@ -72,7 +72,7 @@ class Punctuation:
         return len(self.bounds) == 1
 
     def goes_beyond(self, before: tuple[int, ...] | None) -> bool:
-        """True if no bound is below that of an earlier promise, and one is above.
+        """Return true if no bound is below that of an earlier promise, and one is above.
 
         ``before`` is the bounds of the earlier promise on the same attributes, or None.
         """

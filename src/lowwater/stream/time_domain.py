@@ -114,6 +114,27 @@ class TimeDomain:
         return ticks
 
 
+def clock_times(column: pl.Series) -> NDArray[np.int64]:
+    """Return a column of arrival times, a Datetime or a number of seconds, in nanoseconds."""
+    dtype = column.dtype
+    times: NDArray[np.int64]
+    if isinstance(dtype, pl.Datetime):
+        times = column.dt.cast_time_unit("ns").to_physical().to_numpy()
+    elif dtype.is_integer():
+        times = column.cast(pl.Int64).to_numpy() * SECOND
+    elif dtype.is_float():
+        seconds = column.to_numpy()
+        if not np.isfinite(seconds).all():
+            raise QueryError(f"replay: arrival column {column.name!r} has NaN or infinite values")
+        times = np.rint(seconds * SECOND).astype(np.int64)
+    else:
+        raise QueryError(
+            f"replay: arrival column {column.name!r} has type {dtype}; it must be a Datetime or a"
+            " number of seconds"
+        )
+    return times
+
+
 ROWS = TimeDomain(pl.Int64(), 0)
 """The domain of row numbers."""
 BUCKETS = TimeDomain(pl.Int64(), 0)

@@ -11,8 +11,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd
+from typing import TypeVar
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
 
 from lowwater.errors import OptionError
+
+T = TypeVar("T", int, NDArray[np.int64], pl.Expr)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +55,18 @@ class WindowSpec:
         """True if each tick lies in exactly one window."""
         return self.range == self.slide
 
-    def pane_of(self, tick: int) -> int:
-        """Return the start of the pane that a tick lies in."""
-        return tick // self.pane * self.pane
+    def first_open(self, mark: T) -> T:
+        """Return the start of the earliest window that rows at ``mark`` or later can change.
 
-    def first_open(self, mark: int) -> int:
-        """Return the start of the earliest window that rows at ``mark`` or later can change."""
+        ``mark`` is one mark, or an array or an expression of marks.
+        """
         return ((mark - self.range) // self.slide + 1) * self.slide
+
+    def covers(self, ticks: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return true for each tick that lies in a window: all, unless there are gaps between
+        windows."""
+        found: NDArray[np.bool_] = ticks % self.slide < self.range
+        return found
 
     def starts_covering(self, pane: int) -> Sequence[int]:
         """Return the starts of all windows that contain the pane starting at ``pane``."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
 from lowwater.updates.keys import KeyCell
-from lowwater.updates.options import Key, Schedule
+from lowwater.updates.options import Key, Updates
 
 PATIENCE = 4
 """A key that has waited for this many rounds of the line is served before all line cutters."""
@@ -288,16 +288,14 @@ class Worth(Lanes[W]):
         return worth
 
 
-def make_line(
-    schedule: Schedule, weighted: bool, cost: Callable[[], float], now: Callable[[], int]
-) -> KeyLine[W]:
-    """Return the line of a schedule; ``cost`` is that of a row, in nanoseconds."""
-    if schedule == "auto":
+def make_line(by: Updates, cost: Callable[[], float], now: Callable[[], int]) -> KeyLine[W]:
+    """Return the line of a schedule; ``cost`` returns that of an update, in nanoseconds."""
+    if by.schedule == "auto":
         return Worth(cost, now)
 
     def make() -> KeyLine[W]:
-        if schedule == "fifo":
+        if by.schedule == "fifo":
             return Fifo()
-        return Linecutting(cost, now) if schedule == "linecutting" else InPlace()
+        return Linecutting(cost, now) if by.schedule == "linecutting" else InPlace()
 
-    return Weighted(make, now) if weighted else make()
+    return Weighted(make, now) if by.weights else make()

@@ -2,11 +2,12 @@
 
 A key has a cell, made when its first update arrives, and stands in the line while an update of it
 waits. A key ends ``expire`` ticks after the time of its newest row, or right after that row if the
-row deletes the key. It is forgotten when the mark has reached its end and no update of it waits: no
-older row can arrive then, so an outdated row is never taken for a new one.
+row deletes the key. It is forgotten when the mark has reached its end and it is not busy, that is,
+no update of it waits or is worked on. No older row can arrive then, so an outdated row is never
+taken for a new one.
 
-Invariant: for every key that has an end and does not wait, that end or an earlier time is in the
-heap of the expiry.
+Invariant: for every key that has an end and is not busy, that end or an earlier time is in the heap
+of the expiry.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any, Generic, TypeVar
 import polars as pl
 
 from lowwater.stream.element import END_OF_TIME, GONE, MARK, GroupPunctuation
-from lowwater.updates.key_lines import KeyLine, make_line
+from lowwater.updates.key_lines import KeyLine
 from lowwater.updates.keys import Entry, KeyCell, key_bytes
 from lowwater.updates.options import Key, Updates
 from lowwater.updates.staleness import Account
@@ -75,12 +76,10 @@ def deletions(
 class KeyExpiry(Generic[C]):
     """The keys that end, ordered by their ends."""
 
-    def __init__(self, expire: int | None, waits: Callable[[C], bool]):
-        self._expire, self._waits = expire, waits
+    def __init__(self, expire: int | None):
+        self._expire = expire
         self._ends: list[tuple[int, int, int, C]] = []
         self._order = count()
-        self.expired = self.deleted = 0
-        """Number of keys forgotten because of their age, and because a row deleted them."""
 
     def newest(self, cell: C, tick: int, deleted: bool) -> None:
         """Set the end of a key from the time of its newest row and whether that deletes the key."""
@@ -100,7 +99,7 @@ class KeyExpiry(Generic[C]):
             heapq.heappush(self._ends, (cell.end, cell.number, next(self._order), cell))
 
     def ended(self, mark: int) -> list[C]:
-        """Return the keys that end by a mark and do not wait; the caller forgets them."""
+        """Return the keys that end by a mark and are not busy; the caller forgets them."""
         found: list[C] = []
         while self._ends and self._ends[0][0] <= mark:
             end, _, _, cell = heapq.heappop(self._ends)
@@ -109,58 +108,46 @@ class KeyExpiry(Generic[C]):
             cell.planned = END_OF_TIME
             if cell.end > mark:
                 self.watch(cell)
-            elif not self._waits(cell):  # else it is watched again when it no longer waits
+            elif not cell.busy:  # else it is watched again when it no longer is
                 found.append(cell)
-                self.deleted += cell.deleted
-                self.expired += not cell.deleted
         return found
 
-    def end_now(self, cells: Iterable[C]) -> list[C]:
-        """Return the keys that have an end, among those whose own marks reached it; the caller
-        forgets them."""
-        found = [cell for cell in cells if cell.planned < END_OF_TIME or cell.end < END_OF_TIME]
-        for cell in found:
-            cell.planned = END_OF_TIME
-            self.deleted += cell.deleted
-            self.expired += not cell.deleted
-        return found
-
-    def saved(self) -> tuple[int, int]:
-        """Return how many keys were forgotten, by reason."""
-        return self.expired, self.deleted
-
-    def restore(self, saved: tuple[int, int], cells: Iterable[C]) -> None:
-        """Continue from a snapshot, with the keys of the queue."""
-        self.expired, self.deleted = saved
+    def refill(self, cells: Iterable[C]) -> None:
+        """Replace all keys."""
         self._ends.clear()
         for cell in cells:
             self.watch(cell)
 
 
 class KeyQueue(Generic[C]):
-    """The cells of all keys, the line of those that wait, their least times and their ends."""
+    """The cells of all keys, the line of those that wait, their least times and their ends.
+
+    ``make`` makes a cell of ``cell_bytes`` bytes from a key, its weight and its number. An entry
+    has a time for each of ``attributes``. Keys expire ``expire`` ticks after their newest row, or
+    never if it is None.
+    """
 
     def __init__(
         self,
         by: Updates,
         make: Callable[[Key, float, int], C],
-        cost: Callable[[], float],
-        now: Callable[[], int],
-        *,
+        line: KeyLine[C],
         cell_bytes: int,
-        busy: Callable[[C], bool],
         attributes: int = 1,
         expire: int | None = None,
     ):
         self._make, self._cell_bytes = make, cell_bytes
         self._weights, self._other_weight = dict(by.weights), by.other_weight
         self.cells: dict[Key, C] = {}
-        self.line: KeyLine[C] = make_line(by.schedule, bool(by.weights), cost, now)
+        self.line = line
         self.least = LeastTimes(attributes)
-        self.expiry = KeyExpiry(expire, busy)
+        self.expiry: KeyExpiry[C] = KeyExpiry(expire)
         self.begun: int | None = None
         """Arrival of the first row, in clock nanoseconds."""
         self._met = self._key_bytes = 0
+        self.expired = self.deleted = 0
+        """Number of keys forgotten because of their age, and because a row deleted them."""
+        self._past = [0, 0]  # updates and results of forgotten keys
 
     def find(self, key: Key) -> C:
         """Return the cell of a key; make one if it has none."""
@@ -173,10 +160,16 @@ class KeyQueue(Generic[C]):
         return cell
 
     def remove(self, cell: C) -> bool:
-        """Forget a key; false if it was forgotten before."""
-        if self.cells.pop(cell.key, None) is None:
+        """Forget a key that has ended; false if it was forgotten before."""
+        if self.cells.get(cell.key) is not cell:
             return False
+        del self.cells[cell.key]
+        cell.planned = END_OF_TIME
+        self.deleted += cell.deleted
+        self.expired += not cell.deleted
         self._key_bytes -= key_bytes(cell.key)
+        self._past[0] += cell.account.updates
+        self._past[1] += cell.account.delivered
         return True
 
     def begin(self, arrival: int) -> None:
@@ -194,18 +187,29 @@ class KeyQueue(Generic[C]):
         cells = list(self.cells.values())  # copied first: another thread may be looking
         return {cell.key: (cell.account, cell.weight) for cell in cells}
 
+    def totals(self) -> tuple[int, int]:
+        """Return the number of updates and of results shown, also of forgotten keys."""
+        accounts = [account for account, _ in self.accounts().values()]
+        updates, delivered = self._past
+        return (
+            updates + sum(each.updates for each in accounts),
+            delivered + sum(each.delivered for each in accounts),
+        )
+
     def saved(self) -> dict[str, Any]:
         """Return the cells and counters; the line is saved by its owner."""
         return {
             "cells": [cell.saved() for cell in self.cells.values()],
             "begun": self.begun,
             "met": self._met,
-            "forgotten": self.expiry.saved(),
+            "past": tuple(self._past),
+            "forgotten": (self.expired, self.deleted),
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Continue from a snapshot."""
         for each in saved["cells"]:
             self.find(each["key"]).restore(each)
-        self.begun, self._met = saved["begun"], saved["met"]
-        self.expiry.restore(saved["forgotten"], self.cells.values())
+        self.begun, self._met, self._past = saved["begun"], saved["met"], list(saved["past"])
+        self.expired, self.deleted = saved["forgotten"]
+        self.expiry.refill(self.cells.values())

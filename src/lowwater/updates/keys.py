@@ -41,7 +41,7 @@ class WaitingRow(Entry):
 
 
 class KeyCell:
-    """A key: its waiting rows, its staleness, how often it is updated and when it ends."""
+    """A key: its waiting rows, its staleness, the gaps between its updates and its end."""
 
     __slots__ = (
         *("account", "deleted", "end", "entries", "first", "gap", "gaps"),
@@ -71,6 +71,11 @@ class KeyCell:
         there."""
         self.deleted = False
         """True if the newest row deletes the key."""
+
+    @property
+    def busy(self) -> bool:
+        """True if an update of the key waits."""
+        return bool(self.entries)
 
     def measure_gaps(self, first: int, last: int, count: int, begun: int) -> None:
         """Measure the gaps between updates that arrived from ``first`` to ``last``.

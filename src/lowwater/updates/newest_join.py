@@ -66,7 +66,8 @@ def _names(stamps: Sequence[str]) -> list[str]:
 def _not_older(
     rows: Chunk, held: Chunk | None, keys: Sequence[str], news: Sequence[str], or_equal: bool
 ) -> Chunk:
-    """Return the rows that are newer than the one held of their key."""
+    """Return the rows that are newer than the one held of their key or, with ``or_equal``, as
+    new."""
     if held is None:
         return rows
     before = held.select(*keys, *(pl.col(name).alias(name + BEFORE) for name in news))
@@ -84,21 +85,20 @@ class NewestShape:
     """The keys, times and condition by which two update streams are joined, and the output."""
 
     keys: tuple[tuple[str, ...], tuple[str, ...]]
-    """The update key of each side; columns of the right have their names inside the join here and
-    below."""
+    """The update key of each side. Here and below, columns of the right have the names they have
+    inside the join."""
     stamps: tuple[tuple[str, ...], tuple[str, ...]]
-    """The times of each side's rows."""
+    """The columns with the times of the rows of each side."""
     right_names: dict[str, str]
-    """Right column to the name it has inside the join."""
+    """The name inside the join of each column of the right input."""
     output: tuple[str, ...]
+    """The columns of the results."""
     check: pl.Expr | None
-    """A condition on both rows."""
+    """A condition on both rows; None if there is none."""
     lives: tuple[tuple[int | None, ...], tuple[int | None, ...]] = ((), ())
     """Number of ticks that a row lives after each of its times; None for ever."""
-
     merged: Mapping[str, str] = field(default_factory=dict)
-    """Inside names of key columns to their names in the output."""
-
+    """The name in the output of each key column, by its name inside the join."""
     deletes: bool = False
     """True if keys of a side may be deleted."""
 

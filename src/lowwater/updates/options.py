@@ -162,14 +162,18 @@ def updates_of(
     return Updates(
         columns,
         chosen,
-        counted,
-        others,
-        None if budget is None else _positive(budget, BUDGET),
-        None if complete_within is None else _positive(complete_within, COMPLETE_WITHIN),
-        windows or "lazy",
-        None if expire is None else _positive(expire, EXPIRE),
-        delete_when,
+        weights=counted,
+        other_weight=others,
+        budget=_above_zero(budget, BUDGET),
+        complete_within=_above_zero(complete_within, COMPLETE_WITHIN),
+        windows=windows or "lazy",
+        expire=_above_zero(expire, EXPIRE),
+        delete_when=delete_when,
     )
+
+
+def _above_zero(length: Duration | None, what: Term) -> int | None:
+    return None if length is None else _positive(length, what)
 
 
 def _positive(length: Duration, what: str | Term) -> int:

@@ -1,4 +1,4 @@
-"""The base of all queues of update streams: portions leave when there is time for them.
+"""The base of all queues of update streams, from which portions leave when there is time.
 
 A portion is one update, or the number that takes about ``PORTION`` nanoseconds of work. In batches
 it is the number that fits into the budget of the batch, by the cost of a row in earlier batches, so
@@ -10,22 +10,24 @@ Invariant: after the last input has ended, all waiting rows leave, and then the 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from lowwater.operators.kernel import Host, Kernel
 from lowwater.operators.metric import Mean, Metric, Readings, Texts, size, total
-from lowwater.sources.replay import clock_times
 from lowwater.state.store import ChunkStore
 from lowwater.stream.duration import SECOND
 from lowwater.stream.element import END_OF_TIME, Chunk, Element, End
+from lowwater.stream.time_domain import TimeDomain, clock_times
 from lowwater.updates.key_queue import KeyQueue
 from lowwater.updates.options import Updates
 from lowwater.updates.pace import Pace
-from lowwater.updates.staleness import Staleness, staleness_of
+from lowwater.updates.staleness import Account, Staleness, staleness_of
 
 Numbers = NDArray[np.int64]
 PORTION = 20_000_000
@@ -79,6 +81,23 @@ SECONDS_A_ROW = Metric(
 )
 
 
+@dataclass(frozen=True)
+class QueuedRows:
+    """The rows that arrive at a queue of rows, alike on all its inputs."""
+
+    schema: Mapping[str, pl.DataType]
+    domains: Mapping[str, TimeDomain]
+    """The columns of their times, the main one first."""
+    ports: int = 1
+    """Number of inputs. With several, one row of each key and time is kept."""
+    prefer: int | None = None
+    """The input whose rows replace waiting ones of the same key and time; None for none."""
+    arrival: str | None = None
+    """The column of arrival times; None if there is none."""
+    expire: int | None = None
+    """Ticks after its newest row at which a key is forgotten; None for never."""
+
+
 class QueueKernel(Kernel):
     """Holds updates until there is time to work on them."""
 
@@ -98,6 +117,10 @@ class QueueKernel(Kernel):
         self._pace = Pace()
         self._served = False
         self._ending = False
+        self._left = 0
+        """Number of rows in the last portion."""
+        self._in_work: list[Account] = []
+        """The account of each result that the last portion completes."""
 
     def _arrivals(self, chunk: Chunk) -> Numbers:
         """Return the arrivals of rows in clock nanoseconds; without a column of them, or in batches
@@ -140,6 +163,13 @@ class QueueKernel(Kernel):
         elements = self._dequeue(self._portion(), now)
         return [*elements, *(self._end() if self._ending and not self._has_work else [])]
 
+    def end_portion(self, nanoseconds: int, now: int) -> None:
+        """Count the results of the portion as shown, and learn the cost of its rows."""
+        self._pace.learn(self._left, nanoseconds)
+        for account in self._in_work:
+            account.shown(now)
+        self._in_work, self._left = [], 0
+
     def _portion(self) -> int:
         if self.host.in_batches:
             budget = self._by.budget or self._pace.best(self._backlog)
@@ -166,8 +196,8 @@ class QueueKernel(Kernel):
         """Return how many keys were forgotten, where keys end."""
         if not self._by.forgets:
             return Readings()
-        expiry = self._keys_of_queue.expiry
-        return Readings({EXPIRED: expiry.expired, DELETED: expiry.deleted})
+        keys = self._keys_of_queue
+        return Readings({EXPIRED: keys.expired, DELETED: keys.deleted})
 
     @property
     @abstractmethod

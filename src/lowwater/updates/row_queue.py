@@ -22,15 +22,15 @@ from numpy.typing import NDArray
 
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import Chunk
+from lowwater.updates.key_lines import KeyLine, make_line
 from lowwater.updates.key_queue import KeyQueue
 from lowwater.updates.keys import DICT_ENTRY, NUMBER, KeyCell, WaitingRow, bytes_of_slots
-from lowwater.updates.load import Load
 from lowwater.updates.memory.locations import OnDemandMemory
 from lowwater.updates.options import PLAIN, Key, Updates
-from lowwater.updates.pace import Pace
-from lowwater.updates.staleness import ACCOUNT
+from lowwater.updates.pace import Load, Pace
+from lowwater.updates.queue_kernel import Numbers, QueuedRows
+from lowwater.updates.staleness import ACCOUNT, Account
 
-Numbers = NDArray[np.int64]
 AT, TIME = "__at", "__ticks"
 PAGES = "pages"
 CELL_BYTES = bytes_of_slots(KeyCell, list, list, *ACCOUNT) + DICT_ENTRY + 8 * NUMBER
@@ -60,31 +60,12 @@ class ArrivedRows(NamedTuple):
 class RowQueue:
     """The waiting rows of an update queue, by key, and the counts of those that left otherwise."""
 
-    def __init__(
-        self,
-        by: Updates,
-        schema: dict[str, pl.DataType],
-        attributes: int,
-        pace: Pace,
-        now: Callable[[], int],
-        *,
-        strict: bool = False,
-        prefer: int | None = None,
-        expire: int | None = None,
-    ):
+    def __init__(self, by: Updates, rows: QueuedRows, pace: Pace, now: Callable[[], int]):
         self._by, self._pace = by, pace
-        self._strict, self._prefer = strict, prefer
-        self.memory = OnDemandMemory(pl.Schema(schema))
-        self.keys = KeyQueue(
-            by,
-            KeyCell,
-            lambda: pace.cost,
-            now,
-            cell_bytes=CELL_BYTES,
-            busy=lambda cell: bool(cell.entries),
-            attributes=attributes,
-            expire=expire,
-        )
+        self._strict, self._prefer = rows.ports > 1, rows.prefer
+        self.memory = OnDemandMemory(pl.Schema(rows.schema))
+        line: KeyLine[KeyCell] = make_line(by, lambda: pace.cost, now)
+        self.keys = KeyQueue(by, KeyCell, line, CELL_BYTES, len(rows.domains), rows.expire)
         self._all: deque[WaitingRow] = deque()
         self.complete = by.schedule in PLAIN or by.complete_within is not None
         """True while every row is worked on and none is replaced."""
@@ -137,10 +118,9 @@ class RowQueue:
         """Add every row in the order of arrival; drop some if the schedule sheds load."""
         keep: list[int] = []
         cells: list[KeyCell] = []
-        keys = came.rows.select(self._by.key).rows() if self._by.key else None
-        for at, when in enumerate(came.when.tolist()):
-            cell = self.keys.find(keys[at] if keys is not None else ())
-            tick = int(came.ticks[0][at])
+        keys, ticks = self._keys_of(came), came.ticks[0].tolist()
+        for at, (key, tick, when) in enumerate(zip(keys, ticks, came.when.tolist(), strict=True)):
+            cell = self.keys.find(key)
             if self._is_outdated(cell, tick) or (cell.entries and tick < cell.entries[-1].ticks[0]):
                 self.outdated += 1
                 continue
@@ -155,6 +135,10 @@ class RowQueue:
         locations = self._put(came, keep)
         for at, cell, location in zip(keep, cells, locations, strict=True):
             self._wait(cell, WaitingRow(cell, location, int(came.when[at]), came.ticks_at(at), 0))
+
+    def _keys_of(self, came: ArrivedRows) -> list[Key]:
+        """Return the key of each row."""
+        return came.rows.select(self._by.key).rows() if self._by.key else [()] * came.rows.height
 
     def _put(self, came: ArrivedRows, rows: list[int]) -> list[int]:
         if not rows:
@@ -310,8 +294,9 @@ class RowQueue:
 
     # ---- dequeue, read ---------------------------------------------------------------------
 
-    def dequeue(self, count: int, now: int) -> tuple[Chunk, list[KeyCell]]:
-        """Take out up to ``count`` rows in the order of service; return them and their keys."""
+    def dequeue(self, count: int, now: int) -> tuple[Chunk, list[Account]]:
+        """Take out up to ``count`` rows in the order of service; return them and the accounts of
+        their keys."""
         entries: list[WaitingRow] = []
         for _ in range(min(count, self.waiting)):
             if self.complete:
@@ -329,7 +314,7 @@ class RowQueue:
             entries.append(entry)
         rows = self.memory.read(_places(entries))
         self._forget(entries)
-        return rows, [entry.cell for entry in entries]
+        return rows, [entry.cell.account for entry in entries]
 
     def read(self) -> Chunk:
         """Return the waiting rows in the order of service, without taking them out."""
@@ -354,12 +339,13 @@ class RowQueue:
     def passed(self, came: ArrivedRows) -> Chunk:
         """Return the rows that are not outdated, in their order, where work takes no time and no
         row waits."""
-        keys = came.rows.select(self._by.key).rows() if self._by.key else None
         kept: list[int] = []
         if came.rows.height:
             self.keys.begin(int(came.when[0]))
-        for at, tick in enumerate(came.ticks[0].tolist()):
-            cell = self.keys.find(keys[at] if keys is not None else ())
+        for at, (key, tick) in enumerate(
+            zip(self._keys_of(came), came.ticks[0].tolist(), strict=True)
+        ):
+            cell = self.keys.find(key)
             if self._is_outdated(cell, tick):
                 self.outdated += 1
                 continue

@@ -67,7 +67,7 @@ class Account:
     """The staleness of one key.
 
     ``behind`` holds the arrivals of updates that were not taken: all of them where every row is
-    worked on, only the first where rows replace each other, because the newest stands for all.
+    worked on, only the first where rows replace each other, because the newest shows them all.
     """
 
     __slots__ = ("application", "begun", "behind", "delivered", "queue", "updates")

@@ -9,7 +9,7 @@ of their times.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import polars as pl
@@ -32,6 +32,7 @@ from lowwater.updates.queue_kernel import (
     SECONDS_A_ROW,
     WAITING,
     Numbers,
+    QueuedRows,
     QueueKernel,
 )
 from lowwater.updates.row_queue import ArrivedRows, RowQueue
@@ -42,36 +43,13 @@ class UpdateQueue(QueueKernel):
 
     rule: ClassVar[str] = "the least of the inputs' marks and the times that wait"
 
-    def __init__(
-        self,
-        store: ChunkStore,
-        by: Updates,
-        schema: Mapping[str, pl.DataType],
-        domains: Mapping[str, TimeDomain],
-        host: Host,
-        *,
-        ports: int = 1,
-        prefer: int | None = None,
-        arrival: str | None = None,
-        expire: int | None = None,
-    ):
-        super().__init__(store, by, host, arrival, ports)
-        self._domains = dict(domains)
-        self._schema = pl.Schema(schema)
-        self._time = next(iter(self._domains))
-        self._queue = RowQueue(
-            by,
-            dict(schema),
-            len(self._domains),
-            self._pace,
-            host.now,
-            strict=ports > 1,
-            prefer=prefer,
-            expire=expire,
-        )
-        self._marks = {name: LowWaterMark(range(ports)) for name in self._domains}
+    def __init__(self, store: ChunkStore, by: Updates, rows: QueuedRows, host: Host):
+        super().__init__(store, by, host, rows.arrival, rows.ports)
+        self._schema, self._domains = rows.schema, rows.domains
+        self._time = next(iter(rows.domains))
+        self._queue = RowQueue(by, rows, self._pace, host.now)
+        self._marks = {name: LowWaterMark(range(rows.ports)) for name in self._domains}
         self._emitted = dict.fromkeys(self._domains, BEGINNING)
-        self._in_work: list[KeyCell] = []
 
     # ---- rows and promises -----------------------------------------------------------------
 
@@ -144,14 +122,12 @@ class UpdateQueue(QueueKernel):
     def _dequeue(self, rows: int, now: int) -> list[Element]:
         forgotten = self._forget()  # those whose last update was in the previous portion
         left, self._in_work = self._queue.dequeue(rows, now)
+        self._left = left.height
         return [*forgotten, left, *self._promises()]
 
     def end_portion(self, nanoseconds: int, now: int) -> None:
-        """Count the rows of the portion as shown."""
-        self._pace.learn(len(self._in_work), nanoseconds)
-        for cell in self._in_work:
-            cell.account.shown(now)
-        self._in_work = []
+        """Count the rows of the portion as shown; work on all rows again if there is time."""
+        super().end_portion(nanoseconds, now)
         self._queue.keep_all_if_possible(now)
 
     def needs(self, attribute: str, mark: int) -> Sequence[Request]:

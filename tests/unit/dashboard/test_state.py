@@ -206,7 +206,7 @@ def test_a_run_that_cannot_be_looked_at_any_more_is_shown_as_it_was(tmp_path):
     (tmp_path / "m" / HISTORY).unlink()
     (tmp_path / "m" / HISTORY).mkdir()
     watcher.settle()
-    assert "could not be looked at: IsADirectoryError" in watcher.state["error"]
+    assert "could not be read or saved: IsADirectoryError" in watcher.state["error"]
     assert watcher.state["queries"][0]["rows_in"] == 2
 
 
@@ -218,7 +218,7 @@ def test_a_run_whose_first_look_fails_goes_on_and_is_looked_at_again(monkeypatch
     with monkeypatch.context() as broken:
         broken.setattr(run, "metrics", lambda: iter([]).__next__())
         watcher = Watcher("test", "embedded", [watched])
-        assert "could not be looked at: StopIteration" in watcher.state["error"]
+        assert "could not be read or saved: StopIteration" in watcher.state["error"]
         assert (watcher.state["outcome"], watcher.state["queries"]) == ("running", [])
     door.send([{"ts": 1}])
     door.close()

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import lowwater as lw
-from lowwater.engines.embedded.clock import VirtualClock, WallClock
+from lowwater.engines.clock import VirtualClock, WallClock
 from lowwater.stream.duration import SECOND
 from tests.unit.running import finished, rows
 

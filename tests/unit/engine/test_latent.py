@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import lowwater as lw
-from lowwater.engines.embedded.clock import VirtualClock
+from lowwater.engines.clock import VirtualClock
 from lowwater.sources.files import Files
 from tests.support.local_spark import LocalSpark, Unordered
 from tests.unit.engine.scenes import SECOND

@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 import lowwater as lw
-from lowwater.engines.embedded.clock import VirtualClock
-from lowwater.engines.embedded.engine import EmbeddedEngine, Pace
+from lowwater.engines.clock import VirtualClock
+from lowwater.engines.embedded.engine import EmbeddedEngine, ReadPace
 from lowwater.plan.physical.planner import compile_plan
 from lowwater.stream.duration import SECOND
 
@@ -62,7 +62,7 @@ def played(order: str | None) -> list[tuple[str, str, float]]:
     query = stream("S", S).join(stream("T", T), on="k", within=6, order=order)  # type: ignore[arg-type]
     clock = RowByRow()
     sink = Noted(clock)
-    EmbeddedEngine(compile_plan(query.node), sink, clock, Pace(1, 0), None).run()
+    EmbeddedEngine(compile_plan(query.node), sink, clock, ReadPace(1, 0), None).run()
     return sink.notes
 
 

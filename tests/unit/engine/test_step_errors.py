@@ -12,6 +12,7 @@ import inspect
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial, wraps
 from pathlib import Path
 from types import FrameType
 from typing import Any, ClassVar
@@ -21,9 +22,11 @@ import pytest
 
 import lowwater as lw
 from lowwater.engines import step as step_module
+from lowwater.engines.spark.driver.plan_program import make_program
 from lowwater.engines.spark.wire.errors import translate
 from lowwater.operators.kernel import Kernel, Reducer
 from lowwater.operators.stamp import Stamp
+from tests.support import local_spark
 from tests.support.local_spark import LocalSpark, Unordered
 
 HERE = Path(__file__).name
@@ -245,5 +248,72 @@ def test_engines_call_kernels_through_one_module() -> None:
     assert found == []
 
 
-KERNELS = {"kernel", "reducer", "finisher"}
+KERNELS = {"kernel", "reducer", "finisher", "union"}
 """The names under which engines have kernels."""
+
+
+def silent(source: Any) -> lw.Stream:
+    """Groups whose marks are requested one by one."""
+    rows = lw.stream(source, name="s", time="ts", groups="k", idle=lw.on_demand())
+    return rows.where("v >= 0").window("10 s").group_by("k").agg(n="count(*)")
+
+
+def staged(source: Any) -> lw.Stream:
+    """Answers of one stage that another one reads, and requests that go back through both."""
+    one = lw.stream(source, name="a", time="ts", idle=lw.on_demand())
+    other = lw.stream(source, name="b", time="ts", idle=lw.on_demand())
+    pairs = one.join(other, on="k", within="2 s")
+    return pairs.session("3 s").group_by("v").agg(n="count(*)")
+
+
+def latent(source: Any) -> lw.Stream:
+    """Rows that are stamped by the clock."""
+    rows = lw.stream(source, name="s", time="at", stamp="latent", idle=lw.on_demand())
+    return rows.window("10 s").agg(n="count(*)")
+
+
+def updating(source: Any) -> lw.Stream:
+    """A queue in which rows wait."""
+    return lw.stream(source, name="s", time="ts").updates("k")
+
+
+def test_engines_call_kernels_through_one_module_whatever_their_name_there(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """No method of a kernel is called by a module of an engine but ``step`` while queries run."""
+    called: set[str] = set()
+    bypasses: set[tuple[str, str]] = set()
+
+    def watched(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(method)
+        def calling(*given: Any, **named: Any) -> Any:
+            caller = sys._getframe(1).f_globals["__name__"]
+            if caller == step_module.__name__:
+                called.add(name)
+            elif caller.startswith("lowwater.engines."):
+                bypasses.add((caller, name))
+            return method(*given, **named)
+
+        return calling
+
+    requesting = partial(make_program, request_folder=str(tmp_path))
+    monkeypatch.setattr(local_spark, "make_program", requesting)
+    for kind in kinds_of(Kernel):
+        for name, method in vars(kind).items():
+            if inspect.isfunction(method) and not name.startswith("_"):
+                monkeypatch.setattr(kind, name, watched(name, method))
+    for way in WAYS.values():
+        for query in (*QUERIES, silent, staged, latent, updating):
+            way(query)
+    assert not bypasses
+    assert called >= {
+        *("on_chunk", "on_punctuation", "on_group_punctuation", "on_end", "on_partials"),
+        *("work_on", "end_portion", "record_time", "requests", "backtrack", "releases"),
+        *("input_keys", "reduced", "finished", "moved", "enable", "promise_last"),
+        *("settle", "snapshot", "restore", "marks", "metrics", "notes", "take_late_rows"),
+    }
+
+
+def kinds_of(kind: type) -> set[type]:
+    """A class and all that derive from it."""
+    return {kind}.union(*map(kinds_of, kind.__subclasses__()))

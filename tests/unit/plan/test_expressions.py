@@ -61,6 +61,14 @@ def test_expressions_mean_what_sql_says(text: str, expected: list[Any]) -> None:
     assert value(text, a=[1, 2], b=[4, None]) == expected
 
 
+def test_quotients_by_a_constant_are_right_to_the_last_bit() -> None:
+    numbers = [float(each) for each in range(1, 1000)]
+    assert value("x / 10", x=numbers) == [each / 10 for each in numbers]
+    assert value("n / 7", n=[int(each) for each in numbers]) == [each / 7 for each in numbers]
+    assert value("round(x, 1)", x=[-7.25, 0.25]) == [-7.3, 0.3]
+    assert value("x / 0.0", x=[1.0, -1.0, None]) == [float("inf"), float("-inf"), None]
+
+
 def test_an_unknown_column_is_underlined_with_line_column_and_suggestion() -> None:
     with pytest.raises(lw.ExpressionError) as caught:
         compiled("length +\n  lenght * 2")

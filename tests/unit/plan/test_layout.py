@@ -13,6 +13,7 @@ from lowwater.operators.rowwise import Derivation, Project
 from lowwater.plan import nodes
 from lowwater.plan.physical import planner
 from lowwater.plan.physical.layout import lay_out
+from lowwater.plan.physical.operator import KernelOperator
 from lowwater.plan.physical.planner import compile_plan
 from tests.support.local_spark import LocalSpark
 from tests.unit.running import rows
@@ -49,12 +50,14 @@ def compile_swapped(plan, node, inputs):  # type: ignore[no-untyped-def]
     columns = [pl.col("ts"), pl.col("v").alias("k"), pl.col("k").alias("v")]
     kept = {"ts": Derivation((("ts", 0),))}
     return plan.add(
-        node,
-        inputs,
-        name="swapped",
-        kernel=Project,
-        build=lambda store, _: Project(store, columns, kept, {}),
-        describe=lambda demands: [dict(demands)],
+        KernelOperator(
+            name="swapped",
+            node=node,
+            inputs=inputs,
+            kernel=Project,
+            build=lambda store, _: Project(store, columns, kept, {}),
+            describe=lambda demands: [dict(demands)],
+        )
     )
 
 

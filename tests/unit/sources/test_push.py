@@ -30,7 +30,7 @@ def eventually(true: Callable[[], bool]) -> None:
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Metrics of a run whose sink blocks are those taken last, at once."""
-    monkeypatch.setattr("lowwater.engines.embedded.readings.PATIENCE", 0.05)
+    monkeypatch.setattr("lowwater.engines.embedded.sampler.PATIENCE", 0.05)
 
 
 @contextmanager

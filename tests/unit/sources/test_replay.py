@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import lowwater as lw
-from lowwater.sources.replay import clock_times
 from lowwater.sources.source import AT_ONCE
+from lowwater.stream.time_domain import clock_times
 
 LOG = pl.DataFrame({"at": [0.0, 1.0, 1.0, 2.5], "v": [1, 2, 3, 4]})
 

@@ -14,9 +14,10 @@ import lowwater as lw
 from lowwater.operators.kernel import Host, Kernel
 from lowwater.state.store import MemoryStore
 from lowwater.stream.duration import SECOND
-from lowwater.stream.element import GONE, GroupPunctuation, Punctuation
+from lowwater.stream.element import GONE, MARK, GroupPunctuation, Punctuation
 from lowwater.stream.window import WindowSpec
 from lowwater.updates.options import Updates, updates_of
+from lowwater.updates.queue_kernel import QueuedRows
 from lowwater.updates.update_queue import UpdateQueue
 from lowwater.updates.windows.update_windows import UpdateWindows
 from lowwater.updates.windows.window_kernel import WindowedRows
@@ -142,7 +143,7 @@ def test_bytes_of_a_queue_are_those_of_its_keys_and_rows(
     schema = {**SCHEMA, "key": kind}
     by = updates_of("key") if expire is None else updates_of("key", expire=expire)
     host = Host(lambda: 5 * SECOND, hurried=not unhurried)
-    queue = UpdateQueue(MemoryStore(), by, schema, {"ts": TICKS}, host, expire=expire)
+    queue = UpdateQueue(MemoryStore(), by, QueuedRows(schema, {"ts": TICKS}, expire=expire), host)
     real = taken(queue, KEYS, key, schema)
     rows, told = queue.held
     assert rows == KEYS * (1 if unhurried else 2), "a key, and a row that waits"
@@ -195,7 +196,8 @@ def queue_of(
     by: Updates, ports: int = 1, expire: int | None = None, hurried: bool = True
 ) -> UpdateQueue:
     host = Host(hurried=hurried, singly=True)
-    return UpdateQueue(MemoryStore(), by, SCHEMA, {"ts": TICKS}, host, ports=ports, expire=expire)
+    rows = QueuedRows(SCHEMA, {"ts": TICKS}, ports, expire=expire)
+    return UpdateQueue(MemoryStore(), by, rows, host)
 
 
 def rows(*each: tuple[int, int, int]) -> pl.DataFrame:
@@ -221,6 +223,22 @@ def test_a_key_that_waits_is_shown_before_it_is_forgotten() -> None:
     queue.on_punctuation(0, Punctuation.linear("ts", 101))
     assert not keys(queue)
     assert queue.about()["keys expired"] == 2
+
+
+def test_a_key_that_ends_by_its_own_mark_and_by_that_of_the_stream_is_counted_once() -> None:
+    by = updates_of("key", expire=5)
+    arriving = WindowedRows(SCHEMA, "ts", TICKS, WindowSpec(10, 10), groups=("key",), expire=5)
+    queue = UpdateWindows(MemoryStore(), by, arriving, Host(singly=True))
+    queue.on_chunk(0, rows((0, 1, 0)))
+    own = pl.DataFrame({"key": [1], MARK: [100]}, schema_overrides={"key": SCHEMA["key"]})
+    queue.on_group_punctuation(0, GroupPunctuation("ts", own))
+    queue.on_punctuation(0, Punctuation.linear("ts", 100))
+    while queue.has_work:
+        queue.work_on()
+        queue.end_portion(1, 1)
+    queue.on_punctuation(0, Punctuation.linear("ts", 101))
+    assert not queue._queue.keys.cells
+    assert queue.about()["keys expired"] == 1
 
 
 def test_keys_of_several_inputs_end_by_the_least_mark() -> None:

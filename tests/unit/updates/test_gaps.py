@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowwater.claims.updates_runs import at_random, watched
+from lowwater.claims.updates_runs import at_random, run_queue
 from lowwater.updates.keys import RECENT, KeyCell
 
 
@@ -34,5 +34,5 @@ def test_gaps_are_averaged_however_many_updates_come_at_once(seed: int) -> None:
 def test_what_is_shown_does_not_depend_on_where_time_begins(schedule: str) -> None:
     came = at_random([1.0, 1.0, 1.0, 0.1, 0.1, 0.1, 0.02, 0.02], 60, 1)
     later = came.with_columns(pl.col("arrived") + 1_000)
-    shown = [watched(each, schedule, 0.7).shown["n"].to_list() for each in (came, later)]  # type: ignore[arg-type]
+    shown = [run_queue(each, schedule, 0.7).shown["n"].to_list() for each in (came, later)]  # type: ignore[arg-type]
     assert shown[0] == shown[1]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowwater.claims.updates_runs import at_random, watched
+from lowwater.claims.updates_runs import at_random, run_queue
 from lowwater.updates.key_lines import Linecutting
 from lowwater.updates.options import Schedule
 from tests.unit.updates.test_worth import Someone, order
@@ -20,7 +20,7 @@ def test_cutting_does_no_harm_where_all_keys_update_equally_often() -> None:
     """By the inequality of the paper alone, half of all updates would cut at load 2, and what waits
     would be nearly half as stale again."""
     came = at_random([0.2] * 10, 200, 1)
-    in_place, cutting = (watched(came, each, 1.0).averages()[1] for each in SCHEDULES)
+    in_place, cutting = (run_queue(came, each, 1.0).averages()[1] for each in SCHEDULES)
     assert cutting == pytest.approx(in_place, rel=0.2)
 
 

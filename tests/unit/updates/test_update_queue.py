@@ -13,6 +13,7 @@ from lowwater.stream.duration import SECOND
 from lowwater.stream.element import End, Punctuation
 from lowwater.updates.options import updates_of
 from lowwater.updates.pace import FASTER, Pace
+from lowwater.updates.queue_kernel import QueuedRows
 from lowwater.updates.update_queue import UpdateQueue
 from tests.support.update_run import SCHEMA, TICKS, Row, UpdateRun
 
@@ -35,7 +36,7 @@ class Batches:
     def batch(self, chunk: pl.DataFrame | None, took: int = COST, end: bool = False) -> list[int]:
         """The numbers of the rows that leave in a batch, each of which takes so long."""
         host = Host(lambda: self.now, in_batches=True)
-        queue = UpdateQueue(self.store, self.by, SCHEMA, {"ts": TICKS}, host)
+        queue = UpdateQueue(self.store, self.by, QueuedRows(SCHEMA, {"ts": TICKS}), host)
         if self.saved is not None:
             queue.restore(self.saved)
         left = [] if chunk is None else list(queue.on_chunk(0, chunk))
@@ -84,7 +85,7 @@ def test_batches_by_the_clock_take_rows_as_come_when_read_and_others_as_the_log_
     schema = {**SCHEMA, "at": pl.Datetime("us")}
     by = updates_of("key")
     host = Host(lambda: clock, in_batches=True, hurried=hurried)
-    queue = UpdateQueue(MemoryStore(), by, schema, {"ts": TICKS}, host, arrival="at")
+    queue = UpdateQueue(MemoryStore(), by, QueuedRows(schema, {"ts": TICKS}, arrival="at"), host)
     log = rows((1, 1, 1), (2, 2, 2)).with_columns(at=pl.lit(7).cast(pl.Datetime("us")))
     arrived = queue._arrivals(log).tolist()
     assert arrived == ([clock] * 2 if hurried else [7_000] * 2)
@@ -124,7 +125,7 @@ def test_of_several_inputs_one_row_a_key_and_time_is_kept_and_the_preferred_one_
 
 def test_promises_wait_for_rows_below_them():
     host = Host(singly=True)
-    queue = UpdateQueue(MemoryStore(), updates_of("key"), SCHEMA, {"ts": TICKS}, host)
+    queue = UpdateQueue(MemoryStore(), updates_of("key"), QueuedRows(SCHEMA, {"ts": TICKS}), host)
     queue.on_chunk(0, rows((5, 1, 0), (8, 2, 1)))
     assert queue.on_punctuation(0, Punctuation.linear("ts", 9)) == [Punctuation.linear("ts", 5)]
     _, told = queue.work_on()

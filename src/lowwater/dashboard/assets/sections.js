@@ -90,7 +90,7 @@ const TABLES = {
     line.stream, text(line.channel), line.reason, number(line.rows),
     seconds(line.longest), seconds(line.mean),
   ])],
-  idle: ["Waited, of all the time", [["operator", "text"], ["share", "gauge"]],
+  idle: ["Share of time waited, by operator", [["operator", "text"], ["share", "gauge"]],
     ({ idle }) => idle.filter((line) => line.share > 0)
       .map((line) => [line.operator, [line.share, share(line.share)]])],
   made: ["By stream", [
@@ -100,7 +100,7 @@ const TABLES = {
     .map(({ name, metrics }) => [name, ...MADE.map((each) => metrics[`stream_${each}`])])
     .filter(([, ...counts]) => counts.some((count) => count > 0))
     .map(([name, ...counts]) => [name, ...counts.map(number)])],
-  completeness: ["Share of rows in time", [
+  completeness: ["Share of rows on time", [
     ["stream", "text"], ["target", "number"], ["achieved", "number"], ["expected now", "number"],
     ["slack", "number"], ["falls short because", "text"],
   ], ({ streams }) => streams.filter((line) => line.completeness).map((line) => {

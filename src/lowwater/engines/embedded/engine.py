@@ -1,8 +1,8 @@
 """The embedded engine: reads sources by the clock and runs operators, in one process (ETS §3-§5).
 
-The engine turns: it fires timers, reads the source whose rows have waited longest, makes enabling
-timestamps, works on queues, and sleeps when there is nothing to do. After each of these, operators
-run until nothing is left on the arcs between them.
+In each turn of its loop the engine fires timers, reads the source whose rows have waited longest
+and makes enabling timestamps. If there was none of these, it works on a queue, and if there is no
+work either, it sleeps. After each step, operators run until the arcs between them are empty.
 """
 
 from __future__ import annotations
@@ -12,25 +12,30 @@ from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
-from lowwater.engines.embedded.clock import Clock, VirtualClock, stopwatch
+from lowwater.engines.clock import Clock, VirtualClock, stopwatch
 from lowwater.engines.embedded.feed import Feed
 from lowwater.engines.embedded.graph import Arc, Totals, Vertex
-from lowwater.engines.embedded.outputs import OperatorLateRows, Results, SideOutput
-from lowwater.engines.embedded.readings import Readings
+from lowwater.engines.embedded.outputs import LateOutput, Results
+from lowwater.engines.embedded.sampler import Sampler
 from lowwater.engines.embedded.schedule import Schedule
 from lowwater.engines.embedded.timestamps import Timestamps
 from lowwater.metrics import RunMetrics
 from lowwater.plan.physical.operator import PhysicalPlan, SourceOperator
+from lowwater.progress.late import LateRows
 from lowwater.sinks import Sink, SinkCall
 from lowwater.sources.source import AT_ONCE
 from lowwater.stream.duration import SECOND
+from lowwater.stream.element import Chunk
+
+CHUNK_ROWS = 65_536
+"""Rows handed over at once, unless the user says otherwise."""
 
 
 @dataclass(frozen=True)
-class Pace:
-    """How rows are handed over: at most ``chunk_rows`` at once, and in steps of ``tick``."""
+class ReadPace:
+    """The pace of reading sources: at most ``chunk_rows`` rows at once, in steps of ``tick``."""
 
-    chunk_rows: int = 65_536
+    chunk_rows: int = CHUNK_ROWS
     tick: int | None = None
     """Nanoseconds of arrival time delivered together; 0 delivers each row as it arrives, None
     lets time run until some source has a full chunk."""
@@ -44,20 +49,20 @@ class EmbeddedEngine:
         plan: PhysicalPlan,
         sink: Sink,
         clock: Clock,
-        pace: Pace,
+        pace: ReadPace,
         late_sink: Sink | None,
         keep_last: int = 0,
     ):
         self._clock, self._pace = clock, pace
         self.sink_call = SinkCall()
         self.results = Results(plan, sink, clock, self.sink_call, keep_last)
-        self.side_output = SideOutput(late_sink, self.sink_call, keep_last)
+        self.side_output = LateOutput(late_sink, self.sink_call, keep_last)
         self._totals = Totals()
         self.feeds: dict[int, Feed] = {}
         self.vertices: dict[int, Vertex] = {}
         self._build(plan)
-        self._readings = Readings(self._metrics)
-        self._schedule = Schedule(self.vertices.values(), clock, self._readings.serve)
+        self._sampler = Sampler(self._metrics)
+        self._schedule = Schedule(self.vertices.values(), clock, self._sampler.serve)
         self._timestamps = Timestamps(self.vertices, self.feeds)
         self._stopped = False
         self._begun = clock.now()
@@ -69,17 +74,24 @@ class EmbeddedEngine:
                 demands = plan.demands[operator.index]
                 self.feeds[operator.index] = Feed(operator, demands, self.side_output.take)
             else:
-                vertex = Vertex(plan.kernel(operator.index), self._clock, self._totals)
+                kernel = plan.kernel(operator.index)
+                vertex = Vertex(kernel, self._clock, self._totals, self._take_late_rows)
                 self.vertices[operator.index] = vertex
         for index in range(len(plan.operators)):
             node = self.vertices.get(index) or self.feeds[index]
             node.outputs = [self.vertices[i].inputs[port] for i, port in plan.consumers(index)]
-        intakes = {each.spec.name: each.intake for each in reversed(self.feeds.values())}
-        late_rows = OperatorLateRows(intakes, self.side_output)
-        for vertex in self.vertices.values():
-            vertex.take_late_rows = late_rows.take
         last = plan.result.index
         (self.vertices.get(last) or self.feeds[last]).deliver = self.results.deliver
+
+    def feed(self, stream: str) -> Feed:
+        """Return the source of a stream, by name."""
+        return next(each for each in self.feeds.values() if each.spec.name == stream)
+
+    def _take_late_rows(self, stream: str, rows: Chunk | None, lines: list[LateRows]) -> None:
+        """Count rows of a stream that an operator found to be late; keep them if there are any."""
+        self.feed(stream).intake.account.add_lines(lines)
+        if rows is not None:
+            self.side_output.take(stream, rows)
 
     # ---- running ---------------------------------------------------------------------------
 
@@ -92,7 +104,7 @@ class EmbeddedEngine:
         self._begun = self._clock.now()
         for feed in feeds:
             feed.start(self._begun)
-        self._readings.begin()
+        self._sampler.begin()
         try:
             self._turn(feeds)
             self.results.complete()
@@ -102,14 +114,14 @@ class EmbeddedEngine:
                 feed.reader.release()
             for vertex in self.vertices.values():
                 vertex.store.close()
-            self._readings.end()
+            self._sampler.end()
             with ExitStack() as closing:  # the other one too, if one cannot be closed
                 closing.callback(self.side_output.close)
                 closing.callback(self.results.close)
 
     def _turn(self, feeds: list[Feed]) -> None:
         while not self._stopped:
-            self._readings.serve()
+            self._sampler.serve()
             busy = self._fire_timers(feeds)
             if self._schedule.may_read(len(feeds)):
                 busy |= self._read(feeds)
@@ -213,32 +225,11 @@ class EmbeddedEngine:
         for vertex in holding:
             vertex.idle += self._clock.now() - before
 
-    @property
-    def stages(self) -> tuple[Vertex, ...]:
-        """All operators but the sources, in the order of the plan."""
-        return tuple(self.vertices.values())
-
-    @property
-    def _stages(self) -> dict[int, Vertex]:
-        return self.vertices
-
-    def stage(self, name: str) -> Vertex:
-        """Return the first operator of a name."""
-        return next(each for each in self.stages if each.operator.name == name)
-
-    def rows_read(self, stream: str) -> int:
-        """Return how many rows of a stream were read so far."""
-        return self.feed(stream).rows
-
     # ---- metrics ---------------------------------------------------------------------------
-
-    def feed(self, stream: str) -> Feed:
-        """Return the source of a stream, by name."""
-        return next(each for each in self.feeds.values() if each.spec.name == stream)
 
     def metrics(self) -> RunMetrics:
         """Return the metrics so far; any thread may call this."""
-        found = self._readings.read(self._clock.wake)
+        found = self._sampler.read(self._clock.wake)
         waiting = {feed.spec.name: feed.waiting() for feed in self.feeds.values()}
         streams = (
             replace(each, waiting_rows=held[0], waiting_bytes=held[1])

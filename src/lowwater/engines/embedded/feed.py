@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
 from math import isfinite
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TypeGuard
 
 import polars as pl
 
@@ -22,12 +23,9 @@ from lowwater.plan.physical.operator import SourceOperator
 from lowwater.progress.contract import Heartbeat, OnDemand, Timer
 from lowwater.progress.demand import Demand
 from lowwater.progress.intake import Intake
-from lowwater.sources.source import AT_ONCE, BufferingReader
+from lowwater.sources.source import AT_ONCE
 from lowwater.stream.duration import nanoseconds
-from lowwater.stream.element import BEGINNING, Chunk, Element, End
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+from lowwater.stream.element import Chunk, Element, End
 
 
 class Feed:
@@ -41,10 +39,7 @@ class Feed:
     ):
         self.operator, self.spec = operator, operator.spec
         self.reader = operator.source.open()
-        announced = self.spec.channels
-        if not announced and self.spec.key_columns:
-            announced = operator.source.channels(self.spec.key_columns)
-        self.intake = Intake(self.spec, demands, announced)
+        self.intake = Intake(self.spec, demands, operator.announced)
         self.outputs: list[Arc] = []
         self.timers: list[Callable[[], object]] = []
         """Called when the timer of this source fires, after its own promises."""
@@ -126,13 +121,9 @@ class Feed:
             idle = due is None or due > now
             if not idle and self.spec.groups:
                 return  # the rows are of some groups; the beat for the others comes after them
-            promises = [
-                promise
-                for attribute in self.spec.contracts
-                for promise in (self.intake.enable(attribute, BEGINNING, now) if idle else ())
-            ]
             self.beats += 1
-            self._push(promises)
+            for promises in self.intake.enable_all(now) if idle else ():
+                self._push(promises)
             for beat in self.heartbeats:
                 beat(now)
             self._next_beat = _after(self._next_beat, self._beat, now)
@@ -167,7 +158,7 @@ class Feed:
 
     def waiting(self) -> tuple[int, int] | None:
         """Return the rows that the reader holds and their bytes; None if it cannot hold any."""
-        return self.reader.waiting() if isinstance(self.reader, BufferingReader) else None
+        return self.reader.waiting()
 
     def metrics(self, now: int) -> StreamMetrics:
         """Return the metrics of this source; ``now`` is the clock in nanoseconds."""

@@ -8,14 +8,14 @@ from __future__ import annotations
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
 from typing import Protocol
 
 import polars as pl
 
-from lowwater.engines.embedded.clock import Clock, stopwatch
+from lowwater.engines.clock import Clock, stopwatch
 from lowwater.engines.embedded.pages import PagedStore
-from lowwater.engines.members import Member, Part, domains_of
-from lowwater.engines.step import Where
+from lowwater.engines.members import Member, Part
 from lowwater.errors import StreamWarning
 from lowwater.metrics import OperatorMetrics
 from lowwater.operators.kernel import Host
@@ -24,7 +24,6 @@ from lowwater.progress.late import LateRows
 from lowwater.state.peak_counter import PeakCounter
 from lowwater.stream.duration import SECOND
 from lowwater.stream.element import Chunk, Element
-from lowwater.updates.staleness import Shows
 
 
 class Totals:
@@ -86,45 +85,51 @@ def size(element: Element) -> int:
     return int(element.estimated_size()) if isinstance(element, pl.DataFrame) else 0
 
 
-class Watch(Protocol):
-    """Follows the steps of operators while a run goes on."""
+class StepWatch(Protocol):
+    """Follows the steps of one operator while a run goes on."""
 
-    def begins(self, vertex: Vertex, port: int | None, element: Element | None) -> None:
-        """An operator is about to take an element of an input, or to go on without one."""
+    def begins(self, port: int | None, element: Element | None) -> None:
+        """Note that the operator is about to take an element of an input, or to go on without
+        one."""
 
-    def worked(self, vertex: Vertex, results: Sequence[Element], leaving: int) -> None:
-        """It has done so; the clock does not show it yet. ``leaving``: rows let out of a queue."""
+    def worked(self, results: Sequence[Element], leaving: int) -> None:
+        """Note that the operator has done so; the clock does not show the time of the step yet.
 
-    def charged(self, vertex: Vertex, nanoseconds: int, compared: int) -> None:
-        """The clock shows the time of the step, in nanoseconds; so many pairs were compared."""
+        ``leaving`` is the number of rows let out of a queue.
+        """
+
+    def charged(self, nanoseconds: int, compared: int) -> None:
+        """Note that the clock shows the ``nanoseconds`` of the step, in which ``compared`` pairs of
+        rows were compared."""
+
+
+TakeLateRows = Callable[[str, Chunk | None, list[LateRows]], None]
+"""Takes the rows of a stream that an operator found to be late, None if they are dropped, and the
+lines of their account."""
 
 
 class Vertex(Member):
-    """An operator at work, with its input queues and its meters."""
+    """An operator at work, with its input queues and its meters.
 
-    def __init__(self, operator: KernelOperator, clock: Clock, totals: Totals):
+    Invariant: ``rows`` and ``bytes`` are the sizes of its state after its last step, and
+    ``busy`` and ``idle`` are nanoseconds.
+    """
+
+    def __init__(
+        self, operator: KernelOperator, clock: Clock, totals: Totals, take_late_rows: TakeLateRows
+    ):
         self.operator, self.store = operator, PagedStore()
-        part = Part(
-            operator.index,
-            operator.name,
-            operator.title,
-            Where.of(operator),
-            operator.inputs,
-            operator.build,
-            domains=domains_of(operator.node),
-        )
         host = Host(clock.now, in_portions=True, hurried=not clock.free, singly=not clock.real)
-        super().__init__(part, operator.build(self.store, host))
+        super().__init__(Part.of(operator, slot=operator.title), self.store, host)
         self.inputs: list[Arc] = [Arc(self, port, totals) for port in range(len(operator.inputs))]
         self.outputs: list[Arc] = []
         self.deliver: Callable[[Element], None] | None = None
-        self.take_late_rows: Callable[[str, Chunk | None, list[LateRows]], None] | None = None
-        self._clock, self._totals = clock, totals
+        self._clock, self._totals, self._take_late_rows = clock, totals, take_late_rows
         self._held_in_merge = operator.traits.buffers
         self.rows, self.bytes = PeakCounter(), PeakCounter()
         self.busy = 0
         self.idle = 0
-        self.watch: Watch | None = None
+        self.watch: StepWatch | None = None
 
     @property
     def has_input(self) -> bool:
@@ -137,7 +142,7 @@ class Vertex(Member):
         element = arc.pop() if arc is not None else None
         compared = self.kernel.comparisons
         if self.watch is not None:
-            self.watch.begins(self, None if arc is None else arc.port, element)
+            self.watch.begins(None if arc is None else arc.port, element)
         begun = stopwatch()
         if arc is None or element is None:
             results = self.call(self.kernel.work_on)
@@ -147,18 +152,18 @@ class Vertex(Member):
         self.busy += took
         leaving = rows_of(results) if self.kernel.queues and arc is None else 0
         if self.watch is not None:
-            self.watch.worked(self, results, leaving)
+            self.watch.worked(results, leaving)
         compared = self.kernel.comparisons - compared
         counted = self._clock.worked(took, compared, leaving)
         if self.watch is not None:
-            self.watch.charged(self, counted, compared)
+            self.watch.charged(counted, compared)
         self.call(self.kernel.record_time, counted)
         self._meter()
-        for note in self.call(self.kernel.notes):
-            warnings.warn(f"{self.operator.title}: {note}", StreamWarning, stacklevel=2)
+        for note in self.notes():
+            warnings.warn(note, StreamWarning, stacklevel=2)
         late = self.call(self.kernel.take_late_rows)
-        if late is not None and self.take_late_rows is not None:
-            self.take_late_rows(*late)
+        if late is not None:
+            self._take_late_rows(*late)
         self.emit(results)
 
     def emit(self, elements: Iterable[Element]) -> None:
@@ -191,11 +196,8 @@ class Vertex(Member):
         return OperatorMetrics(
             title=self.operator.title,
             detail=self.operator.detail,
-            rows_in=self.counts.rows_in,
-            rows_out=self.counts.rows_out,
-            promises_in=self.counts.promises_in,
-            promises_out=self.counts.promises_out,
-            marks=self.part.show(self.call(self.kernel.marks)),
+            **asdict(self.counts),
+            marks=self.show(self.marks()),
             state_rows=self.rows.now,
             state_rows_peak=self.rows.peak,
             state_bytes=self.bytes.now,
@@ -205,8 +207,5 @@ class Vertex(Member):
             busy_seconds=self.busy / SECOND,
             idle_share=self.idle / elapsed if elapsed else 0.0,
             readings=self.call(self.kernel.metrics),
-            staleness=self.call(self.kernel.staleness) if isinstance(self.kernel, Shows) else None,
+            staleness=self.staleness(),
         )
-
-
-Stage = Vertex

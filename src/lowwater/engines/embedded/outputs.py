@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 
 import polars as pl
 
-from lowwater.engines.embedded.clock import Clock
+from lowwater.engines.clock import Clock
 from lowwater.errors import LowwaterError, SinkError, StreamWarning
 from lowwater.metrics import Histogram
 from lowwater.plan.physical.operator import PhysicalPlan
 from lowwater.progress.intake import Intake
-from lowwater.progress.late import LateRows
 from lowwater.sinks import LastRows, Sink, SinkCall, complete, count_delivered
-from lowwater.sources.replay import clock_times
 from lowwater.stream.element import Chunk, Element
+from lowwater.stream.time_domain import clock_times
 
 LATE_LIMIT = 1_000_000
 """Late rows of a stream kept in memory where no sink takes them; beyond it they are counted only,
@@ -85,7 +83,7 @@ def _arrival_column(plan: PhysicalPlan) -> str | None:
     return name if name in plan.schema else None
 
 
-class SideOutput:
+class LateOutput:
     """Late rows: handed to a sink, or kept in memory up to a limit."""
 
     def __init__(self, sink: Sink | None, call: SinkCall, keep: int):
@@ -127,19 +125,3 @@ class SideOutput:
         if self._sink is not None:
             with self._call.during(self._sink, 0):
                 self._sink.close()
-
-
-class OperatorLateRows:
-    """Takes the rows that operators found to be late: counts them with those of their stream."""
-
-    def __init__(self, intakes: Mapping[str, Intake], side_output: SideOutput):
-        self._intakes, self._side_output = intakes, side_output
-
-    def take(self, stream: str, rows: Chunk | None, lines: list[LateRows]) -> None:
-        """Add lines to the account of a stream, and rows to the side output if they are kept."""
-        account = self._intakes[stream].account
-        for line in lines:
-            total = line.mean_seconds * line.rows
-            account.add(line.channel, line.reason, line.rows, line.longest_seconds, total)
-        if rows is not None:
-            self._side_output.take(stream, rows)

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from lowwater.engines.embedded.clock import stopwatch
+from lowwater.engines.clock import stopwatch
 from lowwater.engines.scratch import scratch_folder
 from lowwater.errors import StateError
 from lowwater.state.index import ChunkKey
@@ -40,7 +40,10 @@ class _Page(NamedTuple):
 
 
 class PagedStore(MemoryStore):
-    """Chunks in files, under the names given to :meth:`set_aside`, and in memory."""
+    """A store with the chunks of some names in files and all others in memory.
+
+    The names are those given to :meth:`set_aside`.
+    """
 
     def __init__(self, folder: str | Path | None = None) -> None:
         super().__init__()
@@ -108,7 +111,7 @@ class PagedStore(MemoryStore):
             self.disk_bytes -= page.bytes
 
     def rows_in(self, name: str, slice_: int) -> int:
-        """Rows held in one slice, known without reading it."""
+        """Return the number of rows in one slice, without reading them."""
         if name not in self._aside:
             return super().rows_in(name, slice_)
         keys = self.scan(name, slice_, slice_ + 1)

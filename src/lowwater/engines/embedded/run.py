@@ -8,17 +8,14 @@ from typing import Self
 import polars as pl
 import pyarrow as pa
 
-from lowwater.engines.embedded.clock import Charge, Clock, VirtualClock, WallClock
-from lowwater.engines.embedded.engine import EmbeddedEngine, Pace
+from lowwater.engines.clock import Charge, Clock, VirtualClock, WallClock
+from lowwater.engines.embedded.engine import CHUNK_ROWS, EmbeddedEngine, ReadPace
 from lowwater.engines.run import STOP_SECONDS, Run, RunOptions
 from lowwater.errors import OptionError, StreamError
 from lowwater.metrics import RunMetrics
 from lowwater.plan.physical.operator import PhysicalPlan
 from lowwater.sinks import MemorySink, make_sink, on_failure
 from lowwater.stream.duration import nanoseconds
-
-CHUNK_ROWS = 65_536
-"""Rows handed over at once, unless the user says otherwise."""
 
 
 class EmbeddedRun(Run):
@@ -77,7 +74,7 @@ def prepare_embedded(plan: PhysicalPlan, options: RunOptions) -> EmbeddedRun:
     timer = _clock(plan, options.clock, options.charge)
     tick = options.tick
     exact = tick is None and isinstance(timer, WallClock)
-    pace = Pace(
+    pace = ReadPace(
         options.chunk_rows or CHUNK_ROWS,
         0 if exact else None if tick is None else nanoseconds(tick, "tick"),
     )

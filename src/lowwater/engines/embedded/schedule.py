@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from lowwater.engines.embedded.clock import Clock, stopwatch
+from lowwater.engines.clock import Clock, stopwatch
 from lowwater.engines.embedded.graph import Arc, Vertex
 
 READ_AT_ONCE = 20_000_000

@@ -147,6 +147,6 @@ class Timestamps:
 
 
 def _reads_first(source: Feed | LatentClock, now: int) -> bool:
-    """True if a source makes no timestamps, has ended, or has rows to be read."""
+    """Return whether a source makes no timestamps, has ended, or has rows to be read."""
     due = source.due()
     return not source.on_demand or source.ended or (due is not None and due <= now)

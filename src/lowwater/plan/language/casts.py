@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,10 @@ TYPES: Mapping[str, pl.DataType] = {
 
 
 def cast(call: FunctionCall, to: exp.DataType, forgiving: bool) -> Value:
-    """Return a value converted to another type; if ``forgiving``, what does not fit is null."""
+    """Return a value converted to another type.
+
+    Where it does not fit, the result is null if ``forgiving``; otherwise the run ends.
+    """
     dtype = _type(call, to)
     value = call[0]
     if value.dtype == dtype and value.bare is None:
@@ -82,7 +86,7 @@ Converted = tuple[pl.Expr, tuple[Failure, ...]]
 
 
 def _converted(call: FunctionCall, value: Value, dtype: pl.DataType) -> Converted:
-    """Return a value of another type, and the failures: where there is none."""
+    """Return a value of another type, and the failures of values that do not fit it."""
     if value.is_null:
         return pl.lit(None, dtype=dtype), ()
     if value.is_text:
@@ -117,7 +121,7 @@ def _to_whole(call: FunctionCall, value: Value, dtype: pl.DataType) -> Converted
     if value.dtype == pl.Boolean():
         return number.cast(dtype), ()
     if isinstance(value.bare, Decimal) or isinstance(value.dtype, pl.Decimal):
-        parsed = _parsed(number.cast(pl.String), dtype, _read_whole(dtype))
+        parsed = _parsed(number.cast(pl.String), dtype, partial(_read_whole, dtype))
         return parsed, (_does_not_fit(call, parsed.is_null() & number.is_not_null(), dtype),)
     if value.dtype in BITS and value.bare is None:
         least, most = limits(value.dtype)
@@ -141,7 +145,7 @@ def _to_decimal(call: FunctionCall, value: Value, dtype: pl.Decimal) -> Converte
     text = number.cast(pl.String) if not value.dtype.is_float() or value.bare is not None else None
     if text is None:
         text = _float_text(number, value.dtype)
-    parsed = _parsed(text, dtype, _read_decimal(dtype))
+    parsed = _parsed(text, dtype, partial(_read_decimal, dtype))
     return parsed, (_does_not_fit(call, parsed.is_null() & number.is_not_null(), dtype),)
 
 
@@ -178,9 +182,9 @@ def _from_text(call: FunctionCall, value: Value, dtype: pl.DataType) -> Converte
             .then(pl.lit(False))
         )
     elif dtype in BITS:
-        found = _parsed(value.expr, dtype, _read_whole(dtype))
+        found = _parsed(value.expr, dtype, partial(_read_whole, dtype))
     elif isinstance(dtype, pl.Decimal):
-        found = _parsed(value.expr, dtype, _read_decimal(dtype))
+        found = _parsed(value.expr, dtype, partial(_read_decimal, dtype))
     else:
         found = _parsed(value.expr, dtype, _read_float)
     none = found.is_null() & value.expr.is_not_null()
@@ -188,21 +192,17 @@ def _from_text(call: FunctionCall, value: Value, dtype: pl.DataType) -> Converte
     return found, (failure,)
 
 
-@dataclass(frozen=True)
-class _Parse:
-    """Reads texts one by one, equal ones once."""
-
-    dtype: pl.DataType
-    read: Callable[[str], Any]
-
-    def __call__(self, texts: pl.Series) -> pl.Series:
-        different = texts.unique().drop_nulls()
-        values = pl.Series([self.read(each) for each in different], dtype=self.dtype, strict=True)
-        return texts.replace_strict(different, values, default=None, return_dtype=self.dtype)
-
-
 def _parsed(texts: pl.Expr, dtype: pl.DataType, read: Callable[[str], Any]) -> pl.Expr:
-    return texts.map_batches(_Parse(dtype, read), return_dtype=dtype, is_elementwise=True)
+    """Return the values that a function reads from texts."""
+    parse = partial(_parse, dtype, read)
+    return texts.map_batches(parse, return_dtype=dtype, is_elementwise=True)
+
+
+def _parse(dtype: pl.DataType, read: Callable[[str], Any], texts: pl.Series) -> pl.Series:
+    """Read texts one by one, equal ones once."""
+    different = texts.unique().drop_nulls()
+    values = pl.Series([read(each) for each in different], dtype=dtype, strict=True)
+    return texts.replace_strict(different, values, default=None, return_dtype=dtype)
 
 
 _NUMBER = re.compile(r"\s*([+-]?(\d+(_\d+)*)?(\.(\d+(_\d+)*)?)?([eE][+-]?\d+)?)\s*", re.ASCII)
@@ -219,30 +219,21 @@ def _number(text: str) -> Decimal | None:
     return number if number is None or number.adjusted() < 60 else None
 
 
-@dataclass(frozen=True)
-class _read_whole:
-    dtype: pl.DataType
-
-    def __call__(self, text: str) -> int | None:
-        number = _number(text)
-        if number is None:
-            return None
-        low, high = limits(self.dtype)
-        whole = int(number.to_integral_value(ROUND_HALF_UP))
-        return whole if low <= whole <= high else None
+def _read_whole(dtype: pl.DataType, text: str) -> int | None:
+    number = _number(text)
+    if number is None:
+        return None
+    low, high = limits(dtype)
+    whole = int(number.to_integral_value(ROUND_HALF_UP))
+    return whole if low <= whole <= high else None
 
 
-@dataclass(frozen=True)
-class _read_decimal:
-    dtype: pl.Decimal
-
-    def __call__(self, text: str) -> Decimal | None:
-        number = _number(text)
-        if number is None:
-            return None
-        places = Decimal(1).scaleb(-self.dtype.scale)
-        exact = number.quantize(places, ROUND_HALF_UP, _EXACT)
-        return exact if len(exact.as_tuple().digits) <= self.dtype.precision else None
+def _read_decimal(dtype: pl.Decimal, text: str) -> Decimal | None:
+    number = _number(text)
+    if number is None:
+        return None
+    exact = number.quantize(Decimal(1).scaleb(-dtype.scale), ROUND_HALF_UP, _EXACT)
+    return exact if len(exact.as_tuple().digits) <= dtype.precision else None
 
 
 _WORDS = {"nan": float("nan"), "inf": float("inf"), "infinity": float("inf")}
@@ -282,25 +273,22 @@ def as_text(call: FunctionCall, at: int) -> Value:
     return replace(derived(value.expr.cast(pl.String), pl.String(), [value]), failures=())
 
 
-@dataclass(frozen=True)
-class _Spell:
-    """Writes the shortest texts that are read as the same floating-point numbers."""
-
-    single: bool
-
-    def __call__(self, numbers: pl.Series) -> pl.Series:
-        return pl.Series([self._text(each) for each in numbers], dtype=pl.String)
-
-    def _text(self, number: float | None) -> str | None:
-        if number is None or not self.single:
-            return None if number is None else repr(number)
-        short = str(np.float32(number))
-        size = abs(number)
-        if np.isfinite(number) and 1e-4 <= size < 1e16:
-            return np.format_float_positional(np.float32(number), trim="0")
-        return short
-
-
 def _float_text(numbers: pl.Expr, dtype: pl.DataType) -> pl.Expr:
-    spell: Callable[[Sequence[Any]], Any] = _Spell(dtype == pl.Float32())  # type: ignore[assignment]
-    return numbers.map_batches(spell, return_dtype=pl.String, is_elementwise=True)  # type: ignore[arg-type]
+    """Return the shortest texts that are read as the same floating-point numbers."""
+    spell = _spelled_single if dtype == pl.Float32() else _spelled_double
+    return numbers.map_batches(spell, return_dtype=pl.String, is_elementwise=True)
+
+
+def _spelled_double(numbers: pl.Series) -> pl.Series:
+    return pl.Series([None if each is None else repr(each) for each in numbers], dtype=pl.String)
+
+
+def _spelled_single(numbers: pl.Series) -> pl.Series:
+    return pl.Series([None if each is None else _short(each) for each in numbers], dtype=pl.String)
+
+
+def _short(number: float) -> str:
+    single = np.float32(number)
+    if np.isfinite(number) and 1e-4 <= abs(number) < 1e16:
+        return np.format_float_positional(single, trim="0")
+    return str(single)

@@ -1,7 +1,7 @@
-"""The compiler: trees of expressions to what Polars computes.
+"""The compiler: from trees of expressions to Polars expressions.
 
-Every kind of tree that is understood is listed here or among the functions, with every argument
-that is; all others are refused at their place.
+Every kind of tree in the language is listed here or among the functions, with all its arguments;
+others are refused at their place.
 """
 
 from __future__ import annotations
@@ -32,8 +32,10 @@ _SAYS_NOTHING = frozenset({"_type", "safe", "typed", "big_int"})
 
 
 class ExpressionCompiler:
-    """Compiles trees over the columns of a schema; errors point into a text, ``near`` where a tree
-    has no place."""
+    """A compiler of trees over the columns of a schema.
+
+    Errors underline a tree's place in ``text``, or that of the trees ``near`` if it has none.
+    """
 
     def __init__(self, schema: Schema, text: str, *near: exp.Expr | None):
         self._schema, self._text = dict(schema), text
@@ -73,13 +75,12 @@ class ExpressionCompiler:
             exp.In: (self._operator("IN", operators.among, "this expressions"), "this expressions"),
             exp.Is: (self._is, pair),
             exp.Case: (self._case, "this ifs default"),
-            exp.If: (self._if, "this true false"),
             exp.Cast: (self._cast, "this to"),
             exp.TryCast: (self._cast, "this to requires_string"),
         }
 
     def value(self, tree: exp.Expr) -> Value:
-        """Return the value of a tree; refuse what is not part of the language at its place."""
+        """Return the value of a tree; refuse parts that the language lacks, at their place."""
         handler, known = self._nodes.get(type(tree), (None, ""))
         try:
             if handler is None:
@@ -186,17 +187,6 @@ class ExpressionCompiler:
         default = tree.args.get("default")
         rest = self.value(default) if default is not None else null()
         return operators.case(self._call("CASE", tree, []), conditions, results, rest)
-
-    def _if(self, tree: exp.If) -> Value:
-        if tree.args.get("false") is None:
-            raise Unfit("if takes 3 arguments, and 2 are given")
-        rest = self.value(tree.args["false"])
-        return operators.case(
-            self._call("IF", tree, []),
-            [self._condition(tree.this)],
-            [self.value(tree.args["true"])],
-            rest,
-        )
 
     def _condition(self, tree: exp.Expr) -> Value:
         call = self._call("WHEN", tree, [tree])

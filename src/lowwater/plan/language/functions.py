@@ -204,7 +204,7 @@ FUNCTIONS: tuple[Function, ...] = (
     Function(("date_part",), exp.Anonymous, ("expressions",), 2, 2, times.date_part, ("this",)),
     Function(("strftime",), exp.Anonymous, ("expressions",), 2, 2, times.written, ("this",)),
     Function(("date_trunc",), exp.DateTrunc, ("unit", "this"), 2, 2, times.cut),
-    Function(("if",), exp.If, ("this", "true", "false"), 3, 3, operators.opposite),
+    Function(("if",), exp.If, ("this", "true", "false"), 3, 3, operators.chosen),
 )
 BY_NAME: Mapping[str, Function] = {name: each for each in FUNCTIONS for name in each.names}
 _BY_NODE: Mapping[type[exp.Expr], Function] = {

@@ -7,7 +7,16 @@ from collections.abc import Callable
 import polars as pl
 
 from lowwater.plan.language import times
-from lowwater.plan.language.value import BITS, SIGNED, FunctionCall, Value, fitted, limits, named
+from lowwater.plan.language.value import (
+    BITS,
+    SIGNED,
+    FunctionCall,
+    Value,
+    divided,
+    fitted,
+    limits,
+    named,
+)
 
 
 def _numeric(call: FunctionCall, at: int = 0) -> Value:
@@ -35,16 +44,8 @@ def sign(call: FunctionCall) -> Value:
     value = _numeric(call)
     if value.is_null:
         return call.result(pl.lit(None, dtype=pl.Int8), pl.Int8())
-    number = value.expr.cast(pl.Float64) if value.dtype not in BITS else value.expr
-    found = pl.when(number.is_not_null()).then(
-        pl.when(number.is_nan() if value.dtype not in BITS else pl.lit(False))
-        .then(0)
-        .when(number > 0)
-        .then(1)
-        .when(number < 0)
-        .then(-1)
-        .otherwise(0)
-    )
+    whole = value.dtype in BITS
+    found = value.expr.sign() if whole else value.expr.cast(pl.Float64).sign().fill_nan(0)
     return call.result(found.cast(pl.Int8), pl.Int8())
 
 
@@ -79,18 +80,11 @@ def rounded(call: FunctionCall) -> Value:
     dtype = pl.Float32() if value.dtype == pl.Float32() else pl.Float64()
     number = fitted(value, dtype).cast(pl.Float64)
     scale = 10.0 ** abs(places)
-    grown = number * scale if places >= 0 else number / scale
-    cut = _half_away(grown)
-    back = cut / scale if places >= 0 else cut * scale
+    grown = number * scale if places >= 0 else divided(number, pl.lit(scale))
+    cut = grown.round(mode="half_away_from_zero")
+    back = divided(cut, pl.lit(scale)) if places >= 0 else cut * scale
     kept = pl.when(grown.is_finite()).then(back).otherwise(number if places >= 0 else back)
     return call.result(kept.cast(dtype), dtype)
-
-
-def _half_away(number: pl.Expr) -> pl.Expr:
-    """Return the nearest whole number; of two, the one further from zero."""
-    down = number.abs().floor()
-    size = pl.when(number.abs() - down >= 0.5).then(down + 1).otherwise(down)
-    return pl.when(number < 0).then(-size).otherwise(size)
 
 
 def _rounded_whole(call: FunctionCall, value: Value, places: int) -> Value:

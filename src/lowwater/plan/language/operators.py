@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from functools import reduce
 from math import ceil, floor
+from typing import TypeVar
 
 import numpy as np
 import polars as pl
@@ -27,6 +29,7 @@ from lowwater.plan.language.value import (
     Value,
     common,
     derived,
+    divided,
     fitted,
     guarded,
     limits,
@@ -34,6 +37,7 @@ from lowwater.plan.language.value import (
     number,
 )
 
+N = TypeVar("N", int, pl.Expr)
 _MOST = 2**63 - 1
 
 
@@ -63,13 +67,13 @@ def sum_or_product(call: FunctionCall) -> Value:
     return call.result(_in_range(call, dtype), dtype, wraps)
 
 
-def _computed(sign: str, one: pl.Expr, two: pl.Expr) -> pl.Expr:
+def _computed(sign: str, one: N, two: N) -> N:
     return one + two if sign == "+" else one - two if sign == "-" else one * two
 
 
 def _folded(call: FunctionCall, one: int, two: int) -> Value:
-    """Return the result for two numbers that are written; None for other arguments."""
-    result = one + two if call.name == "+" else one - two if call.name == "-" else one * two
+    """Return the result for two numbers that are written."""
+    result = _computed(call.name, one, two)
     dtype = common(call.arguments)
     low, high = limits(dtype)
     if not low <= result <= high:
@@ -135,10 +139,9 @@ def _outside_beside(sign: str, other: pl.Expr, constant: int, first: bool) -> pl
         size = abs(constant)
         if size == 0:
             return pl.lit(False)
-        up, down = (
-            (high // size, -(-low // size)) if constant > 0 else (-low // size, -(high // size))
-        )
-        most, least = (up, down)
+        most, least = high // size, -(-low // size)
+        if constant < 0:
+            most, least = -low // size, -(high // size)
     elif sign == "+":
         most, least = high - constant, low - constant
     elif first:  # constant - other
@@ -147,7 +150,7 @@ def _outside_beside(sign: str, other: pl.Expr, constant: int, first: bool) -> pl
         most, least = high + constant, low + constant
     fails = [other > pl.lit(most, dtype=pl.Int64)] if most < high else []
     fails += [other < pl.lit(least, dtype=pl.Int64)] if least > low else []
-    return reduce(lambda a, b: a | b, fails) if fails else pl.lit(False)
+    return reduce(operator.or_, fails) if fails else pl.lit(False)
 
 
 def _of_times(call: FunctionCall) -> Value:
@@ -187,7 +190,9 @@ def quotient(call: FunctionCall) -> Value:
     )
     dtype = pl.Float32() if single else pl.Float64()
     one, two = (fitted(each, dtype) for each in call.arguments)
-    return call.result(one.cast(dtype) / two.cast(dtype), dtype)
+    one, two = one.cast(dtype), two.cast(dtype)
+    quotient = divided(one, two).cast(dtype) if call[1].constant else one / two
+    return call.result(quotient, dtype)
 
 
 def remainder(call: FunctionCall) -> Value:
@@ -231,10 +236,7 @@ def _fmod(columns: Sequence[pl.Series]) -> pl.Series:
     one, two = columns
     with np.errstate(all="ignore"):
         rest = np.fmod(one.fill_null(0).to_numpy(), two.fill_null(1).to_numpy())
-    height = len(rest)
-    known = pl.Series(np.broadcast_to((one.is_not_null()).to_numpy(), height)) & pl.Series(
-        np.broadcast_to((two.is_not_null()).to_numpy(), height)
-    )
+    known = one.is_not_null() & two.is_not_null()
     return pl.select(pl.when(known).then(pl.Series(rest, dtype=one.dtype))).to_series()
 
 
@@ -259,14 +261,14 @@ def negative(call: FunctionCall) -> Value:
 # ---- comparing -----------------------------------------------------------------------------------
 
 _SIGNS: Mapping[str, Callable[[pl.Expr, pl.Expr], pl.Expr]] = {
-    "=": lambda one, two: one == two,
-    "<>": lambda one, two: one != two,
-    "<": lambda one, two: one < two,
-    "<=": lambda one, two: one <= two,
-    ">": lambda one, two: one > two,
-    ">=": lambda one, two: one >= two,
-    "IS DISTINCT FROM": lambda one, two: one.ne_missing(two),
-    "IS NOT DISTINCT FROM": lambda one, two: one.eq_missing(two),
+    "=": operator.eq,
+    "<>": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "IS DISTINCT FROM": pl.Expr.ne_missing,
+    "IS NOT DISTINCT FROM": pl.Expr.eq_missing,
 }
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
@@ -330,7 +332,7 @@ def among(call: FunctionCall) -> Value:
     """Compute ``x IN (...)``."""
     value, *members = call.arguments
     same = [compared(call, "=", value, each) for each in members]
-    return call.result(reduce(lambda one, two: one | two, same), pl.Boolean())
+    return call.result(reduce(operator.or_, same), pl.Boolean())
 
 
 # ---- truth ---------------------------------------------------------------------------------------
@@ -412,6 +414,12 @@ def _alike(call: FunctionCall, values: Sequence[Value]) -> Sequence[Value]:
 def _as_moment(call: FunctionCall, value: Value, dtype: pl.Datetime) -> Value:
     expr, far = times.as_moment(call, value, dtype)
     return derived(expr, dtype, [value], *far)
+
+
+def chosen(call: FunctionCall) -> Value:
+    """Compute ``if(condition, value, other)``."""
+    condition = derived(truth(call, 0), pl.Boolean(), [call[0]])
+    return case(call, [condition], [call[1]], call[2])
 
 
 def coalesce(call: FunctionCall) -> Value:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import reduce
+from operator import add, or_
 
 import polars as pl
 from sqlglot import exp
@@ -27,7 +28,7 @@ def changed(change: Callable[[pl.Expr], pl.Expr]) -> Callable[[FunctionCall], Va
 
 def _row_by_row(*parts: pl.Expr) -> list[pl.Expr]:
     """Return values with constants repeated for every row, as functions of lists need them."""
-    every = reduce(lambda one, two: one | two, [part.is_not_null() for part in parts])
+    every = reduce(or_, [part.is_not_null() for part in parts])
     return [pl.when(every).then(part) for part in parts]
 
 
@@ -55,12 +56,12 @@ def part(call: FunctionCall) -> Value:
 
 
 def left(call: FunctionCall) -> Value:
-    """Compute ``left``: the first characters; below zero, all but so many last ones."""
+    """Compute ``left(text, n)``: the first n characters; for n below zero all but the last -n."""
     return _end(call, lambda text, count: text.str.head(count))
 
 
 def right(call: FunctionCall) -> Value:
-    """Compute ``right``: the last characters; below zero, all but so many first ones."""
+    """Compute ``right(text, n)``: the last n characters; for n below zero all but the first -n."""
     return _end(call, lambda text, count: text.str.tail(count))
 
 
@@ -198,7 +199,7 @@ def concatenated(call: FunctionCall) -> Value:
     texts = [as_text(call, at) for at in range(len(call))]
     failures = [failure for each in texts for failure in each.failures]
     parts = [each.expr.fill_null("") for each in texts]
-    return call.result(reduce(lambda a, b: a + b, parts), pl.String(), *failures)
+    return call.result(reduce(add, parts), pl.String(), *failures)
 
 
 def concatenated_with(call: FunctionCall) -> Value:

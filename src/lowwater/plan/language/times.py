@@ -80,7 +80,7 @@ def interval(tree: exp.Interval) -> Value:
 
 
 def shifted(call: FunctionCall, moment: Value, length: Value, sign: int) -> Value:
-    """Return a time that is later or earlier; a day stays a day if the length is whole days."""
+    """Return a time moved by a length of time; a day stays a day if the length is whole days."""
     dtype = moment.dtype
     if length.months is not None:
         at = 0 if call[0] is moment else 1
@@ -107,7 +107,7 @@ def shifted(call: FunctionCall, moment: Value, length: Value, sign: int) -> Valu
 
 
 def shifted_days(call: FunctionCall, day: Value, count: Value, sign: int) -> Value:
-    """Return a day so many days later."""
+    """Return a day moved by a number of days, forward if ``sign`` is 1 and back if it is -1."""
     return _days_later(call, day, count.expr.cast(pl.Int64, strict=False), sign)
 
 
@@ -233,14 +233,12 @@ def date_part(call: FunctionCall) -> Value:
 
 
 _CUTS = {
-    **{
-        unit: f"1{short}"
-        for unit, short in zip(
-            ("microsecond", "millisecond", "second", "minute", "hour", "day"),
-            ("us", "ms", "s", "m", "h", "d"),
-            strict=True,
-        )
-    },
+    "microsecond": "1us",
+    "millisecond": "1ms",
+    "second": "1s",
+    "minute": "1m",
+    "hour": "1h",
+    "day": "1d",
     "week": "1w",
     "month": "1mo",
     "quarter": "1q",

@@ -1,4 +1,4 @@
-"""Values of expressions: what Polars computes, its type, and where it fails.
+"""Values of expressions: a Polars expression, its type, and the rows for which it fails.
 
 A number that is written has no type of its own: it takes the type of the value beside it, if it
 fits.
@@ -170,21 +170,15 @@ def _both(one: pl.DataType, two: pl.DataType, widest: pl.DataType | None) -> pl.
     kinds = {type(one), type(two)}
     if one.is_numeric() and two.is_numeric():
         return _numbers(one, two)
-    if kinds <= {pl.Date, pl.Datetime} and not (_zoned(one) or _zoned(two)):
-        units = {each.time_unit for each in (one, two) if isinstance(each, pl.Datetime)}
-        return pl.Datetime("ns" if "ns" in units else "us")
-    if isinstance(one, pl.Datetime) and isinstance(two, pl.Datetime):  # noqa: SIM102
-        if one.time_zone == two.time_zone:
-            return pl.Datetime(
-                "ns" if "ns" in (one.time_unit, two.time_unit) else "us", one.time_zone
-            )
+    if kinds <= {pl.Date, pl.Datetime}:
+        moments = [each for each in (one, two) if isinstance(each, pl.Datetime)]
+        zones = {each.time_zone if isinstance(each, pl.Datetime) else None for each in (one, two)}
+        if len(zones) == 1:
+            fine = any(each.time_unit == "ns" for each in moments)
+            return pl.Datetime("ns" if fine else "us", zones.pop())
     if kinds == {pl.Duration}:
         return pl.Duration("us")
     raise Unfit(f"{named(one)} and {named(two)} do not go together; CAST one of them")
-
-
-def _zoned(dtype: pl.DataType) -> bool:
-    return isinstance(dtype, pl.Datetime) and dtype.time_zone is not None
 
 
 def _integers(one: pl.DataType, two: pl.DataType, widest: pl.DataType | None) -> pl.DataType:
@@ -245,6 +239,16 @@ def number(value: int | Decimal) -> Value:
             return Value(pl.lit(float(value)), pl.Float64(), bare=value, constant=True)
         return Value(pl.lit(value, dtype=dtype), dtype, bare=value, constant=True)
     return Value(pl.lit(float(value), dtype=pl.Float64()), pl.Float64(), bare=value, constant=True)
+
+
+def divided(rows: pl.Expr, divisor: pl.Expr) -> pl.Expr:
+    """Return the quotient of floating-point numbers, right to the last bit.
+
+    Polars multiplies by the reciprocal of a divisor that is one value for all rows, so that 3 / 10
+    is 0.30000000000000004. Multiplying the divisor by a column of ones prevents that.
+    """
+    ones = (rows.is_null() | rows.is_not_null()).cast(pl.Int8)
+    return rows / (divisor * ones)
 
 
 # ---- calls ---------------------------------------------------------------------------------------

@@ -15,8 +15,15 @@ from lowwater.operators.window_aggregate import END, HighAggregate, WindowAggreg
 from lowwater.operators.window_state import PANE, START
 from lowwater.plan import nodes
 from lowwater.plan.nodes import Node
-from lowwater.plan.physical.compiler import Compile, Compiler, demand_of, demand_on, second
-from lowwater.plan.physical.operator import Demands, Traits
+from lowwater.plan.physical.compiler import (
+    Compile,
+    Compiler,
+    demand_of,
+    demand_on,
+    demanding,
+    second,
+)
+from lowwater.plan.physical.operator import Demands, KernelOperator, Traits, keyed, unchanged
 from lowwater.plan.physical.rows import alone_or_jointly
 from lowwater.plan.physical.updates import add_window_queue
 from lowwater.progress.demand import Demand
@@ -45,24 +52,26 @@ def compile_window(plan: Compiler, node: nodes.WindowAggregateNode, inputs: tupl
             demand |= Demand.grid(max(1, flush.within_windows * window.slide // PIECES))
     detail += f"; keeps {keep}" if keep else ""
     return plan.add(
-        node,
-        inputs,
-        name="window",
-        detail=detail,
-        kernel=WindowAggregate,
-        build=lambda store, host: WindowAggregate(
-            store, attribute, domain, window, groups, aggregates, flush, keep, keys, host
-        ),
-        describe=lambda demands: [{attribute: demand_of(demand, bool(keys), demands.values())}],
-        traits=_traits(
-            groups,
-            aggregates,
-            [attribute],
-            alike=isinstance(flush, Immediate) or not groups,
-            combines=not node.counts_rows,
-            reduces=not node.counts_rows and keep != "rows",
-        ),
-        groups={START: keys, END: keys} if keys else {},
+        KernelOperator(
+            node=node,
+            inputs=inputs,
+            name="window",
+            detail=detail,
+            kernel=WindowAggregate,
+            build=lambda store, host: WindowAggregate(
+                store, attribute, domain, window, groups, aggregates, flush, keep, keys, host
+            ),
+            describe=demanding([attribute], demand, bool(keys)),
+            traits=_traits(
+                groups,
+                aggregates,
+                [attribute],
+                alike=isinstance(flush, Immediate) or not groups,
+                combines=not node.counts_rows,
+                reduces=not node.counts_rows and keep != "rows",
+            ),
+            groups={START: keys, END: keys} if keys else {},
+        )
     )
 
 
@@ -78,8 +87,8 @@ def _traits(
     """Return the traits of an aggregate: groups pass and are kept together."""
     parts = [part for each in aggregates for part in each.lift]
     return Traits(
-        passes=tuple((name, (name,)) for name in groups),
-        together=tuple((name,) for name in groups),
+        passes=unchanged(groups),
+        together=keyed(groups),
         alike=alike,
         combines=combines,
         reduces=reduces,
@@ -120,36 +129,40 @@ def _two_levels(
     if in_order:  # as eager as it can be: it has to be done when the next window closes
         flush = Slow(1, 1)
     low = plan.add(
-        node,
-        inputs,
-        name="low",
-        detail=f"table of {size} slots on {label}, by {', '.join(groups)}; old partials leave"
-        f" {flush.describe()}{', in order' if in_order else ''}",
-        kernel=LowTable,
-        build=lambda store, _: LowTable(
-            store, attribute, domain, window, groups, aggregates, size, flush, in_order, keys
-        ),
-        describe=lambda demands: [{attribute: demand_of(ends, bool(keys), demands.values())}],
-        traits=_traits(groups, aggregates, [attribute], alike=False),
-        groups={PANE: keys} if keys else {},
+        KernelOperator(
+            node=node,
+            inputs=inputs,
+            name="low",
+            detail=f"table of {size} slots on {label}, by {', '.join(groups)}; old partials leave"
+            f" {flush.describe()}{', in order' if in_order else ''}",
+            kernel=LowTable,
+            build=lambda store, _: LowTable(
+                store, attribute, domain, window, groups, aggregates, size, flush, in_order, keys
+            ),
+            describe=demanding([attribute], ends, bool(keys)),
+            traits=_traits(groups, aggregates, [attribute], alike=False),
+            groups={PANE: keys} if keys else {},
+        )
     )
     return plan.add(
-        node,
-        (low,),
-        name="window",
-        detail=f"{detail}; from partials",
-        kernel=HighAggregate,
-        build=lambda store, host: HighAggregate(
-            store, PANE, domain, window, groups, aggregates, by=keys, host=host
-        ),
-        describe=lambda demands: [{PANE: demand_of(ends, bool(keys), demands.values())}],
-        traits=Traits(
-            passes=tuple((name, (name,)) for name in groups),
-            together=tuple((name,) for name in groups),
-            alike=True,
-            identities=identities(aggregates),
-        ),
-        groups={START: keys, END: keys} if keys else {},
+        KernelOperator(
+            node=node,
+            inputs=(low,),
+            name="window",
+            detail=f"{detail}; from partials",
+            kernel=HighAggregate,
+            build=lambda store, host: HighAggregate(
+                store, PANE, domain, window, groups, aggregates, by=keys, host=host
+            ),
+            describe=demanding([PANE], ends, bool(keys)),
+            traits=Traits(
+                passes=unchanged(groups),
+                together=keyed(groups),
+                alike=True,
+                identities=identities(aggregates),
+            ),
+            groups={START: keys, END: keys} if keys else {},
+        )
     )
 
 
@@ -162,84 +175,83 @@ def _behind_a_queue(
     queue, keys, kernel = add_window_queue(plan, node, by, inputs, identities(node.aggregates))
     edges = {START: domain, END: domain}
     groups, aggregates = (START, END, *node.groups), node.aggregates
-
-    def describe(demands: Demands) -> list[dict[str, Demand]]:
-        demand = demand_of(Demand.any_value(), bool(keys), demands.values())
-        return [{START: demand, END: demand}]
-
     grouped = {START: by.key, END: by.key} if keys else {}
     return plan.add(
-        node,
-        (queue,),
-        name="window",
-        detail=f"by {', '.join(groups)}: {', '.join(node.texts)}",
-        kernel=GroupAggregate,
-        build=lambda store, host: GroupAggregate(
-            store, groups, edges, aggregates, second(domain), grouped, host
-        ),
-        describe=describe,
-        traits=Traits(
-            passes=tuple((name, (name,)) for name in by.key),
-            together=tuple((name,) for name in by.key),
-            alike=True,
-            updates=True,
-            identities=identities(aggregates),
-        ),
-        groups={START: by.key, END: by.key} if by.key and kernel is UpdateWindows else {},
+        KernelOperator(
+            node=node,
+            inputs=(queue,),
+            name="window",
+            detail=f"by {', '.join(groups)}: {', '.join(node.texts)}",
+            kernel=GroupAggregate,
+            build=lambda store, host: GroupAggregate(
+                store, groups, edges, aggregates, second(domain), grouped, host
+            ),
+            describe=demanding(edges, Demand.any_value(), bool(keys)),
+            traits=Traits(
+                passes=unchanged(by.key),
+                together=keyed(by.key),
+                alike=True,
+                updates=True,
+                identities=identities(aggregates),
+            ),
+            groups={START: by.key, END: by.key} if by.key and kernel is UpdateWindows else {},
+        )
     )
 
 
 def compile_session(plan: Compiler, node: nodes.SessionNode, inputs: tuple[int, ...]) -> int:
     """Compile an aggregate per session."""
-    domain, attribute, gap = node.domain, node.attribute, node.gap
+    attribute, gap = node.attribute, node.gap
+    domain = node.inputs[0].progress[attribute].domain
     groups, aggregates = node.groups, node.aggregates
     inputs = (plan.in_order_by(node.inputs[0], inputs[0], attribute),)
     keys = plan.usable_groups(inputs[0], attribute, groups)
-
-    def describe(demands: Demands) -> list[dict[str, Demand]]:
-        return [{attribute: demand_of(Demand.any_value(), bool(keys), demands.values())}]
-
     return plan.add(
-        node,
-        inputs,
-        name="session",
-        detail=f"gap {domain.spell(gap)} on {attribute}{_calls(groups, node.texts)}",
-        kernel=SessionAggregate,
-        build=lambda store, _: SessionAggregate(
-            store, attribute, domain, gap, groups, aggregates, keys
-        ),
-        describe=describe,
-        # A copy's punctuation on starts depends on the earliest session it has open.
-        traits=_traits(groups, aggregates, [attribute], alike=False),
-        groups={START: keys, END: keys} if keys else {},
+        KernelOperator(
+            node=node,
+            inputs=inputs,
+            name="session",
+            detail=f"gap {domain.spell(gap)} on {attribute}{_calls(groups, node.texts)}",
+            kernel=SessionAggregate,
+            build=lambda store, _: SessionAggregate(
+                store, attribute, domain, gap, groups, aggregates, keys
+            ),
+            describe=demanding([attribute], Demand.any_value(), bool(keys)),
+            # A copy's punctuation on starts depends on the earliest session it has open.
+            traits=_traits(groups, aggregates, [attribute], alike=False),
+            groups={START: keys, END: keys} if keys else {},
+        )
     )
 
 
 def compile_sliding(plan: Compiler, node: nodes.SlidingNode, inputs: tuple[int, ...]) -> int:
     """Compile an aggregate that answers whenever it changes."""
-    domain, attribute, range_ = node.domain, node.attribute, node.range
+    attribute, range_ = node.attribute, node.range
+    domain = node.inputs[0].progress[attribute].domain
     groups, calls = node.groups, node.calls
     inputs = (plan.in_order_by(node.inputs[0], inputs[0], attribute),)
     arguments = [call.argument for call in calls if call.argument is not None]
     return plan.add(
-        node,
-        inputs,
-        name="sliding",
-        detail=f"range {domain.spell(range_)}, on change, on {attribute}"
-        + _calls(groups, node.texts),
-        kernel=SlidingAggregate,
-        build=lambda store, _: SlidingAggregate(
-            store, attribute, domain, range_, groups, calls, second(domain)
-        ),
-        describe=lambda _: [{attribute: Demand.any_value()}],
-        traits=Traits(
-            passes=tuple((name, (name,)) for name in groups),
-            together=tuple((name,) for name in groups),
-            alike=True,
-            reads=frozenset({attribute, *groups}).union(
-                *(each.meta.root_names() for each in arguments)
+        KernelOperator(
+            node=node,
+            inputs=inputs,
+            name="sliding",
+            detail=f"range {domain.spell(range_)}, on change, on {attribute}"
+            + _calls(groups, node.texts),
+            kernel=SlidingAggregate,
+            build=lambda store, _: SlidingAggregate(
+                store, attribute, domain, range_, groups, calls, second(domain)
             ),
-        ),
+            describe=lambda _: [{attribute: Demand.any_value()}],
+            traits=Traits(
+                passes=unchanged(groups),
+                together=keyed(groups),
+                alike=True,
+                reads=frozenset({attribute, *groups}).union(
+                    *(each.meta.root_names() for each in arguments)
+                ),
+            ),
+        )
     )
 
 
@@ -259,18 +271,20 @@ def compile_groups(plan: Compiler, node: nodes.GroupAggregateNode, inputs: tuple
         ]
 
     return plan.add(
-        node,
-        inputs,
-        name="group",
-        detail=f"by {', '.join(groups)}: {', '.join(node.texts)}",
-        kernel=GroupAggregate,
-        build=lambda store, host: GroupAggregate(
-            store, groups, keys, aggregates, second(domain), usable, host
-        ),
-        describe=describe,
-        traits=_traits(groups, aggregates, [], alike=True, combines=True, reduces=True),
-        groups=usable,
-        remarks=[lambda *_: [f"answers by promises on: {alone_or_jointly(keys)}"]],
+        KernelOperator(
+            node=node,
+            inputs=inputs,
+            name="group",
+            detail=f"by {', '.join(groups)}: {', '.join(node.texts)}",
+            kernel=GroupAggregate,
+            build=lambda store, host: GroupAggregate(
+                store, groups, keys, aggregates, second(domain), usable, host
+            ),
+            describe=describe,
+            traits=_traits(groups, aggregates, [], alike=True, combines=True, reduces=True),
+            groups=usable,
+            remarks=[lambda *_: [f"answers by promises on: {alone_or_jointly(keys)}"]],
+        )
     )
 
 

@@ -30,7 +30,7 @@ from lowwater.stream.duration import SECOND, Duration, nanoseconds, spell
 from lowwater.stream.size import spell_bytes
 
 TEXT = 16
-"""Bytes counted for a text, a list or the like: those of a short text."""
+"""The bytes counted for a text, a list or the like: those of a short text."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Rates:
 # ---- ordered joins -----------------------------------------------------------------------------
 
 
-def expected(node: AnyJoin, rates: Rates) -> list[str]:
+def latency_lines(node: AnyJoin, rates: Rates) -> list[str]:
     """Return the expected latency of an ordered join under each strategy, in words."""
     if node.ordering is None:
         return []
@@ -103,8 +103,9 @@ def _seconds(length: float) -> str:
 # ---- joins without a window --------------------------------------------------------------------
 
 
-def predicted(node: AnyJoin, rates: Rates | None) -> list[str]:
-    """Return by what a join without a window keeps rows, and how many it is expected to keep."""
+def buffer_lines(node: AnyJoin, rates: Rates | None) -> list[str]:
+    """Return the rule by which a join without a window keeps rows, and the number it is expected to
+    keep, in words."""
     if node.oblivious is None:
         return []
     how = node.oblivious
@@ -148,7 +149,8 @@ def _traits_of_all(
 
 
 def _traits(node: Node, column: str, rates: Rates | None, missing: list[str]) -> InputTraits | None:
-    """Return the properties of an input; None if some are not known, named in ``missing``."""
+    """Return the properties of an input; None, with their names added to ``missing``, if some are
+    not known."""
     root, name = rooted(node, column)
     if isinstance(root, AnyJoin) and root.oblivious is not None:
         inputs = _traits_of_all(root, rates, missing)
@@ -176,7 +178,7 @@ def _name(node: Node, column: str) -> str:
 
 
 def _width(schema: Mapping[str, pl.DataType]) -> int:
-    """Return about how many bytes a row takes."""
+    """Return the estimated size of a row, in bytes."""
     return sum(map(_bytes, schema.values()))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import reduce
 from operator import or_
@@ -23,8 +23,15 @@ from lowwater.operators.kernel import Kernel
 from lowwater.plan import nodes
 from lowwater.plan.nodes import AnyJoin, Node
 from lowwater.plan.physical.compiler import SLICES_PER_SPAN, Compile, Compiler, second
-from lowwater.plan.physical.costs import expected, predicted
-from lowwater.plan.physical.operator import Build, Demands, Describe, Remark, Traits, Way
+from lowwater.plan.physical.costs import buffer_lines, latency_lines
+from lowwater.plan.physical.operator import (
+    Build,
+    Demands,
+    KernelOperator,
+    Remark,
+    Traits,
+    Way,
+)
 from lowwater.plan.physical.updates import add_newest
 from lowwater.progress.demand import Demand
 from lowwater.state.store import ChunkStore
@@ -66,28 +73,7 @@ def compile_join(plan: Compiler, node: nodes.JoinNode, inputs: tuple[int, ...]) 
                 found[1 - side][other] |= _reached(node, side, demands[out].shifted(-behind))
         return found
 
-    equal = " and ".join(f"{a} = {b}" for a, b in node.on)
-    detail = f"{node.how}, {_spell_reach(node)}" + (f", {equal}" if equal else "")
-    if node.residual:
-        detail += f", {node.residual.text}"
     inputs = _in_order(plan, node, inputs)
-    passes = _pairs_pass(node)
-    remarks = [_joint_promises(node)] if kind.pairs else []
-    if node.ordering is not None:
-        wide = replace(shape, output={**shape.output, **_numbers_of(node)})
-        return _add_ordered(
-            plan,
-            node,
-            inputs,
-            name="join",
-            detail=detail,
-            join=lambda store: kernel(store, wide, slice_ticks),
-            describe=describe,
-            slice_ticks=slice_ticks,
-            alone=None if kind.pairs else kind.alone or kind.shown,
-            passes=passes,
-            remarks=remarks,
-        )
     by = _joined_groups(plan, node, inputs)
 
     def narrow(awaited: frozenset[str]) -> Build:
@@ -96,21 +82,28 @@ def compile_join(plan: Compiler, node: nodes.JoinNode, inputs: tuple[int, ...]) 
     groups = {}
     if by and all(shape.shows(key) for key in by):
         groups = {shape.out_times[side]: by for side in kind.shown}
-    index = plan.add(
-        node,
-        inputs,
+    operator = KernelOperator(
         name="join",
-        detail=detail,
+        detail=_pair_detail(node),
+        node=node,
+        inputs=inputs,
         kernel=kernel,
         build=lambda store, _: kernel(store, shape, slice_ticks, by),
         describe=describe,
         traits=Traits(
-            passes=passes, together=node.on, alike=True, updates=node.updates is not None
+            passes=_pairs_pass(node), together=node.on, alike=True, updates=node.updates is not None
         ),
         groups=groups,
         narrow=narrow,
-        remarks=remarks,
+        remarks=[_joint_promises(node)] if kind.pairs else [],
     )
+    if node.ordering is not None:
+        wide = replace(shape, output={**shape.output, **_numbers_of(node)})
+        alone = None if kind.pairs else kind.alone or kind.shown
+        operator = _ordered(
+            operator, node, lambda store: kernel(store, wide, slice_ticks), slice_ticks, alone
+        )
+    index = plan.add(operator)
     return add_newest(plan, node, index) if node.newest else index
 
 
@@ -158,40 +151,31 @@ def compile_multi_join(plan: Compiler, node: nodes.MultiJoinNode, inputs: tuple[
     passes = tuple(
         (node.out_name(port, name), way) for way in node.on for port, name in enumerate(way)
     )
-    if node.ordering is not None:
-        numbers = _numbers_of(node)
-        names = tuple(
-            {**each, number_of(port): number_of(port)} for port, each in enumerate(shape.names)
-        )
-        wide = replace(shape, names=names, output={**shape.output, **numbers})
-        return _add_ordered(
-            plan,
-            node,
-            inputs,
-            name="multijoin",
-            detail=_detail(node),
-            join=lambda store: MultiJoin(store, wide, slice_ticks),
-            describe=describe,
-            slice_ticks=max(slice_ticks),
-            passes=passes,
-            remarks=[_joint_promises(node)],
-        )
     measures = node.oblivious is not None
-    return plan.add(
-        node,
-        inputs,
+    operator = KernelOperator(
         name="obliviousjoin" if measures else "multijoin",
         detail=_detail(node),
+        node=node,
+        inputs=inputs,
         kernel=ObliviousJoin if measures else MultiJoin,
         build=narrow(None),
         describe=describe,
-        # What one that measures its inputs emits depends on the rows of its bucket.
+        # The punctuation of a join that measures its inputs depends on the rows of its bucket.
         traits=Traits(passes=passes, together=node.on, alike=not measures, measures=measures),
         narrow=narrow,
         remarks=[
-            (lambda _, rates: predicted(node, rates)) if measures else _joint_promises(node),
+            (lambda _, rates: buffer_lines(node, rates)) if measures else _joint_promises(node),
         ],
     )
+    if node.ordering is not None:
+        names = tuple(
+            {**each, number_of(port): number_of(port)} for port, each in enumerate(shape.names)
+        )
+        wide = replace(shape, names=names, output={**shape.output, **_numbers_of(node)})
+        operator = _ordered(
+            operator, node, lambda store: MultiJoin(store, wide, slice_ticks), max(slice_ticks)
+        )
+    return plan.add(operator)
 
 
 _KERNELS: Mapping[How, type[BandJoin]] = {"semi": HalfJoin, "anti": HalfJoin}
@@ -207,8 +191,11 @@ def _in_order(plan: Compiler, node: AnyJoin, inputs: tuple[int, ...]) -> tuple[i
 
 
 def _pairs_pass(node: nodes.JoinNode) -> tuple[tuple[str, Way], ...]:
-    """Return the columns matched on, which agree with both rows of a pair. A row without a partner
-    has only those that are merged from both sides; a semi or anti join gives rows of the left."""
+    """Return the ``passes`` of a join: the columns matched on, which equal those of both rows.
+
+    A row without a partner has only the ones merged from both sides; a semi or anti join gives rows
+    of the left.
+    """
     return tuple(
         (name, (left, right))
         for left, right in node.on
@@ -235,24 +222,17 @@ def _numbers_of(node: AnyJoin) -> dict[str, pl.DataType]:
     return {number_of(port): pl.Int64() for port in node.shown}
 
 
-def _add_ordered(
-    plan: Compiler,
+def _ordered(
+    join: KernelOperator,
     node: AnyJoin,
-    inputs: tuple[int, ...],
-    *,
-    name: str,
-    detail: str,
-    join: Callable[[ChunkStore], Kernel],
-    describe: Describe,
+    build: Callable[[ChunkStore], Kernel],
     slice_ticks: int,
     alone: tuple[int, ...] | None = None,
-    passes: tuple[tuple[str, Way], ...],
-    remarks: Sequence[Remark],
-) -> int:
-    """Append a join whose results leave in order.
+) -> KernelOperator:
+    """Return an operator that puts the results of a join in order.
 
-    ``join`` builds the join inside, ``describe`` gives its demands; ``alone``: the inputs whose
-    rows come out without a partner, None for an inner join.
+    ``build`` makes the kernel of the join inside, which numbers the rows of its results. ``alone``
+    are the inputs whose rows come out without a partner; None for an inner join.
     """
     ordering, domain = node.ordering, node.domain
     assert ordering is not None
@@ -270,29 +250,28 @@ def _add_ordered(
     def demanded(demands: Demands) -> list[dict[str, Demand]]:
         # Every mark lets results out.
         marks = [dict.fromkeys(each.stamps, Demand.any_value()) for each in shape.inputs]
-        return [given | mark for given, mark in zip(describe(demands), marks, strict=True)]
+        return [given | mark for given, mark in zip(join.describe(demands), marks, strict=True)]
 
     # Where rows may wait in front of the join, its punctuation depends on which do; pairs are
     # released by the punctuation of the inputs alone, whatever waits.
     at_once = ordering.order == "filter-order"
-    return plan.add(
-        node,
-        inputs,
-        name=name,
-        detail=f"{detail}; {ordering.describe()}",
+    return replace(
+        join,
+        detail=f"{join.detail}; {ordering.describe()}",
         kernel=OrderedJoin,
-        build=lambda store, host: OrderedJoin(store, join, shape, ordering, slice_ticks, host),
+        build=lambda store, host: OrderedJoin(store, build, shape, ordering, slice_ticks, host),
         describe=demanded,
-        traits=Traits(
-            passes=passes,
-            together=node.on,
+        traits=replace(
+            join.traits,
             alike=at_once,
             ordered=True,
             releases_alike=at_once or alone is None,
         ),
+        groups={},
+        narrow=None,
         remarks=[
-            *remarks,
-            lambda _, rates: [] if rates is None else expected(node, rates),
+            *join.remarks,
+            lambda _, rates: [] if rates is None else latency_lines(node, rates),
         ],
     )
 
@@ -314,7 +293,7 @@ def _joined_groups(
             names[0, left] = names[1, right] = left
     found = set()
     for side in (0, 1):
-        keys = plan.groups(inputs[side]).get(node.times[side], ())
+        keys = plan.operators[inputs[side]].groups.get(node.times[side], ())
         if any((side, key) not in names for key in keys):
             return ()
         if keys:
@@ -337,6 +316,12 @@ def _spell_reach(node: nodes.JoinNode) -> str:
         return f"{left} = {right}"
     before, after = domain.spell(node.reach.before), domain.spell(node.reach.after)
     return f"{right} from {before} before to {after} after {left}"
+
+
+def _pair_detail(node: nodes.JoinNode) -> str:
+    equal = " and ".join(f"{a} = {b}" for a, b in node.on)
+    detail = f"{node.how}, {_spell_reach(node)}" + (f", {equal}" if equal else "")
+    return detail + (f", {node.residual.text}" if node.residual else "")
 
 
 def _detail(node: nodes.MultiJoinNode) -> str:

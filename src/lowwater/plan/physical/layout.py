@@ -55,9 +55,10 @@ class Edge:
     """Rows that enter a stage."""
 
     producer: int
-    """A source, or an operator of an earlier stage."""
+    """The index of a source, or of an operator of an earlier stage, that gives the rows."""
     key: tuple[tuple[str, pl.DataType], ...] | None
-    """Columns to spread by and the type to compare them in; None: rows may go anywhere."""
+    """The columns by which rows are spread, each with the type in which it is compared; None if
+    rows may go to any bucket."""
 
 
 @dataclass(frozen=True)
@@ -68,11 +69,12 @@ class Stage:
     operators: tuple[int, ...]
     edges: tuple[Edge, ...]
     exports: tuple[int, ...]
-    """Operators whose rows leave for a later stage, or are the result."""
+    """The operators whose rows go to a later stage or are the result."""
     single: bool
-    """Whether everything must be in one bucket."""
+    """True if all rows must be in one bucket."""
     combined: int | None = None
-    """The operator whose copies answer in part; the parts are put together after the stage."""
+    """The operator whose copies answer in part, to be put together after the stage; None if there
+    is none."""
 
 
 @dataclass(frozen=True)
@@ -164,8 +166,8 @@ class _Planner:
         return new
 
     def _all_queues(self, known: set[int]) -> bool:
-        """Return whether stages hold update streams alone, right behind their sources, and can be
-        made one."""
+        """Return True if stages hold nothing but queues of updates that read sources, and can be
+        fused."""
         operators = self._plan.operators
         stages = [self._stages[number] for number in known]
         stateful = {index for each in stages for index in each.stateful}
@@ -217,9 +219,9 @@ class _Planner:
     def _can_combine(
         self, operator: Operator, inside: frozenset[int], entries: frozenset[int], spread: bool
     ) -> bool:
-        """Return whether an operator that no key suits can answer in part in every bucket.
+        """Return True if an operator can answer in part in every bucket although no key suits it.
 
-        ``spread``: whether a key is set for its rows already.
+        ``spread`` is true if the rows it reads are spread by a key already.
         """
         if not self._ends(operator.index) or not self._alike(operator, inside):
             return False
@@ -232,7 +234,7 @@ class _Planner:
         return spread or from_sources
 
     def _ends(self, index: int) -> bool:
-        """Return whether only row-wise operators lie between an operator and the result."""
+        """Return True if only row-wise operators lie between an operator and the result."""
         while index != self._plan.result.index:
             consumers = self._plan.consumers(index)
             if len(consumers) != 1:
@@ -245,7 +247,7 @@ class _Planner:
     # ---- what is inside a stage ------------------------------------------------------------
 
     def _enters(self, index: int, inside: frozenset[int]) -> bool:
-        """Return whether an operator's rows enter a stage from outside."""
+        """Return True if an operator's rows enter a stage from outside."""
         source = isinstance(self._plan.operators[index], SourceOperator)
         number = self._stage[index]
         return source or (number is not None and number not in inside)
@@ -266,7 +268,7 @@ class _Planner:
         return members, entries
 
     def _alike(self, operator: Operator, inside: frozenset[int]) -> bool:
-        """Return whether all buckets of a stage get the same punctuation for an operator."""
+        """Return True if all buckets of a stage get the same punctuation for an operator."""
         members, _ = self._reached(operator.inputs, inside)
         return all(self._plan.operators[each].traits.alike for each in members)
 
@@ -347,8 +349,8 @@ class _Planner:
         return tuple(spread) or None
 
     def _by_group(self, keys: Iterable[Key]) -> set[Key]:
-        """Return the keys by which each group's rows meet in one bucket, where punctuation per
-        group serves all operators: it has to be known in the group's bucket alone."""
+        """Return the keys that bring all rows of a group into one bucket, if punctuation per group
+        serves all operators and is sent to that bucket alone."""
         return {key for key in keys if all(self._names_group(*place) for place in key)}
 
     def _names_group(self, entry: int, column: str) -> bool:
@@ -382,7 +384,7 @@ def _joined(stages: list[_Open]) -> _Open:
 
 
 def _key(way: Way, inputs: list[Columns]) -> Key:
-    """Return the key of a way's columns; the empty one if some of them hold no key."""
+    """Return the key whose value a way's columns hold; empty if one of them holds no key."""
     keys = [columns.get(name) for name, columns in zip(way, inputs, strict=True)]
     return frozenset().union(*(key for key in keys if key)) if all(keys) else frozenset()
 
@@ -392,5 +394,5 @@ def _restricted(key: Key, entries: frozenset[int]) -> Key:
 
 
 def _covers(key: Key, entries: frozenset[int]) -> bool:
-    """Return whether a key names one column of every entry."""
+    """Return True if a key names one column of every entry."""
     return {at for at, _ in key} == entries and len(key) == len(entries)

@@ -10,7 +10,7 @@ Invariant: in a plan, inputs come before their consumers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -31,8 +31,12 @@ Demands = Mapping[str, Demand]
 Build = Callable[[ChunkStore, Host], Kernel]
 Describe = Callable[[Demands], list[dict[str, Demand]]]
 """Demands on the output to demands on each input."""
+Narrow = Callable[[frozenset[str]], Build]
+"""Build a kernel that emits punctuation on the given output columns only."""
 Way = tuple[str, ...]
 """One column of each input, in the order of the inputs."""
+GroupColumns = Mapping[str, tuple[str, ...]]
+"""Attributes on which an operator emits punctuation per group, with the columns that name one."""
 Remark = Callable[[Demands, Rates | None], list[str]]
 """Lines of an explanation, from the demands on the output and the rates the user gave."""
 
@@ -93,9 +97,15 @@ ROWWISE = Traits(stateful=False, rowwise=True, alike=True)
 """Traits of a row-wise operator that passes no column on."""
 
 
-def unchanged(schema: Mapping[str, object], ports: int = 1) -> tuple[tuple[str, Way], ...]:
-    """Return the ``passes`` of an operator that gives all columns on as they are."""
-    return tuple((name, (name,) * ports) for name in schema)
+def unchanged(columns: Iterable[str], ports: int = 1) -> tuple[tuple[str, Way], ...]:
+    """Return the ``passes`` of an operator that gives some columns on as they are."""
+    return tuple((name, (name,) * ports) for name in columns)
+
+
+def keyed(columns: Iterable[str], ports: int = 1) -> tuple[Way, ...]:
+    """Return the ``together`` of an operator that brings together rows with equal values in some
+    columns, which have the same names in all inputs."""
+    return tuple((name,) * ports for name in columns)
 
 
 @dataclass(frozen=True)
@@ -114,27 +124,32 @@ class Computation:
 class Operator:
     """Base of the two kinds of operators: those that read a source and those that run a kernel."""
 
-    index: int
+    index: int = -1
+    """Its position in the plan, from 0; -1 until the compiler has added it."""
     name: str
-    """The kind of operator, for people."""
-    detail: str
-    """Its work in this query, for people."""
+    """The kind of operator, such as "window"; only people read it."""
+    detail: str = ""
+    """Its work in this query, such as its columns; only people read it."""
     node: Node
+    """The logical node whose rows it computes, alone or as one of several operators."""
     inputs: tuple[int, ...] = ()
-    traits: Traits
+    """The positions of the operators it reads."""
+    describe: Describe
+    """Gives the demands on each input that follow from the demands on the output."""
+    traits: Traits = Traits()
+    groups: GroupColumns = field(default_factory=dict)
+    order: str | None = None
+    """In the in-order shape, the attribute by which its rows leave in order; None if there is
+    none."""
 
     @property
     def title(self) -> str:
-        """Name and number, as shown to people."""
+        """The name and number that people are shown."""
         return f"{self.name}#{self.index}"
 
     @property
     def rule(self) -> str:
-        """The rule by which it emits punctuation, for people."""
-        raise NotImplementedError
-
-    def describe(self, demands: Demands) -> list[dict[str, Demand]]:
-        """Return the demands on each input that follow from the demands on the output."""
+        """The rule by which it emits punctuation, in words."""
         raise NotImplementedError
 
 
@@ -142,7 +157,9 @@ class Operator:
 class SourceOperator(Operator):
     """Reads a stream and emits the punctuation its contract allows."""
 
+    name: str = "source"
     node: SourceNode
+    describe: Describe = lambda _: []
     traits: Traits = Traits(stateful=False, alike=True)
 
     @property
@@ -151,49 +168,57 @@ class SourceOperator(Operator):
         return self.node.spec
 
     @property
+    def announced(self) -> tuple[Hashable, ...]:
+        """The channels or groups known before the run: those declared, else those that the source
+        can list."""
+        spec = self.spec
+        if spec.channels or not spec.key_columns:
+            return spec.channels
+        return tuple(self.source.channels(spec.key_columns))
+
+    @property
     def source(self) -> Source:
         """The source of the rows."""
         return self.node.source
 
     @property
     def rule(self) -> str:
-        """Return the rule of all sources."""
+        """The rule of all sources, in words."""
         return "promises follow from the contract"
-
-    def describe(self, demands: Demands) -> list[dict[str, Demand]]:
-        """Return nothing: a source has no inputs."""
-        return []
 
 
 @dataclass(frozen=True, kw_only=True)
 class KernelOperator(Operator):
     """Runs a kernel.
 
-    Its functions hold values only, never a node, so that ``build`` can be sent to another process
-    without the sources the query reads.
+    ``build`` holds values only, never a node, so that it can be sent to another process without the
+    sources that the query reads.
     """
 
     kernel: type[Kernel]
     build: Build
-    demanded: Describe
-    """The demands on each input that follow from the demands on the output."""
+    narrow: Narrow | None = None
+    """Builds a kernel that emits no punctuation on other columns; None if there is no such one."""
     computation: Computation | None = None
     """Of a filter or projection: its expressions."""
-    remarks: tuple[Remark, ...] = ()
+    remarks: Sequence[Remark] = ()
     """Further lines of an explanation."""
 
     @property
     def rule(self) -> str:
-        """Return the progress rule of the kernel."""
+        """The rule of its kernel, in words."""
         return self.kernel.rule
 
-    def describe(self, demands: Demands) -> list[dict[str, Demand]]:
-        """Return the demands on each input that follow from the demands on the output."""
-        return self.demanded(demands)
+    def narrowed(self, columns: frozenset[str]) -> KernelOperator:
+        """Return the same operator, emitting punctuation on some output columns only if it can."""
+        if self.computation is not None:
+            expressions = [each.polars for each in self.computation.expressions]
+            return replace(self, build=self.computation.build(expressions, columns))
+        return self if self.narrow is None else replace(self, build=self.narrow(columns))
 
     @property
     def queues(self) -> bool:
-        """Whether rows wait in it until there is time for them."""
+        """True if rows are held in it until there is time for them."""
         return self.kernel.queues
 
     @property
@@ -203,8 +228,8 @@ class KernelOperator(Operator):
 
     @property
     def state(self) -> str | None:
-        """A text that has to be the same for it to continue from saved state; None if it keeps
-        none."""
+        """A text that is the same for all operators that can continue from its saved state; None if
+        it keeps no state."""
         if not self.traits.stateful:
             return None
         rows = [
@@ -250,7 +275,7 @@ class PhysicalPlan:
 
     @property
     def queues(self) -> bool:
-        """Whether rows may wait until there is time for them."""
+        """True if some operator holds rows until there is time for them."""
         return any(each.queues for each in self.kernels)
 
     @property
@@ -284,10 +309,16 @@ class PhysicalPlan:
 def _describe(operators: Sequence[Operator]) -> tuple[Demands, ...]:
     found: list[dict[str, Demand]] = [{} for _ in operators]
     for operator in reversed(operators):
-        for source, demands in zip(
-            operator.inputs, operator.describe(found[operator.index]), strict=True
-        ):
-            for attribute, demand in demands.items():
-                held = found[source].get(attribute)
-                found[source][attribute] = demand if held is None else held | demand
+        demands = operator.describe(found[operator.index])
+        for source, own in zip(operator.inputs, demands, strict=True):
+            found[source] = united(found[source], own)
     return tuple(found)
+
+
+def united(*several: Demands) -> dict[str, Demand]:
+    """Return several demands on the same columns as one."""
+    found: dict[str, Demand] = {}
+    for demands in several:
+        for name, demand in demands.items():
+            found[name] = found[name] | demand if name in found else demand
+    return found

@@ -6,7 +6,7 @@ unions merge, joins sort their output. It is the baseline the out-of-order shape
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from lowwater.errors import OptionError, QueryError
 from lowwater.plan import nodes
@@ -32,33 +32,22 @@ def compile_plan(root: Node, shape: PlanShape = "out-of-order") -> PhysicalPlan:
 def _refuse_same_names(root: Node) -> None:
     """Refuse two streams of one name: errors, metrics and the side output name streams."""
     seen: dict[str, Node] = {}
-
-    def walk(node: Node) -> None:
+    for node in _all(root):
         if isinstance(node, nodes.SourceNode) and seen.setdefault(node.spec.name, node) is not node:
             raise QueryError(f"two streams are named {node.spec.name!r}; give each its own name=")
-        for each in node.inputs:
-            walk(each)
-
-    walk(root)
 
 
 def _numbered_nodes(root: Node) -> set[int]:
     """Return the nodes whose rows must carry their sequence number, by identity."""
-    carried: set[int] = set()
+    counting = (node for node in _all(root) if node.counts_rows)
+    return {id(each) for node in counting for each in _all(node.inputs[0])}
 
-    def carry(node: Node) -> None:
-        carried.add(id(node))
-        for each in node.inputs:
-            carry(each)
 
-    def walk(node: Node) -> None:
-        if node.counts_rows:
-            carry(node.inputs[0])
-        for each in node.inputs:
-            walk(each)
-
-    walk(root)
-    return carried
+def _all(root: Node) -> Iterator[Node]:
+    """Yield a node and all nodes below it."""
+    yield root
+    for each in root.inputs:
+        yield from _all(each)
 
 
 _COMPILERS: Mapping[type[Node], Compile] = {

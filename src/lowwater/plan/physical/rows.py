@@ -21,7 +21,6 @@ from lowwater.plan.physical.compiler import (
     SLICES_PER_SPAN,
     Compile,
     Compiler,
-    Grouped,
     carried_past,
     demand_of,
     demand_on,
@@ -34,10 +33,15 @@ from lowwater.plan.physical.operator import (
     Build,
     Computation,
     Demands,
+    GroupColumns,
+    KernelOperator,
+    SourceOperator,
     Traits,
+    keyed,
     unchanged,
+    united,
 )
-from lowwater.progress.contract import Contract, Every, Heartbeat, OnDemand, Ordered, Timer, Within
+from lowwater.progress.contract import Every, Heartbeat, OnDemand, Ordered, Timer
 from lowwater.progress.demand import Demand
 from lowwater.progress.spec import LatePolicy, StreamSpec
 from lowwater.stream.element import SEQUENCE
@@ -47,18 +51,18 @@ from lowwater.stream.time_domain import UNITS
 def compile_source(plan: Compiler, node: nodes.SourceNode, _: tuple[int, ...]) -> int:
     """Compile a source; in the in-order shape a source that is not ordered is sorted."""
     spec = node.spec
+    detail = f"{spec.name}: {spec.promise}"
     if node.time is None:
-        return plan.add_source(node, {}, None)
-    groups: Grouped = {}
+        return plan.add(SourceOperator(detail=detail, node=node))
+    groups: GroupColumns = {}
     if spec.groups and spec.stamp == "external":
         groups = dict.fromkeys(filter(spec.promises, spec.contracts), spec.groups)
-    contract = spec.contracts.get(spec.time)
-    ordered = isinstance(contract, Ordered) and not spec.key_columns
-    index = plan.add_source(node, groups, node.time if ordered else None)
-    if ordered or not plan.in_order or id(node) in plan.numbered:
+    contract, domain = spec.contracts[spec.time], spec.domains[spec.time]
+    order = node.time if contract.in_order and not spec.key_columns else None
+    index = plan.add(SourceOperator(detail=detail, node=node, groups=groups, order=order))
+    if order is not None or not plan.in_order or id(node) in plan.numbered:
         return index
-    domain = spec.domains[spec.time]
-    slack = domain.ticks(contract.bound) if isinstance(contract, Within) else 0
+    slack = contract.top_slack(domain) or 0
     return plan.sort(node, index, node.time, max(slack // SLICES_PER_SPAN, second(domain)))
 
 
@@ -67,19 +71,21 @@ def compile_stamp(plan: Compiler, node: nodes.StampNode, inputs: tuple[int, ...]
     column, how = node.column, _stamping(node)
     before = {name: dtype for name, dtype in node.inputs[0].schema.items() if name != column}
     return plan.add(
-        node,
-        inputs,
-        name="stamp",
-        detail=column,
-        kernel=Stamp,
-        build=lambda store, host: Stamp(store, column, host.now, how),
-        describe=lambda _: [{}],
-        traits=Traits(stateful=False, clocked=True, passes=unchanged(before)),
+        KernelOperator(
+            node=node,
+            inputs=inputs,
+            name="stamp",
+            detail=column,
+            kernel=Stamp,
+            build=lambda store, host: Stamp(store, column, host.now, how),
+            describe=lambda _: [{}],
+            traits=Traits(stateful=False, clocked=True, passes=unchanged(before)),
+        )
     )
 
 
 def _stamping(node: nodes.StampNode) -> StampPromises:
-    """Return when the time given to rows is promised, as the latent streams before it declare."""
+    """Return the promises about the time given to rows, as their latent streams declare them."""
     specs = [each.spec for each in sources(node) if each.spec.stamp == "latent"]
     (punctuate, *others) = dict.fromkeys(spec.punctuate for spec in specs) or (None,)
     if others:
@@ -106,17 +112,19 @@ def compile_filter(plan: Compiler, node: nodes.FilterNode, inputs: tuple[int, ..
         return lambda store, _: Select(store, predicate)
 
     return plan.add(
-        node,
-        inputs,
-        name="filter",
-        detail=node.predicate.text,
-        kernel=Select,
-        build=selecting([node.predicate.polars], None),
-        describe=passing,
-        traits=replace(ROWWISE, passes=unchanged(node.schema)),
-        groups=plan.groups(inputs[0]),
-        order=plan.order(inputs[0]),
-        computation=Computation((node.predicate,), selecting, filters=True),
+        KernelOperator(
+            node=node,
+            inputs=inputs,
+            name="filter",
+            detail=node.predicate.text,
+            kernel=Select,
+            build=selecting([node.predicate.polars], None),
+            describe=passing,
+            traits=replace(ROWWISE, passes=unchanged(node.schema)),
+            groups=plan.operators[inputs[0]].groups,
+            order=plan.operators[inputs[0]].order,
+            computation=Computation((node.predicate,), selecting, filters=True),
+        )
     )
 
 
@@ -134,13 +142,13 @@ def compile_project(plan: Compiler, node: nodes.ProjectNode, inputs: tuple[int, 
         derived[SEQUENCE] = Derivation(((SEQUENCE, 0),))
 
     def describe(demands: Demands) -> list[dict[str, Demand]]:
-        found: dict[str, Demand] = {}
-        for name, demand in demands.items():
-            for source, shift in derived[name].sources if name in derived else ():
-                bucket, numbered = derived[name].bucket, derived[name].numbered
-                own = demand.unrounded(bucket, numbered).shifted(shift)
-                found[source] = found[source] | own if source in found else own
-        return [found]
+        used = [(derived[name], demand) for name, demand in demands.items() if name in derived]
+        own = (
+            {source: demand.unrounded(each.bucket, each.numbered).shifted(shift)}
+            for each, demand in used
+            for source, shift in each.sources
+        )
+        return [united(*own)]
 
     def projecting(expressions: Sequence[pl.Expr], awaited: frozenset[str] | None) -> Build:
         columns = [each.alias(name) for name, each in zip(names, expressions, strict=True)] + more
@@ -148,33 +156,36 @@ def compile_project(plan: Compiler, node: nodes.ProjectNode, inputs: tuple[int, 
         return lambda store, _: Project(store, columns, useful, copied)
 
     items = tuple(item for _, item in node.items)
-    groups = plan.groups(inputs[0])
-    order = plan.order(inputs[0])
+    groups = plan.operators[inputs[0]].groups
+    order = plan.operators[inputs[0]].order
     return plan.add(
-        node,
-        inputs,
-        name="project",
-        detail=", ".join(
-            name if item.text == name else f"{item.text} AS {name}" for name, item in node.items
-        ),
-        kernel=Project,
-        build=projecting([each.polars for each in items], None),
-        describe=describe,
-        traits=replace(ROWWISE, passes=tuple((out, (name,)) for name, out in copied.items())),
-        groups={
-            name: tuple(copied[key] for key in keys)
-            for name, each in derived.items()
-            if each.only and (keys := groups.get(each.only)) and set(keys) <= set(copied)
-        },
-        order=next(
-            (n for n, each in node.derived.items() if [s for s, _ in each.sources] == [order]), None
-        ),
-        computation=Computation(items, projecting),
+        KernelOperator(
+            node=node,
+            inputs=inputs,
+            name="project",
+            detail=", ".join(
+                name if item.text == name else f"{item.text} AS {name}" for name, item in node.items
+            ),
+            kernel=Project,
+            build=projecting([each.polars for each in items], None),
+            describe=describe,
+            traits=replace(ROWWISE, passes=tuple((out, (name,)) for name, out in copied.items())),
+            groups={
+                name: tuple(copied[key] for key in keys)
+                for name, each in derived.items()
+                if each.only and (keys := groups.get(each.only)) and set(keys) <= set(copied)
+            },
+            order=next(
+                (n for n, each in node.derived.items() if [s for s, _ in each.sources] == [order]),
+                None,
+            ),
+            computation=Computation(items, projecting),
+        )
     )
 
 
 def compile_apply(plan: Compiler, node: nodes.ApplyNode, inputs: tuple[int, ...]) -> int:
-    """Compile a user's function; its rows are checked against the punctuation of its input."""
+    """Compile a user's function, whose rows are checked against the punctuation of its input."""
     name = getattr(node.function, "__name__", "function")
     kept = frozenset(node.progress)
     function, schema = node.function, dict(node.schema)
@@ -184,22 +195,23 @@ def compile_apply(plan: Compiler, node: nodes.ApplyNode, inputs: tuple[int, ...]
         return lambda store, host: Apply(store, function, schema, kept, held, host)
 
     return plan.add(
-        node,
-        inputs,
-        name="apply",
-        detail=name,
-        kernel=Apply,
-        build=lambda store, host: Apply(store, function, schema, kept, host=host),
-        describe=lambda demands: [{a: d for a, d in demands.items() if a in kept}],
-        traits=replace(ROWWISE, checks=kept),
-        order=plan.order(inputs[0]),
-        narrow=narrow,
+        KernelOperator(
+            node=node,
+            inputs=inputs,
+            name="apply",
+            detail=name,
+            kernel=Apply,
+            build=lambda store, host: Apply(store, function, schema, kept, host=host),
+            describe=lambda demands: [{a: d for a, d in demands.items() if a in kept}],
+            traits=replace(ROWWISE, checks=kept),
+            order=plan.operators[inputs[0]].order,
+            narrow=narrow,
+        )
     )
 
 
 def _held(node: nodes.ApplyNode, attributes: frozenset[str]) -> ResultPromises | None:
-    """Return the promises that a function's rows are checked against; None if no consumer uses
-    any."""
+    """Return the promises that a function's rows must keep; None if no consumer uses any."""
     usable = frozenset(name for name in attributes if not node.progress[name].nullable)
     if not usable:
         return None
@@ -210,10 +222,10 @@ def _held(node: nodes.ApplyNode, attributes: frozenset[str]) -> ResultPromises |
     if len(rates & units.keys()) != 1 and any(node.schema[name].is_integer() for name in usable):
         return None
     main = node.time if node.time in usable else min(usable)
-    known: dict[str, Contract] = {name: Ordered() for name in (main, *sorted(usable))}
-    if alone:
-        known |= {name: first.contracts[name] for name in known if name in first.contracts}
-    plain = {name: each if isinstance(each, Within) else Ordered() for name, each in known.items()}
+    names = (main, *sorted(usable))
+    declared = first.contracts if alone else {}
+    ticks = {n: declared[n].top_slack(first.domains[n]) for n in names if n in declared}
+    plain = {n: Ordered() if ticks.get(n) is None else declared[n] for n in names}
     spec = StreamSpec(
         name=first.name,
         schema=dict(node.schema),
@@ -222,14 +234,11 @@ def _held(node: nodes.ApplyNode, attributes: frozenset[str]) -> ResultPromises |
         unit=units.get(next(iter(rates)), "s"),
         late=_policy(specs),
     )
+    one_channel = first.stamp == "external" and not first.key_columns
     slack = {
-        name: spec.domains[name].ticks(each.bound) if isinstance(each, Within) else 0
-        for name, each in known.items()
-        if alone
-        and isinstance(each, Ordered | Within)
-        and first.stamp == "external"
-        and not first.key_columns
-        and _same(node.inputs[0], name)
+        name: each
+        for name, each in ticks.items()
+        if one_channel and each is not None and _same(node.inputs[0], name)
     }
     given = first.row_schema
     shown = tuple(name for name, dtype in node.schema.items() if given.get(name, dtype) == dtype)
@@ -237,7 +246,7 @@ def _held(node: nodes.ApplyNode, attributes: frozenset[str]) -> ResultPromises |
 
 
 def _policy(specs: list[StreamSpec]) -> LatePolicy:
-    """Return what happens to rows that a function made late: the strictest of its streams."""
+    """Return the strictest ``late=`` of some streams, for rows that a function made late."""
     policies = {spec.late for spec in specs}
     if "fail" in policies:
         return "fail"
@@ -245,7 +254,7 @@ def _policy(specs: list[StreamSpec]) -> LatePolicy:
 
 
 def _same(node: Node, column: str) -> bool:
-    """Return whether a column has the values it has in the source."""
+    """Return True if a column has the values it has in the source."""
     if isinstance(node, nodes.SourceNode):
         return column in node.spec.contracts
     if isinstance(node, nodes.ProjectNode) and node.copied.get(column) != column:
@@ -259,19 +268,21 @@ def compile_union(plan: Compiler, node: nodes.UnionNode, inputs: tuple[int, ...]
     ports = len(inputs)
     if not plan.in_order or node.time is None:
         return plan.add(
-            node,
-            inputs,
-            name="union",
-            detail=f"{ports} inputs, {_clock_of(node)}",
-            kernel=Union,
-            build=lambda store, _: Union(store, ports),
-            # A group in the punctuation of one input may be unknown to another, whose punctuation
-            # on the whole stream is then its only bound.
-            describe=lambda demands: [{a: d.made(True) for a, d in demands.items()}] * ports,
-            traits=Traits(
-                stateful=False, forwards=True, alike=True, passes=unchanged(node.schema, ports)
-            ),
-            groups=_common_groups([plan.groups(each) for each in inputs]),
+            KernelOperator(
+                node=node,
+                inputs=inputs,
+                name="union",
+                detail=f"{ports} inputs, {_clock_of(node)}",
+                kernel=Union,
+                build=lambda store, _: Union(store, ports),
+                # A group in the punctuation of one input may be unknown to another, whose
+                # punctuation on the whole stream is then its only bound.
+                describe=lambda demands: [{a: d.made(True) for a, d in demands.items()}] * ports,
+                traits=Traits(
+                    stateful=False, forwards=True, alike=True, passes=unchanged(node.schema, ports)
+                ),
+                groups=_common_groups([plan.operators[each].groups for each in inputs]),
+            )
         )
     time, domain = node.time, node.progress[node.time].domain
     inputs = tuple(
@@ -279,19 +290,21 @@ def compile_union(plan: Compiler, node: nodes.UnionNode, inputs: tuple[int, ...]
     )
     carried = carried_past(node, time)
     return plan.add(
-        node,
-        inputs,
-        name="merge",
-        detail=f"{ports} inputs by {time}",
-        kernel=Merge,
-        build=lambda store, _: Merge(store, ports, time, domain, second(domain), carried),
-        describe=lambda demands: [sorting(time, carried, demands) for _ in range(ports)],
-        traits=Traits(alike=True, buffers=True, passes=unchanged(node.schema, ports)),
-        order=time,
+        KernelOperator(
+            node=node,
+            inputs=inputs,
+            name="merge",
+            detail=f"{ports} inputs by {time}",
+            kernel=Merge,
+            build=lambda store, _: Merge(store, ports, time, domain, second(domain), carried),
+            describe=lambda demands: [sorting(time, carried, demands) for _ in range(ports)],
+            traits=Traits(alike=True, buffers=True, passes=unchanged(node.schema, ports)),
+            order=time,
+        )
     )
 
 
-def _common_groups(inputs: Sequence[Grouped]) -> Grouped:
+def _common_groups(inputs: Sequence[GroupColumns]) -> GroupColumns:
     """Return the attributes on which inputs emit punctuation per group, by one name of groups."""
     found: dict[str, set[tuple[str, ...]]] = {}
     for each in inputs:
@@ -317,33 +330,37 @@ def compile_distinct(plan: Compiler, node: nodes.DistinctNode, inputs: tuple[int
     grouped = bool(plan.usable_groups(inputs[0], attribute, key))
 
     def describe(demands: Demands) -> list[dict[str, Demand]]:
-        found = dict(demands)
-        for name, kind in progressing.items():
-            own = demand_of(Demand.grid(second(kind)), grouped, demand_on(demands, name))
-            found[name] = demands[name] | own if name in demands else own
-        return [found]
+        own = {
+            name: demand_of(Demand.grid(second(kind)), grouped, demand_on(demands, name))
+            for name, kind in progressing.items()
+        }
+        return [united(demands, own)]
 
     return plan.add(
-        node,
-        inputs,
-        name="distinct",
-        detail=", ".join(node.key),
-        kernel=Distinct,
-        build=lambda store, _: Distinct(store, key, attribute, domain, slice_ticks, progressing),
-        describe=describe,
-        traits=Traits(
-            passes=unchanged(node.schema),
-            together=tuple((name,) for name in key),
-            alike=True,
-        ),
-        groups=plan.groups(inputs[0]),
-        order=plan.order(inputs[0]),
-        remarks=[lambda *_: [f"forgets by promises on: {alone_or_jointly(progressing)}"]],
+        KernelOperator(
+            node=node,
+            inputs=inputs,
+            name="distinct",
+            detail=", ".join(node.key),
+            kernel=Distinct,
+            build=lambda store, _: Distinct(
+                store, key, attribute, domain, slice_ticks, progressing
+            ),
+            describe=describe,
+            traits=Traits(
+                passes=unchanged(node.schema),
+                together=keyed(key),
+                alike=True,
+            ),
+            groups=plan.operators[inputs[0]].groups,
+            order=plan.operators[inputs[0]].order,
+            remarks=[lambda *_: [f"forgets by promises on: {alone_or_jointly(progressing)}"]],
+        )
     )
 
 
 def alone_or_jointly(names: Mapping[str, object]) -> str:
-    """Return attributes on which punctuation is used, of each alone or of several jointly."""
+    """Return the attributes whose punctuation is used, and that it may be joint, for people."""
     return next(iter(names)) if len(names) == 1 else f"{' or '.join(names)}, alone or jointly"
 
 

@@ -13,20 +13,28 @@ from lowwater.operators.identity import Identity
 from lowwater.plan import nodes
 from lowwater.plan.builders import updates as update_builders
 from lowwater.plan.nodes import Node
-from lowwater.plan.physical.compiler import Compile, Compiler, demand_of, second
-from lowwater.plan.physical.operator import Demands, Traits, unchanged
+from lowwater.plan.physical.compiler import Compile, Compiler, demanding, second
+from lowwater.plan.physical.operator import (
+    Demands,
+    KernelOperator,
+    Traits,
+    keyed,
+    unchanged,
+    united,
+)
 from lowwater.progress.demand import Demand
 from lowwater.stream.duration import spell
 from lowwater.stream.time_domain import TimeDomain
 from lowwater.updates.newest_join import NewestFilter, NewestJoin, NewestShape
 from lowwater.updates.options import PLAIN, Schedule, Updates
+from lowwater.updates.queue_kernel import QueuedRows
 from lowwater.updates.update_queue import UpdateQueue
 from lowwater.updates.windows.append_windows import AppendWindows
 from lowwater.updates.windows.update_windows import UpdateWindows
 from lowwater.updates.windows.window_kernel import WindowedRows
 
 PIECES = 16
-"""A key is forgotten at most this part of ``expire=`` after it has expired."""
+"""A key is forgotten at most ``expire= / PIECES`` after it has expired."""
 
 
 # ---- queues ------------------------------------------------------------------------------------
@@ -38,33 +46,26 @@ def compile_update(plan: Compiler, node: nodes.UpdateNode, inputs: tuple[int, ..
     assert node.time is not None
     names = [node.time, *(name for name in node.progress if name != node.time)]
     domains = {name: node.progress[name].domain for name in names}
-    prefer, arrival, time = node.prefer, node.arrival, node.time
+    time = node.time
     own = _forgetting(by, domains[time])
     expire = update_builders.expire_of(by, domains[time])
+    rows = QueuedRows(schema, domains, ports, node.prefer, node.arrival, expire)
     return plan.add(
-        node,
-        inputs,
-        name="update",
-        detail=f"by {', '.join(by.key) or 'nothing: the newest row of all'}, {by.describe()}",
-        kernel=UpdateQueue,
-        build=lambda store, host: UpdateQueue(
-            store,
-            by,
-            schema,
-            domains,
-            host,
-            ports=ports,
-            prefer=prefer,
-            arrival=arrival,
-            expire=expire,
-        ),
-        describe=lambda demands: [_with(demands, time, own) for _ in inputs],
-        traits=Traits(
-            passes=unchanged(schema, ports),
-            together=tuple((name,) * ports for name in by.key),
-            updates=True,
-        ),
-        remarks=[lambda *_: _queue_remarks(node)],
+        KernelOperator(
+            node=node,
+            inputs=inputs,
+            name="update",
+            detail=f"by {', '.join(by.key) or 'nothing: the newest row of all'}, {by.describe()}",
+            kernel=UpdateQueue,
+            build=lambda store, host: UpdateQueue(store, by, rows, host),
+            describe=lambda demands: [_with(demands, time, own) for _ in inputs],
+            traits=Traits(
+                passes=unchanged(schema, ports),
+                together=keyed(by.key, ports),
+                updates=True,
+            ),
+            remarks=[lambda *_: _queue_remarks(node)],
+        )
     )
 
 
@@ -86,31 +87,32 @@ def add_window_queue(
     expire = update_builders.expire_of(by, domain)
     rows = WindowedRows(schema, time, domain, window, node.arrival, keys, expire)
     kernel = AppendWindows if by.schedule in PLAIN else UpdateWindows
-    newest = f", {by.windows}" if kernel is UpdateWindows else ""
+    detail = f"range {domain.spell(window.range)}, slide {domain.spell(window.slide)} on {time},"
+    detail += f" by {', '.join(by.key) or 'nothing: the newest window of all'}, {by.describe()}"
+    detail += f", {by.windows}" if kernel is UpdateWindows else ""
     queue = plan.add(
-        node,
-        inputs,
-        name="update windows",
-        detail=f"range {domain.spell(window.range)}, slide {domain.spell(window.slide)} on {time},"
-        f" by {', '.join(by.key) or 'nothing: the newest window of all'}, {by.describe()}{newest}",
-        kernel=kernel,
-        build=lambda store, host: kernel(store, by, rows, host),
-        describe=lambda demands: [
-            {time: demand_of(Demand.any_value(), bool(keys), demands.values())}
-        ],
-        traits=Traits(
-            passes=unchanged(schema),
-            together=tuple((name,) for name in by.key),
-            updates=True,
-            identities=identities,
-        ),
-        remarks=[lambda *_: _window_queue_remarks(node, by)],
+        KernelOperator(
+            node=node,
+            inputs=inputs,
+            name="update windows",
+            detail=detail,
+            kernel=kernel,
+            build=lambda store, host: kernel(store, by, rows, host),
+            describe=demanding([time], Demand.any_value(), bool(keys)),
+            traits=Traits(
+                passes=unchanged(schema),
+                together=keyed(by.key),
+                updates=True,
+                identities=identities,
+            ),
+            remarks=[lambda *_: _window_queue_remarks(node, by)],
+        )
     )
     return queue, keys, kernel
 
 
 def _forgetting(by: Updates, domain: TimeDomain) -> Demand | None:
-    """Return the marks by which a queue forgets keys, if it does."""
+    """Return the demand on the marks by which a queue forgets keys; None if it keeps all keys."""
     if not by.forgets:
         return None
     expire = update_builders.expire_of(by, domain)
@@ -119,11 +121,9 @@ def _forgetting(by: Updates, domain: TimeDomain) -> Demand | None:
 
 
 def _with(demands: Demands, time: str, own: Demand | None) -> dict[str, Demand]:
-    """Return the demands of a queue on an input: those on its output, and its own."""
+    """Return the demands on its output and the queue's own demand, as demands on an input."""
     found = {name: demand.made(True) for name, demand in demands.items()}
-    if own is not None:
-        found[time] = found[time] | own if time in found else own
-    return found
+    return united(found, {} if own is None else {time: own})
 
 
 # ---- joins -------------------------------------------------------------------------------------
@@ -147,31 +147,33 @@ def compile_newest_join(plan: Compiler, node: nodes.NewestJoinNode, inputs: tupl
     detail += f", {_equal(node.same)}" if node.same else ""
     detail += f", {node.residual.text}" if node.residual else ""
     return plan.add(
-        node,
-        inputs,
-        name="newestjoin",
-        detail=detail,
-        kernel=NewestJoin,
-        build=lambda store, _: NewestJoin(store, shape),
-        describe=lambda demands: _join_demands(node, shape, demands),
-        traits=Traits(
-            passes=tuple(
-                (name, (one, two))
-                for one, two in node.on
-                for name in (one, names[two])
-                if name in node.schema
+        KernelOperator(
+            node=node,
+            inputs=inputs,
+            name="newestjoin",
+            detail=detail,
+            kernel=NewestJoin,
+            build=lambda store, _: NewestJoin(store, shape),
+            describe=lambda demands: _join_demands(node, shape, demands),
+            traits=Traits(
+                passes=tuple(
+                    (name, (one, two))
+                    for one, two in node.on
+                    for name in (one, names[two])
+                    if name in node.schema
+                ),
+                together=node.on,
+                updates=True,
             ),
-            together=node.on,
-            updates=True,
-        ),
-        remarks=[lambda *_: _newest_join_remarks(node)],
+            remarks=[lambda *_: _newest_join_remarks(node)],
+        )
     )
 
 
 def _join_demands(
     node: nodes.NewestJoinNode, shape: NewestShape, demands: Demands
 ) -> list[dict[str, Demand]]:
-    """Return the marks by which rows of the other side end, if rows end here or in a consumer."""
+    """Return the demands on both times, by which rows of the other side expire."""
     found = [demands[name] for name in node.stamps if name in demands]
     steps = [max(1, life // PIECES) for side in shape.lives for life in side if life is not None]
     domains = [
@@ -210,31 +212,30 @@ def add_newest(plan: Compiler, node: nodes.JoinNode, index: int) -> int:
     assert updates is not None
     key, stamps = updates.key, node.stamps
     return plan.add(
-        node,
-        (index,),
-        name="newest",
-        detail=f"of each {', '.join(key)}" if key else "of all",
-        kernel=NewestFilter,
-        build=lambda store, _: NewestFilter(store, key, stamps),
-        describe=lambda demands: [_by_times(demands, node)],
-        traits=Traits(
-            passes=unchanged(node.schema),
-            together=tuple((name,) for name in key),
-            updates=True,
-        ),
-        groups=plan.groups(index),
+        KernelOperator(
+            node=node,
+            inputs=(index,),
+            name="newest",
+            detail=f"of each {', '.join(key)}" if key else "of all",
+            kernel=NewestFilter,
+            build=lambda store, _: NewestFilter(store, key, stamps),
+            describe=lambda demands: [_by_times(demands, node)],
+            traits=Traits(
+                passes=unchanged(node.schema),
+                together=keyed(key),
+                updates=True,
+            ),
+            groups=plan.operators[index].groups,
+        )
     )
 
 
 def _by_times(demands: Demands, node: nodes.JoinNode) -> dict[str, Demand]:
     """Return the demands on results of a join: those on its output, and the marks by which it
     forgets keys."""
-    found = dict(demands)
-    for name in node.stamps:
-        if name in node.progress:
-            own = Demand.grid(second(node.progress[name].domain))
-            found[name] = found[name] | own if name in found else own
-    return found
+    times = [name for name in node.stamps if name in node.progress]
+    own = {name: Demand.grid(second(node.progress[name].domain)) for name in times}
+    return united(demands, own)
 
 
 COMPILERS: Mapping[type[Node], Compile] = {
@@ -273,7 +274,7 @@ _NEXT: dict[Schedule, str] = {
 
 
 def _kept(by: Updates) -> str:
-    """Return how long keys are kept."""
+    """Return the line that says how long keys are kept."""
     if not by.forgets:
         return "keys are kept for ever; expire= or delete_when= bounds that"
     ends = []

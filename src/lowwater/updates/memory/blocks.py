@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -123,6 +123,14 @@ class WindowBuffer:
         self.blocks = [Block(*block) for block in saved]
 
 
+class WindowPart(NamedTuple):
+    """The rows of a window that are in a buffer; the buffer needs no row below ``drop`` again."""
+
+    buffer: WindowBuffer
+    start: int
+    drop: int
+
+
 class BlockMemory(PagedRows):
     """The window buffers of all keys, in blocks of pages taken on demand."""
 
@@ -191,6 +199,27 @@ class BlockMemory(PagedRows):
         """Return the rows of blocks, with their times."""
         places = [self.locations(block, block.dequeue, block.enqueue) for block in blocks]
         return self.read(np.concatenate([np.empty(0, np.int64), *places]))
+
+    def read_windows(self, parts: Sequence[WindowPart], length: int) -> tuple[Chunk, Times]:
+        """Return the rows of windows of ``length`` ticks, and the start of the window of each; drop
+        those that are not needed again."""
+        near = [
+            (part.start, block)
+            for part in parts
+            for block in part.buffer.blocks
+            if block.reaches(part.start, part.start + length)
+        ]
+        rows = self.read_blocks([block for _, block in near])
+        times = rows[TIME].to_numpy()
+        rows = rows.drop(TIME)
+        counts = np.array([block.rows for _, block in near], np.int64)
+        starts = np.repeat(np.array([start for start, _ in near], np.int64), counts)
+        inside = (times >= starts) & (times < starts + length)
+        if not inside.all():
+            rows, starts = rows.filter(pl.Series(inside)), starts[inside]
+        for part in parts:
+            part.buffer.drop_before(part.drop)
+        return rows, starts
 
     def drop_leading(self, block: Block, time: int) -> None:
         """Drop the rows below a time at the start of a block, one of which is not below."""

@@ -68,19 +68,13 @@ class FixedColumn:
 
     def __init__(self, name: str, dtype: pl.DataType):
         self.name, self._dtype = name, dtype
-        self._temporal = PHYSICAL.get(type(dtype))
-        empty = self._physical(pl.Series(name, [], dtype=dtype))
+        empty = pl.Series(name, [], dtype=dtype).to_physical()
         self.kind: np.dtype[Any] = empty.to_numpy().dtype
         self._empty_cell = False if dtype == pl.Boolean else 0
 
-    def _physical(self, values: pl.Series) -> pl.Series:
-        if self._temporal is not None:
-            return values.cast(self._temporal)
-        return values.to_physical() if isinstance(self._dtype, pl.Enum) else values
-
     def cells(self, values: pl.Series) -> ColumnValues:
         """Return values as cells."""
-        numbers = self._physical(values)
+        numbers = values.to_physical()
         if not numbers.null_count():
             return ColumnValues(numbers.to_numpy(), None)
         return ColumnValues(
@@ -173,7 +167,7 @@ def _column(name: str, dtype: pl.DataType) -> Column:
     return TextColumn(name, dtype)
 
 
-class Layout:
+class CellLayout:
     """The columns of a schema as arrays of cells."""
 
     def __init__(self, schema: pl.Schema):

@@ -24,7 +24,7 @@ Units = NDArray[np.int64]
 
 
 class EmptyLocations:
-    """The units of pages: which are taken, and which is taken next."""
+    """The units of pages: those that are taken, and the one that is taken next."""
 
     def __init__(self, units: int, alloc: Callable[[], int], free: Callable[[int], None]):
         self._units, self._alloc, self._free = units, alloc, free
@@ -129,7 +129,7 @@ class OnDemandMemory(PagedRows):
 
     def remove(self, locations: Locations) -> None:
         """Drop rows; free pages without any other row."""
-        self.clear(self._empty.give_back(np.unique(locations)))
+        self.clear(self._empty.give_back(np.sort(locations)))
 
     def save(self, store: ChunkStore, name: str) -> dict[str, Any]:
         """Write the pages that changed since the last call; return all else that :meth:`load`

@@ -23,10 +23,10 @@ from lowwater.state.peak_counter import PeakCounter
 from lowwater.state.store import ChunkStore, read
 from lowwater.stream.element import Chunk
 from lowwater.updates.memory.columns import (
+    CellLayout,
     Column,
     ColumnValues,
     Index,
-    Layout,
     Mask,
     joined,
     payload,
@@ -86,7 +86,7 @@ class RowPage:
 
     def __init__(
         self,
-        layout: Layout,
+        layout: CellLayout,
         rows: int,
         taken: PeakCounter,
         unread: tuple[int, Fetch] | None = None,
@@ -163,7 +163,7 @@ class PagedRows:
     """The rows of all pages, by location; a new page has the least number that is free."""
 
     def __init__(self, schema: pl.Schema, page_rows: int = PAGE_ROWS):
-        self.page_rows, self.layout = page_rows, Layout(schema)
+        self.page_rows, self.layout = page_rows, CellLayout(schema)
         self._taken = PeakCounter()
         self._pages: dict[int, RowPage] = {}
         self._changed: set[int] = set()
@@ -197,14 +197,11 @@ class PagedRows:
         heappush(self._free, number)
 
     def write(self, locations: Locations, rows: Chunk) -> None:
-        """Write rows to locations; the last one counts where a location is given repeatedly."""
+        """Write rows to locations, each given once."""
         cells = self.layout.cells(rows)
-        if (locations[1:] <= locations[:-1]).any():
-            order = np.argsort(locations, kind="stable")
-            ordered = locations[order]
-            last = np.append(ordered[1:] != ordered[:-1], True)
-            locations, order = ordered[last], order[last]
-            cells = [each.at(order) for each in cells]
+        if (locations[1:] < locations[:-1]).any():
+            order = np.argsort(locations)
+            locations, cells = locations[order], [each.at(order) for each in cells]
         for number, part, slots in self._parts(locations):
             self._pages[number].put(slots, [each.at(part) for each in cells])
             self._changed.add(number)

@@ -1,8 +1,8 @@
-"""The baseline beside which queues of windows are measured: all windows of all keys (UpStream
+"""The queue that works on all windows of all keys, to compare queues of windows with (UpStream
 §6.3).
 
 Rows leave in the order of arrival, once for each window they are in, so a row costs more when more
-windows are open. Where windows are *shed*, some are dropped at random when they begin, so that
+windows are open. The schedule "shedding" drops some windows at random when they begin, so that
 there is time for the others; a dropped window still counts as stale.
 
 Invariant: rows and punctuation leave in the order of arrival.
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,30 +23,20 @@ from lowwater.operators.kernel import Host, Request
 from lowwater.operators.metric import Readings
 from lowwater.state.store import ChunkStore, take
 from lowwater.stream.element import END_OF_TIME, Chunk, Element
+from lowwater.updates.key_lines import InPlace
 from lowwater.updates.key_queue import KeyQueue
-from lowwater.updates.load import Load
 from lowwater.updates.options import Key, Updates
-from lowwater.updates.queue_kernel import (
-    COMPLETE,
-    GIVEN_UP,
-    KEYS,
-    SCHEDULE,
-    SECONDS_A_ROW,
-    SHOWN,
-    WAITING,
-)
+from lowwater.updates.pace import Load
 from lowwater.updates.windows.open_windows import CompletionTimes, Run, Ticks
-from lowwater.updates.windows.window_edges import by_key
-from lowwater.updates.windows.window_kernel import WindowedRows, WindowQueueKernel
-from lowwater.updates.windows.window_keys import DueWindows, WindowCell
-from lowwater.updates.windows.window_queue import CELL_BYTES
+from lowwater.updates.windows.window_kernel import WindowedRows, WindowQueueKernel, by_key
+from lowwater.updates.windows.window_keys import CELL_BYTES, DueWindows, WindowCell
 
 ROWS = "waiting"
 
 
-class Shown(NamedTuple):
-    """Windows of a key that are shown together: their number, and the completion of the newest in
-    clock nanoseconds."""
+class ShownWindows(NamedTuple):
+    """The windows of a key that are shown together: their number, and the moment the newest of them
+    became complete, in clock nanoseconds."""
 
     key: Key
     ended: int
@@ -69,7 +60,7 @@ class _Promise(NamedTuple):
     """Arrival of the punctuation, in clock nanoseconds."""
     start: int
     """The least start of windows to come after it, in ticks."""
-    shown: tuple[Shown, ...]
+    shown: tuple[ShownWindows, ...]
     """Windows that it completes."""
 
 
@@ -78,29 +69,20 @@ class AppendWindows(WindowQueueKernel):
 
     def __init__(self, store: ChunkStore, by: Updates, rows: WindowedRows, host: Host):
         super().__init__(store, by, rows, host)
-        window = rows.window
         self._progress = CompletionTimes()
-        self._due = DueWindows(window)
-        self._keys = KeyQueue(
-            by,
-            lambda key, weight, number: WindowCell(key, weight, number, window),
-            lambda: self._pace.cost,
-            host.now,
-            cell_bytes=CELL_BYTES,
-            busy=lambda _: True,
-        )
+        self._due = DueWindows(rows.window)
+        make = partial(WindowCell, rows.window)
+        self._keys = KeyQueue(by, make, InPlace(), CELL_BYTES)
         self._items: deque[_Rows | _Promise] = deque()
         self._slice = 0
-        self._in_work: list[Shown] = []
-        self._left = 0
-        self._load = Load(self._pace, window.overlap)
+        self._load = Load(self._pace, rows.window.overlap)
         self._fates: dict[tuple[int, int], bool] = {}
 
     # ---- rows and promises -----------------------------------------------------------------
 
     def _enqueue(self, rows: Chunk, ticks: Ticks, when: Ticks) -> None:
         self._progress.add(ticks, when)
-        inside = self._marking.inside(ticks)
+        inside = self._window.covers(ticks)
         if not inside.all():
             rows, ticks, when = rows.filter(pl.Series(inside)), ticks[inside], when[inside]
         if not rows.height:
@@ -113,13 +95,12 @@ class AppendWindows(WindowQueueKernel):
             self._due.watch(cell)
             owners[own] = cell.number
         at, starts = self._marking.spread(ticks)
-        counts = np.bincount(at, minlength=rows.height)
         if self._by.schedule == "shedding":
             self._load.arrived(len(at), int(when[-1]))
             kept = self._kept(owners[at], starts, int(when[-1]))
             at, starts = at[kept], starts[kept]
-            counts = np.bincount(at, minlength=rows.height)
         if len(at):
+            counts = np.bincount(at, minlength=rows.height)
             self._slice += 1
             self.store.put(ROWS, self._slice, self._marking.marked(rows[at], starts))
             self._items.append(_Rows(int(when[0]), self._slice, tuple(counts.tolist())))
@@ -130,7 +111,7 @@ class AppendWindows(WindowQueueKernel):
         return np.array([self._fate(pair, now) for pair in pairs], bool)
 
     def _fate(self, window: tuple[int, int], now: int) -> bool:
-        """Return whether a window of a key is worked on; decide it at the first call."""
+        """Return true if a window of a key is not dropped; this is decided at the first call."""
         fate = self._fates.get(window)
         if fate is None:
             # Before a row's cost is known, there is time for one window of each row.
@@ -147,15 +128,15 @@ class AppendWindows(WindowQueueKernel):
         self._items.append(_Promise(now, start, tuple(each for each in shown if each.windows)))
         return []
 
-    def _completed(self, cell: WindowCell, runs: Sequence[Run]) -> Shown:
+    def _completed(self, cell: WindowCell, runs: Sequence[Run]) -> ShownWindows:
         """Count complete windows of a key; return those that will be shown."""
-        found = Shown(cell.key, 0, 0)
+        found = ShownWindows(cell.key, 0, 0)
         for first, last in runs:
             for start in range(first, last + 1, self._window.slide):
                 ended = self._progress.when(start + self._window.range)
                 cell.account.arrived(ended, replaced=False)
                 if self._fates.pop((cell.number, start), True):
-                    found = Shown(cell.key, ended, found.windows + 1)
+                    found = ShownWindows(cell.key, ended, found.windows + 1)
         return found
 
     # ---- work ------------------------------------------------------------------------------
@@ -189,13 +170,14 @@ class AppendWindows(WindowQueueKernel):
 
     def _pass(self, item: _Promise) -> list[Element]:
         for each in item.shown:
-            self._keys.cells[each.key].account.taken(self._now(), each.ended)
-        self._in_work += item.shown
+            account = self._keys.cells[each.key].account
+            account.taken(self._now(), each.ended)
+            self._in_work += [account] * each.windows
         return self._punctuate(item.start)
 
     def _take(self, item: _Rows, least: int) -> Chunk:
-        """Take out the first rows of an item, each for all its windows, until there are at least
-        as many as ``least``."""
+        """Take out the first rows of an item, each once for every window it is in: ``least`` rows
+        or, with the last one's other windows, a few more."""
         came = min(int(np.searchsorted(np.cumsum(item.counts), least)) + 1, len(item.counts))
         count, rest = sum(item.counts[:came]), item.counts[came:]
         chunk = take(self.store, ROWS, item.slice, item.slice + 1)
@@ -206,14 +188,6 @@ class AppendWindows(WindowQueueKernel):
             self.store.put(ROWS, item.slice, chunk[count:])
             self._items.appendleft(_Rows(item.since, item.slice, rest))
         return chunk[:count]
-
-    def end_portion(self, nanoseconds: int, now: int) -> None:
-        """Count the completed windows as shown."""
-        self._pace.learn(self._left, nanoseconds)
-        for each in self._in_work:
-            for _ in range(each.windows):
-                self._keys.cells[each.key].account.shown(now)
-        self._in_work, self._left = [], 0
 
     # ---- requests and metrics --------------------------------------------------------------
 
@@ -232,21 +206,8 @@ class AppendWindows(WindowQueueKernel):
         return self._keys
 
     def metrics(self) -> Readings:
-        """Return the counts of the queue."""
-        accounts = [account for account, _ in self._keys.accounts().values()]
-        complete = sum(each.updates for each in accounts)
-        shown = sum(each.delivered for each in accounts)
-        return Readings(
-            {
-                SCHEDULE: self._by.schedule,
-                KEYS: len(self._keys.cells),
-                WAITING: self.store.rows,
-                COMPLETE: complete,
-                SHOWN: shown,
-                GIVEN_UP: max(0, complete - shown),
-                SECONDS_A_ROW: self._seconds_a_row(),
-            }
-        )
+        """Return the counts of the queue; the waiting updates are rows."""
+        return self._readings(waiting=self.store.rows)
 
     # ---- state -----------------------------------------------------------------------------
 
@@ -277,4 +238,4 @@ def _item(rows: bool, saved: tuple[Any, ...]) -> _Rows | _Promise:
     if rows:
         return _Rows(*saved)
     since, start, shown = saved
-    return _Promise(since, start, tuple(Shown(*each) for each in shown))
+    return _Promise(since, start, tuple(ShownWindows(*each) for each in shown))

@@ -41,7 +41,7 @@ class OpenWindows:
 
     def _runs_of(self, ticks: Ticks) -> list[Run]:
         slide = self._window.slide
-        firsts = ((ticks - self._window.range) // slide + 1) * slide
+        firsts = self._window.first_open(ticks)
         lasts = ticks // slide * slide
         apart = np.flatnonzero(firsts[1:] > lasts[:-1] + slide) + 1
         begins = firsts[np.concatenate([[0], apart])].tolist()
@@ -99,31 +99,35 @@ class CompletionTimes:
         self._when: list[int] = []
         self._moved = np.empty(0, np.int64), np.empty(0, np.int64)
         self._ahead = 0
-        self._now = self._last = 0
+        self._now = 0
+        self._last: int | None = None
 
     def add(self, ticks: Ticks, when: Ticks) -> None:
         """Note the arrivals of rows; only rows later than all before move a mark."""
-        tops = np.maximum.accumulate(ticks)
-        later = np.flatnonzero(np.diff(tops, prepend=self._top) > 0)
-        self._tops += tops[later].tolist()
+        tops = np.maximum.accumulate(np.append(self._top, ticks))
+        later = np.flatnonzero(tops[1:] > tops[:-1])
+        self._tops += ticks[later].tolist()
         self._when += when[later].tolist()
-        self._top = max(self._top, int(tops[-1]))
+        self._top = int(tops[-1])
         self._last = int(when[-1])
 
     def advance(self, mark: int, now: int) -> None:
         """Advance the mark; ``now`` is the moment, in clock nanoseconds."""
         if mark == END_OF_TIME:
-            self._tops, self._when = [], []
+            self._forget_rows()
         self.mark, self._now = mark, now
         self._ahead = mark - self._top
         self._moved = np.array(self._tops, np.int64), np.array(self._when, np.int64)
-        self._tops, self._when = [], []
+        self._forget_rows()
+
+    def _forget_rows(self) -> None:
+        self._tops, self._when, self._last = [], [], None
 
     def last_arrival(self, now: int) -> int:
         """Return the arrival of the last row since the mark before, or ``now`` if there was none,
         for a punctuation on single keys; forget the arrivals."""
-        came = self._last if self._tops else now
-        self._tops, self._when = [], []
+        came = now if self._last is None else self._last
+        self._forget_rows()
         return came
 
     def when(self, mark: int) -> int:

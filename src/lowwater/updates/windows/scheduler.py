@@ -53,6 +53,11 @@ class KeyScheduler:
         return len(self.wq) + len(self._turns)
 
     @property
+    def worked_on(self) -> int:
+        """Number of keys whose window is worked on, idle ones included."""
+        return len(self.upq) + len(self.il)
+
+    @property
     def oldest(self) -> int | None:
         """Arrival of the update served next, in clock nanoseconds; None if none can be."""
         if self.upq:

@@ -20,17 +20,6 @@ from lowwater.state.store import ChunkStore
 from lowwater.stream.element import MARK, Chunk, Element, GroupPunctuation
 from lowwater.updates.key_queue import KeyQueue
 from lowwater.updates.options import Updates
-from lowwater.updates.queue_kernel import (
-    COMPLETE,
-    GIVEN_UP,
-    KEYS,
-    SCHEDULE,
-    SECONDS_A_ROW,
-    SHOWN,
-    WAITING,
-    WINDOWS,
-    WORKED_ON,
-)
 from lowwater.updates.windows.open_windows import Ticks
 from lowwater.updates.windows.window_kernel import WindowedRows, WindowQueueKernel
 from lowwater.updates.windows.window_keys import WindowCell
@@ -43,9 +32,7 @@ class UpdateWindows(WindowQueueKernel):
     def __init__(self, store: ChunkStore, by: Updates, rows: WindowedRows, host: Host):
         super().__init__(store, by, rows, host)
         self._schema = rows.schema
-        self._queue = WindowQueue(by, rows.schema, rows.window, self._pace, host.now, rows.expire)
-        self._in_work: list[WindowCell] = []
-        self._left = 0
+        self._queue = WindowQueue(by, rows, self._pace, host.now)
 
     # ---- rows and promises -----------------------------------------------------------------
 
@@ -64,8 +51,7 @@ class UpdateWindows(WindowQueueKernel):
         if promise.attribute != self._time or not set(names) <= set(self._by.key):
             return []
         if not self.host.hurried:
-            range_, slide = self._window.range, self._window.slide
-            first = ((pl.col(MARK) - range_) // slide + 1) * slide
+            first = self._window.first_open(pl.col(MARK))
             return self._punctuate_keys(promise.marks.with_columns(first))
         order = tuple(name for name in self._by.key if name in names)
         marks = {row[:-1]: row[-1] for row in promise.marks.select(*order, MARK).iter_rows()}
@@ -104,7 +90,8 @@ class UpdateWindows(WindowQueueKernel):
     def _dequeue(self, rows: int, now: int) -> list[Element]:
         self._queue.forget()  # those whose last window was in the previous portion
         portion = self._queue.dequeue(rows, now)
-        self._in_work, self._left = portion.closed, portion.rows.height
+        self._in_work = [cell.account for cell in portion.closed]
+        self._left = portion.rows.height
         self._queue.learn(self._left, len(portion.closed))
         out: list[Element] = []
         if self._left:
@@ -115,18 +102,11 @@ class UpdateWindows(WindowQueueKernel):
             *self._punctuate_cells(portion.closed),
         ]
 
-    def end_portion(self, nanoseconds: int, now: int) -> None:
-        """Count the closed windows as shown."""
-        self._pace.learn(self._left, nanoseconds)
-        for cell in self._in_work:
-            cell.account.shown(now)
-        self._in_work, self._left = [], 0
-
     # ---- requests and metrics --------------------------------------------------------------
 
     def requests(self) -> Sequence[Request]:
         """Request the mark at the end of the first open window."""
-        due = self._queue.due
+        due = self._queue.due.first
         return [] if due is None else [Request(0, self._time, due)]
 
     @property
@@ -142,25 +122,9 @@ class UpdateWindows(WindowQueueKernel):
         return self._queue.keys
 
     def metrics(self) -> Readings:
-        """Return the counts of the queue."""
-        queue = self._queue
-        accounts = [account for account, _ in queue.keys.accounts().values()]
-        complete = queue.complete + sum(each.updates for each in accounts)
-        shown = queue.shown + sum(each.delivered for each in accounts)
-        found = Readings(
-            {
-                SCHEDULE: self._by.schedule,
-                WINDOWS: self._by.windows,
-                KEYS: len(queue.keys.cells),
-                WAITING: queue.scheduler.waiting,
-                WORKED_ON: len(queue.scheduler.upq) + len(queue.scheduler.il),
-                COMPLETE: complete,
-                SHOWN: shown,
-                GIVEN_UP: max(0, complete - shown),
-                SECONDS_A_ROW: self._seconds_a_row(),
-            }
-        )
-        return found | self._forgotten()
+        """Return the counts of the queue; the waiting updates are windows."""
+        scheduler = self._queue.scheduler
+        return self._readings(scheduler.waiting, scheduler.worked_on, self._by.windows)
 
     # ---- state -----------------------------------------------------------------------------
 

@@ -1,4 +1,8 @@
-"""The base of the queues of windows: rows leave with the edges of the window they leave for.
+"""The base of the queues of windows, which assign rows to windows for all operators after them
+(UpStream §6.1.3).
+
+A row leaves once for each of its windows, with the start and the end of that window in two columns
+in front of the others.
 
 Where work takes no time, nothing waits: a row leaves at once for every window it is in, and the
 aggregate after the queue answers a window when it is complete, as it would without a queue.
@@ -10,13 +14,15 @@ back.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
 import polars as pl
 
 from lowwater.operators.kernel import Host, Request
+from lowwater.operators.metric import Readings
 from lowwater.operators.waiting import Release
 from lowwater.operators.window_aggregate import END
 from lowwater.operators.window_state import START
@@ -32,10 +38,22 @@ from lowwater.stream.element import (
 )
 from lowwater.stream.time_domain import TimeDomain
 from lowwater.stream.window import WindowSpec
-from lowwater.updates.options import Updates
-from lowwater.updates.queue_kernel import QueueKernel
+from lowwater.updates.options import Key, Updates
+from lowwater.updates.queue_kernel import (
+    COMPLETE,
+    GIVEN_UP,
+    KEYS,
+    SCHEDULE,
+    SECONDS_A_ROW,
+    SHOWN,
+    WAITING,
+    WINDOWS,
+    WORKED_ON,
+    QueueKernel,
+)
 from lowwater.updates.windows.open_windows import Ticks
-from lowwater.updates.windows.window_edges import WindowEdges
+
+AT = "__at"
 
 
 @dataclass(frozen=True)
@@ -53,6 +71,44 @@ class WindowedRows:
     """The columns of groups that have marks of their own; empty if none have."""
     expire: int | None = None
     """Ticks after its newest row at which a key is forgotten; None for never."""
+
+
+def by_key(rows: Chunk, key: Sequence[str]) -> Iterator[tuple[Key, Ticks]]:
+    """Yield the keys in the order of their first rows, each with the numbers of its rows."""
+    if not key:
+        yield (), np.arange(rows.height)
+        return
+    if rows.height == 1:
+        yield tuple(rows[name][0] for name in key), np.zeros(1, np.int64)
+        return
+    numbered = rows.select(key).with_row_index(AT)
+    for *values, at in numbered.group_by(key, maintain_order=True).agg(AT).iter_rows():
+        yield tuple(values), np.array(at, np.int64)
+
+
+class WindowEdges:
+    """Assigns rows to windows and puts the edges of windows in front of them."""
+
+    def __init__(self, window: WindowSpec, domain: TimeDomain):
+        self.window, self._domain = window, domain
+
+    def marked(self, rows: Chunk, starts: Ticks) -> Chunk:
+        """Return rows with the edges of the windows that start at ``starts``."""
+        edges = [
+            pl.Series(name, ticks).cast(self._domain.dtype)
+            for name, ticks in ((START, starts), (END, starts + self.window.range))
+        ]
+        return pl.DataFrame([*edges, *rows.get_columns()])
+
+    def spread(self, ticks: Ticks) -> tuple[Ticks, Ticks]:
+        """Return, for each row and window it is in, the number of the row and the window's
+        start."""
+        slide = self.window.slide
+        firsts = self.window.first_open(ticks)
+        counts = np.maximum((ticks // slide * slide - firsts) // slide + 1, 0)
+        rows = np.repeat(np.arange(len(ticks)), counts)
+        begins = np.repeat(np.cumsum(counts) - counts, counts)
+        return rows, firsts[rows] + (np.arange(len(rows)) - begins) * slide
 
 
 class WindowQueueKernel(QueueKernel):
@@ -124,8 +180,8 @@ class WindowQueueKernel(QueueKernel):
     # ---- requests and metrics --------------------------------------------------------------
 
     def releases(self) -> Sequence[Release]:
-        """Return that a row is released by the end of any window it is in, where groups have
-        marks."""
+        """Return the rule by which groups' marks release rows: at the end of any window they are
+        in; nothing where groups have no marks."""
         window, step = self._window, self._window.slide
         if not self._groups:
             return []
@@ -144,6 +200,27 @@ class WindowQueueKernel(QueueKernel):
     def marks(self) -> dict[str, int]:
         """Return the mark of the input."""
         return {self._time: self._mark}
+
+    def _readings(
+        self, waiting: int, worked_on: int | None = None, windows: str | None = None
+    ) -> Readings:
+        """Return the counts of the queue; None stands for a count that it does not have."""
+        keys = self._keys_of_queue
+        complete, shown = keys.totals()
+        found = Readings(
+            {
+                SCHEDULE: self._by.schedule,
+                WINDOWS: windows,
+                KEYS: len(keys.cells),
+                WAITING: waiting,
+                WORKED_ON: worked_on,
+                COMPLETE: complete,
+                SHOWN: shown,
+                GIVEN_UP: max(0, complete - shown),
+                SECONDS_A_ROW: self._seconds_a_row(),
+            }
+        )
+        return found | self._forgotten()
 
     def snapshot(self) -> dict[str, Any]:
         """Return the snapshot."""

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum, auto
 from typing import Any
 
 from lowwater.stream.element import BEGINNING, END_OF_TIME
 from lowwater.stream.window import WindowSpec
-from lowwater.updates.keys import Entry, KeyCell
+from lowwater.updates.keys import DICT_ENTRY, NUMBER, Entry, KeyCell, bytes_of_slots
+from lowwater.updates.memory.blocks import WindowBuffer
 from lowwater.updates.options import Key
+from lowwater.updates.staleness import ACCOUNT
 from lowwater.updates.windows.open_windows import CompletionTimes, OpenWindows, Run
 
 
@@ -58,7 +60,7 @@ class WindowCell(KeyCell):
         *("states", "waiting", "windows"),
     )
 
-    def __init__(self, key: Key, weight: float, number: int, window: WindowSpec):
+    def __init__(self, window: WindowSpec, key: Key, weight: float, number: int):
         super().__init__(key, weight, number)
         self.windows = OpenWindows(window)
         self.due = END_OF_TIME
@@ -84,7 +86,7 @@ class WindowCell(KeyCell):
 
     @property
     def busy(self) -> bool:
-        """True if a window is open, waits or is worked on."""
+        """True if a window of the key is open, waits or is worked on."""
         return bool(self.windows.runs) or self.waiting is not None or self.committed is not None
 
     @property
@@ -126,6 +128,43 @@ class WindowCell(KeyCell):
         self.committed = None if committed is None else QueuedWindow((committed,))
         self.fresh, self.since, self.start = saved["work"]
         self.states = {KeyState[name] for name in saved["states"]}
+
+
+CELL_BYTES = (
+    bytes_of_slots(WindowCell, OpenWindows, list, list, list, set, WindowBuffer, *ACCOUNT)
+    + 4 * DICT_ENTRY
+    + 10 * NUMBER
+)
+"""Bytes of a key and its cell, without the values of the key and its rows, about."""
+
+
+class KeyMarks:
+    """Marks of single keys, each named by the values of some of the key columns."""
+
+    def __init__(self, columns: Sequence[str]):
+        self._columns = tuple(columns)
+        self.saved: dict[tuple[str, ...], dict[Key, int]] = {}
+        """The marks in ticks, by the names of the columns and by their values."""
+
+    def __bool__(self) -> bool:
+        return bool(self.saved)
+
+    def part(self, key: Key, names: tuple[str, ...]) -> Key:
+        """Return the values that a key has in some of the columns."""
+        return tuple(key[self._columns.index(name)] for name in names)
+
+    def update(self, names: tuple[str, ...], marks: Mapping[Key, int]) -> None:
+        """Set the marks of keys named by some of the columns."""
+        self.saved.setdefault(names, {}).update(marks)
+
+    def of(self, key: Key) -> int:
+        """Return the greatest mark that holds for a key."""
+        found = (marks.get(self.part(key, names)) for names, marks in self.saved.items())
+        return max((mark for mark in found if mark is not None), default=BEGINNING)
+
+    def forget(self, key: Key) -> None:
+        """Drop the mark of a key named by all columns."""
+        self.saved.get(self._columns, {}).pop(key, None)
 
 
 class DueWindows:

@@ -1,9 +1,9 @@
 """The window manager of an update queue: the newest window of each key waits (UpStream §6.2, §7.2).
 
-*Lazy*: a window is an update when it is complete, and the newest complete one waits. *Eager*: it is
-an update when it begins, and the newest that began waits; if it is worked on before it is complete,
-its rows leave as they arrive. An older waiting window is given up, and its rows are dropped unless
-a later window needs them.
+In a *lazy* queue a window becomes an update when it is complete, and the newest complete one waits.
+In an *eager* queue it becomes an update when it begins, and the newest that began waits; if it is
+worked on before it is complete, its rows leave as they arrive. An older waiting window is given up,
+and its rows are dropped unless a later window needs them.
 
 A key has two buffers. The enqueue buffer holds rows that windows to come may need. The dequeue
 buffer holds rows of the window that is worked on that arrived after its first rows had left. Rows
@@ -17,6 +17,7 @@ have left.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,32 +26,30 @@ from numpy.typing import NDArray
 
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import BEGINNING, END_OF_TIME, Chunk
-from lowwater.stream.window import WindowSpec
+from lowwater.updates.key_lines import KeyLine, make_line
 from lowwater.updates.key_queue import KeyQueue
-from lowwater.updates.keys import DICT_ENTRY, NUMBER, bytes_of_slots
-from lowwater.updates.memory.blocks import TIME, Block, BlockMemory, WindowBuffer
+from lowwater.updates.memory.blocks import BlockMemory, WindowPart
 from lowwater.updates.options import Key, Updates
 from lowwater.updates.pace import FORGETTING, Pace
-from lowwater.updates.staleness import ACCOUNT
 from lowwater.updates.windows.open_windows import (
     CompletionTimes,
-    OpenWindows,
     Run,
     Ticks,
     count,
     first_after,
 )
 from lowwater.updates.windows.scheduler import KeyScheduler
-from lowwater.updates.windows.window_edges import by_key
-from lowwater.updates.windows.window_keys import DueWindows, KeyState, QueuedWindow, WindowCell
+from lowwater.updates.windows.window_kernel import WindowedRows, by_key
+from lowwater.updates.windows.window_keys import (
+    CELL_BYTES,
+    DueWindows,
+    KeyMarks,
+    KeyState,
+    QueuedWindow,
+    WindowCell,
+)
 
 PAGES = "pages"
-CELL_BYTES = (
-    bytes_of_slots(WindowCell, OpenWindows, list, list, list, set, WindowBuffer, *ACCOUNT)
-    + 4 * DICT_ENTRY
-    + 10 * NUMBER
-)
-"""Bytes of a key and its cell, without the values of the key and its rows, about."""
 
 
 class Portion(NamedTuple):
@@ -61,48 +60,23 @@ class Portion(NamedTuple):
     closed: list[WindowCell]
 
 
-class _Part(NamedTuple):
-    """A window whose rows are read from a buffer, and the time below which that needs none
-    again."""
-
-    buffer: WindowBuffer
-    start: int
-    drop: int
-
-
 class WindowQueue:
     """The windows of all keys that are open, wait or are worked on, and their rows."""
 
-    def __init__(
-        self,
-        by: Updates,
-        schema: Mapping[str, pl.DataType],
-        window: WindowSpec,
-        pace: Pace,
-        now: Callable[[], int],
-        expire: int | None = None,
-    ):
-        self._by, self._window, self._pace = by, window, pace
+    def __init__(self, by: Updates, rows: WindowedRows, pace: Pace, now: Callable[[], int]):
+        self._by, self._window, self._pace = by, rows.window, pace
         self._eager = by.windows == "eager"
-        self.memory = BlockMemory(pl.Schema(schema))
-        self.keys = KeyQueue(
-            by,
-            lambda key, weight, number: WindowCell(key, weight, number, window),
-            self._cost,
-            now,
-            cell_bytes=CELL_BYTES,
-            busy=lambda cell: cell.busy,
-            expire=expire,
-        )
+        self.memory = BlockMemory(pl.Schema(rows.schema))
+        line: KeyLine[WindowCell] = make_line(by, self._cost, now)
+        make = partial(WindowCell, rows.window)
+        self.keys = KeyQueue(by, make, line, CELL_BYTES, expire=rows.expire)
         self._moved: dict[WindowCell, None] = {}
         """Keys that may have ended by their own marks."""
         self.progress = CompletionTimes()
         self.scheduler = KeyScheduler(self.keys.line)
-        self._due = DueWindows(window)
-        self._marks: dict[tuple[str, ...], dict[Key, int]] = {}
+        self.due = DueWindows(rows.window)
+        self._marks = KeyMarks(by.key)
         self._closing: dict[WindowCell, None] = {}
-        self.complete = self.shown = 0
-        """Number of complete windows of forgotten keys, and of those that were shown."""
         self.window_rows = 0.0
         """Average number of rows in a window."""
 
@@ -124,7 +98,7 @@ class WindowQueue:
         """
         self.progress.add(ticks, when)
         self.keys.begin(int(when[0]))
-        inside = ticks % self._window.slide < self._window.range
+        inside = self._window.covers(ticks)
         parts: list[tuple[int, Ticks]] = []
         for key, at in by_key(rows, self._by.key):
             own = at[inside[at]]
@@ -143,10 +117,8 @@ class WindowQueue:
     def _cell(self, key: Key) -> WindowCell:
         known = key in self.keys.cells
         cell = self.keys.find(key)
-        if not known:
-            cell.progress = CompletionTimes() if self._marks else None
-            for names, marks in self._marks.items():
-                cell.mark = max(cell.mark, marks.get(self._part(key, names), BEGINNING))
+        if not known and self._marks:
+            cell.progress, cell.mark = CompletionTimes(), self._marks.of(key)
         return cell
 
     def _note_newest(
@@ -165,14 +137,11 @@ class WindowQueue:
         mark = self.progress.mark
         if not self._by.forgets or mark == END_OF_TIME:
             return
-        alone = [cell for cell in self._moved if cell.end <= cell.mark and not cell.busy]
-        for cell in (*self.keys.expiry.ended(mark), *self.keys.expiry.end_now(alone)):
-            if not self.keys.remove(cell):
-                continue
-            self.complete += cell.account.updates
-            self.shown += cell.account.delivered
-            self.memory.forget((cell.enqueue_buffer, cell.dequeue_buffer))
-            self._marks.get(self._by.key, {}).pop(cell.key, None)
+        own = [c for c in self._moved if c.end <= c.mark and c.end < END_OF_TIME and not c.busy]
+        for cell in (*self.keys.expiry.ended(mark), *own):
+            if self.keys.remove(cell):
+                self.memory.forget((cell.enqueue_buffer, cell.dequeue_buffer))
+                self._marks.forget(cell.key)
         self._moved.clear()
 
     def _needed(
@@ -182,7 +151,7 @@ class WindowQueue:
         if not len(at):
             return
         cell.windows.add(ticks)
-        self._due.watch(cell)
+        self.due.watch(cell)
         if not self._eager:
             yield cell.enqueue_buffer, at
             return
@@ -234,7 +203,7 @@ class WindowQueue:
     def advance(self, mark: int, now: int) -> None:
         """Complete the windows that end by a mark."""
         self.progress.advance(mark, now)
-        for cell, runs in self._due.complete(mark):
+        for cell, runs in self.due.complete(mark):
             self._complete(cell, runs, self.progress)
 
     def advance_keys(
@@ -243,10 +212,10 @@ class WindowQueue:
         """Complete windows by marks of single keys, named by some key columns; return the keys
         whose marks advanced."""
         came = self.progress.last_arrival(now)
-        self._marks.setdefault(names, {}).update(marks)
+        self._marks.update(names, marks)
         moved = []
         for cell in self._named(names, marks):
-            mark = marks.get(self._part(cell.key, names), BEGINNING)
+            mark = marks.get(self._marks.part(cell.key, names), BEGINNING)
             if mark > cell.mark:
                 cell.mark = mark
                 moved.append(cell)
@@ -254,7 +223,7 @@ class WindowQueue:
                 cell.progress.advance(mark, came)
                 self._moved[cell] = None
                 if cell.due <= mark:
-                    self._complete(cell, self._due.complete_of(cell, mark), cell.progress)
+                    self._complete(cell, self.due.complete_of(cell, mark), cell.progress)
         return moved
 
     def _named(self, names: tuple[str, ...], keys: Iterable[Key]) -> Iterable[WindowCell]:
@@ -262,14 +231,6 @@ class WindowQueue:
         if names != self._by.key:
             return self.keys.cells.values()
         return [self.keys.cells[key] for key in keys if key in self.keys.cells]
-
-    def _part(self, key: Key, names: tuple[str, ...]) -> Key:
-        return tuple(key[self._by.key.index(name)] for name in names)
-
-    @property
-    def due(self) -> int | None:
-        """End of the first open window of all keys, in ticks; None if none is open."""
-        return self._due.first
 
     def _complete(self, cell: WindowCell, runs: Sequence[Run], progress: CompletionTimes) -> None:
         """Count windows of a key that became complete; in a lazy queue the newest of them waits."""
@@ -322,7 +283,7 @@ class WindowQueue:
 
         Windows that only have to be closed leave first and alone: they cost no work.
         """
-        parts: list[_Part] = []
+        parts: list[WindowPart] = []
         closed = list(self._closing)
         for idle in closed:
             self._close(idle)
@@ -335,7 +296,7 @@ class WindowQueue:
                 self._close(cell)
                 closed.append(cell)
         self._closing.clear()
-        return Portion(*self._read(parts), closed)
+        return Portion(*self.memory.read_windows(parts, self._window.range), closed)
 
     def _next(self) -> WindowCell | None:
         """Return the key to serve: one whose window is worked on, else one that waits, else
@@ -346,19 +307,19 @@ class WindowQueue:
             self.scheduler.rest(self.scheduler.upq[0])
         return self.scheduler.commit() if self.scheduler.waits else None
 
-    def _work(self, cell: WindowCell, now: int) -> _Part:
+    def _work(self, cell: WindowCell, now: int) -> WindowPart:
         """Return the part with all rows there are of the window of a key, and begin that window if
         it waited."""
         if cell.committed is not None:
             cell.fresh = 0
             buffer = self.memory.buffer(cell.dequeue_buffer)
-            return _Part(buffer, cell.committed.start, END_OF_TIME)
+            return WindowPart(buffer, cell.committed.start, END_OF_TIME)
         assert cell.waiting is not None
         cell.committed, cell.waiting = cell.waiting, None
         cell.account.taken(now)
         cell.since = cell.first
         needed = END_OF_TIME if self._eager else self._window.first_open(self.mark_of(cell))
-        return _Part(self.memory.buffer(cell.enqueue_buffer), cell.committed.start, needed)
+        return WindowPart(self.memory.buffer(cell.enqueue_buffer), cell.committed.start, needed)
 
     def _close(self, cell: WindowCell) -> None:
         assert cell.committed is not None
@@ -366,29 +327,6 @@ class WindowQueue:
         cell.newest, cell.committed = cell.committed.start, None
         self.scheduler.done(cell)
         self._watch(cell)
-
-    def _read(self, parts: Sequence[_Part]) -> tuple[Chunk, Ticks]:
-        """Return the rows of several windows and the start of the window of each; drop those that
-        are not needed again."""
-        blocks: list[Block] = []
-        starts: list[int] = []
-        sizes: list[int] = []
-        for part in parts:
-            end = part.start + self._window.range
-            near = [each for each in part.buffer.blocks if each.reaches(part.start, end)]
-            blocks += near
-            starts += [part.start] * len(near)
-            sizes += [each.rows for each in near]
-        rows = self.memory.read_blocks(blocks)
-        times = rows[TIME].to_numpy()
-        rows = pl.DataFrame(rows.get_columns()[1:])  # times come first
-        begins = np.repeat(np.array(starts, np.int64), np.array(sizes, np.int64))
-        inside = (times >= begins) & (times < begins + self._window.range)
-        if not inside.all():
-            rows, begins = rows.filter(pl.Series(inside)), begins[inside]
-        for part in parts:
-            part.buffer.drop_before(part.drop)
-        return rows, begins
 
     def learn(self, rows: int, windows: int) -> None:
         """Learn the rows of a window, after some rows left and some windows were closed."""
@@ -400,12 +338,8 @@ class WindowQueue:
 
     def least(self) -> int:
         """Return the least start of a window that can still leave."""
-        mark = self.progress.mark
-        return min(self._least_open(mark), *self.keys.least.values(self._alive))
-
-    @property
-    def _alive(self) -> int:
-        return self.scheduler.waiting + len(self.scheduler.upq) + len(self.scheduler.il)
+        mark, alive = self.progress.mark, self.scheduler.waiting + self.scheduler.worked_on
+        return min(self._least_open(mark), *self.keys.least.values(alive))
 
     def least_of(self, cell: WindowCell) -> int:
         """Return the least start of a window of a key that can still leave."""
@@ -437,10 +371,9 @@ class WindowQueue:
             "keys": self.keys.saved(),
             "scheduler": self.scheduler.saved(),
             "closing": [cell.key for cell in self._closing],
-            "marks": self._marks,
+            "marks": self._marks.saved,
             "progress": self.progress.saved(),
             "rows": self.window_rows,
-            "past": (self.complete, self.shown),
             "moved": [cell.key for cell in self._moved],
         }
 
@@ -453,11 +386,10 @@ class WindowQueue:
             for update in (cell.waiting, cell.committed):
                 if update is not None:
                     self.keys.least.add(update)
-        self._due.refill(self.keys.cells.values())
+        self.due.refill(self.keys.cells.values())
         self.scheduler.restore(saved["scheduler"], self.keys.cells)
         self._closing = dict.fromkeys(self.keys.cells[key] for key in saved["closing"])
-        self._marks = {names: dict(marks) for names, marks in saved["marks"].items()}
+        self._marks.saved = {names: dict(marks) for names, marks in saved["marks"].items()}
         self.window_rows = saved["rows"]
-        self.complete, self.shown = saved["past"]
         cells = self.keys.cells
         self._moved = dict.fromkeys(cells[key] for key in saved["moved"] if key in cells)

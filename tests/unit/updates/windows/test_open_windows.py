@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from lowwater.stream.time_domain import TimeDomain
 from lowwater.stream.window import WindowSpec
 from lowwater.updates.windows.open_windows import OpenWindows, count, first_after
-from lowwater.updates.windows.window_edges import WindowEdges, by_key
+from lowwater.updates.windows.window_kernel import WindowEdges, by_key
 
 SPECS = st.builds(WindowSpec, st.integers(1, 8), st.integers(1, 8))
 
@@ -31,7 +31,7 @@ def test_runs_are_the_starts_of_windows_with_rows(window: WindowSpec, seed: int)
     held, expected, until = OpenWindows(window), set[int](), -(10**9)
     for _ in range(chance.randint(1, 8)):
         ticks = np.array([chance.randint(-20, 40) for _ in range(chance.randint(1, 5))])
-        ticks = ticks[marks.inside(ticks)]
+        ticks = ticks[marks.window.covers(ticks)]
         ticks = ticks[ticks >= until + window.range]
         if len(ticks):
             held.add(ticks)
@@ -64,7 +64,7 @@ def test_a_row_is_spread_over_all_windows_it_is_in(window: WindowSpec, times: li
     expected = [(at, s) for at, tick in enumerate(times) for s in starts_of(tick, window)]
     assert list(zip(rows.tolist(), starts.tolist(), strict=True)) == expected
     inside = [bool(starts_of(tick, window)) for tick in times]
-    assert marks.inside(np.array(times)).tolist() == inside
+    assert marks.window.covers(np.array(times)).tolist() == inside
 
 
 def test_edges_come_in_front_and_have_the_type_of_the_time() -> None:

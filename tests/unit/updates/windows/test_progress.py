@@ -48,6 +48,23 @@ def test_what_is_promised_of_keys_is_reached_with_the_last_row() -> None:
     assert progress.last_arrival(99) == 99
 
 
+def test_rows_behind_those_that_came_before_move_no_mark() -> None:
+    progress = CompletionTimes()
+    came(progress, (10, 10))
+    came(progress, (5, 20), (7, 30))
+    progress.advance(10, 99)
+    assert [progress.when(mark) for mark in (6, 8, 10)] == [10, 10, 10]
+
+
+def test_the_last_row_may_be_behind_those_that_came_before() -> None:
+    progress = CompletionTimes()
+    came(progress, (10, 10))
+    assert progress.last_arrival(99) == 10
+    came(progress, (5, 20))
+    assert progress.last_arrival(99) == 20
+    assert progress.last_arrival(99) == 99
+
+
 def test_it_goes_on_from_what_was_saved() -> None:
     progress, again = CompletionTimes(), CompletionTimes()
     came(progress, (3, 10), (5, 20))

@@ -13,7 +13,7 @@ WINDOW = WindowSpec(3, 1)
 
 
 def cells(names: str) -> list[WindowCell]:
-    return [WindowCell((name,), 1.0, at, WINDOW) for at, name in enumerate(names)]
+    return [WindowCell(WINDOW, (name,), 1.0, at) for at, name in enumerate(names)]
 
 
 def started(names: str) -> tuple[KeyScheduler, list[WindowCell]]:

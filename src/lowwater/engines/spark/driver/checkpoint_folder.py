@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import re
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,10 +46,12 @@ _OF_STATE = re.compile(
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a checkpoint has come: numbers of batches, -1 before the first."""
+    """The numbers of the last batches of a checkpoint, from 0; -1 if there is none."""
 
     planned: int
+    """The last batch whose rows were chosen."""
     done: int
+    """The last batch that has ended: ``planned``, or the one before."""
 
     @property
     def fresh(self) -> bool:
@@ -57,7 +59,7 @@ class Progress:
         return self.planned < 0
 
 
-class Places:
+class LockedFolders:
     """The folders of a run, locked until it ends."""
 
     def __init__(self, options: RunOptions, checkpoint: Path, results: Path):
@@ -77,12 +79,11 @@ class Places:
         if own:
             self._claim_checkpoint(checkpoint)
         self.progress = progress_of(checkpoint)
-        sink = options.sink
-        folder = Folder(Path(sink)) if isinstance(sink, str | Path) else sink
-        if isinstance(folder, Folder):
+        folder = folder_of(options.sink)
+        if folder is not None:
             self._held.callback(folder.lock().release)
             _check_results(folder, self.progress, checkpoint)
-        elif sink is None and own:
+        elif options.sink is None and own:
             _check_log(results, self.progress, checkpoint)
         for late in _late_folders(options.late_sink):
             self._held.callback(late.lock().release)
@@ -99,6 +100,13 @@ class Places:
             ) from None
         except OSError as error:
             raise CheckpointError(f"cannot write a checkpoint to {checkpoint}: {error}") from None
+
+
+def folder_of(sink: object) -> Folder | None:
+    """Return the folder that a sink is; None if it is something else."""
+    if isinstance(sink, str | Path):
+        return Folder(Path(sink))
+    return sink if isinstance(sink, Folder) else None
 
 
 # ---- the checkpoint ----------------------------------------------------------------------------
@@ -125,8 +133,8 @@ def _progress(checkpoint: Path) -> Progress:
         raise damaged(checkpoint / "metadata", "it is missing")
     _parse(checkpoint / "metadata", _read(checkpoint / "metadata").decode("utf-8", "replace"))
     planned, done = max(offsets), max(commits, default=-1)
-    _refuse_gaps(checkpoint / "offsets", offsets)
-    _refuse_gaps(checkpoint / "commits", commits)
+    _refuse_gaps(checkpoint / "offsets", offsets, offsets[0], planned)
+    _refuse_gaps(checkpoint / "commits", commits, min(commits, default=0), done)
     if not planned - 1 <= done <= planned:
         missing = checkpoint / (LOGS[0] if done > planned else LOGS[1])
         raise damaged(
@@ -165,9 +173,7 @@ def _check_numbered(log: Path, last: int) -> None:
     found = {n: each for each in _files(log) if (n := _number(each)) is not None}
     whole = [n for n, each in found.items() if each.name.endswith(WHOLE)]
     first = max((n for n in whole if n <= last), default=0)
-    for number in range(first, last + 1):
-        if number not in found:
-            raise damaged(log / str(number), "it is missing")
+    _refuse_gaps(log, found, first, last)
     for number in sorted(found):
         for line in _lines(found[number])[1:] if number >= first else ():
             _parse(found[number], line)
@@ -186,8 +192,9 @@ def _number(file: Path) -> int | None:
     return int(name) if _NUMBERED.fullmatch(name) else None
 
 
-def _refuse_gaps(folder: Path, numbers: list[int]) -> None:
-    for number in range(numbers[0], numbers[-1]) if numbers else ():
+def _refuse_gaps(folder: Path, numbers: Container[int], first: int, last: int) -> None:
+    """Refuse a log of numbered files that lacks one of those from ``first`` to ``last``."""
+    for number in range(first, last + 1):
         if number not in numbers:
             raise damaged(folder / str(number), "it is missing")
 
@@ -199,7 +206,7 @@ def _read(file: Path) -> bytes:
 
 
 def _lines(file: Path) -> list[str]:
-    """Return the lines of a log's file; the first is the version of its format."""
+    """Return the lines of a file of a log; the first is the version of its format."""
     content = _read(file)
     if not _VERSION.match(content):
         raise damaged(file, "it does not begin with the version of its format")
@@ -294,9 +301,8 @@ def _check_log(folder: Path, progress: Progress, checkpoint: Path) -> None:
         )
     whole = [n for n in found if (log / f"{n}{WHOLE}").exists()]
     first = max(whole, default=found[0])
+    _refuse_gaps(log, found, first, found[-1])
     for number in range(first, found[-1] + 1):
-        if number not in found:
-            raise damaged(log / str(number), "it is missing")
         _check_listed(folder, log / str(number))
 
 
@@ -329,9 +335,8 @@ def _check_late(folder: Folder, progress: Progress, checkpoint: Path) -> None:
 def _late_folders(given: object) -> Iterator[Folder]:
     targets = given.values() if isinstance(given, Mapping) else [given]
     seen: set[Path] = set()
-    for each in targets:
-        folder = Folder(Path(each)) if isinstance(each, str | Path) else each
-        if isinstance(folder, Folder) and folder.path.absolute() not in seen:
+    for folder in map(folder_of, targets):
+        if folder is not None and folder.path.absolute() not in seen:
             seen.add(folder.path.absolute())
             yield folder
 
@@ -342,7 +347,7 @@ def _late_folders(given: object) -> Iterator[Folder]:
 def about_checkpoint(trouble: BaseException, checkpoint: Path, fresh: bool) -> BaseException:
     """Return the error as a :class:`CheckpointError` if it is one of Spark's about a checkpoint.
 
-    ``trouble`` is what :func:`~lowwater.engines.spark.wire.errors.translate` made of it.
+    ``trouble`` is an error that :func:`~lowwater.engines.spark.wire.errors.translate` returned.
     """
     if fresh or type(trouble) is not StreamError or trouble.__cause__ is None:
         return trouble

@@ -3,35 +3,40 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from lowwater.engines.spark.driver.session import spark_session
+from lowwater.engines.spark.wire.report import BucketSummary
 from lowwater.errors import CheckpointError
+from lowwater.metrics import restored
 
 
 @dataclass(frozen=True)
-class Held:
+class CheckpointEntry:
     """The state of one operator in one bucket, or the marks of one stream there."""
 
     stage: int
     bucket: int
     what: str
+    """The title of the operator, or ``stream`` and the stream's name."""
     marks: str
+    """The marks by attribute, as people read them."""
     chunks: int
     rows: int
     bytes: int
 
 
-def look_into(folder: str | Path, session: Any = None) -> list[Held]:
+def look_into(folder: str | Path, session: Any = None) -> list[CheckpointEntry]:
     """Return all that a checkpoint holds, by stage, bucket and operator."""
     path = Path(folder).absolute()
     if not (path / "state").is_dir():
         hint = "it has no state yet" if (path / "offsets").is_dir() else "there is none"
         raise CheckpointError(f"{folder} is not the checkpoint of a run that keeps state: {hint}")
     spark = session or spark_session()
-    found: list[Held] = []
+    found: list[CheckpointEntry] = []
     names = (each.name for each in (path / "state").iterdir())
     for operator in sorted(int(name) for name in names if name.isdigit()):  # others are strangers
         reader = spark.read.format("statestore").option("path", str(path))
@@ -43,24 +48,24 @@ def look_into(folder: str | Path, session: Any = None) -> list[Held]:
                 f"{folder} holds state that was not written by lowwater: {_first_line(error)}"
             ) from error
         for row in rows:
-            found += _held(json.loads(row["about"]))
+            found += _entries(restored(BucketSummary, json.loads(row["about"])))
     return sorted(found, key=lambda each: (each.stage, each.bucket, each.what))
 
 
-def _held(about: dict[str, Any]) -> list[Held]:
-    where = about["stage"], about["bucket"]
+def _entries(found: BucketSummary) -> list[CheckpointEntry]:
+    where = found.stage, found.bucket
     streams = [
-        Held(*where, f"stream {name}", _spelled(marks), 0, 0, 0)
-        for name, marks in about["streams_shown"].items()
+        CheckpointEntry(*where, f"stream {name}", _spelled(marks), 0, 0, 0)
+        for name, marks in found.streams_shown.items()
     ]
     operators = [
-        Held(*where, title, _spelled(each["shown"]), each["chunks"], each["rows"], each["bytes"])
-        for title, each in about["operators"].items()
+        CheckpointEntry(*where, title, _spelled(each.shown), each.chunks, each.rows, each.bytes)
+        for title, each in found.operators.items()
     ]
     return [*streams, *operators]
 
 
-def _spelled(marks: dict[str, str]) -> str:
+def _spelled(marks: Mapping[str, str]) -> str:
     return ", ".join(f"{name} {mark}" for name, mark in marks.items())
 
 

@@ -29,11 +29,11 @@ from lowwater.engines.spark.driver.session import (
 )
 from lowwater.engines.spark.sources import clock as clock_source
 from lowwater.engines.spark.sources import replay as replay_source
-from lowwater.engines.spark.sources.replay import Log, LogPrint
+from lowwater.engines.spark.sources.replay import LogPrint, ReplayLog
+from lowwater.engines.spark.wire.late_files import LateFolder, late_folder
 from lowwater.engines.spark.wire.message import DDL, Kind, pickled
 from lowwater.engines.spark.wire.program import Program, SourceProgram
 from lowwater.engines.spark.wire.types import spark_ddl
-from lowwater.engines.spark.worker.late import LateFolder, late_folder
 from lowwater.engines.spark.worker.result import ResultStage
 from lowwater.engines.spark.worker.source_stage import NOW, SourceStage
 from lowwater.engines.spark.worker.stage import StageProcessor
@@ -104,7 +104,7 @@ def _built(
     if on_demand and not on_one_machine(spark):
         spark.streams.addListener(TickListener(requests))
     messages = _sources(pushed, options, spark, program, folder, live)
-    clock = _clock(plan, spark, program, requests, on_demand, options.to_end, end)
+    clock = _clock(plan, spark, program, options.to_end, end)
     if clock is not None:
         messages.append(clock)
     frame = reduce(lambda some, more: some.unionAll(more), messages)
@@ -225,7 +225,7 @@ def _replay(
     rows = folder / f"rows-{source.index}.arrow"
     given.table.write_ipc(rows)
     path = folder / f"log-{source.index}"
-    log = Log(source, str(rows), given.times, cuts, live, known)
+    log = ReplayLog(source, str(rows), given.times, cuts, live, known)
     path.write_bytes(cloudpickle.dumps(log))  # type: ignore[no-untyped-call]
     return spark.readStream.format(replay_source.FORMAT).option("log", str(path)).load()
 
@@ -264,12 +264,11 @@ def _clock(
     plan: PhysicalPlan,
     spark: SparkSession,
     program: Program,
-    requests: Path,
-    on_demand: bool,
     to_end: bool,
     end: bool,
 ) -> DataFrame | None:
-    """Return the clock as a source, if anything in the query depends on it."""
+    """Return the clock as a source; None if nothing in the query depends on it."""
+    requests = program.request_folder
     specs = [each.spec for each in plan.sources]
     periods = [
         nanoseconds(each.period)
@@ -278,7 +277,7 @@ def _clock(
         if isinstance(each, Heartbeat | Timer)
     ]
     closing = to_end and not all(source.ordered for source in program.sources)
-    if not (on_demand or periods or closing):
+    if not (requests or periods or closing):
         return None
     targets = [
         (stage.number, stage.ids)
@@ -289,9 +288,8 @@ def _clock(
     reader: Any = spark.readStream.format(clock_source.FORMAT)
     for name, value in {
         "targets": pickled(targets).hex(),
-        "requests": str(requests),
+        "requests": requests or "",
         "period": str(min(periods, default=0)),
-        "on_demand": str(on_demand).lower(),
         "end": str(end).lower(),
     }.items():
         reader = reader.option(name, value)

@@ -17,8 +17,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from lowwater.engines.spark.wire.errors import carrying, translate
-from lowwater.engines.spark.wire.types import handed_over, spark_ddl, spark_type
-from lowwater.engines.spark.worker.result import old_strings
+from lowwater.engines.spark.wire.types import quoted, spark_batches, spark_ddl, spark_type
 from lowwater.engines.spark.worker.task import begin_task
 from lowwater.errors import BadInput, LowwaterError, QueryError, unknown_name
 from lowwater.plan.physical.operator import Operator, PhysicalPlan, SourceOperator
@@ -113,7 +112,7 @@ class FileRows:
             for batch in batches:
                 for path in batch.column("path").to_pylist():
                     for rows in self._files.read_once(Path(path.removeprefix("file:"))):
-                        yield from as_spark_has_it(rows)
+                        yield from spark_batches(rows)
 
 
 class LineRows:
@@ -130,13 +129,7 @@ class LineRows:
                 lines = [line.strip().encode() for line in batch.column("value").to_pylist()]
                 some = [line for line in lines if line]
                 if some:
-                    yield from as_spark_has_it(parse_lines(some, self._schema))
-
-
-def as_spark_has_it(rows: pl.DataFrame) -> list[pa.RecordBatch]:
-    """Return rows in the types and layout that Spark takes."""
-    batches: list[pa.RecordBatch] = old_strings(handed_over(rows).to_arrow()).to_batches()
-    return batches
+                    yield from spark_batches(parse_lines(some, self._schema))
 
 
 # ---- lines and other places --------------------------------------------------------------------
@@ -150,7 +143,7 @@ def _lines(spark: SparkSession, source: Lines) -> DataFrame:
 
 def _columns(schema: Schema, read: Schema) -> list[str]:
     return [
-        f"{_converted(_quoted(name), read[name], dtype, name)} AS {_quoted(name)}"
+        f"{_converted(quoted(name), read[name], dtype, name)} AS {quoted(name)}"
         for name, dtype in schema.items()
     ]
 
@@ -181,10 +174,6 @@ def _full(text: str) -> str:
 
 def _unzoned(moment: str) -> str:
     return f"timestampadd(MICROSECOND, unix_micros({moment}), TIMESTAMP_NTZ'1970-01-01 00:00:00')"
-
-
-def _quoted(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"
 
 
 def _external(spark: SparkSession, source: SparkFormat) -> DataFrame:

@@ -1,4 +1,4 @@
-"""How Spark's JVM is started from Python: with which Java, which workers, and how loud."""
+"""The environment in which Spark's JVM is started: its Java, its workers' Python, its logging."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _javas() -> Iterator[Path]:
 
 
 def _java_version(java: Path) -> int | None:
-    """Return the major version; None if it is no Java that runs."""
+    """Return the major version of a Java; None if it does not run."""
     release = java.resolve().parent.parent / "release"
     if release.is_file():
         text = release.read_text(encoding="utf-8")

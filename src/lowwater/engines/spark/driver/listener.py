@@ -1,4 +1,4 @@
-"""The reports of a batch, as Spark's progress events bring them.
+"""The reports of a batch, read from Spark's progress events.
 
 Where workers are on other machines, their requests for a tick of the clock come with these reports.
 """
@@ -69,10 +69,10 @@ class TickListener(StreamingQueryListener):
                 tick_requests.save_reported(report)
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
-        """Nothing to do."""
+        """Do nothing."""

@@ -7,15 +7,15 @@ from collections.abc import Mapping
 
 from lowwater.engines.members import Part
 from lowwater.engines.spark.wire.buckets import KeyColumns, bucket_ids
+from lowwater.engines.spark.wire.late_files import LateFolder
 from lowwater.engines.spark.wire.program import (
     Delivery,
+    Exchange,
     Program,
     Route,
     SourceProgram,
     StageProgram,
 )
-from lowwater.engines.spark.worker.late import LateFolder
-from lowwater.engines.step import Where
 from lowwater.operators.identity import Identity
 from lowwater.plan.physical.layout import Edge, Layout, Stage, lay_out
 from lowwater.plan.physical.operator import KernelOperator, PhysicalPlan, SourceOperator
@@ -59,7 +59,6 @@ def make_program(
     hurried = live or not all(replayed.values())
     stages = []
     for stage in layout.stages:
-        exchanges = [edge for edge in stage.edges if edge.producer not in replayed]
         stages.append(
             StageProgram(
                 number=stage.number,
@@ -69,12 +68,15 @@ def make_program(
                 sources=tuple(
                     s for s in sources if any(s.index == e.producer for e in stage.edges)
                 ),
-                exchanges={edge.producer: ids[_maker(layout, edge)] for edge in exchanges},
-                owned=frozenset(
-                    edge.producer
-                    for edge in exchanges
-                    if _one_bucket_a_group(plan, layout, sources, edge)
-                ),
+                exchanges={
+                    edge.producer: Exchange(
+                        parts[edge.producer].where,
+                        senders=ids[_maker(layout, edge)],
+                        owned=_one_bucket_a_group(plan, layout, sources, edge),
+                    )
+                    for edge in stage.edges
+                    if edge.producer not in replayed
+                },
                 routes=_routes(plan, layout, ids, stage),
                 fingerprint=_fingerprint(plan, stage, len(ids[stage.number])),
                 own=_own(plan, stage),
@@ -103,20 +105,8 @@ def _parts(plan: PhysicalPlan, layout: Layout) -> dict[int, Part]:
         kind = operator.name if traits.stateful else f"{operator.name}~"
         slot = f"{kind}{seen[kind]}"
         seen[kind] += 1
-        parts[operator.index] = Part(
-            index=operator.index,
-            name=operator.name,
-            slot=slot,
-            where=Where.of(operator),
-            inputs=operator.inputs,
-            build=operator.build,
-            in_part=operator.index in combined and not traits.ordered,
-            domains={
-                name: attribute.domain
-                for node in (operator.node, *operator.node.inputs)
-                for name, attribute in node.progress.items()
-            },
-        )
+        in_part = operator.index in combined and not traits.ordered
+        parts[operator.index] = Part.of(operator, slot, in_part)
     return parts
 
 
@@ -133,9 +123,6 @@ def _source(
     ordered: bool,
 ) -> SourceProgram:
     spec = operator.spec
-    announced = spec.channels
-    if not announced and spec.key_columns:
-        announced = operator.source.channels(spec.key_columns)
     deliveries = []
     for stage in layout.stages:
         for edge in stage.edges:
@@ -157,7 +144,7 @@ def _source(
         index=operator.index,
         spec=spec,
         demands=plan.demands[operator.index],
-        announced=tuple(announced),
+        announced=operator.announced,
         ordered=ordered,
         deliveries=tuple(deliveries),
         clocked=any(each.traits.clocked for each in plan.operators)

@@ -13,13 +13,9 @@ from dataclasses import dataclass, field, replace
 
 import polars as pl
 
-from lowwater.engines.spark.driver.text_conditions import (
-    Condition,
-    conditions,
-    quoted,
-    replaced,
-)
-from lowwater.engines.spark.worker.late import COMPUTED
+from lowwater.engines.spark.driver.text_conditions import Condition, conditions, replaced
+from lowwater.engines.spark.wire.late_files import COMPUTED
+from lowwater.engines.spark.wire.types import quoted
 from lowwater.plan.expressions import Expression, Formula, compile_expression
 from lowwater.plan.physical.operator import (
     KernelOperator,
@@ -27,7 +23,6 @@ from lowwater.plan.physical.operator import (
     PhysicalPlan,
     SourceOperator,
 )
-from lowwater.progress.contract import Punctuated
 from lowwater.progress.spec import StreamSpec
 from lowwater.sources.spark import SparkFrame
 from lowwater.stream.element import SEQUENCE
@@ -103,8 +98,8 @@ def _only_reader(plan: PhysicalPlan, index: int) -> KernelOperator | None:
 
 def _progress(spec: StreamSpec) -> set[str]:
     """Return the columns by which a source progresses."""
-    marks = {each.column for each in spec.contracts.values() if isinstance(each, Punctuated)}
-    return {*spec.contracts, *spec.key_columns, *marks}
+    marks = (each.mark_column for each in spec.contracts.values())
+    return {*spec.contracts, *spec.key_columns, *(each for each in marks if each is not None)}
 
 
 def _roots(expression: Expression) -> set[str]:

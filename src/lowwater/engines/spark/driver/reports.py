@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections import Counter, deque
-from collections.abc import Hashable, Iterable
-from dataclasses import replace
+from collections import deque
+from collections.abc import Hashable
+from dataclasses import asdict, replace
 from datetime import datetime
 from heapq import nsmallest
 from typing import Any
 
-from lowwater.engines.members import domains_of
+from lowwater.engines.members import Counts, domains_of, show_marks
 from lowwater.engines.spark.driver.listener import answers_in, batch_of, reports_in
 from lowwater.engines.spark.wire.program import Program
 from lowwater.engines.spark.wire.report import ChannelsReport, OperatorReport, Report, StreamReport
@@ -32,17 +32,15 @@ from lowwater.operators.metric import Readings, combined
 from lowwater.plan.physical.operator import Operator, PhysicalPlan, SourceOperator
 from lowwater.progress.completeness import Completeness
 from lowwater.progress.contract import Heartbeat
-from lowwater.progress.late import LATE, LateAccount, LateRows
+from lowwater.progress.late import LATE, LateAccount
 from lowwater.progress.spec import StreamSpec
 from lowwater.sources.replay import Replay
 from lowwater.state.peak_counter import PeakCounter
 from lowwater.stream.element import BEGINNING
-from lowwater.stream.time_domain import ROWS
 from lowwater.updates.staleness import Staleness
 
 BATCHES = 100
 """The number of batches that are kept, the same as Spark keeps."""
-COUNTS = ("rows_in", "rows_out", "promises_in", "promises_out")
 
 
 class _OperatorTotals:
@@ -50,15 +48,14 @@ class _OperatorTotals:
 
     def __init__(self) -> None:
         self.latest: dict[tuple[int, int], OperatorReport] = {}
-        self.counts: Counter[str] = Counter()
+        self.counts = Counts()
         self.rows, self.bytes = PeakCounter(), PeakCounter()
         self.idle_seconds = 0.0
 
     def take(self, place: tuple[int, int], report: OperatorReport) -> None:
         """Count the report of a bucket, which is named by stage and number."""
         self.latest[place] = report
-        for name in COUNTS:
-            self.counts[name] += getattr(report, name)
+        self.counts.add(report.counts)
 
     def end_batch(self) -> None:
         """Note what all buckets together hold."""
@@ -67,10 +64,12 @@ class _OperatorTotals:
 
     @property
     def readings(self) -> Readings:
+        """The readings of all buckets, combined."""
         return combined([each.readings for each in self.latest.values()])
 
     @property
     def staleness(self) -> Staleness | None:
+        """The staleness over all buckets; None if the operator does not measure it."""
         parts = [each.staleness for each in self.latest.values() if each.staleness is not None]
         return Staleness.of(parts) if parts else None
 
@@ -79,7 +78,7 @@ class _StreamTotals:
     """The numbers of one stream so far, over all buckets."""
 
     def __init__(self, name: str):
-        self.counts: Counter[str] = Counter()
+        self.rows = self.stamps = self.stray_rows = self.backward_marks = 0
         self.late = LateAccount(name)
         self.complete: dict[tuple[str, Hashable], Completeness] = {}
         self.marks: dict[str, int] = {}
@@ -88,9 +87,11 @@ class _StreamTotals:
 
     def take(self, place: tuple[int, int], report: StreamReport) -> None:
         """Count the report of a bucket, which is named by stage and number."""
-        for name in ("rows", "stamps", "stray_rows", "backward_marks"):
-            self.counts[name] += getattr(report, name)
-        self.take_late(report.late)
+        self.rows += report.rows
+        self.stamps += report.stamps
+        self.stray_rows += report.stray_rows
+        self.backward_marks += report.backward_marks
+        self.late.add_lines(report.late)
         for attribute, channel, found in report.completeness:
             self.complete[attribute, channel] = found
         for name, mark in report.marks.items():
@@ -98,12 +99,6 @@ class _StreamTotals:
         if report.channels is not None:
             self.channels[place] = report.channels
         self.ended |= report.ended
-
-    def take_late(self, lines: Iterable[LateRows]) -> None:
-        """Count refused rows."""
-        for line in lines:
-            total = line.rows * line.mean_seconds
-            self.late.add(line.channel, line.reason, line.rows, line.longest_seconds, total)
 
 
 class Reports:
@@ -117,6 +112,7 @@ class Reports:
         self._operators = {each.title: _OperatorTotals() for each in plan.kernels}
         self._streams = {s.spec.name: _StreamTotals(s.spec.name) for s in program.sources}
         self._batches: deque[BatchMetrics] = deque(maxlen=BATCHES)
+        self._ticks = any(each.request_folder is not None for each in program.stages)
         self._holding: set[str] = set()
         self._rows_out = 0
         self._rows, self._bytes = PeakCounter(), PeakCounter()
@@ -124,13 +120,13 @@ class Reports:
 
     @property
     def unending(self) -> bool:
-        """Whether some source never says that it has ended."""
+        """True if some source has no end that it can report."""
         sources = [each.source for each in self._plan.sources]
         return not all(isinstance(source, Replay) for source in sources)
 
     @property
     def all_ended(self) -> bool:
-        """Whether every source has ended."""
+        """True if every source has ended."""
         return all(each.ended for each in self._streams.values())
 
     def begin_again(self) -> None:
@@ -167,11 +163,11 @@ class Reports:
             for title, found in report.operators.items():
                 self._operators[title].take(place, found)
                 if title == last and answers is None:
-                    self._rows_out += found.rows_out
+                    self._rows_out += found.counts.rows_out
             for name, stream in report.streams.items():
                 self._streams[name].take(place, stream)
             for line in report.late:
-                self._streams[line.stream].take_late([line])
+                self._streams[line.stream].late.add_lines([line])
         self._note_shortfalls()
         for each in self._operators.values():
             each.end_batch()
@@ -207,7 +203,7 @@ class Reports:
         )
 
     def _operator(self, operator: Operator, elapsed: float) -> OperatorMetrics:
-        found, domains = self._operators[operator.title], domains_of(operator.node)
+        found = self._operators[operator.title]
         marks: dict[str, int] = {}
         for each in found.latest.values():
             for name, mark in each.marks.items():
@@ -215,16 +211,13 @@ class Reports:
         return OperatorMetrics(
             operator.title,
             operator.detail,
-            **{name: found.counts[name] for name in COUNTS},
-            marks={
-                name: domains.get(name.partition("[")[0], ROWS).show(mark)
-                for name, mark in marks.items()
-            },
+            **asdict(found.counts),
+            marks=show_marks(marks, domains_of(operator.node)),
             state_rows=found.rows.now,
             state_rows_peak=found.rows.peak,
             state_bytes=found.bytes.now,
             state_bytes_peak=found.bytes.peak,
-            idle_share=min(1.0, found.idle_seconds / elapsed),
+            idle_share=min(1.0, found.idle_seconds / elapsed) if self._ticks else None,
             readings=found.readings,
             staleness=found.staleness,
         )
@@ -233,8 +226,8 @@ class Reports:
         spec = operator.spec
         found = self._streams[spec.name]
         channels, count, ahead = _behind(spec, found)
-        stamps, beating = found.counts["stamps"], isinstance(spec.idle, Heartbeat)
-        source, rows = operator.source, found.counts["rows"]
+        beating = isinstance(spec.idle, Heartbeat)
+        source, rows = operator.source, found.rows
         if isinstance(source, Replay) and found.ended:
             rows = source.rows  # of a log: they are judged where it is read
         return StreamMetrics(
@@ -247,10 +240,10 @@ class Reports:
                 for name, domain in spec.domains.items()
             },
             slowest_channel=next((each.channel for each in channels if not each.stale), None),
-            enabling_timestamps=0 if beating else stamps,
-            heartbeats=stamps if beating else 0,
-            stray_rows=found.counts["stray_rows"],
-            backward_marks=found.counts["backward_marks"],
+            enabling_timestamps=0 if beating else found.stamps,
+            heartbeats=found.stamps if beating else 0,
+            stray_rows=found.stray_rows,
+            backward_marks=found.backward_marks,
             completeness=_completeness(spec, found),
             channels=channels,
             channel_count=count,

@@ -15,7 +15,11 @@ from pyspark.sql import DataFrame
 
 from lowwater.engines.run import STOP_SECONDS, Run, RunOptions
 from lowwater.engines.scratch import scratch_folder
-from lowwater.engines.spark.driver.checkpoint_folder import Places, about_checkpoint
+from lowwater.engines.spark.driver.checkpoint_folder import (
+    LockedFolders,
+    about_checkpoint,
+    folder_of,
+)
 from lowwater.engines.spark.driver.dataframe import Built, build
 from lowwater.engines.spark.driver.reports import Reports
 from lowwater.engines.spark.driver.written_files import (
@@ -25,9 +29,14 @@ from lowwater.engines.spark.driver.written_files import (
     read_written,
 )
 from lowwater.engines.spark.wire.errors import translate
+from lowwater.engines.spark.wire.late_files import (
+    last_refused,
+    late_folder,
+    late_folder_of,
+    read_refused,
+)
 from lowwater.engines.spark.wire.types import taken_back
 from lowwater.engines.spark.worker import cache, hints
-from lowwater.engines.spark.worker.late import folder_of, last_refused, late_folder, read_refused
 from lowwater.errors import OptionError, StreamError, StreamWarning
 from lowwater.metrics import RunMetrics
 from lowwater.plan.physical.operator import PhysicalPlan
@@ -69,7 +78,7 @@ class SparkRun(Run):
         assert late is not None
         self._late = late
         self._results_folder = kept / "results"
-        self._places: Places | None = None
+        self._folders: LockedFolders | None = None
         self._built = build(plan, options, self._late)
         self._reports = Reports(plan, self._built.program)
         self._trigger = self._chosen_trigger()
@@ -104,12 +113,12 @@ class SparkRun(Run):
 
     def start(self) -> Self:
         """Run in the background."""
-        hints.sweep()
-        self._places = Places(self._options, self._checkpoint, self._results_folder)
+        hints.FOLDERS.sweep()
+        self._folders = LockedFolders(self._options, self._checkpoint, self._results_folder)
         try:
             self._query = self._begin(self._built)
         except BaseException:
-            self._places.release()
+            self._folders.release()
             raise
         return super().start()
 
@@ -122,18 +131,17 @@ class SparkRun(Run):
         try:
             if sink is None:
                 return writer.format("parquet").option("path", str(self._results_folder)).start()
-            if isinstance(sink, str | Path):
-                sink = Folder(Path(sink))
-            if isinstance(sink, Folder):
-                return _writing(writer, sink).start()
+            folder = folder_of(sink)
+            if folder is not None:
+                return _writing(writer, folder).start()
             return writer.foreachBatch(self._handing(sink)).start()
         except Exception as error:
             raise self._translated(error)  # noqa: B904 (its cause is set)
 
     def _translated(self, error: BaseException) -> BaseException:
         """Return the error of ours that stands for one of Spark's."""
-        assert self._places is not None
-        fresh = self._places.progress.fresh
+        assert self._folders is not None
+        fresh = self._folders.progress.fresh
         return about_checkpoint(translate(error), self._checkpoint, fresh)
 
     def _handing(self, sink: Any) -> Callable[[DataFrame, int], None]:
@@ -171,12 +179,12 @@ class SparkRun(Run):
         except Exception as error:
             self._error = self._translated(error)
         finally:
-            assert self._places is not None
-            self._places.release()
+            assert self._folders is not None
+            self._folders.release()
         with contextlib.suppress(Exception):
             self._gather()
-            for leavings in (hints, cache):
-                leavings.forget(str(self._query.runId))
+            for folders in (hints.FOLDERS, cache.FOLDERS):
+                folders.forget(str(self._query.runId))
 
     def _await_query(self) -> None:
         finite = self._built.live and not self._reports.unending
@@ -246,17 +254,14 @@ class SparkRun(Run):
     def last_rows(self) -> pl.DataFrame:
         """Return the last answers, the newest last, at most ``keep_last`` of them."""
         sink = self._options.sink
-        if isinstance(sink, str | Path):
-            sink = Folder(Path(sink))
-        if sink is None:
-            sink = Folder(self._results_folder)
-        if isinstance(sink, Folder):
-            return last_written(sink, self._options.keep_last)
-        return self._last.table()
+        folder = Folder(self._results_folder) if sink is None else folder_of(sink)
+        if folder is None:
+            return self._last.table()
+        return last_written(folder, self._options.keep_last)
 
     def last_late_rows(self, stream: str) -> pl.DataFrame:
         """Return the last late rows of a stream, at most ``keep_last`` of them."""
-        folder = folder_of(self._late, stream)
+        folder = late_folder_of(self._late, stream)
         if folder is None:
             return pl.DataFrame()
         return last_refused(folder, stream, self._options.keep_last)
@@ -264,7 +269,7 @@ class SparkRun(Run):
     def _late_rows(self, stream: str) -> pa.Table:
         spec = next(each.spec for each in self._plan.sources if each.spec.name == stream)
         empty = SideOutput(spec, LateAccount(stream)).empty()
-        folder = folder_of(self._late, stream)
+        folder = late_folder_of(self._late, stream)
         found = read_refused(folder, stream) if folder is not None else None
         return (empty if found is None else pl.concat([empty, found], how="diagonal")).to_arrow()
 

@@ -16,6 +16,7 @@ from typing import Any
 import polars as pl
 from sqlglot import exp
 
+from lowwater.engines.spark.wire.types import quoted
 from lowwater.plan.expressions import column_tree
 
 LONGEST = 20_000
@@ -136,11 +137,6 @@ def _column(tree: exp.Expr, schema: Mapping[str, pl.DataType]) -> str:
     return f"({quoted(name)} COLLATE UTF8_BINARY)"
 
 
-def quoted(name: str) -> str:
-    """Return the name of a column as Spark SQL reads it, whatever is in it."""
-    return "`" + name.replace("`", "``") + "`"
-
-
 def _pattern(tree: exp.Expr) -> str:
     if "\\" in tree.name:  # a letter in Polars, an escape in Spark
         raise _Different
@@ -148,7 +144,8 @@ def _pattern(tree: exp.Expr) -> str:
 
 
 def _literal(tree: exp.Expr) -> str:
-    """A text; in hexadecimal where the session might read it in another way."""
+    """Return a literal text as Spark SQL, in hexadecimal if a session's settings could change its
+    meaning."""
     if not isinstance(tree, exp.Literal) or not tree.is_string:
         raise _Different
     text = str(tree.this)

@@ -15,14 +15,13 @@ from typing import Any
 
 import polars as pl
 
+from lowwater.engines.spark.wire.late_files import LAST_FILES
 from lowwater.sinks import Folder, LastRows
 from lowwater.stream.element import Chunk
 
 LOG = "_spark_metadata"
 WHOLE = ".compact"
 """The suffix of a part of the log that repeats all parts before it."""
-LAST_FILES = 8
-"""Number of files in which the last rows are searched for."""
 AT, FILE, ROW = "__at", "__file", "__row"
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
-from lowwater.engines.spark.wire.message import DDL, Kind, Message, as_batch, unpickled
+from lowwater.engines.spark.wire.message import DDL, LAST_TICK, Kind, Message, as_batch, unpickled
 from lowwater.engines.spark.wire.tick_requests import earliest_request
 from lowwater.engines.spark.worker.task import begin_task, end_quietly
 
@@ -28,23 +28,23 @@ class ClockReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         end_quietly()
         targets: list[tuple[int, tuple[int, ...]]] = unpickled(bytes.fromhex(options["targets"]))
         self._targets = targets
-        self._folder = options["requests"]
+        self._folder = options["requests"] or None
         self._period = int(options["period"])
-        self._on_demand = options["on_demand"] == "true"
         self._ends = options["end"] == "true"
         self._bounded = False
         self._first = True
 
     def initialOffset(self) -> dict[str, Any]:
-        """Before the first tick."""
+        """Return the offset before the first tick."""
         return {"tick": 0, "end": False}
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """One tick at a time."""
+        """Return the limit of a batch: one tick."""
         return ReadMaxRows(1)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Note that the run ends with the rows there now: it has ticks for waiting rows only."""
+        """Note that the run ends with the rows that are there now; then only rows that wait in
+        queues cause ticks."""
         self._bounded = True
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
@@ -57,20 +57,23 @@ class ClockReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if now <= start["tick"]:
             return start
         if self._bounded:
-            waits = self._on_demand and earliest_request(self._folder, waiting=True) is not None
+            waits = self._earliest_request(waiting=True) is not None
             return {"tick": now, "end": False} if waits else start
         return {"tick": now, "end": False} if self._due(start["tick"], now) else start
 
     def _due(self, last: int, now: int) -> bool:
         if self._period and now - last >= self._period:
             return True
-        if not self._on_demand:
+        if self._folder is None:
             return False
         if self._first:  # after a start no request is saved yet, whatever operators hold
             self._first = False
             return True
-        when = earliest_request(self._folder)
+        when = self._earliest_request()
         return when is not None and when <= now
+
+    def _earliest_request(self, waiting: bool = False) -> int | None:
+        return None if self._folder is None else earliest_request(self._folder, waiting)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Return one partition for a tick."""
@@ -82,7 +85,7 @@ class ClockReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Yield the tick as a message to every bucket that depends on the clock."""
         begin_task()
         tick, ends = partition.value
-        body = b"end" if ends else b""
+        body = LAST_TICK if ends else b""
         yield as_batch(
             Message(stage, bucket, -1, Kind.TICK, -1, tick, body)
             for stage, ids in self._targets
@@ -95,11 +98,11 @@ class ClockSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """The format to read."""
+        """Return the name of the format."""
         return FORMAT
 
     def schema(self) -> str:
-        """Messages."""
+        """Return the columns of messages."""
         end_quietly()
         return DDL
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -31,9 +31,9 @@ from pyspark.sql.streaming.datasource import (
 from lowwater.engines.spark.wire.errors import carrying
 from lowwater.engines.spark.wire.message import (
     DDL,
-    Account,
     Kind,
     Message,
+    ReaderReport,
     as_batch,
     packed,
     pickled,
@@ -47,6 +47,7 @@ from lowwater.engines.spark.worker.task import begin_task, end_quietly
 from lowwater.errors import CheckpointError, StreamWarning
 from lowwater.metrics import CHANNELS
 from lowwater.progress.intake import Intake
+from lowwater.progress.late import LateRows
 from lowwater.sources.replay import Replay
 from lowwater.stream.element import Element, End
 
@@ -58,7 +59,7 @@ ROWS_A_TASK = 262_144
 
 
 @dataclass(frozen=True)
-class Log:
+class ReplayLog:
     """A log to play: its rows, when they arrive, and how they are cut into batches."""
 
     source: SourceProgram
@@ -133,12 +134,12 @@ class Share:
     """The arrival time of each row by the clock; None if the log is not played by the clock."""
 
 
-class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class ReplayStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Plans batches on the driver's machine; reads shares anywhere."""
 
     def __init__(self, path: str):
         end_quietly()
-        log: Log = unpickled(Path(path).read_bytes())
+        log: ReplayLog = unpickled(Path(path).read_bytes())
         self._log, self._source = log, log.source
         self._table: pl.DataFrame | None = None
         self._intake: Intake | None = None
@@ -153,7 +154,7 @@ class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # ---- offsets ---------------------------------------------------------------------------
 
     def initialOffset(self) -> dict[str, Any]:
-        """Before the first row."""
+        """Return the offset before the first row."""
         return self._offset({"step": 0, "row": 0, "at": 0, "ended": False})
 
     def _offset(self, place: dict[str, Any]) -> dict[str, Any]:
@@ -162,7 +163,7 @@ class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return place if known is None else {**place, "log": asdict(known)}
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """One batch of the log at a time."""
+        """Return the limit of a batch: one stretch of the log."""
         return ReadMaxRows(1)
 
     def prepareForTriggerAvailableNow(self) -> None:
@@ -267,9 +268,9 @@ class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             for number in range(count)
         ]
 
-    def _take(self, until: int) -> tuple[pl.DataFrame, bytes, Account, list[Element]]:
-        """Judge the next rows: return those let in, those refused, the account of the rows and
-        the promises that follow from them."""
+    def _take(self, until: int) -> tuple[pl.DataFrame, bytes, ReaderReport, list[Element]]:
+        """Judge the rows up to a row number; return those let in, those refused, the report on them
+        and the promises that follow."""
         assert self._intake is not None
         count = until - self._at
         account = self._intake.account
@@ -281,21 +282,16 @@ class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             arrivals = None if times is None else times[self._at : until]
             taken = self._intake.take(self._rows(self._at, until), self._arrived(until), arrivals)
         self._at = until
-        lines = [
-            line
-            for line in self._intake.account.lines()
-            if line.rows > getattr(before.get((line.channel, line.reason)), "rows", 0)
-        ]
         notes = [str(each.message) for each in noticed if each.category is StreamWarning]
-        grown = [_grown(line, before.get((line.channel, line.reason))) for line in lines]
+        added = (_added(line, before.get((line.channel, line.reason))) for line in account.lines())
         refused = packed(taken.refused) if taken.refused is not None else b""
         promises: list[Element] = list(taken.promises)
         spec = self._source.spec
         known = [(spec.name, *each) for each in self._intake.completeness()]
         channels = self._intake.channels(spec.time, CHANNELS)
         marks = {name: self._intake.shown(name) for name in spec.domains}
-        counted = Account(
-            grown,
+        counted = ReaderReport(
+            [each for each in added if each is not None],
             notes,
             known,
             count,
@@ -335,15 +331,16 @@ class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
 
 
-def _grown(line: Any, before: Any) -> Any:
-    """Return what was added to a line of the account since an earlier one."""
+def _added(line: LateRows, before: LateRows | None) -> LateRows | None:
+    """Return the rows that were added to a line of the account since an earlier one; None if there
+    are none."""
     if before is None:
         return line
     rows = line.rows - before.rows
+    if not rows:
+        return None
     total = line.mean_seconds * line.rows - before.mean_seconds * before.rows
-    return type(line)(
-        line.stream, line.channel, line.reason, rows, line.longest_seconds, total / rows
-    )
+    return replace(line, rows=rows, mean_seconds=total / rows)
 
 
 class ReplaySource(DataSource):
@@ -351,15 +348,15 @@ class ReplaySource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """The format to read."""
+        """Return the name of the format."""
         return FORMAT
 
     def schema(self) -> str:
-        """Messages."""
+        """Return the columns of messages."""
         end_quietly()
         return DDL
 
-    def streamReader(self, schema: Any) -> ReplayReader:
+    def streamReader(self, schema: Any) -> ReplayStreamReader:
         """Make a reader."""
         del schema
-        return ReplayReader(self.options["log"])
+        return ReplayStreamReader(self.options["log"])

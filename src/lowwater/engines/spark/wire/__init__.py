@@ -1,1 +1,1 @@
-"""The forms in which driver and workers exchange things: messages, programs, reports, errors."""
+"""The values that driver and workers exchange: programs, messages, reports, errors, files."""

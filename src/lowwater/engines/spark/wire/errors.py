@@ -23,7 +23,6 @@ from lowwater.errors import LowwaterError, StreamError
 _MARK = re.compile(r"<lowwater-error ([A-Za-z0-9+/=]+)>")
 _TRACEBACK = "Traceback (most recent call last):"
 _OURS = re.compile(r"lowwater\.errors\.(\w+)(?:: (.*))?", re.DOTALL)
-_JVM_DETAIL = re.compile(r"\n+(?:\s+SQLSTATE: \w|\s+at \S|Driver stacktrace:|=== Streaming Query)")
 _JVM_DETAIL = re.compile(r"\n\s*(?:=== Streaming Query|JVM stacktrace:|Driver stacktrace:|at \S)")
 _SPARK_CONDITION = re.compile(r"\[[A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*\] [^\n]*")
 _SQLSTATE = re.compile(r"(?:\s*SQLSTATE: \w+)+\s*$")

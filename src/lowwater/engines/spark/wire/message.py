@@ -47,7 +47,7 @@ class Kind(IntEnum):
 
 
 @dataclass(frozen=True)
-class Account:
+class ReaderReport:
     """The numbers of a reader of a source; sent together with the rows it refused."""
 
     late: Sequence[LateRows] = ()
@@ -82,6 +82,9 @@ class Message(NamedTuple):
     body: bytes
 
 
+LAST_TICK = b"end"
+"""The body of the clock's last tick, with which sources end that have no end of their own; the body
+of every other tick is empty."""
 DDL = "stage int, bucket int, port int, kind int, sender int, at bigint, body binary"
 SCHEMA = pa.schema(
     [

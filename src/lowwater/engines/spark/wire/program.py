@@ -13,7 +13,8 @@ import polars as pl
 
 from lowwater.engines.members import Part
 from lowwater.engines.spark.wire.buckets import KeyColumns, hash_probe
-from lowwater.engines.spark.worker.late import LateFolder
+from lowwater.engines.spark.wire.late_files import LateFolder
+from lowwater.engines.step import Where
 from lowwater.operators.identity import Identity
 from lowwater.operators.kernel import ALONE, Finisher, Kernel, Reducer
 from lowwater.progress.demand import Demand
@@ -23,7 +24,7 @@ from lowwater.state.store import MemoryStore
 
 @dataclass(frozen=True)
 class Delivery:
-    """How the rows of a source are sent to one stage."""
+    """The way of a source's rows to one stage."""
 
     stage: int
     ids: tuple[int, ...]
@@ -55,12 +56,23 @@ class SourceProgram:
 
 @dataclass(frozen=True)
 class Route:
-    """Where the rows of an operator are sent: a later stage, or the result."""
+    """The way of an operator's rows out of its stage: to a later stage, or to the result."""
 
     producer: int
     stage: int
     ids: tuple[int, ...]
     key: KeyColumns | None
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """An operator of an earlier stage that sends rows and punctuation to a stage."""
+
+    where: Where
+    senders: tuple[int, ...]
+    """The ids of the buckets that send."""
+    owned: bool
+    """True if punctuation on a group comes from one bucket only, that of the group's rows."""
 
 
 @dataclass(frozen=True)
@@ -72,10 +84,8 @@ class StageProgram:
     exports: tuple[int, ...]
     ids: tuple[int, ...]
     sources: tuple[SourceProgram, ...]
-    exchanges: Mapping[int, tuple[int, ...]]
-    """Operators of earlier stages that send rows to this one, each with the buckets that send."""
-    owned: frozenset[int]
-    """Those of these operators whose punctuation on a group comes from one bucket only."""
+    exchanges: Mapping[int, Exchange]
+    """By the operator that sends."""
     routes: tuple[Route, ...]
     fingerprint: tuple[str, ...]
     own: tuple[tuple[str, Identity], ...]
@@ -90,8 +100,8 @@ class StageProgram:
 
     @property
     def accountable(self) -> frozenset[int]:
-        """The sources whose late rows and marks this stage reports: those it is the first of
-        several stages to judge."""
+        """The sources whose late rows and marks this stage reports: of several stages that judge a
+        source, the first one reports."""
         return frozenset(s.index for s in self.sources if s.deliveries[0].stage == self.number)
 
 
@@ -111,10 +121,15 @@ class Program:
         """The stage number of what leaves the last stage."""
         return len(self.stages)
 
+    @property
+    def request_folder(self) -> str | None:
+        """The folder in which stages save requests for ticks; None if they make none."""
+        return self.stages[0].request_folder
+
 
 def idle_kernel(part: Part) -> Kernel:
     """Return a kernel for its functions that use no state."""
-    return part.build(MemoryStore(), ALONE)
+    return part.kernel(MemoryStore(), ALONE)
 
 
 def finisher_kernel(part: Part) -> Finisher:

@@ -1,10 +1,14 @@
-"""The report of one bucket on one batch, sent as JSON from worker to driver."""
+"""The report of one bucket on one batch, sent as JSON from worker to driver.
+
+Users' listeners read it too, in Spark's progress events, so the names of the fields are public.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+from lowwater.engines.members import Counts
 from lowwater.operators.metric import Readings
 from lowwater.progress.completeness import Completeness
 from lowwater.progress.late import LateRows
@@ -19,7 +23,7 @@ class OperatorState:
     marks: Mapping[str, int]
     """The marks by attribute (and input), in ticks."""
     shown: Mapping[str, str]
-    """The same as people read them."""
+    """The same marks as people read them."""
     chunks: int
     rows: int
     bytes: int
@@ -48,6 +52,11 @@ class OperatorReport(OperatorState):
     readings: Readings
     staleness: Staleness | None = None
 
+    @property
+    def counts(self) -> Counts:
+        """The rows and promises in and out, in one batch."""
+        return Counts(self.rows_in, self.rows_out, self.promises_in, self.promises_out)
+
 
 @dataclass(frozen=True)
 class ChannelsReport:
@@ -59,8 +68,11 @@ class ChannelsReport:
 
 @dataclass(frozen=True)
 class StreamReport:
-    """The numbers of a stream in one bucket and batch. Of numbers that all buckets count alike, one
-    bucket reports the number and the others 0."""
+    """The numbers of a stream in one bucket and batch.
+
+    If all buckets count the same, one of them reports the number and the others report 0, so that
+    the sum over the buckets is right.
+    """
 
     marks: Mapping[str, int]
     """The marks by attribute, in ticks."""
@@ -81,7 +93,7 @@ class TickRequest:
     """The request of a bucket for a tick of the clock."""
 
     folder: str
-    """Where the clock looks for requests."""
+    """The folder in which the clock looks for requests."""
     when: int | None
     """The time from which a tick is requested, in nanoseconds; None if none is."""
     waits: bool
@@ -105,6 +117,6 @@ class Report:
     """Late rows that operators found."""
     holding: tuple[str, ...] = ()
     """The operators that hold something back."""
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
     """Warnings."""
     request: TickRequest | None = None

@@ -11,24 +11,18 @@ import contextlib
 import json
 from pathlib import Path
 
-from lowwater.engines.spark.wire.report import Report
+from lowwater.engines.spark.wire.report import Report, TickRequest
 
 
-def save_request(
-    folder: str, stage: int, bucket: int, batch: int, when: int | None, waits: bool = False
-) -> None:
-    """Save the request of a bucket, in place of its last one.
-
-    ``when``: the clock time from which a tick is requested, in nanoseconds; None if none is.
-    ``waits``: rows wait for the tick.
-    """
-    target = Path(folder) / f"{stage}-{bucket}.json"
+def save_request(request: TickRequest, stage: int, bucket: int, batch: int) -> None:
+    """Save the request that a bucket made in a batch, in place of its last one."""
+    target = _file(request.folder, stage, bucket)
     if not target.parent.is_dir():
         return  # another machine: the request goes to the driver with the report of the batch
     unfinished = target.with_name(f".{target.name}-{batch}")
     with contextlib.suppress(OSError):
-        request = json.dumps({"batch": batch, "when": when, "waits": waits})
-        unfinished.write_text(request, encoding="utf-8")
+        text = json.dumps({"batch": batch, "when": request.when, "waits": request.waits})
+        unfinished.write_text(text, encoding="utf-8")
         unfinished.replace(target)
 
 
@@ -39,11 +33,14 @@ def save_reported(report: Report) -> None:
         return
     known = -1
     with contextlib.suppress(OSError, ValueError):
-        name = f"{report.stage}-{report.bucket}.json"
-        known = json.loads((Path(request.folder) / name).read_text(encoding="utf-8"))["batch"]
+        saved = _file(request.folder, report.stage, report.bucket)
+        known = json.loads(saved.read_text(encoding="utf-8"))["batch"]
     if known < report.batch:
-        where = report.stage, report.bucket, report.batch
-        save_request(request.folder, *where, request.when, request.waits)
+        save_request(request, report.stage, report.bucket, report.batch)
+
+
+def _file(folder: str, stage: int, bucket: int) -> Path:
+    return Path(folder) / f"{stage}-{bucket}.json"
 
 
 def earliest_request(folder: str, waiting: bool = False) -> int | None:

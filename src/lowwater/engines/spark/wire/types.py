@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import polars as pl
+import pyarrow as pa
 
 from lowwater.errors import QueryError
 from lowwater.stream.element import Chunk
@@ -29,6 +30,11 @@ _PLAIN: Mapping[type[pl.DataType], tuple[str, pl.DataType]] = {
     pl.Duration: ("interval day to second", pl.Duration("us")),
     pl.Null: ("void", pl.Null()),
 }
+
+
+def quoted(name: str) -> str:
+    """Return the name of a column as Spark SQL reads it, whatever is in it."""
+    return "`" + name.replace("`", "``") + "`"
 
 
 def spark_type(name: str, dtype: pl.DataType) -> tuple[str, pl.DataType]:
@@ -57,8 +63,7 @@ def spark_type(name: str, dtype: pl.DataType) -> tuple[str, pl.DataType]:
 def spark_ddl(schema: Mapping[str, pl.DataType]) -> str:
     """Return the schema of a result as Spark reads it."""
     return ", ".join(
-        f"`{name.replace('`', '``')}` {spark_type(name, dtype)[0]}"
-        for name, dtype in schema.items()
+        f"{quoted(name)} {spark_type(name, dtype)[0]}" for name, dtype in schema.items()
     )
 
 
@@ -74,6 +79,27 @@ def handed_over(chunk: Chunk) -> Chunk:
             column = column.dt.convert_time_zone("UTC")
         changes.append(column.cast(taken))
     return chunk.with_columns(changes) if changes else chunk
+
+
+def spark_batches(chunk: Chunk) -> list[pa.RecordBatch]:
+    """Return rows in the types and the layout that Spark takes."""
+    table = handed_over(chunk).to_arrow()
+    schema = pa.schema([field.with_type(_in_spark(field.type)) for field in table.schema])
+    batches: list[pa.RecordBatch] = table.cast(schema).to_batches()
+    return batches
+
+
+def _in_spark(kind: pa.DataType) -> pa.DataType:
+    """Return the layout of a type that Spark reads."""
+    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return pa.string()
+    if pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind):
+        return pa.binary()
+    if pa.types.is_large_list(kind) or pa.types.is_list(kind):
+        return pa.list_(_in_spark(kind.value_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([each.with_type(_in_spark(each.type)) for each in kind])
+    return kind
 
 
 def taken_back(chunk: Chunk, schema: Mapping[str, pl.DataType]) -> Chunk:

@@ -17,24 +17,26 @@ from itertools import chain
 import polars as pl
 
 from lowwater.engines.spark.wire import tick_requests
-from lowwater.engines.spark.wire.message import Kind, Message, unpacked, unpickled
+from lowwater.engines.spark.wire.late_files import keep_refused
+from lowwater.engines.spark.wire.message import LAST_TICK, Kind, Message, unpacked, unpickled
 from lowwater.engines.spark.wire.program import SourceProgram, StageProgram
+from lowwater.engines.spark.wire.report import TickRequest
 from lowwater.engines.spark.worker import hints
 from lowwater.engines.spark.worker.bucket_report import BatchRecord, BucketReport
 from lowwater.engines.spark.worker.cache import ChunkCache
-from lowwater.engines.spark.worker.late import keep_refused
 from lowwater.engines.spark.worker.outgoing import send
 from lowwater.engines.spark.worker.saved_state import open_state, save_state
 from lowwater.engines.spark.worker.store import Shelf
 from lowwater.engines.spark.worker.task import Task
+from lowwater.engines.step import step
 from lowwater.errors import StreamWarning
 from lowwater.operators.kernel import Reducer
 from lowwater.progress.contract import Heartbeat, OnDemand, Timer
-from lowwater.stream.element import BEGINNING, GONE, Chunk, Element, End, GroupPunctuation
+from lowwater.stream.element import GONE, Chunk, Element, End, GroupPunctuation
 
 FOR_NEW_ROWS = 200_000_000
-"""Nanoseconds that waiting rows wait for a batch of new rows before a tick is requested for them,
-which takes a batch of its own."""
+"""Nanoseconds after which a tick is requested for waiting rows. A batch of new rows that comes
+earlier takes them along and saves the batch of the tick."""
 AT_ONCE = 1_000_000
 """The greatest number of rows given to an operator at once; a call costs the same for few rows as
 for many."""
@@ -96,7 +98,7 @@ class Bucket:
             self._take_promises(by_kind)
             self._take_ticks(by_kind)
             self._graph.finish()
-            self._take_refused(refused)
+            self._take_late_rows(refused)
         keep_refused(self._program.late_folder, self._program.number, task.batch, self._id, refused)
         self._request_tick(task)
         if self._intakes and not all(s.ordered for s in self._program.sources):
@@ -108,12 +110,11 @@ class Bucket:
             )
         self._graph.settle()
         own = self._id == self._program.ids[0]  # all buckets notice the same
-        notes = [str(each.message) for each in noticed if own and each.category is StreamWarning]
+        self._record.notes += [
+            str(each.message) for each in noticed if own and each.category is StreamWarning
+        ]
         for member in self._graph.members.values():
-            notes += [
-                f"{member.part.where.title}: {each}" for each in member.call(member.kernel.notes)
-            ]
-        self._record.notes += notes
+            self._record.notes += member.notes()
         yield self._report().message(self._record, task.batch, self._last)
 
     @property
@@ -125,6 +126,7 @@ class Bucket:
         return self._id if alone else None
 
     def _take_rows(self, by_kind: dict[int, list[Message]]) -> dict[str, list[Chunk]]:
+        """Take in the rows of the batch; return the refused ones by the name of their stream."""
         refused: dict[str, list[Chunk]] = {}
         standing = {index: intake.marks_before() for index, intake in self._intakes.items()}
         leaps = {
@@ -140,17 +142,7 @@ class Bucket:
                 refused.setdefault(intake.spec.name, []).append(found)
             self._graph.push(port, [rows])
         for message in by_kind.get(Kind.REFUSED, []):
-            read, body = unpickled(message.body)
-            self._record.notes += read.notes
-            self._record.complete += read.complete
-            self._record.read[message.port] = read
-            account = self._record.accounts[message.port]
-            for line in read.late:
-                total = line.mean_seconds * line.rows
-                account.add(line.channel, line.reason, line.rows, line.longest_seconds, total)
-            if body:
-                name = self._intakes[message.port].spec.name
-                refused.setdefault(name, []).append(unpacked(body))
+            self._take_reader_report(message, refused)
         for port, partials in _gathered(by_kind.get(Kind.PARTIALS, [])):
             member = self._graph.members[port]
             assert isinstance(member.kernel, Reducer)
@@ -160,7 +152,18 @@ class Bucket:
             self._graph.push(port, [rows])
         return refused
 
-    def _take_refused(self, refused: dict[str, list[Chunk]]) -> None:
+    def _take_reader_report(self, message: Message, refused: dict[str, list[Chunk]]) -> None:
+        """Take the rows that a reader refused, and its report."""
+        read, body = unpickled(message.body)
+        self._record.notes += read.notes
+        self._record.complete += read.complete
+        self._record.read[message.port] = read
+        self._record.accounts[message.port].add_lines(read.late)
+        if body:
+            name = self._intakes[message.port].spec.name
+            refused.setdefault(name, []).append(unpacked(body))
+
+    def _take_late_rows(self, refused: dict[str, list[Chunk]]) -> None:
         """Take the rows that operators found to be late."""
         for member in self._graph.members.values():
             found = member.call(member.kernel.take_late_rows)
@@ -172,6 +175,8 @@ class Bucket:
                 refused.setdefault(stream, []).append(rows)
 
     def _absorb(self, source: SourceProgram, digests: list[Message]) -> dict[str, Chunk]:
+        """Move the marks of a source by the digests of its rows; return the leaps in them, by
+        attribute."""
         found, rows, at = [], 0, 0
         for message in digests:
             if message.port == source.index:
@@ -196,22 +201,19 @@ class Bucket:
         promises = by_kind.get(Kind.ELEMENTS, [])
         for message in sorted(promises, key=lambda m: (m.port, m.sender)):  # in all buckets alike
             elements: list[Element] = unpickled(message.body)
-            union = self._state.aligned.get(message.port)
-            if union is None:
+            exchange = self._program.exchanges.get(message.port)
+            if exchange is None:  # it comes from a source
                 self._graph.push(message.port, elements)
                 if any(isinstance(each, End) for each in elements):
                     self._ended.add(message.port)
                 continue
-            port = self._program.exchanges[message.port].index(message.sender)
+            union = self._state.aligned[message.port]
+            port = exchange.senders.index(message.sender)
             for element in elements:
-                if isinstance(element, End):
-                    results = union.on_end(port)
-                elif isinstance(element, GroupPunctuation):
-                    alone = message.port in self._program.owned or element.attribute == GONE
-                    results = [element] if alone else union.on_group_punctuation(port, element)
-                else:
-                    assert not isinstance(element, pl.DataFrame)
-                    results = union.on_punctuation(port, element)
+                alone = isinstance(element, GroupPunctuation) and (
+                    exchange.owned or element.attribute == GONE
+                )
+                results = [element] if alone else step(union, port, element, exchange.where)
                 self._graph.push(message.port, results)
 
     def _stamp(self, by_kind: dict[int, list[Message]]) -> None:
@@ -231,7 +233,7 @@ class Bucket:
         for source in self._program.sources:
             if source.ordered or source.index in self._ended:
                 continue
-            if any(message.body == b"end" for message in ticks):
+            if any(message.body == LAST_TICK for message in ticks):
                 self._ended.add(source.index)
                 self._graph.push(source.index, [End()])
                 continue
@@ -242,8 +244,7 @@ class Bucket:
             silent = not self._record.rows[source.index] or bool(source.spec.key_columns)
             quiet = silent or source.spec.stamp == "internal"
             if isinstance(source.spec.idle, OnDemand | Heartbeat) and quiet:
-                for attribute in source.spec.contracts:
-                    promises = intake.enable(attribute, BEGINNING, now)
+                for promises in intake.enable_all(now):
                     self._record.stamps[source.index] += bool(promises)
                     self._graph.push(source.index, promises)
         latent = [each for each in self._program.sources if each.spec.stamp == "latent"]
@@ -258,32 +259,25 @@ class Bucket:
         if program.request_folder is None:
             return
         waits = self._graph.waits
-        due: int | None
-        when: int | None = time.time_ns() + FOR_NEW_ROWS if waits else None
+        times: list[int | None] = [time.time_ns() + FOR_NEW_ROWS] if waits else []
         needs = self._graph.needs()
         self._record.holding = [*needs, *self._graph.holding]
         for producer, attribute, mark in chain.from_iterable(needs.values()):
             intake = self._intakes.get(producer)
             if producer in self._graph.members:  # latent time is the clock
-                due = self._graph.clock_due(producer, mark)
+                times.append(self._graph.clock_due(producer, mark))
             elif intake is None:  # it comes from another stage, which then requests a tick itself
-                due = self._now
-            elif not isinstance(intake.spec.idle, OnDemand) or producer in self._ended:
-                continue
-            else:
-                due = intake.when(attribute, mark, self._now)
-            if due is not None:
-                when = due if when is None else min(when, due)
-        for group_due in self._group_requests():
-            when = group_due if when is None else min(when, group_due)
-        self._record.when = when
-        self._record.waits = waits
-        tick_requests.save_request(
-            program.request_folder, program.number, self._id, task.batch, when, waits
-        )
+                times.append(self._now)
+            elif isinstance(intake.spec.idle, OnDemand) and producer not in self._ended:
+                times.append(intake.when(attribute, mark, self._now))
+        times += self._group_requests()
+        when = min((each for each in times if each is not None), default=None)
+        self._record.request = request = TickRequest(program.request_folder, when, waits)
+        tick_requests.save_request(request, program.number, self._id, task.batch)
 
-    def _group_requests(self) -> Iterator[int]:
-        """Yield the times from which a tick would release something of a single group."""
+    def _group_requests(self) -> Iterator[int | None]:
+        """Yield the times from which a tick would release something of a single group; None for a
+        source that has no such request."""
         if self._graph.awaiting is None:
             return
         for each in self._graph.awaiting.changes():
@@ -293,6 +287,5 @@ class Bucket:
             else:
                 intake.request(each.attribute, each.origin, each.group, each.mark)
         for index, intake in self._intakes.items():
-            due = None if index in self._ended else intake.due_groups()
-            if due is not None:
-                yield due
+            if index not in self._ended:
+                yield intake.due_groups()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from lowwater.engines.members import Member
-from lowwater.engines.spark.wire.message import Account, Kind, Message
+from lowwater.engines.spark.wire.message import Kind, Message, ReaderReport
 from lowwater.engines.spark.wire.program import SourceProgram, StageProgram
 from lowwater.engines.spark.wire.report import (
     BucketSummary,
@@ -24,7 +24,6 @@ from lowwater.metrics import CHANNELS, plain
 from lowwater.progress.completeness import Completeness
 from lowwater.progress.late import LateAccount, LateRows
 from lowwater.progress.marks import ChannelSummary
-from lowwater.updates.staleness import Shows
 
 
 @dataclass
@@ -39,16 +38,14 @@ class BatchRecord:
     late: list[LateRows] = field(default_factory=list)
     """The late rows that operators found."""
     complete: list[tuple[str, str, Hashable, Completeness]] = field(default_factory=list)
-    read: dict[int, Account] = field(default_factory=dict)
+    read: dict[int, ReaderReport] = field(default_factory=dict)
     """The accounts that the readers of ordered sources sent beside rows."""
     contradicted: dict[int, tuple[int, int]] = field(default_factory=dict)
     """Stray rows and backward marks of each source, by its digests: the same in all buckets."""
     stamps: Counter[int] = field(default_factory=Counter)
     """Enabling timestamps and heartbeats of each source."""
-    when: int | None = None
-    """The clock time from which a tick is requested, in nanoseconds; None if none is."""
-    waits: bool = False
-    """True if rows wait in queues for a batch that has time for them."""
+    request: TickRequest | None = None
+    """The request for a tick of the clock; None if nothing in the query depends on one."""
     holding: list[str] = field(default_factory=list)
     """The operators that hold something back."""
 
@@ -80,7 +77,6 @@ class BucketReport:
     def message(self, record: BatchRecord, batch: int, last: int) -> Message:
         """Return the report of a batch, as a message to the driver; ``last`` is the number of
         stages."""
-        folder = self._program.request_folder
         report = Report(
             self._program.number,
             self._bucket,
@@ -94,7 +90,7 @@ class BucketReport:
             tuple(record.late),
             tuple(record.holding),
             tuple(record.notes),
-            None if folder is None else TickRequest(folder, record.when, record.waits),
+            record.request,
         )
         body = json.dumps(plain(report)).encode()
         return Message(last, self._program.ids[0], -1, Kind.REPORT, self._bucket, 0, body)
@@ -102,44 +98,35 @@ class BucketReport:
     # ---- operators -------------------------------------------------------------------------
 
     def _held(self, member: Member) -> tuple[dict[str, int], dict[str, str], int, int, int]:
-        store, marks = self._state.stores[member.part.slot], member.call(member.kernel.marks)
+        """Return the fields of :class:`OperatorState` for an operator."""
+        store, marks = self._state.stores[member.part.slot], member.marks()
         rows, size = member.kernel.held
-        shown = {name: str(mark) for name, mark in member.part.show(marks).items()}
+        shown = {name: str(mark) for name, mark in member.show(marks).items()}
         return marks, shown, store.chunks, store.rows + rows, store.bytes + size
 
     def _operator(self, member: Member) -> OperatorReport:
-        kernel, counts = member.kernel, member.counts
         return OperatorReport(
             *self._held(member),
-            rows_in=counts.rows_in,
-            rows_out=counts.rows_out,
-            promises_in=counts.promises_in,
-            promises_out=counts.promises_out,
-            readings=member.call(kernel.metrics),
-            staleness=member.call(kernel.staleness) if isinstance(kernel, Shows) else None,
+            **asdict(member.counts),
+            readings=member.call(member.kernel.metrics),
+            staleness=member.staleness(),
         )
 
     # ---- streams ---------------------------------------------------------------------------
 
     def _streams_shown(self) -> dict[str, dict[str, str]]:
-        intakes = (
-            self._state.intakes[source.index]
-            for source in self._program.sources
-            if not source.ordered
-        )
+        """Return the marks of streams as people read them, by name and attribute."""
+        intakes = [self._state.intakes[s.index] for s in self._program.sources if not s.ordered]
         return {
-            intake.spec.name: {
-                name: str(domain.show(intake.shown(name)))
-                for name, domain in intake.spec.domains.items()
-            }
-            for intake in intakes
+            each.spec.name: {name: str(each.shown_mark(name)) for name in each.spec.domains}
+            for each in intakes
         }
 
     def _stream(self, source: SourceProgram, record: BatchRecord) -> StreamReport:
         index, spec = source.index, source.spec
         intake = self._state.intakes[index]
         accountable = index in self._program.accountable
-        read = record.read.get(index, Account())
+        read = record.read.get(index, ReaderReport())
         strays, backward = record.contradicted.get(index, (0, 0))
         late = [*(intake.account.lines() if accountable else ()), *record.accounts[index].lines()]
         found = self._channels(source, read)
@@ -158,7 +145,7 @@ class BucketReport:
             ended=index in self._state.ended,
         )
 
-    def _channels(self, source: SourceProgram, read: Account) -> ChannelSummary | None:
+    def _channels(self, source: SourceProgram, read: ReaderReport) -> ChannelSummary | None:
         """Return the marks of channels; one bucket reports each channel."""
         if source.index not in self._program.accountable:
             return None

@@ -10,40 +10,36 @@ state, which decides.
 from __future__ import annotations
 
 import contextlib
-import shutil
-import time
 import uuid
 from pathlib import Path
 
 import polars as pl
 import pyarrow as pa
 
-from lowwater.engines.spark.wire.folders import private_folder
+from lowwater.engines.spark.worker.run_folders import RunFolders
 from lowwater.state.index import ChunkKey
 from lowwater.stream.element import Chunk
 
-ROOT = Path("/dev/shm")
+FOLDERS = RunFolders(Path("/dev/shm"), "lowwater")
 LIMIT = 256 * 2**20
 """The greatest number of bytes that one bucket keeps."""
 LEAST = 4_096
 """Bytes from which a chunk is copied; smaller ones are as quick to fetch."""
-FORGOTTEN = 24 * 3_600
-"""Seconds after which the files of a run may be removed by any other run."""
 
 
 class ChunkCache:
     """The files of one bucket of one run."""
 
     def __init__(self, run: str, stage: int, bucket: int):
-        self._home = private_folder(ROOT, "lowwater") if run else None
-        self._folder = (self._home or ROOT) / run / f"{stage}-{bucket}"
+        home = FOLDERS.of(run)
+        self._folder = None if home is None else home / f"{stage}-{bucket}"
         self.token = uuid.uuid4().hex[:16]
 
     def put(self, slot: str, key: ChunkKey, chunk: Chunk) -> bool:
         """Copy a chunk under this try's token; return whether that was possible."""
-        if self._home is None:
+        if self._folder is None:
             return False
-        target = self._path(slot, key, self.token)
+        target = self._folder / _name(slot, key, self.token)
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             unfinished = target.with_name(f".{target.name}")
@@ -55,10 +51,10 @@ class ChunkCache:
 
     def get(self, slot: str, key: ChunkKey, token: str) -> Chunk | None:
         """Return a chunk by its token; None if it is not here."""
-        if self._home is None:
+        if self._folder is None:
             return None
         try:
-            with pa.memory_map(str(self._path(slot, key, token))) as file:
+            with pa.memory_map(str(self._folder / _name(slot, key, token))) as file:
                 table = pa.ipc.open_file(file).read_all()
         except (OSError, pa.ArrowInvalid):
             return None
@@ -68,22 +64,10 @@ class ChunkCache:
 
     def drop(self, slot: str, key: ChunkKey, token: str) -> None:
         """Remove the copy of a chunk."""
-        with contextlib.suppress(OSError):
-            self._path(slot, key, token).unlink(missing_ok=True)
-
-    def _path(self, slot: str, key: ChunkKey, token: str) -> Path:
-        return self._folder / f"{slot}-{key.name}-{key.slice}-{key.sequence}-{token}"
-
-    def sweep(self) -> None:
-        """Remove the files of runs that ended long ago."""
-        with contextlib.suppress(OSError):
-            for each in self._home.iterdir() if self._home is not None else ():
-                if time.time() - each.stat().st_mtime > FORGOTTEN:
-                    shutil.rmtree(each, ignore_errors=True)
+        if self._folder is not None:
+            with contextlib.suppress(OSError):
+                (self._folder / _name(slot, key, token)).unlink(missing_ok=True)
 
 
-def forget(run: str) -> None:
-    """Remove the files of a run on this machine."""
-    home = private_folder(ROOT, "lowwater")
-    if home is not None and run:
-        shutil.rmtree(home / run, ignore_errors=True)
+def _name(slot: str, key: ChunkKey, token: str) -> str:
+    return f"{slot}-{key.name}-{key.slice}-{key.sequence}-{token}"

@@ -34,8 +34,8 @@ class Graph:
         self._consumers: dict[int, list[tuple[int, int]]] = {}
         self.left: dict[int, list[Element]] = {index: [] for index in exports}
         for part in parts:
-            kernel = part.build(store(part.slot), replace(host, in_part=part.in_part))
-            self.members[part.index] = Member(part, kernel)
+            own = replace(host, in_part=part.in_part)
+            self.members[part.index] = Member(part, store(part.slot), own)
             for port, source in enumerate(part.inputs):
                 self._consumers.setdefault(source, []).append((part.index, port))
 

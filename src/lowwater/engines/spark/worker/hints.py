@@ -10,26 +10,20 @@ whole and of the right batch.
 
 from __future__ import annotations
 
-import contextlib
 import os
-import shutil
 import tempfile
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from lowwater.engines.spark.wire.folders import private_folder
 from lowwater.engines.spark.wire.message import pickled, unpickled
-from lowwater.engines.spark.worker.cache import FORGOTTEN
+from lowwater.engines.spark.worker.run_folders import RunFolders
 
 KEPT = 3
 """Number of batches for which hints are kept."""
 
 
-def _folder(run: str) -> Path | None:
-    home = private_folder(Path(tempfile.gettempdir()), "lowwater-hints")
-    return home / run if home is not None and run else None
+FOLDERS = RunFolders(Path(tempfile.gettempdir()), "lowwater-hints")
 
 
 def leave(run: str, batch: int, stage: int, marks: Any, bucket: int | None = None) -> None:
@@ -37,7 +31,7 @@ def leave(run: str, batch: int, stage: int, marks: Any, bucket: int | None = Non
 
     ``bucket``: the bucket whose groups they are; None if they are of all groups.
     """
-    folder = _folder(run)
+    folder = FOLDERS.of(run)
     place = str(stage) if bucket is None else f"{stage}-{bucket}"
     if folder is None or (target := folder / f"{batch}-{place}").exists():
         return
@@ -54,7 +48,7 @@ def leave(run: str, batch: int, stage: int, marks: Any, bucket: int | None = Non
 
 def find(run: str, batch: int, stage: int, buckets: Sequence[int] = ()) -> list[Any] | None:
     """Return the marks that held after a batch, of all buckets named; None if some are missing."""
-    folder = _folder(run)
+    folder = FOLDERS.of(run)
     if folder is None:
         return None
     places = [f"{stage}-{bucket}" for bucket in buckets] or [str(stage)]
@@ -62,19 +56,3 @@ def find(run: str, batch: int, stage: int, buckets: Sequence[int] = ()) -> list[
         return [unpickled((folder / f"{batch}-{place}").read_bytes()) for place in places]
     except (OSError, EOFError):
         return None
-
-
-def sweep() -> None:
-    """Remove the files of runs that were killed long ago."""
-    home = private_folder(Path(tempfile.gettempdir()), "lowwater-hints")
-    with contextlib.suppress(OSError):
-        for each in home.iterdir() if home is not None else ():
-            if time.time() - each.stat().st_mtime > FORGOTTEN:
-                shutil.rmtree(each, ignore_errors=True)
-
-
-def forget(run: str) -> None:
-    """Remove the files of a run on this machine."""
-    folder = _folder(run)
-    if folder is not None:
-        shutil.rmtree(folder, ignore_errors=True)

@@ -1,8 +1,8 @@
-"""The last step: messages of the last stage to rows of the result.
+"""The result stage: it turns messages of the last stateful stage into rows of the result.
 
-The output of an operator that was spread over buckets is combined here: partial answers of an
-aggregate, rows to be put in order. No state is needed: a promise reaches all buckets in one batch,
-so all parts of an answer are in it too, and all rows up to a mark.
+It combines the output of an operator that was spread over buckets: partial answers of an aggregate,
+or rows to be put in order. It needs no state, because a promise reaches all buckets in one batch:
+all parts of an answer, and all rows up to a mark, are in that batch too.
 
 Invariant: rows leave in the order in which they were finished, whatever the order in which the
 messages of the buckets come.
@@ -20,7 +20,7 @@ from lowwater.engines.members import Part
 from lowwater.engines.spark.wire.errors import carrying
 from lowwater.engines.spark.wire.message import Kind, unpacked
 from lowwater.engines.spark.wire.program import finisher_kernel, idle_kernel
-from lowwater.engines.spark.wire.types import handed_over
+from lowwater.engines.spark.wire.types import spark_batches
 from lowwater.engines.spark.worker.task import begin_task
 from lowwater.engines.step import call, step
 from lowwater.stream.element import Chunk
@@ -44,8 +44,7 @@ class ResultStage:
             ):
                 rows = self._through(chunk)
                 if rows.height:
-                    table = handed_over(rows.select(self._columns)).to_arrow()
-                    yield from old_strings(table).to_batches()
+                    yield from spark_batches(rows.select(self._columns))
 
     def _whole(self, parts: Iterable[tuple[int, Chunk]]) -> Iterator[Chunk]:
         """Yield the answers that the parts of all buckets combine to."""
@@ -71,20 +70,3 @@ def _results(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Chunk]]:
         for kind, sender, body in zip(kinds, senders, batch.column("body"), strict=True):
             if kind == Kind.RESULT:
                 yield sender, unpacked(body.as_buffer())
-
-
-def old_strings(table: pa.Table) -> pa.Table:
-    """Return a table with its strings in the layout that Spark reads."""
-    return table.cast(pa.schema([field.with_type(_old(field.type)) for field in table.schema]))
-
-
-def _old(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-        return pa.string()
-    if pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind):
-        return pa.binary()
-    if pa.types.is_large_list(kind) or pa.types.is_list(kind):
-        return pa.list_(_old(kind.value_type))
-    if pa.types.is_struct(kind):
-        return pa.struct([each.with_type(_old(each.type)) for each in kind])
-    return kind

@@ -18,6 +18,7 @@ from lowwater.engines.spark.wire.program import StageProgram
 from lowwater.engines.spark.worker.cache import ChunkCache
 from lowwater.engines.spark.worker.graph import Graph
 from lowwater.engines.spark.worker.store import Shelf, SparkStore
+from lowwater.engines.step import call
 from lowwater.errors import CheckpointError
 from lowwater.operators.identity import Identity
 from lowwater.operators.kernel import Host
@@ -76,12 +77,11 @@ def open_state(
             intake.restore(before)
         intakes[source.index] = intake
     aligned = {
-        producer: Union(MemoryStore(), len(senders))
-        for producer, senders in program.exchanges.items()
+        producer: Union(MemoryStore(), len(exchange.senders))
+        for producer, exchange in program.exchanges.items()
     }
-    for producer, union in aligned.items():
-        if producer in saved.get("aligned", {}):
-            union.restore(saved["aligned"][producer])
+    for producer, before in saved.get("aligned", {}).items():
+        call(program.exchanges[producer].where, aligned[producer].restore, before)
     return BucketState(stores, graph, intakes, aligned, set(saved.get("ended", ())))
 
 
@@ -109,7 +109,10 @@ def save_state(program: StageProgram, state: BucketState) -> bytes:
         "stores": {slot: store.save() for slot, store in state.stores.items()},
         "kernels": state.graph.snapshot(),
         "intakes": {i.spec.name: i.snapshot() for i in state.intakes.values()},
-        "aligned": {producer: each.snapshot() for producer, each in state.aligned.items()},
+        "aligned": {
+            producer: call(program.exchanges[producer].where, union.snapshot)
+            for producer, union in state.aligned.items()
+        },
         "ended": sorted(state.ended),
     }
     if state.graph.awaiting is not None:

@@ -16,7 +16,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lowwater.engines.spark.wire.errors import carrying
-from lowwater.engines.spark.wire.message import Account, Kind, Message, as_batch, packed, pickled
+from lowwater.engines.spark.wire.message import (
+    Kind,
+    Message,
+    ReaderReport,
+    as_batch,
+    packed,
+    pickled,
+)
 from lowwater.engines.spark.wire.program import SourceProgram
 from lowwater.engines.spark.worker import hints
 from lowwater.engines.spark.worker.outgoing import deliver, deliver_digest, deliver_raw
@@ -120,7 +127,7 @@ class Reading:
         if account.rows or account.backward_marks:
             first = source.deliveries[0]
             rows = packed(pl.concat(self._refused, how="diagonal")) if self._refused else b""
-            body = pickled((Account(account.lines(), backward=account.backward_marks), rows))
+            body = pickled((ReaderReport(account.lines(), backward=account.backward_marks), rows))
             yield Message(first.stage, first.ids[0], source.index, Kind.REFUSED, -1, self._at, body)
 
 

@@ -12,7 +12,7 @@ from lowwater.engines.spark.wire.errors import carrying
 from lowwater.engines.spark.wire.message import Message
 from lowwater.engines.spark.wire.program import StageProgram
 from lowwater.engines.spark.worker.bucket import Bucket
-from lowwater.engines.spark.worker.cache import ChunkCache
+from lowwater.engines.spark.worker.cache import FOLDERS, ChunkCache
 from lowwater.engines.spark.worker.task import current_task, end_quietly
 from lowwater.errors import CheckpointError
 from lowwater.state.index import ChunkKey
@@ -56,7 +56,7 @@ class StageProcessor(StatefulProcessor):
                 bucket = Bucket(self._program, self._last, int(key[0]), shelf, cache)
                 saved = self._index.get()
                 if saved is None:
-                    cache.sweep()
+                    FOLDERS.sweep()
                 bucket.open(saved[1] if saved is not None else None)
                 yield from map(_row, bucket.work(mine, task))
                 self._index.update(bucket.saved())
@@ -76,10 +76,13 @@ class _Shelf:
         self._chunks = chunks
 
     def read(self, slot: str, key: ChunkKey) -> bytes:
-        """The bytes of a chunk."""
+        """Return the bytes of a chunk."""
         value = self._chunks.getValue((slot, key.name, key.slice, key.sequence))
         if value is None:
-            raise CheckpointError(f"the state of {slot} lacks a chunk it should have: {key}")
+            raise CheckpointError(
+                f"the checkpoint is damaged: the state of {slot} lacks a chunk that its index"
+                f" lists, {key}. Put back a copy of the whole checkpoint, or start from a new one"
+            )
         return bytes(value[0])
 
     def write(self, slot: str, key: ChunkKey, body: bytes) -> None:

@@ -16,10 +16,10 @@ from lowwater.stream.element import Chunk
 
 
 class Shelf(Protocol):
-    """Where chunks are kept between batches."""
+    """Keeps the chunks of a bucket between batches, as bytes."""
 
     def read(self, slot: str, key: ChunkKey) -> bytes:
-        """The bytes of a chunk."""
+        """Return the bytes of a chunk."""
 
     def write(self, slot: str, key: ChunkKey, body: bytes) -> None:
         """Keep the bytes of a chunk."""
@@ -93,19 +93,20 @@ class SparkStore:
             self._gone[key] = token
 
     def scan(self, name: str, low: int | None = None, high: int | None = None) -> list[ChunkKey]:
-        """Addresses of all chunks in slices ``low <= slice < high``, by slice and sequence."""
+        """Return the addresses of the chunks in slices ``low <= slice < high``, by slice and
+        sequence."""
         return self._index.scan(name, low, high)
 
     def slices(self, name: str, low: int | None = None, high: int | None = None) -> list[int]:
-        """The slices that hold something, in order."""
+        """Return the slices that hold something, in order."""
         return self._index.slices(name, low, high)
 
     def rows_in(self, name: str, slice_: int) -> int:
-        """Rows held in one slice, known without reading it."""
+        """Return the number of rows in one slice, without reading them."""
         return sum(rows for rows, _, _ in self._index.of(name, slice_))
 
     def bytes_of(self, name: str) -> int:
-        """Bytes held under a name."""
+        """Return the number of bytes held under a name."""
         return sum(size for _, size, _ in self._index.of(name))
 
     def set_aside(self, name: str) -> None:

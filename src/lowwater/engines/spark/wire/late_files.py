@@ -1,4 +1,4 @@
-"""The side output on Spark: rows that were not let in, as Parquet files named by batch and bucket.
+"""Files of late rows: the side output on Spark, as Parquet files named by batch and bucket.
 
 A batch that is run again writes the same files again, so the folder holds each row once.
 """
@@ -12,12 +12,13 @@ from pathlib import Path
 import polars as pl
 import polars.selectors as cs
 
-from lowwater.engines.spark.driver.written_files import LAST_FILES
 from lowwater.errors import OptionError, SinkError
 from lowwater.progress.spec import STREAM
 from lowwater.sinks import Folder, LastRows
 from lowwater.stream.element import Chunk
 
+LAST_FILES = 8
+"""Number of files in which the last rows are searched for."""
 COMPUTED = "__computed"
 """The prefix of columns that Spark computed for an operator; the side output has none of them."""
 
@@ -26,7 +27,7 @@ LateFolder = str | Mapping[str, str]
 
 
 def late_folder(given: object, otherwise: str | None = None) -> LateFolder | None:
-    """Return the folders that ``late_sink=`` names; all other streams have ``otherwise``."""
+    """Return the folders that ``late_sink=`` names; ``otherwise`` is that of all other streams."""
     if given is None:
         return otherwise
     if isinstance(given, Mapping):
@@ -46,7 +47,7 @@ ELSEWHERE = ""
 """The key of the folder for streams that have none of their own."""
 
 
-def folder_of(folder: LateFolder, stream: str) -> str | None:
+def late_folder_of(folder: LateFolder, stream: str) -> str | None:
     """Return the folder of the late rows of a stream."""
     return folder if isinstance(folder, str) else folder.get(stream, folder.get(ELSEWHERE))
 
@@ -59,7 +60,7 @@ def keep_refused(
         return
     name = f"batch-{batch:08d}-{stage}-{bucket}.parquet"
     for each in {folder} if isinstance(folder, str) else set(folder.values()):
-        mine = {s: rows for s, rows in refused.items() if folder_of(folder, s) == each}
+        mine = {s: rows for s, rows in refused.items() if late_folder_of(folder, s) == each}
         _keep(each, name, mine)
 
 

@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 import lowwater as lw
-from lowwater.engines.embedded import readings
-from lowwater.engines.embedded.readings import Readings
+from lowwater.engines.embedded import sampler
+from lowwater.engines.embedded.sampler import Sampler
 from lowwater.progress import lateness
 from tests.unit.running import LONG
 
@@ -60,7 +60,7 @@ def test_metrics_asked_for_in_the_middle_of_a_step_are_those_of_its_end(
 
 
 def test_a_run_that_sleeps_is_woken_to_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readings, "PATIENCE", LONG)
+    monkeypatch.setattr(sampler, "PATIENCE", LONG)
     source = lw.push({"ts": pl.Int64})
     run = lw.stream(source, name="s", time="ts").run()
     thread, found = in_background(run.metrics)
@@ -71,7 +71,7 @@ def test_a_run_that_sleeps_is_woken_to_be_read(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_step_that_takes_long_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readings, "PATIENCE", 0.01)
+    monkeypatch.setattr(sampler, "PATIENCE", 0.01)
     blocked, go_on = threading.Event(), threading.Event()
 
     def sink(table: Any) -> None:
@@ -113,7 +113,7 @@ def test_a_reading_that_fails_fails_for_the_reader_alone() -> None:
             raise IndexError("half a step")
         return 7
 
-    taken: Readings[int] = Readings(take)
+    taken: Sampler[int] = Sampler(take)
     taken.begin()
     thread, found = in_background(lambda: taken.read(lambda: None))
     while not found:

@@ -1,4 +1,4 @@
-"""Readings: how other threads read a run's metrics, which are taken between two steps of the run.
+"""Sampler: how other threads read a run's metrics, which are taken between two steps of the run.
 
 A kernel in the middle of a step may hold a histogram that has grown in one column and not yet in
 the other. Invariant: the metrics are taken by the working thread between two steps, or by the
@@ -20,7 +20,7 @@ PATIENCE = 1.0
 """Seconds a reader waits for the end of a step before it reads in the middle of it."""
 
 
-class Readings(Generic[T]):
+class Sampler(Generic[T]):
     """Takes a value for readers when the working thread allows it."""
 
     def __init__(self, take: Callable[[], T]):
