@@ -7,20 +7,16 @@ says so by its kind (``text``, or the name of another system), or is in ``NOT_RU
 
 from __future__ import annotations
 
-import doctest
-import inspect
 import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import polars as pl
 import pytest
 from typer.testing import CliRunner
 
 import lowwater
-from lowwater.api import Grouped, Windowed
 from lowwater.cli import app
 from lowwater.pipeline.text import load_text
 
@@ -158,45 +154,3 @@ def test_readme_names_its_two_commands():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert "make demo" in text
     assert "make test" in text
-
-
-# ---- docstrings of the public API --------------------------------------------------------------
-
-CLASSES = (lowwater.Stream, Windowed, Grouped)
-FUNCTIONS = {
-    name: each for name in lowwater.__all__ if inspect.isfunction(each := getattr(lowwater, name))
-}
-METHODS = {
-    f"{cls.__name__}.{name}": each
-    for cls in CLASSES
-    for name, each in inspect.getmembers(cls, inspect.isfunction)
-    if not name.startswith("_")
-}
-WITHOUT_EXAMPLE = ("Stream.to_spark",)
-"""Needs a Spark session; the page on Spark shows it."""
-
-
-@pytest.mark.parametrize("name", [*FUNCTIONS, *METHODS])
-def test_a_docstring_names_every_argument(name):
-    documented = FUNCTIONS.get(name) or METHODS[name]
-    text = inspect.getdoc(documented) or ""
-    missing = [
-        each
-        for each in inspect.signature(documented).parameters
-        if each != "self" and not re.search(rf"``[^`]*\b{each}\b[^`]*``", text)
-    ]
-    assert not missing
-
-
-@pytest.mark.parametrize("name", ["Stream", "join", "sql", "stream", *METHODS])
-def test_the_example_of_a_docstring_runs(name, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    documented = METHODS.get(name) or getattr(lowwater, name)
-    names = {"lw": lowwater, "pl": pl}
-    example = doctest.DocTestParser().get_doctest(
-        inspect.getdoc(documented) or "", names, name, None, None
-    )
-    assert bool(example.examples) != (name in WITHOUT_EXAMPLE)
-    said: list[str] = []
-    doctest.DocTestRunner(verbose=False).run(example, out=said.append)
-    assert not said, "".join(said)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -45,3 +46,16 @@ def test_all_lists_every_public_name_and_each_exists():
 def test_import_does_not_load(module):
     code = f"import sys, lowwater; sys.exit({module!r} in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], timeout=60, check=False).returncode == 0
+
+
+def test_type_checkers_see_every_public_name():
+    """A name that is only loaded when it is used would be of any type to them."""
+    tree = ast.parse(Path(lowwater.__file__).read_text(encoding="utf-8"))
+    block = next(each for each in tree.body if isinstance(each, ast.If))
+    seen = {
+        alias.asname or alias.name
+        for each in block.body
+        if isinstance(each, ast.ImportFrom)
+        for alias in each.names
+    }
+    assert seen == set(lowwater.__all__)

@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lowwater.api import Stream, join, stream
+    from lowwater.api import Stream, join, sql, stream
     from lowwater.dashboard.options import dashboard
     from lowwater.engines.clock import VirtualClock, WallClock, per_row
     from lowwater.engines.run import Run
@@ -95,7 +95,7 @@ _HOMES = {
     "within": ("lowwater.progress.contract", "within"),
     "within_rows": ("lowwater.progress.contract", "within_rows"),
 }
-"""Public name to the module it is in, and what it is called there."""
+"""The module of each public name, and its name there."""
 
 
 def __getattr__(name: str) -> Any:

@@ -19,7 +19,7 @@ Every class survives pickling with its fields, because errors cross process bord
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
@@ -51,7 +51,7 @@ def _rebuild(
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One thing under two names: that of the fluent API and that of a query text.
+    """An option or other thing with two names: one of the fluent API, one of a query text.
 
     ``Term("schedule=", "SCHEDULE")`` is an option and the clause for it.
     """
@@ -63,7 +63,7 @@ class Term:
         return self.fluent
 
     def given(self, value: object) -> Term:
-        """Return the option with its value, as each of the two writes it."""
+        """Return the option with its value, as the API and as a query text write it."""
         return Term(f"{self.fluent}{value!r}", f"{self.clause} {value}")
 
 
@@ -89,13 +89,13 @@ class QueryError(LowwaterError):
 class ExpressionError(QueryError):
     """A piece of SQL text is wrong; the message ends with the line, underlined at the place.
 
-    ``message`` is the message alone. ``line`` and ``column`` count from 1, ``length`` is the number
-    of characters underlined.
+    ``message`` is the message alone, made of one part or several. ``line`` and ``column`` count
+    from 1, ``length`` is the number of characters underlined.
     """
 
     def __init__(
         self,
-        message: str,
+        message: str | Sequence[str | Term],
         text: str,
         line: int = 1,
         column: int = 1,
@@ -103,23 +103,20 @@ class ExpressionError(QueryError):
         *,
         about: Term | None = None,
     ):
-        self.message, self.text, self.line, self.column = message, text, line, column
+        super().__init__(*((message,) if isinstance(message, str) else message), about=about)
+        self.message, self.text, self.line, self.column = str(self), text, line, column
         self.length = length
         lines = text.split("\n")
         source = lines[min(line, len(lines)) - 1].rstrip("\r")
         pointer = " " * (column - 1) + "^" * max(1, length)
-        shown = f"{message}\n  at line {line}, column {column}:\n  {source}\n  {pointer}"
-        super().__init__(shown, about=about)
-        self.parts = (message,)
+        place = f"\n  at line {line}, column {column}:\n  {source}\n  {pointer}"
+        self.args = (self.message + place,)
 
-    def reworded(self, *parts: str | Term) -> ExpressionError:
-        """Return an error at the same place with another message, about what this one is about."""
-        message = "".join(map(str, parts))
-        first = parts[0] if isinstance(parts[0], Term) else None
-        place = self.line, self.column, self.length
-        error = ExpressionError(message, self.text, *place, about=self.about or first)
-        error.parts = parts
-        return error
+    def with_parts(self, *parts: str | Term) -> ExpressionError:
+        """Return an error at the same place whose message has these parts; ``*self.parts`` can be
+        among them. It is about what this one is about."""
+        about = self.about or next((each for each in parts[:1] if isinstance(each, Term)), None)
+        return ExpressionError(parts, self.text, self.line, self.column, self.length, about=about)
 
 
 class OptionError(QueryError):

@@ -1,4 +1,4 @@
-"""The types of arguments, for annotations: what can stand where a signature names one of them."""
+"""The types of arguments, for annotations; the reference of the API lists the values of each."""
 
 from lowwater.engines.clock import Charge
 from lowwater.joins.oblivious.options import ReliefMode, Strategy

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 from unittest import mock
 
@@ -16,7 +17,7 @@ from lowwater.operators.aggregates import Call, build
 from lowwater.operators.flush import Immediate
 from lowwater.operators.low_table import LowTable
 from lowwater.operators.window_aggregate import HighAggregate, WindowAggregate
-from lowwater.operators.window_state import FORMS, PANE, FormChoice
+from lowwater.operators.window_state import FORMS, PANE, FormChoice, WindowGrouping
 from lowwater.state.store import MemoryStore
 from lowwater.stream.element import Element, Punctuation
 from lowwater.stream.time_domain import TimeDomain
@@ -91,7 +92,8 @@ def test_no_answer_is_later_than_the_bound(
 ) -> None:
     late = flush.within_windows * window.slide
     with small(data.draw):
-        kernel = WindowAggregate(MemoryStore(), "ts", SECONDS, window, ["g"], COUNT, flush)
+        grouping = WindowGrouping("ts", SECONDS, window, ["g"], COUNT)
+        kernel = WindowAggregate(MemoryStore(), grouping, flush)
         answers: list[pl.DataFrame] = []
         whole = expected(all_rows(steps), window)
         for rows, mark in chunks(steps):
@@ -110,8 +112,9 @@ def test_no_answer_is_later_than_the_bound(
 def test_a_table_never_grows_and_its_partials_are_in_time(
     steps: Any, window: WindowSpec, flush: Any, size: int, in_order: bool
 ) -> None:
-    low = LowTable(MemoryStore(), "ts", SECONDS, window, ["g"], COUNT, size, flush, in_order)
-    high = HighAggregate(MemoryStore(), PANE, SECONDS, window, ["g"], COUNT)
+    grouping = WindowGrouping("ts", SECONDS, window, ["g"], COUNT)
+    low = LowTable(MemoryStore(), grouping, size, flush, in_order)
+    high = HighAggregate(MemoryStore(), replace(grouping, time=PANE))
     answers: list[pl.DataFrame] = []
     whole = expected(all_rows(steps), window)
 
@@ -142,7 +145,8 @@ def test_a_table_never_grows_and_its_partials_are_in_time(
 def test_the_form_may_change_at_any_row(
     steps: Any, window: WindowSpec, flush: Any, data: Any
 ) -> None:
-    kernel = WindowAggregate(MemoryStore(), "ts", SECONDS, window, ["g"], COUNT, flush)
+    grouping = WindowGrouping("ts", SECONDS, window, ["g"], COUNT)
+    kernel = WindowAggregate(MemoryStore(), grouping, flush)
     answers: list[pl.DataFrame] = []
     for rows, mark in chunks(steps):
         kernel._state.choice.form = data.draw(st.sampled_from(FORMS))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
@@ -16,7 +17,7 @@ from lowwater.metrics import HoldingChannel, holding_channel
 from lowwater.metrics.words import holding_words
 from lowwater.progress.demand import Demand
 from lowwater.progress.intake import BatchIntake, Intake
-from lowwater.progress.stale import Position, StaleChannels
+from lowwater.progress.stale import StaleChannels
 from lowwater.stream.duration import SECOND
 from lowwater.stream.element import BEGINNING
 from tests.support.local_spark import LocalSpark, Unordered
@@ -67,15 +68,20 @@ def waits(source: Any, options: dict[str, Any]) -> tuple[list[float], Any]:
 MARKS = st.dictionaries(st.sampled_from("abcdefgh"), st.integers(-500, 500), min_size=1, max_size=8)
 
 
+def channel_at(mark: int) -> Any:
+    """Return a channel whose mark follows from its rows."""
+    return SimpleNamespace(mark=mark, row_mark=mark)
+
+
 @given(MARKS, st.integers(1, 300), st.integers(1, 10**6))
 def test_one_channel_in_the_future_makes_no_other_stale(
     marks: dict[str, int], after: int, ahead: int
 ) -> None:
     alone, beside = StaleChannels(after, SECOND), StaleChannels(after, SECOND)
-    places = {name: Position(mark, mark) for name, mark in marks.items()}
+    places = {name: channel_at(mark) for name, mark in marks.items()}
     top = max(marks.values())
     before = {name for name, _ in alone.update(places, min(marks.values())).stale}
-    future = places | {"future": Position(top + ahead, top + ahead)}
+    future = places | {"future": channel_at(top + ahead)}
     now = {name for name, _ in beside.update(future, min(marks.values())).stale}
     within = {name for name, mark in marks.items() if top - mark <= after}
     assert not within & now
@@ -85,7 +91,10 @@ def test_one_channel_in_the_future_makes_no_other_stale(
 @given(MARKS, st.integers(1, 300))
 def test_who_is_behind_most_others_is_set_aside(marks: dict[str, int], after: int) -> None:
     stale = StaleChannels(after, SECOND)
-    stale.update({name: Position(mark, mark) for name, mark in marks.items()}, min(marks.values()))
+    stale.update(
+        {name: channel_at(mark) for name, mark in marks.items()},
+        min(marks.values()),
+    )
     many = max(2, -(-len(marks) // 2))
     behind = {
         name
@@ -98,7 +107,7 @@ def test_who_is_behind_most_others_is_set_aside(marks: dict[str, int], after: in
 
 def test_a_pause_of_the_whole_stream_makes_no_channel_silent() -> None:
     stale = StaleChannels(10**9, 60 * SECOND)
-    places = {name: Position(5, 5) for name in "abc"}
+    places = {name: channel_at(5) for name in "abc"}
     stale.observe("abc", 0)
     stale.observe("a", 10**6 * SECOND)
     assert not stale.update(places, 5)

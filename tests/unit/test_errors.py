@@ -26,7 +26,7 @@ def stream() -> lw.Stream:
         OptionError(OPTION, " is one of ", OPTION.given("fifo")),
         QueryError("several things", about=OPTION),
         ExpressionError("unknown", "a +\nb", line=2, column=1, length=1, about=OPTION),
-        ExpressionError("unknown", "a").reworded(OPTION, ": unknown"),
+        ExpressionError("unknown", "a").with_parts(OPTION, ": unknown"),
     ],
 )
 def test_an_error_is_the_same_after_pickling(error: QueryError) -> None:

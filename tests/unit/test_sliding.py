@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 import lowwater as lw
 from lowwater.operators.aggregates import Call
+from lowwater.operators.exact_sums import digits, rounded
 from lowwater.operators.sliding_aggregate import SlidingAggregate
-from lowwater.operators.sliding_sums import digits, rounded
 from lowwater.operators.sliding_values import best_between
 from lowwater.state.index import ChunkKey
 from lowwater.state.keyed_rows import KeyedRows

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import count
 from typing import Any, cast
 
@@ -13,7 +12,6 @@ from lowwater.joins.oblivious.options import Strategy
 from lowwater.joins.ordered.strategy import Order
 from lowwater.plan.builders import joins as join_builders
 from lowwater.plan.builders import multi_joins as multi_join_builders
-from lowwater.plan.builders import updates as update_builders
 from lowwater.plan.builders.oblivious import options_of
 from lowwater.plan.nodes import SourceNode
 from lowwater.plan.sql.query import plan_query
@@ -35,7 +33,6 @@ from lowwater.updates.options import (
     WEIGHTS,
     Schedule,
     Windows,
-    updates_of,
 )
 
 _names = count(1)
@@ -66,7 +63,7 @@ def stream(
     expire: Duration | None = None,
     delete_when: str | None = None,
 ) -> Stream:
-    """Declare a stream: where its rows come from, and what holds of their times.
+    """Declare a stream: the source of its rows, and what holds of their times.
 
     >>> log = pl.DataFrame({"ts": [1, 3, 2, 61], "device": ["a", "a", "b", "a"]})
     >>> s = lw.stream(log, name="s", time="ts", progress=lw.within("5 seconds"))
@@ -74,13 +71,13 @@ def stream(
     [3, 1]
 
     ``source``
-        Where the rows come from: a streaming DataFrame of Spark; what ``lw.replay``, ``lw.push`` or
+        The source of the rows: a streaming DataFrame of Spark; what ``lw.replay``, ``lw.push`` or
         a ``lw.Workload`` gives; or a table of PyArrow or Polars, which is a log of arrivals.
     ``name``
         Name of the stream in plans, metrics and errors. Default: ``stream1``, ``stream2``, ...
     ``time``
-        Name of the column by which the stream progresses; must be given. With ``stamp="internal"``
-        or ``"latent"``, name of the column to make.
+        Name of the column by which the stream progresses; must be given (default: None). With
+        ``stamp="internal"`` or ``"latent"``, name of the column to make.
     ``progress``
         The contract on ``time``: ``lw.ordered()`` (default), ``lw.within("5 seconds")``,
         ``lw.within_rows(500)``, ``lw.punctuated("column")``, ``lw.learned(0.999)`` or
@@ -89,8 +86,9 @@ def stream(
     ``unit``
         Unit of integers in a time column: ``"s"`` (default), ``"ms"``, ``"us"`` or ``"ns"``.
     ``stamp``
-        Who gives a row its time: the row itself ("external", default), the engine when the row
-        comes in ("internal"), or the first operator that needs a time ("latent").
+        Origin of a row's time: a column of the row ("external", default), the engine's clock when
+        the row comes in ("internal"), or the clock at the first operator that needs a time
+        ("latent").
     ``channel``
         Name of the column whose values are channels, each in an order of its own, such as a device
         or a Kafka partition. The stream's mark is the least of its channels' marks. Default: None,
@@ -102,8 +100,8 @@ def stream(
         Column, or columns, whose values progress apart: a group that is behind delays its own
         windows and no others. Excludes ``channel``. Default: None.
     ``idle``
-        How the mark of a silent source moves on: ``lw.on_demand(...)`` or ``lw.heartbeat(...)``.
-        Default: None, its operators wait for the next row.
+        The way in which the mark of a silent source moves: ``lw.on_demand(...)`` or
+        ``lw.heartbeat(...)``. Default: None, the mark moves with the next row.
     ``late``
         Late rows, and rows without a usable time or channel, go to the side output ("side",
         default), are counted and dropped ("drop"), or end the run ("fail").
@@ -123,20 +121,20 @@ def stream(
         Under load only the newest row of each key is worked on. Default: None, all rows are. The
         options that follow need it.
     ``schedule``
-        The key that is worked on next: the one that waits longest ("in-place", default), the one
-        whose newest row waits longest ("fifo"), keys that are rarely updated before others
-        ("linecutting"), or one of these by how rates differ ("auto"). "append" and "shedding" keep
-        all rows, or a random share, and are there to compare with.
+        The key that is worked on next: the one that has waited longest ("in-place", default), the
+        one whose newest row has waited longest ("fifo"), keys that are rarely updated before others
+        ("linecutting"), or one of these, chosen by the rates of the keys ("auto"). For comparison,
+        "append" works on all rows and "shedding" on a random share of them.
     ``weights``
-        How much the staleness of single keys counts: a mapping of keys to numbers above zero, or to
-        the periods at which they are looked at, ``{"GOOG": "1 minute", "GM": "1 hour"}``. Default:
-        None, all keys count 1.
+        Weights of the staleness of single keys: a mapping of keys to numbers above zero, or to the
+        periods at which somebody looks at them, ``{"GOOG": "1 minute", "GM": "1 hour"}``. Default:
+        None, all keys have weight 1.
     ``budget``
-        Length of time that the work of one batch on Spark may take. Default: None, as long as keeps
-        answers freshest.
+        Length of time that the work of one batch on Spark may take. Default: None, the length that
+        keeps answers freshest.
     ``complete_within``
-        No row is given up as long as none has to wait longer than this length of time. Default:
-        None, a row is given up for any newer one of its key.
+        Length of time: while no row waits longer than this, all rows are worked on. Default: None,
+        any newer row of a key replaces the one that waits.
     ``windows``
         The window of a key that is shown next: the newest that is complete ("lazy", default) or
         that began ("eager").
@@ -160,10 +158,15 @@ def stream(
             if given is not None:
                 say = (" is for update streams; say ", UPDATE_KEY, " too")
                 raise OptionError(option, *say)
-    declaration = Declaration(
-        name=name or f"stream{next(_names)}",
+    name = name or f"stream{next(_names)}"
+    rows = _source(source)
+    if time is None:
+        raise OptionError(f'stream {name!r}: say which column is the time, time="ts" for example')
+    spec = StreamSpec(
+        name=name,
+        schema=rows.schema,
         time=time,
-        progress=progress,
+        contracts=_contracts(name, time, progress),
         unit=unit,
         stamp=stamp,
         channel=channel,
@@ -175,76 +178,39 @@ def stream(
         punctuate=punctuate,
         stale_after=stale_after,
     )
-    node = declaration.node(source, line_of_user())
+    node = SourceNode.of(spec, rows, line_of_user())
     found = Stream(node, time if stamp == "latent" else None)
     if update_key is None:
         return found
-    by = updates_of(
-        update_key, schedule, weights, budget, complete_within, windows, expire, delete_when
+    return found.updates(
+        update_key,
+        schedule,
+        weights=weights,
+        budget=budget,
+        complete_within=complete_within,
+        windows=windows,
+        expire=expire,
+        delete_when=delete_when,
     )
-    deletes = condition(delete_when, DELETE_WHEN)
-    return Stream(update_builders.updated(found.node, by, deletes, node.origin))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Declaration:
-    """The options of ``lw.stream`` that are about times."""
-
-    name: str
-    time: str | None
-    progress: Contract | Mapping[str, Contract] | None
-    unit: str
-    stamp: Stamp
-    channel: str | None
-    channels: tuple[Hashable, ...]
-    groups: tuple[str, ...]
-    idle: Idle | None
-    late: LatePolicy
-    jump: Jump | None
-    punctuate: Generation | None
-    stale_after: Duration | None
-
-    def node(self, source: Any, origin: str) -> SourceNode:
-        """Return the node of a source that is declared so, in the user's line ``origin``."""
-        rows = _source(source)
-        if self.time is None:
+def _contracts(
+    stream: str, time: str, progress: Contract | Mapping[str, Contract] | None
+) -> dict[str, Contract]:
+    """Return the contract of each column that progresses, that of the main time first."""
+    if progress is None:
+        return {time: Ordered()}
+    progress = progress if isinstance(progress, Mapping) else {time: progress}
+    for each in progress.values():
+        if not isinstance(each, Contract):
             raise OptionError(
-                f'stream {self.name!r}: say which column is the time, time="ts" for example'
+                f"stream {stream!r}: progress= is lw.ordered(), lw.within('5 seconds'),"
+                " lw.within_rows(500), lw.punctuated('column'), lw.learned(0.999) or"
+                f" lw.unpromised(), not {each!r}"
             )
-        spec = StreamSpec(
-            name=self.name,
-            schema=rows.schema,
-            time=self.time,
-            contracts=self._contracts(self.time),
-            unit=self.unit,
-            stamp=self.stamp,
-            channel=self.channel,
-            channels=self.channels,
-            groups=self.groups,
-            idle=self.idle,
-            late=self.late,
-            jump=self.jump,
-            punctuate=self.punctuate,
-            stale_after=self.stale_after,
-        )
-        return SourceNode.of(spec, rows, origin)
-
-    def _contracts(self, time: str) -> dict[str, Contract]:
-        if self.progress is None:
-            return {time: Ordered()}
-        progress = self.progress if isinstance(self.progress, Mapping) else {time: self.progress}
-        for each in progress.values():
-            if not isinstance(each, Contract):
-                raise OptionError(
-                    f"stream {self.name!r}: progress= is lw.ordered(), lw.within('5 seconds'),"
-                    " lw.within_rows(500), lw.punctuated('column'), lw.learned(0.999) or"
-                    f" lw.unpromised(), not {each!r}"
-                )
-        if time not in progress:
-            raise QueryError(
-                f"stream {self.name!r}: progress= must also say how {time!r} progresses"
-            )
-        return {time: progress[time], **progress}
+    if time not in progress:
+        raise QueryError(f"stream {stream!r}: progress= must also say how {time!r} progresses")
+    return {time: progress[time], **progress}
 
 
 def _source(given: Any) -> Source:
@@ -292,9 +258,10 @@ def join(
     accuracy: float | None = None,
     latency: Duration | None = None,
 ) -> Stream:
-    """Join many streams at once: one row of each, with equal keys and times near each other.
+    """Join many streams at once, and return the results as a stream.
 
-    No partial results are kept, only rows of the streams.
+    A result is one row of each stream, with equal keys and times near each other. No partial
+    results are kept, only rows of the streams.
 
     >>> rows = pl.DataFrame({"ts": [1, 2], "k": ["x", "y"]})
     >>> a, b, c = (lw.stream(rows, name=name, time="ts") for name in "abc")
@@ -307,8 +274,8 @@ def join(
         Columns that must be equal: names, or tuples of one name for each stream. A column of one
         name comes out once. Default: none.
     ``within``
-        How far a row may be before the latest of the rows it is joined with: a length of time, or
-        one for each stream. Default: None, times must be equal and be among ``on``.
+        Length of time by which a row may be before the latest of the rows it is joined with, or one
+        for each stream. Default: None, times must be equal and be among ``on``.
     ``where``
         SQL condition on the columns that come out. Default: None.
     ``times``
@@ -317,11 +284,11 @@ def join(
         Suffixes of columns whose names are taken, one for each stream after the first.
         Default: ``"_2"``, ``"_3"`` and so on.
     ``order``, ``alpha``
-        How results are put in order of their times, the latest of their rows', as in
-        :meth:`Stream.join`. Default: None, they leave as they are found.
+        The order of the results, by the latest time of their rows, as in :meth:`Stream.join`.
+        Default: None, they leave as they are found.
     ``memory``, ``strategy``, ``accuracy``, ``latency``
-        How long rows are kept without ``within``, as in :meth:`Stream.join`. Default: None, as
-        long as promises demand.
+        Options of a join without ``within``, as in :meth:`Stream.join`. Default: None, rows are
+        kept as long as promises demand.
     """
     if isinstance(streams, Stream):
         raise OptionError("join takes a list of streams: lw.join([a, b, c], ...)")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from lowwater.api.runs import Runnable
-from lowwater.errors import ExpressionError, OptionError, Term
+from lowwater.errors import OptionError
 from lowwater.joins.oblivious.options import Strategy
 from lowwater.joins.ordered.strategy import Order
 from lowwater.joins.shape import How
@@ -24,11 +25,13 @@ from lowwater.plan.builders.oblivious import options_of
 from lowwater.plan.expressions import Formula
 from lowwater.plan.nodes import Node
 from lowwater.plan.sql.parser import read_expression
+from lowwater.plan.text_places import under
 from lowwater.stream.duration import Duration
 from lowwater.stream.size import Size
 from lowwater.updates.options import DELETE_WHEN, Schedule, Windows, updates_of
 
-_PACKAGE = str(Path(__file__).parent.parent)
+_PACKAGE = f"{Path(__file__).parent.parent}{os.sep}"
+"""The folder of this package, with the separator behind it."""
 
 
 def line_of_user() -> str:
@@ -46,16 +49,9 @@ def joinable(value: object, where: str) -> Stream:
     return value
 
 
-def condition(text: str | None, option: Term | None = None) -> Formula | None:
+def condition(text: str | None) -> Formula | None:
     """Return the condition an option gives, parsed; None if there is none."""
-    if not text:
-        return None
-    try:
-        return read_expression(text)
-    except ExpressionError as error:
-        if option is None:
-            raise
-        raise error.reworded(option, ": ", error.message) from None
+    return read_expression(text) if text else None
 
 
 def _formulas(texts: Mapping[str, str]) -> dict[str, Formula]:
@@ -165,16 +161,16 @@ class Stream(Runnable):
     ) -> Stream:
         """Run a Python function over chunks of rows.
 
-        How rows are cut into chunks is not defined. Rows whose time the function moves below what
-        was promised are late rows for the operators that follow.
+        A chunk may have any number of rows. Rows whose time the function moves below a promise are
+        late rows for the operators that follow.
 
         >>> s = lw.stream(pl.DataFrame({"ts": [1, 2], "v": [10, 20]}), name="s", time="ts")
         >>> s.apply(lambda rows: rows.with_columns(-pl.col("v"))).collect()["v"].to_pylist()
         [-10, -20]
 
         ``function``
-            Takes and returns a Polars frame. It must treat rows one by one, and leave the
-            progressing columns it returns as they are.
+            Function that takes a Polars frame and returns one. It must treat rows one by one, and
+            leave the progressing columns it returns as they are.
         ``schema``
             The columns that the function returns. Default: None, those it is given.
         """
@@ -192,9 +188,9 @@ class Stream(Runnable):
         expire: Duration | None = None,
         delete_when: str | None = None,
     ) -> Stream:
-        """Make an update stream: from here on each row replaces the last of its key.
+        """Make an update stream, in which each row replaces the last one of its key.
 
-        Under load what follows is worked on for the newest rows only.
+        Under load, the operators that follow work on the newest rows only.
 
         >>> s = lw.stream(pl.DataFrame({"ts": [1, 2], "k": ["a", "a"]}), name="s", time="ts")
         >>> s.updates("k").collect()["ts"].to_pylist()[-1]
@@ -210,7 +206,8 @@ class Stream(Runnable):
         by = updates_of(
             key, schedule, weights, budget, complete_within, windows, expire, delete_when
         )
-        deletes = condition(delete_when, DELETE_WHEN)
+        with under(DELETE_WHEN):
+            deletes = condition(delete_when)
         return Stream(update_builders.updated(self._timed(), by, deletes, line_of_user()))
 
     # ---- many streams ----------------------------------------------------------------------
@@ -229,8 +226,9 @@ class Stream(Runnable):
         ``others``
             The other streams, one at least.
         ``prefer``
-            Of update streams: the stream, or the name of its source, whose row counts where rows of
-            one key and time wait together. Default: None, the row that came first.
+            Of update streams: the stream, or the name of its source, whose row is taken where
+            several streams have a row of one key and time. Default: None, the row that came
+            first.
         """
         streams = [self, *(joinable(other, "union") for other in others)]
         chosen = (
@@ -273,10 +271,10 @@ class Stream(Runnable):
             Columns that must be equal: names, pairs of names (left, right), or a mapping of left to
             right names. Default: none.
         ``within``
-            How far the times of a pair may be apart: ``("2 minutes", "3 minutes")`` lets the right
-            row be 2 minutes before to 3 minutes after the left one, one length means both, and
-            ``lw.same("10 seconds")`` puts both into the same 10 seconds. Default: None, times must
-            be equal and be among ``on``.
+            Lengths of time by which the times of a pair may be apart: with ``("2 minutes", "3
+            minutes")`` the right row is 2 minutes before to 3 minutes after the left one; one
+            length means both; with ``lw.same("10 seconds")`` both are in the same 10 seconds.
+            Default: None, times must be equal and be among ``on``.
         ``where``
             SQL condition on the columns of both. Default: None.
         ``how``
@@ -286,22 +284,24 @@ class Stream(Runnable):
         ``suffix``
             Suffix of right columns whose names are taken. Default: ``"_right"``.
         ``order``
-            Puts results in the order of their times, the later of the two: "sync-filter" holds rows
-            until they are in order and then joins them, "filter-order" joins at once and holds
-            results, "adaptive" switches to the second where joining is so much work that it pays.
+            The way in which results are put in order of their times, the later of the two:
+            "sync-filter" holds rows until they are in order and then joins them, "filter-order"
+            joins at once and holds results, "adaptive" does the second from a load of ``alpha`` on.
             Default: None, results leave as they are found.
         ``alpha``
-            Load, from 0 to below 1, from which on "adaptive" holds results. Default: 0.3.
+            Load, from 0 to below 1, from which on "adaptive" holds results. Default: None, which
+            means 0.3.
         ``memory``
-            Of joins without ``within``: the most memory for rows, ``"64 MB"``. Default: None, no
-            limit. This option and the next three let the join measure how disordered its inputs
-            are, and keep rows as long as that demands; so does an input with ``lw.unpromised()``.
+            Most memory for the rows of a join without ``within``, ``"64 MB"``. Default: None, no
+            limit. With this option or one of the next three, as with an input that is
+            ``lw.unpromised()``, the join measures how disordered its inputs are, and keeps rows as
+            long as that demands.
         ``strategy``
             The strategy that relieves the memory: "msf" sorts rows before they are joined, "dbf"
-            puts rows of a stream that is far ahead on disk, "hybrid" does both, "plain" neither,
-            and "auto" (default) chooses.
+            puts rows of a stream that is far ahead on disk, "hybrid" does both, "plain" does
+            neither, "auto" chooses one of these. Default: None, which means "auto".
         ``accuracy``
-            Share of results to find, between 0 and 1. Default: 0.999.
+            Share of results to find, between 0 and 1. Default: None, which means 0.999.
         ``latency``
             Length of time that "auto" may let a row wait. Default: None, any.
         """
@@ -341,7 +341,7 @@ class Stream(Runnable):
         [2, 1]
 
         ``range``
-            Length of a window. Must be given, unless ``rows`` is.
+            Length of a window. Default: None; must be given, unless ``rows`` is.
         ``slide``
             Length of time from one window's start to the next. ``"on change"``: the window moves
             with every row, and answers at each instant at which an aggregate changes. Default:
@@ -353,14 +353,14 @@ class Stream(Runnable):
         ``on``
             The progressing column that windows go by. Default: the main time.
         ``flush``
-            How the answers of a closed window leave, ``lw.slow(...)`` or ``lw.lazy(...)``. Default:
-            None, all at once.
+            The pace at which the answers of a closed window leave, ``lw.slow(...)`` or
+            ``lw.lazy(...)``. Default: None, all at once.
         ``keep``
             Form of the state of open windows: partials by "panes" or by "windows", or the "rows".
             Default: None, chosen from the data.
         ``table``
             Number of slots of a table that reduces rows first and never grows; ``flush`` is then
-            how partials leave it. Default: None, no table.
+            the pace at which partials leave it. Default: None, no table.
         """
         node = self._node if rows is not None else self._timed()
         closing = aggregate_builders.Closing.of(flush, keep, table)
@@ -383,7 +383,7 @@ class Stream(Runnable):
         return Windowed(node, aggregate_builders.session(node, gap, on), ())
 
     def group_by(self, *columns: str) -> Grouped:
-        """Group by columns, one of which progresses: a group ends when that has passed it.
+        """Group by columns, one of which progresses; a group ends when that column has passed it.
 
         >>> s = lw.stream(pl.DataFrame({"day": [1, 1, 2]}), name="s", time="day")
         >>> s.group_by("day").agg(n="count(*)").collect()["n"].to_pylist()
@@ -421,7 +421,12 @@ class Stream(Runnable):
 
 
 class Windowed:
-    """A stream cut into windows, to be grouped and aggregated."""
+    """A stream cut into windows, to be grouped and aggregated.
+
+    >>> s = lw.stream(pl.DataFrame({"ts": [1, 2], "k": ["a", "b"]}), name="s", time="ts")
+    >>> s.window("1 minute").group_by("k").agg(n="count(*)").collect().num_rows
+    2
+    """
 
     def __init__(self, node: Node, window: aggregate_builders.Window, groups: tuple[str, ...]):
         self._node, self._window, self._groups = node, window, groups
@@ -458,7 +463,12 @@ class Windowed:
 
 
 class Grouped:
-    """A stream grouped by columns of which one progresses, to be aggregated."""
+    """A stream grouped by columns of which one progresses, to be aggregated.
+
+    >>> s = lw.stream(pl.DataFrame({"day": [1, 1, 2]}), name="s", time="day")
+    >>> s.group_by("day").agg(n="count(*)").collect()["n"].to_pylist()
+    [2, 1]
+    """
 
     def __init__(self, node: Node, groups: tuple[str, ...]):
         self._node, self._groups = node, groups

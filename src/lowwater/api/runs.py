@@ -26,7 +26,8 @@ from lowwater.progress.spec import STREAM
 from lowwater.stream.duration import Duration
 
 LateRows = Any
-"""A table of late rows, a folder of such, or these by stream."""
+"""A table of late rows, a folder of Parquet files with late rows, or a mapping of streams to
+these."""
 
 
 class Runnable(ABC):
@@ -46,7 +47,7 @@ class Runnable(ABC):
         rates: Mapping[str, float] | None = None,
         cost: Duration | None = None,
     ) -> str:
-        """Return the plan as text: operators, how they progress, how Spark would spread them.
+        """Return the plan as text: its operators, their progress, their buckets on Spark.
 
         >>> s = lw.stream(pl.DataFrame({"ts": [1, 2]}), name="s", time="ts")
         >>> "window" in s.window("1 minute").agg(n="count(*)").explain()
@@ -56,8 +57,8 @@ class Runnable(ABC):
             "out-of-order" (default), or "in-order": the shape that puts rows in order first.
         ``rates``
             Rows a second by stream. With them, ordered joins show the latency expected of each
-            strategy, and joins without a window how many rows they are expected to keep. Default:
-            None.
+            strategy, and joins without a window the number of rows they are expected to keep.
+            Default: None, nothing is expected.
         ``cost``
             Length of time that the comparison of two rows takes, ``"5 us"``; goes with ``rates``.
             Default: None, it is left out.
@@ -142,8 +143,8 @@ class Runnable(ABC):
         ``engine``
             "embedded" (default), in this process, or "spark".
         ``sink``
-            Where results go: a folder for Parquet files, ``lw.folder(...)``, or a function of a
-            PyArrow table. Default: None, the handle keeps them for ``results()``.
+            Destination of the results: a folder for Parquet files, ``lw.folder(...)``, or a
+            function of a PyArrow table. Default: None, the handle keeps them for ``results()``.
         ``late_sink``
             The same for late rows; on Spark a folder. Default: None, the handle keeps them for
             ``late_rows()``.
@@ -228,7 +229,7 @@ class Runnable(ABC):
     # ---- late rows, afterwards -------------------------------------------------------------
 
     def corrections(self, late: LateRows) -> pa.Table:
-        """Return what late rows would have added: the query's answer to these rows alone.
+        """Return the query's answer to late rows alone: what they would have added.
 
         Queries whose answers cannot be corrected are refused: those with joins, distinct rows,
         sessions, windows of rows or on change, and conditions on answers.
@@ -279,7 +280,8 @@ class Runnable(ABC):
 
 
 def _frame(given: Any, stream: str | None = None) -> pl.DataFrame:
-    """A table, or the Parquet files of a folder; of a stream, where files hold several."""
+    """Return the rows of a table, or of the Parquet files of a folder; those of one stream if it is
+    given and the rows say theirs."""
     if isinstance(given, str | Path):
         place = Path(given)
         if not place.exists():

@@ -1,7 +1,7 @@
 """The command line: run, check and explain pipelines; run claims and benchmarks; look into runs.
 
-Results go to standard output, everything about how a command gets on to standard error. Exit codes:
-0 done, 1 failed, 2 wrong usage.
+Results go to standard output, progress and errors to standard error. Exit codes: 0 done, 1 failed,
+2 wrong usage.
 """
 
 from __future__ import annotations

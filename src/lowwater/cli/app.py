@@ -61,12 +61,12 @@ def _root(
 
 
 def wrong_use(error: BaseException | str, place: str = "") -> typer.Exit:
-    """Print what was wrong with the command, and in which ``place``, and return its exit."""
+    """Print the error in the use of a command, with its ``place``, and return the exit."""
     return _ended(error, WRONG_USE, f" in {place}" if place else "")
 
 
 def failure(error: BaseException | str) -> typer.Exit:
-    """Print why the command failed and return its exit."""
+    """Print the error of a command and return the exit."""
     return _ended(error, FAILED)
 
 
@@ -128,8 +128,10 @@ def visible(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    r"""Return the same of a text of one line: a line end is written as ``\n``, so that it makes no
-    line that looks like one of the command's."""
+    r"""Return the text with each control character, line ends too, written as its escape.
+
+    So no value can make a line that looks like one of the command's.
+    """
     return "".join(_shown(each, "") for each in text)
 
 
@@ -147,5 +149,5 @@ def escape(text: str) -> str:
 
 
 def escape_line(text: str) -> str:
-    """Return the same of a text of one line."""
+    """Return text of one line for Rich: without markup, control characters and line ends."""
     return markup.escape(one_line(text))

@@ -28,8 +28,10 @@ if TYPE_CHECKING:
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command whose parameters are the fields of the groups that ``command`` takes, one
-    after the other, and its other parameters."""
+    """Return a command that takes the options of all groups of ``command``, one by one.
+
+    Its parameters are the fields of these groups, and the other parameters of ``command``.
+    """
     hints = get_type_hints(command, include_extras=True)
     own = {name: hints[name] for name in inspect.signature(command).parameters}
     groups: dict[str, Any] = {name: kind for name, kind in own.items() if is_dataclass(kind)}
@@ -62,7 +64,7 @@ def _parameter(each: Field[Any], kind: Any) -> inspect.Parameter:
 
 @dataclass(frozen=True)
 class PipelineOptions:
-    """Which pipeline file, with which parameters, on which engine."""
+    """The pipeline file, its parameters, and the engine."""
 
     pipeline: Annotated[
         Path,
@@ -96,7 +98,7 @@ class PipelineOptions:
         return load_file(self.pipeline, self.engine, values, self.master)
 
     def wrong(self, error: LowwaterError) -> typer.Exit:
-        """Print what is wrong with the pipeline, and in which file if the error has a place."""
+        """Print the error of a pipeline, with the file if it has a place; return the exit."""
         named = "the input" if str(self.pipeline) == "-" else str(self.pipeline)
         return wrong_use(error, named if isinstance(error, ExpressionError) else "")
 
@@ -110,8 +112,8 @@ Output = Annotated[
 
 
 @dataclass(frozen=True)
-class RunOptions:
-    """How a pipeline runs, and where its results go."""
+class ExecutionOptions:
+    """The options of a run: its checkpoint, its pace and the folders of its results."""
 
     checkpoint: Annotated[
         Path | None,
@@ -161,7 +163,7 @@ class RunOptions:
         )
 
     def _writing(self) -> Writing:
-        """Return how folders are written; wrong options fail before anything is loaded."""
+        """Return the way in which folders are written; refuse wrong options before a run."""
         from lowwater.pipeline.targets import Writing  # noqa: PLC0415
         from lowwater.sinks import MODES  # noqa: PLC0415
 

@@ -12,10 +12,10 @@ from rich.console import Console
 from lowwater.cli.app import Stopping, err, escape, escape_line, failure, out, wrong_use
 from lowwater.cli.options import (
     DisplayOptions,
+    ExecutionOptions,
     Output,
     PageOptions,
     PipelineOptions,
-    RunOptions,
     rates_of,
     with_options,
 )
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @with_options
 def run(
-    source: PipelineOptions, running: RunOptions, display: DisplayOptions, page: PageOptions
+    source: PipelineOptions, running: ExecutionOptions, display: DisplayOptions, page: PageOptions
 ) -> None:
     """Run the queries of a pipeline file, all at the same time.
 
@@ -47,11 +47,11 @@ def run(
 
 @with_options
 def check(source: PipelineOptions, output: Output = None) -> None:
-    """Read and plan a pipeline file, and say what would run and what it would meet.
+    """Read and plan a pipeline file; print what would run, and the problems it would have.
 
     Files are looked for, and their first rows read. Exits with 0 if a run could begin, else as it.
     """
-    from lowwater.pipeline.preflight import findings  # noqa: PLC0415
+    from lowwater.pipeline.preflight import problems  # noqa: PLC0415
     from lowwater.pipeline.targets import late_folders, targets  # noqa: PLC0415
 
     try:
@@ -61,11 +61,11 @@ def check(source: PipelineOptions, output: Output = None) -> None:
         raise source.wrong(error) from error
     _print_pipeline(out(), loaded, goals, late)
     wrong = []
-    for met in findings(loaded, goals, late):
-        if isinstance(met.what, LowwaterError):
-            wrong.append(met)
+    for problem in problems(loaded, goals, late):
+        if isinstance(problem.what, LowwaterError):
+            wrong.append(problem)
         else:
-            err().print(f"[yellow]warning:[/yellow] {escape(str(met))}", soft_wrap=True)
+            err().print(f"[yellow]warning:[/yellow] {escape(str(problem))}", soft_wrap=True)
     if not wrong:
         _print_fine(out(), loaded)
         return

@@ -56,26 +56,6 @@ class NoProgress:
         """Do nothing."""
 
 
-class ProgressTable:
-    """Draws a table on a terminal, and writes a summary at the end."""
-
-    every = DRAW_SECONDS
-
-    def __init__(self, screen: Screen, title: str):
-        self._screen, self._title = screen, title
-        self._rate = _InputRate()
-
-    def show(self, progress: PipelineProgress) -> None:
-        """Draw the table."""
-        self._screen.draw(picture(progress, self._title, self._rate.of(progress)))
-
-    def finish(self, progress: PipelineProgress, outcome: str, error: str | None) -> None:
-        """Take the table away and write the summary."""
-        self._screen.close()
-        for line in summary(progress, outcome):
-            self._screen.print_line(line)
-
-
 class ProgressLines:
     """Writes a line now and then, and a summary at the end."""
 
@@ -90,9 +70,23 @@ class ProgressLines:
         self._screen.print_line(plain_line(progress, self._rate.of(progress)))
 
     def finish(self, progress: PipelineProgress, outcome: str, error: str | None) -> None:
-        """Write the summary."""
+        """Write the summary; progress that is drawn goes away."""
         for line in summary(progress, outcome):
             self._screen.print_line(line)
+
+
+class ProgressTable(ProgressLines):
+    """Draws a table on a terminal, and writes a summary at the end."""
+
+    every = DRAW_SECONDS
+
+    def __init__(self, screen: Screen, title: str):
+        super().__init__(screen)
+        self._title = title
+
+    def show(self, progress: PipelineProgress) -> None:
+        """Draw the table."""
+        self._screen.draw(picture(progress, self._title, self._rate.of(progress)))
 
 
 class ProgressJson:
@@ -118,7 +112,7 @@ class ProgressJson:
 
 
 class _InputRate:
-    """Rows read in a second, since the last call."""
+    """Measures the rows read in a second since the last call."""
 
     def __init__(self) -> None:
         self._rows, self._at = 0, time.monotonic()
@@ -170,12 +164,12 @@ def picture(progress: PipelineProgress, title: str, rate: float) -> RenderableTy
 
 
 def _stale(updates: UpdateMetrics) -> str:
-    """Return how stale what an update stream shows is; it stands where lags do."""
+    """Return the staleness of an update stream, in seconds, for the column of lags."""
     return f"stale {updates.staleness_seconds:.3g} s"
 
 
 def _share(found: CompletenessMetrics | None) -> str:
-    """Return how complete a stream is whose slack is learned; nothing for others."""
+    """Return the completeness of a stream whose slack is learned; an empty text for others."""
     if found is None:
         return ""
     slack = "" if found.slack_seconds is None else f", slack {found.slack_seconds:.3g} s"
@@ -183,7 +177,7 @@ def _share(found: CompletenessMetrics | None) -> str:
 
 
 def _out(progress: PipelineProgress | QueryProgress) -> str:
-    """Return the rows that readers can see, and those whose file is not written yet."""
+    """Return the numbers of rows that readers can see and of those that are in no file yet."""
     waiting = f" ({progress.rows_waiting:,} waiting in the sink)" if progress.rows_waiting else ""
     return f"{progress.rows_out:,} out{waiting}"
 
@@ -211,7 +205,7 @@ def _marked(stream: StreamProgress) -> str:
 
 
 def summary(progress: PipelineProgress, outcome: str) -> list[str]:
-    """Return what was done, in a few lines; the outcome is "done", "stopped" or "failed"."""
+    """Return a summary of a run, in lines; the outcome is "done", "stopped" or "failed"."""
     style = {"done": "green", "stopped": "yellow", "failed": "bold red"}[outcome]
     lines = [
         f"[{style}]{outcome}[/{style}] after {length(progress.elapsed_seconds)}:"
@@ -247,7 +241,8 @@ def _sentences(query: QueryProgress, where: str) -> list[str]:
 
 
 def _complete(stream: StreamProgress, where: str) -> str | None:
-    """Return how complete a stream was whose slack is learned, and how complete it would go on."""
+    """Return a line on the completeness, so far and expected, of a stream whose slack is learned;
+    None for others."""
     found = stream.completeness
     if found is None:
         return None
@@ -257,7 +252,7 @@ def _complete(stream: StreamProgress, where: str) -> str | None:
 
 
 def _channels(stream: StreamProgress) -> list[str]:
-    """Return which channel holds a stream back, and how many are stale."""
+    """Return lines on the channel that holds a stream back, and on stale channels."""
     name, stale = stream.metrics.name, stream.metrics.stale_channels
     holding = stream.metrics.holding
     words = [] if holding is None else [f"{name}: {holding_words(holding)}"]
@@ -268,7 +263,7 @@ def _channels(stream: StreamProgress) -> list[str]:
 
 
 def _late(stream: StreamProgress, where: str) -> str:
-    """Return how many rows of a stream were not let in, and where they are kept."""
+    """Return a line on the rows of a stream that were refused, and on the folder of them."""
     found = stream.metrics
     words = []
     if found.late_rows:

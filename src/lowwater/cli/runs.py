@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import typer
 
 from lowwater.cli.app import Stopping, escape, failure
-from lowwater.cli.options import DisplayOptions, PageOptions, PipelineOptions, RunOptions
+from lowwater.cli.options import DisplayOptions, ExecutionOptions, PageOptions, PipelineOptions
 from lowwater.cli.progress import (
     NoProgress,
     ProgressJson,
@@ -30,9 +30,9 @@ OPEN = "[yellow]warning:[/yellow] other machines can read it; no password"
 
 
 def run_pipeline(
-    source: PipelineOptions, running: RunOptions, page: PageOptions, display: DisplayOptions
+    source: PipelineOptions, running: ExecutionOptions, page: PageOptions, display: DisplayOptions
 ) -> None:
-    """Run a pipeline to its end; fails as the command does."""
+    """Run a pipeline to its end; raise the exit of the command if it fails."""
     screen = Screen()
     with Stopping() as stopping, _warnings_on(screen):
         try:
@@ -124,9 +124,9 @@ def _watch(
 def _show(
     running: PipelineRun, screen: Screen, view: ProgressView, unshown: str | None
 ) -> str | None:
-    """Show progress; if that fails, print the reason, unless it is the last one printed, and go on.
+    """Show progress; if that fails, print the reason once, and let the run go on.
 
-    ``unshown`` is the reason printed last, and so is what is returned.
+    ``unshown`` is the reason of the call before, or None; the reason of this one is returned.
     """
     try:
         view.show(running.progress())
@@ -139,7 +139,7 @@ def _show(
 
 
 def _failure(running: PipelineRun, trouble: BaseException | None) -> str | None:
-    """Return why the pipeline failed; None if it did not."""
+    """Return the reason for which the pipeline failed; None if it did not."""
     if running.failed is None:
         return str(trouble) if trouble is not None else None
     query, error = running.failed
@@ -149,6 +149,6 @@ def _failure(running: PipelineRun, trouble: BaseException | None) -> str | None:
 
 
 def _close_output(screen: Screen) -> None:
-    """Close standard output if nobody reads it, or Python would write to it when it exits."""
+    """Close standard output if nobody reads it; else Python would write to it when it exits."""
     if screen.closed_by_reader.is_set():
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -30,7 +30,7 @@ GAP = "  "
 
 
 class _RowConsole(Console):
-    """Raises an error when nobody reads any more, where others end the process."""
+    """A console that raises an error when nobody reads it any more; others end the process."""
 
     def on_broken_pipe(self) -> None:
         """Raise the error."""
@@ -38,7 +38,7 @@ class _RowConsole(Console):
 
 
 class _ProgressConsole(Console):
-    """Prints nothing more once nobody reads; the run goes on."""
+    """A console that prints nothing once nobody reads it; the run goes on."""
 
     def on_broken_pipe(self) -> None:
         """Print nothing more."""
@@ -46,7 +46,7 @@ class _ProgressConsole(Console):
 
 
 class Screen:
-    """Standard output for rows, standard error for progress."""
+    """Prints rows to standard output, and draws progress on standard error."""
 
     def __init__(self) -> None:
         self.out, self.err = out(_RowConsole), err(_ProgressConsole)
@@ -174,7 +174,7 @@ class JsonRows:
 
 
 def json_line(content: object) -> str:
-    """Return an object as a line of JSON; what JSON has no form for becomes text."""
+    """Return an object as a line of JSON; values that JSON has no form for become texts."""
     write = partial(json.dumps, default=_plain, allow_nan=False)
     try:
         return f"{write(content)}\n"

@@ -40,15 +40,23 @@ def dashboard(
     show_rows: bool = False,
     save: str | Path | None = None,
 ) -> Dashboard:
-    """Return the options of the page that shows a run.
+    """Return the options of the page that shows a run. The page has no password.
 
-    For example ``query.run(dashboard=lw.dashboard(port=8080))``.
+    >>> s = lw.stream(pl.DataFrame({"ts": [1, 2]}), name="s", time="ts")
+    >>> run = s.run(dashboard=lw.dashboard(show_rows=True))
+    >>> run.dashboard.url.startswith("http://127.0.0.1:")
+    True
+    >>> run.dashboard.close()
 
-    ``port``: the port of the page; by default the first free one from 4848 on. ``host``: the
-    address of the page; by default only this machine can reach it. There is no password.
-    ``show_rows``: also show the last results and late rows; by default false. ``save``: a folder
-    for the metrics, from which ``lowwater dashboard`` shows the run after it has ended; by default
-    they are not saved.
+    ``port``
+        Number of the port, from 1 to 65535. Default: None, the first free one from 4848 on.
+    ``host``
+        Address of the page. Default: ``"127.0.0.1"``, which only this machine can reach.
+    ``show_rows``
+        True to show the last 50 results, and late rows of each stream, too. Default: False.
+    ``save``
+        Folder for the metrics, from which ``lowwater dashboard`` shows the run after it has ended.
+        Default: None, they are not saved.
     """
     number = isinstance(port, int) and not isinstance(port, bool)
     if port is not None and not (number and 0 < port < 65_536):

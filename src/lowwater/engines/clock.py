@@ -18,14 +18,28 @@ from lowwater.stream.duration import Duration, nanoseconds
 
 @dataclass(frozen=True, slots=True)
 class PerComparison:
-    """The charge for work, in nanoseconds for each pair of rows that a join compares."""
+    """The charge for work, by the pairs of rows that a join compares.
+
+    >>> PerComparison(5_000).nanoseconds
+    5000
+
+    ``nanoseconds``
+        Nanoseconds that the comparison of one pair takes.
+    """
 
     nanoseconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class PerRow:
-    """The charge for work, in nanoseconds for each row that leaves an update queue."""
+    """The charge for work, by the rows that leave an update queue.
+
+    >>> lw.per_row("10 ms") == PerRow(10_000_000)
+    True
+
+    ``nanoseconds``
+        Nanoseconds that each row takes.
+    """
 
     nanoseconds: float
 
@@ -37,7 +51,13 @@ Charge = Literal["nothing", "measured"] | int | PerComparison | PerRow
 def per_row(cost: Duration) -> PerRow:
     """Let each row that leaves an update queue take ``cost`` on a virtual clock.
 
-    ``cost`` is a length of time of zero or more: ``query.run(charge=lw.per_row("10 ms"))``.
+    >>> log = pl.DataFrame({"ts": [1, 2], "k": ["a", "b"]})
+    >>> updates = lw.stream(log, name="s", time="ts", update_key="k")
+    >>> updates.run(charge=lw.per_row("10 ms")).await_termination()
+    True
+
+    ``cost``
+        Length of time, zero or more.
     """
     return PerRow(nanoseconds(cost, "the cost of a row"))
 
@@ -70,7 +90,22 @@ class Clock(Protocol):
 
 
 class VirtualClock:
-    """A clock that jumps from event to event."""
+    """A clock that jumps from event to event.
+
+    >>> clock = lw.VirtualClock()
+    >>> log = pl.DataFrame({"at": [0.0, 60.0], "ts": [0, 60]})
+    >>> lw.stream(lw.replay(log, "at"), name="s", time="ts").collect(clock=clock).num_rows
+    2
+    >>> clock.now() / 1e9
+    60.0
+
+    ``start``
+        Time at which it starts, in nanoseconds since 1970. Default: None, that of the first
+        arrival.
+    ``charge``
+        Cost of work: "nothing", "measured" (the time that it really took), nanoseconds a step, or
+        ``lw.per_row(...)``. Default: "nothing".
+    """
 
     real = False
 
@@ -116,7 +151,16 @@ class VirtualClock:
 
 
 class WallClock:
-    """The machine's clock."""
+    """The machine's clock.
+
+    >>> lw.WallClock().now() > 0
+    True
+
+    ``time_of_day``
+        Function that returns the nanoseconds since 1970. Default: ``time.time_ns``.
+    ``monotonic``
+        Function that returns nanoseconds that never go back. Default: ``time.monotonic_ns``.
+    """
 
     real = True
     free = False

@@ -45,6 +45,15 @@ class Run(ABC):
 
     The work is done on a thread of the run's own. An error ends it, is kept, and is raised in the
     caller's thread by the next call that waits for the run.
+
+    >>> log = pl.DataFrame({"ts": [1, 5, 2]})
+    >>> run = lw.stream(log, name="s", time="ts").run()
+    >>> run.await_termination(timeout=60)
+    True
+    >>> run.results()["ts"].to_pylist(), run.late_rows("s")["ts"].to_pylist()
+    ([1, 5], [2])
+    >>> run.metrics().late_rows
+    1
     """
 
     dashboard: RunPage | None = None
@@ -83,7 +92,11 @@ class Run(ABC):
 
     @abstractmethod
     def last_late_rows(self, stream: str) -> pl.DataFrame:
-        """Return the last late rows of a stream, at most ``keep_last`` of them."""
+        """Return the last late rows of a stream, at most ``keep_last`` of them.
+
+        ``stream``
+            Name of the stream.
+        """
 
     @abstractmethod
     def metrics(self) -> RunMetrics:
@@ -134,8 +147,12 @@ class Run(ABC):
             self._raise()
 
     def await_termination(self, timeout: float | None = None) -> bool:
-        """Wait for the end, at most ``timeout`` seconds; return whether it has come. An error of
-        the run is raised here."""
+        """Wait for the end of the run; return True if it has ended, and raise its error if it has
+        one.
+
+        ``timeout``
+            Most seconds to wait. Default: None, until the end.
+        """
         self._thread.join(timeout)
         if timeout is not None:
             self._warn_of_sink(timeout)
@@ -171,10 +188,13 @@ class Run(ABC):
         return self._results()
 
     def late_rows(self, stream: str | None = None) -> pa.Table:
-        """Return the side output: rows of a stream that were not let in, and why.
+        """Return the side output: the rows of a stream that were refused.
 
-        ``_reason`` says why, ``_late_by_seconds`` how late, ``_mark`` which promise was broken.
-        ``stream`` is the name of the stream; a run of one stream needs none.
+        Three columns are added: ``_reason``, ``_late_by_seconds``, and ``_mark``, the promise that
+        the row breaks.
+
+        ``stream``
+            Name of the stream. Default: None, the only one; must be given if there are several.
         """
         if stream is None:
             if len(self._streams) > 1:

@@ -28,20 +28,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import product
 from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
 
+from lowwater.joins.promises import InputPromises, OutputMarks, any_of
 from lowwater.joins.reach import Ticks
 from lowwater.joins.shape import IDS, JoinShape
 from lowwater.operators.group_rows import take_group_rows
 from lowwater.operators.kernel import Kernel, Request
-from lowwater.operators.output_marks import OutputMarks, any_of
 from lowwater.operators.waiting import Release
 from lowwater.state.group_table import GroupTable, Numbers
 from lowwater.state.slicing import Slicing, reslice, take_below
-from lowwater.state.store import ChunkStore, add, read, split, take
+from lowwater.state.store import ChunkStore, add, read, split
 from lowwater.stream.element import (
     BEGINNING,
     END_OF_TIME,
@@ -77,7 +78,7 @@ class BandJoin(Kernel):
         self._names = [shape.out_names(side) for side in (0, 1)]
         self._behind = {each.out: each.behind for each in shape.carried}
         self._out = OutputMarks(awaited)
-        self._heard: list[dict[tuple[str, ...], Punctuation]] = [{}, {}]  # in output names
+        self._received = InputPromises(self._names)
         self._slicing = Slicing(slice_ticks)
         self._marks = [BEGINNING, BEGINNING]
         self._next_id = [0, 0]
@@ -134,7 +135,7 @@ class BandJoin(Kernel):
         return self._shape.match(*((rows, others) if port == 0 else (others, rows)))
 
     def _threshold(self, port: int) -> int:
-        """The time below which rows of a side match no row still to come."""
+        """Return the time below which rows of a side match no row still to come."""
         return self._reach.earliest(1 - port, self._marks[1 - port])
 
     def _passed(self, port: int, rows: Chunk, time: pl.Expr) -> pl.Series:
@@ -179,11 +180,8 @@ class BandJoin(Kernel):
 
     def on_punctuation(self, port: int, promise: Punctuation) -> Sequence[Element]:
         """Purge the other side; return the unmatched rows and promises that follow."""
-        known = promise.renamed(self._names[port])
-        before = self._heard[port].get(promise.attributes)
-        if known is None or not known.goes_beyond(before.values if before else None):
+        if not self._received.advance(port, promise):
             return []
-        self._heard[port][promise.attributes] = known
         if promise.attributes != (self._shape.times[port],):
             return self._promise()
         self._marks[port] = promise.values[0]
@@ -192,10 +190,7 @@ class BandJoin(Kernel):
     def close_port(self, port: int) -> Sequence[Element]:
         """Purge the other side of an input that ended: no row of it is still to come."""
         self._marks[port] = END_OF_TIME
-        names = self._names[port]
-        for kind in [(self._shape.times[port],), *self._heard[port]]:
-            ended = tuple((names[name], END_OF_TIME) for name in kind)
-            self._heard[port][kind] = Punctuation(ended)
+        self._received.end(port, self._shape.times[port])
         answers = self._purge(1 - port)
         if not self._open:
             for side in (0, 1):
@@ -205,11 +200,11 @@ class BandJoin(Kernel):
         return [*answers, *self._promise(), *self._promise_all_groups()]
 
     def _purge(self, side: int) -> list[Element]:
-        threshold = self._threshold(side)
-        whole = threshold // self._slicing.width
-        time = self._shape.inside_time(side)
-        dropped = take_below(self.store, ROWS[side], time, threshold, self._slicing.width)
-        met = self._forget_matches(side, whole, threshold) if self._shape.keeps(side) else None
+        threshold, width = self._threshold(side), self._slicing.width
+        time, met = self._shape.inside_time(side), None
+        dropped = take_below(self.store, ROWS[side], time, threshold, width)
+        if self._shape.keeps(side):
+            met = take_below(self.store, MATCHED[side], pl.col(TIME), threshold, width)
         return self._dropped(side, dropped, met)
 
     def _dropped(self, side: int, rows: Chunk | None, met: Chunk | None) -> list[Element]:
@@ -218,17 +213,6 @@ class BandJoin(Kernel):
             return []
         alone = rows if met is None else rows.join(met, on=IDS[side], how="anti")
         return [self._shape.put_out(alone)] if alone.height else []
-
-    def _forget_matches(self, side: int, whole: int, threshold: int) -> Chunk | None:
-        """Drop the record of matched rows below a time, and return it."""
-        met = read(self.store, MATCHED[side], None, whole + 1)
-        take(self.store, MATCHED[side], None, whole)
-        edge = take(self.store, MATCHED[side], whole, whole + 1)
-        if edge is not None:
-            stay = edge.filter(pl.col(TIME) >= threshold)
-            if stay.height:
-                self.store.put(MATCHED[side], whole, stay)
-        return met
 
     # ---- promises per group ----------------------------------------------------------------
 
@@ -314,15 +298,14 @@ class BandJoin(Kernel):
         promises: list[Element] = []
         for side in (0, 1):
             if side in self._shape.kind.whole:
-                for known in self._heard[side].values():
+                for known in self._received.of(side):
                     promises += self._out.advance(self._with_old_rows(side, known))
             else:
                 time = self._shape.out_times[side]
                 promises += self._out.advance({time: min(self._marks[side], self._threshold(side))})
         if self._shape.kind.pairs:
-            for left in self._heard[0].values():
-                for right in self._heard[1].values():
-                    promises += self._out.advance(any_of(left.bounds, right.bounds))
+            for left, right in product(self._received.of(0), self._received.of(1)):
+                promises += self._out.advance(any_of(left.bounds, right.bounds))
         return promises
 
     def _with_old_rows(self, side: int, known: Punctuation) -> dict[str, int]:
@@ -400,17 +383,7 @@ class BandJoin(Kernel):
                 )
                 further = self._reach.latest(side, furthest - 1) + 1
                 requests.append(Request(1 - side, self._shape.times[1 - side], further))
-        return [request for request in requests if not self._has(request)]
-
-    def _has(self, request: Request) -> bool:
-        """True if an input has promised as much as a request of it."""
-        if request.port not in self._open:
-            return True
-        for known in self._heard[request.port].values():
-            needed = {self._names[request.port][name]: mark for name, mark in request.bounds}
-            if all(mark >= needed.get(name, END_OF_TIME) for name, mark in known.bounds):
-                return True
-        return False
+        return self._received.missing(requests, self._open)
 
     def marks(self) -> dict[str, int]:
         """Return the marks of both inputs."""
@@ -425,7 +398,7 @@ class BandJoin(Kernel):
         return super().snapshot() | {
             "groups": self._groups.snapshot(),
             "marks": list(self._marks),
-            "heard": [dict(each) for each in self._heard],
+            "heard": self._received.snapshot(),
             "out": self._out.snapshot(),
             "ids": list(self._next_id),
             "slicing": self._slicing.snapshot(),
@@ -436,7 +409,7 @@ class BandJoin(Kernel):
         super().restore(saved)
         self._marks = list(saved["marks"])
         self._out.restore(saved["out"])
-        self._heard = [dict(each) for each in saved["heard"]]
+        self._received.restore(saved["heard"])
         self._next_id = list(saved["ids"])
         self._groups.restore(saved["groups"])
         self._slicing.restore(saved["slicing"])

@@ -88,7 +88,7 @@ class HalfJoin(BandJoin):
 
     def _promise(self) -> list[Element]:
         promises: list[Element] = []
-        for known in self._heard[LEFT].values():
+        for known in self._received.of(LEFT):
             promises += self._out.advance(self._with_old_rows(LEFT, known))
         return promises
 

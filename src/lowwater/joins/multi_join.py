@@ -26,9 +26,9 @@ from typing import Any, ClassVar
 import polars as pl
 
 from lowwater.joins.multi_shape import MultiShape
+from lowwater.joins.promises import InputPromises, OutputMarks, any_of
 from lowwater.joins.reach import share
-from lowwater.operators.kernel import Kernel, Request
-from lowwater.operators.output_marks import OutputMarks, any_of
+from lowwater.operators.kernel import ALONE, Host, Kernel, Request
 from lowwater.state.slicing import Slicing, reslice, take_below
 from lowwater.state.store import ChunkStore, add, read, split
 from lowwater.stream.element import BEGINNING, END_OF_TIME, Chunk, Element, Punctuation, moved
@@ -49,14 +49,15 @@ class MultiJoin(Kernel):
         shape: MultiShape,
         slice_ticks: Sequence[int],
         awaited: frozenset[str] | None = None,
+        host: Host = ALONE,
     ):
-        super().__init__(store, len(shape.times))
+        super().__init__(store, len(shape.times), host)
         self._shape = shape
         self._names = [shape.progressing(port) for port in shape.ports]
         self._slack = shape.slack()
         self._out = OutputMarks(awaited)
         self._together = self._chosen()
-        self._heard: list[dict[tuple[str, ...], Punctuation]] = [{} for _ in shape.ports]
+        self._received = InputPromises(self._names)
         self._slicing = [Slicing(each) for each in slice_ticks]  # of each input, by its window
         self._marks = [BEGINNING] * self.ports
 
@@ -134,7 +135,7 @@ class MultiJoin(Kernel):
             add(self.store, rows_of(port), slice_, part)
 
     def _threshold(self, port: int) -> int:
-        """The time below which rows of an input match no row still to come."""
+        """Return the time below which rows of an input match no row still to come."""
         return moved(self._least_but([port]), -self._shape.windows[port])
 
     def _least_but(self, ports: Sequence[int]) -> int:
@@ -145,11 +146,8 @@ class MultiJoin(Kernel):
 
     def on_punctuation(self, port: int, promise: Punctuation) -> Sequence[Element]:
         """Drop rows that match no row to come; return the promises that follow."""
-        known = promise.renamed(self._names[port])
-        before = self._heard[port].get(promise.attributes)
-        if known is None or not known.goes_beyond(before.values if before else None):
+        if not self._received.advance(port, promise):
             return []
-        self._heard[port][promise.attributes] = known
         if promise.attributes == (self._shape.times[port],):
             self._marks[port] = promise.values[0]
             self._purge(port)
@@ -158,10 +156,7 @@ class MultiJoin(Kernel):
     def close_port(self, port: int) -> Sequence[Element]:
         """Drop rows that only the ended input could match; return the promises that follow."""
         self._marks[port] = END_OF_TIME
-        names = self._names[port]
-        for kind in [(self._shape.times[port],), *self._heard[port]]:
-            ended = tuple((names[name], END_OF_TIME) for name in kind)
-            self._heard[port][kind] = Punctuation(ended)
+        self._received.end(port, self._shape.times[port])
         self._purge(port)
         return self._promise() if self._open else []
 
@@ -179,7 +174,7 @@ class MultiJoin(Kernel):
     def _promise(self) -> list[Element]:
         promises: list[Element] = []
         for ports in self._together:
-            for known in product(*(self._heard[port].values() for port in ports)):
+            for known in product(*map(self._received.of, ports)):
                 promises += self._out.advance(self._bounds_of(ports, known))
         return promises
 
@@ -229,17 +224,7 @@ class MultiJoin(Kernel):
         for port in self._shape.ports:
             if port not in ports:
                 requests.append(Request(port, self._shape.times[port], further))
-        return [request for request in requests if not self._has(request)]
-
-    def _has(self, request: Request) -> bool:
-        """True if an input has promised as much as a request of it."""
-        if request.port not in self._open:
-            return True
-        needed = {self._names[request.port][name]: mark for name, mark in request.bounds}
-        return any(
-            all(mark >= needed.get(name, END_OF_TIME) for name, mark in known.bounds)
-            for known in self._heard[request.port].values()
-        )
+        return self._received.missing(requests, self._open)
 
     def marks(self) -> dict[str, int]:
         """Return the marks of all inputs."""
@@ -250,7 +235,7 @@ class MultiJoin(Kernel):
         """Return the marks of the inputs, the promises made, and the state of slices."""
         return super().snapshot() | {
             "marks": list(self._marks),
-            "heard": [dict(each) for each in self._heard],
+            "heard": self._received.snapshot(),
             "out": self._out.snapshot(),
             "slicing": [each.snapshot() for each in self._slicing],
         }
@@ -260,7 +245,7 @@ class MultiJoin(Kernel):
         super().restore(saved)
         self._marks = list(saved["marks"])
         self._out.restore(saved["out"])
-        self._heard = [dict(each) for each in saved["heard"]]
+        self._received.restore(saved["heard"])
         for slicing, state in zip(self._slicing, saved["slicing"], strict=True):
             slicing.restore(state)
 

@@ -75,7 +75,7 @@ class MultiShape:
         return self.domain.to_ticks(pl.col(self.names[port][self.times[port]]))
 
     def prepare(self, port: int, chunk: Chunk) -> Chunk:
-        """Rename the rows of an input."""
+        """Return the rows of an input under their inside names."""
         return chunk.rename(dict(self.names[port]))
 
     # ---- matching --------------------------------------------------------------------------
@@ -93,7 +93,7 @@ class MultiShape:
         )
 
     def numbers(self, port: int, found: Chunk) -> pl.Series:
-        """Return, for each match, the number of its row of an input."""
+        """Return the number that each match has for its row of an input."""
         return found[_row(port)]
 
     def keys(self, port: int, rows: Chunk) -> Chunk:

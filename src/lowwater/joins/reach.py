@@ -1,4 +1,4 @@
-"""The times on the other side that a row can match, by which a join drops rows (OOP §5.3).
+"""The times of the other side that a row can match; joins drop rows by them (OOP §5.3).
 
 For a time on one side, a reach has the earliest and the latest time on the other side that can
 match it. Both rise with the time, so a time slice is judged by its ends.
@@ -19,7 +19,7 @@ Ticks = NDArray[np.int64]
 
 
 class Reach(Protocol):
-    """A condition on the times of two inputs that bounds how far matching rows are apart."""
+    """A condition on the times of two inputs that bounds the distance of matching rows."""
 
     def earliest(self, side: int, time: int) -> int:
         """Return the least time on the other side that a row of ``side`` at ``time`` can match."""
@@ -28,7 +28,7 @@ class Reach(Protocol):
         """Return the greatest time on the other side that a row of ``side`` at ``time`` matches."""
 
     def behind(self, side: int) -> int:
-        """Return the most ticks that a row of ``side`` is below a partner."""
+        """Return the most ticks by which a row of ``side`` is below a row that it matches."""
 
     def earliest_all(self, side: int, times: Ticks) -> Ticks:
         """Return :meth:`earliest` of many times."""
@@ -37,14 +37,14 @@ class Reach(Protocol):
         """Return an expression that is equal for matching rows; None if there is none."""
 
     def check(self, left: pl.Expr, right: pl.Expr) -> pl.Expr | None:
-        """Return the condition on rows of equal :meth:`key`; None if they always match."""
+        """Return the condition on rows of equal :meth:`key`; None if all such rows match."""
 
     @property
     def span(self) -> int:
         """The most ticks that matching times are apart."""
 
     def seen_by(self, rows: int, others: int, spread: int) -> int:
-        """Return about how many pairs are compared when rows are matched with others.
+        """Return the approximate number of pairs compared when ``rows`` rows meet ``others`` rows.
 
         The rows are spread over ``spread`` ticks; each is compared with the others in its reach.
         """
@@ -61,27 +61,27 @@ class Band:
     after: int
 
     def earliest(self, side: int, time: int) -> int:
-        """The least partner time."""
+        """Return the time at the near end of the band."""
         return _clamp(time - (self.before if side == 0 else self.after), time)
 
     def latest(self, side: int, time: int) -> int:
-        """The greatest partner time."""
+        """Return the time at the far end of the band."""
         return _clamp(time + (self.after if side == 0 else self.before), time)
 
     def behind(self, side: int) -> int:
-        """The end of the band that is ahead of a row."""
+        """Return the length of the band ahead of a row, in ticks."""
         return self.after if side == 0 else self.before
 
     def earliest_all(self, side: int, times: Ticks) -> Ticks:
-        """The least partner times."""
+        """Return the times at the near ends of the bands."""
         return _clamp_all(times - (self.before if side == 0 else self.after), times)
 
     def key(self, ticks: pl.Expr) -> pl.Expr | None:
-        """The time itself, if the band is an equality."""
+        """Return the time itself if the band is an equality, else None."""
         return ticks if self.before == self.after == 0 else None
 
     def check(self, left: pl.Expr, right: pl.Expr) -> pl.Expr | None:
-        """The band."""
+        """Return the condition that the right time is in the band of the left one."""
         if self.before == self.after == 0:
             return None
         return (right >= left - self.before) & (right <= left + self.after)
@@ -92,11 +92,11 @@ class Band:
         return max(abs(self.before), abs(self.after), 1)
 
     def seen_by(self, rows: int, others: int, spread: int) -> int:
-        """The others are spread over the band and as far as the rows are."""
+        """Return the pairs in the bands; the others fill the band and the spread of the rows."""
         return share(rows * others, self.before + self.after + 1, spread)
 
     def describe(self) -> str:
-        """The band in words."""
+        """Return the band in words, in ticks."""
         return f"-{self.before} .. +{self.after}"
 
 
@@ -107,27 +107,27 @@ class SameBucket:
     width: int
 
     def earliest(self, side: int, time: int) -> int:
-        """The start of the bucket."""
+        """Return the first tick of the bucket."""
         return _clamp(time // self.width * self.width, time)
 
     def latest(self, side: int, time: int) -> int:
-        """The last tick of the bucket."""
+        """Return the last tick of the bucket."""
         return _clamp(time // self.width * self.width + self.width - 1, time)
 
     def behind(self, side: int) -> int:
-        """From one end of the bucket to the other."""
+        """Return the distance between the first and the last tick of a bucket."""
         return self.width - 1
 
     def earliest_all(self, side: int, times: Ticks) -> Ticks:
-        """The starts of the buckets."""
+        """Return the first ticks of the buckets."""
         return _clamp_all(times // self.width * self.width, times)
 
     def key(self, ticks: pl.Expr) -> pl.Expr | None:
-        """The bucket's number."""
+        """Return the number of the bucket."""
         return ticks // self.width
 
     def check(self, left: pl.Expr, right: pl.Expr) -> pl.Expr | None:
-        """Nothing: equal buckets are a match."""
+        """Return None: times of one bucket always match."""
         return None
 
     @property
@@ -136,11 +136,11 @@ class SameBucket:
         return self.width
 
     def seen_by(self, rows: int, others: int, spread: int) -> int:
-        """The others are spread over a bucket and as far as the rows are."""
+        """Return the pairs in one bucket; the others fill a bucket and the spread of the rows."""
         return share(rows * others, self.width, spread)
 
     def describe(self) -> str:
-        """The bucket in words."""
+        """Return the bucket in words, in ticks."""
         return f"same bucket of {self.width}"
 
 

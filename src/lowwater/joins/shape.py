@@ -24,7 +24,7 @@ FAR = 8
 
 @dataclass(frozen=True, slots=True)
 class JoinKind:
-    """What comes out of a kind of join. Side 0 is the left input, side 1 the right one."""
+    """The output of a kind of join. Side 0 is the left input, side 1 the right one."""
 
     shown: tuple[int, ...] = (0, 1)
     """The sides whose columns come out."""
@@ -102,15 +102,15 @@ class JoinShape:
         return times | {each.name: each.out for each in self.carried if each.side == side}
 
     def keeps(self, side: int) -> bool:
-        """Whether rows of a side come out even when nothing matches them."""
+        """True if rows of a side come out even if no row of the other side matches them."""
         return side in self.kind.alone
 
     def shows(self, key: str) -> bool:
-        """Whether a left column that is matched on is in the output, and never null there."""
+        """True if a left column that is matched on is in the output and never null there."""
         return key in self.output and (not self.kind.outer or key in self.merged)
 
     def group_keys(self, side: int, keys: Sequence[str]) -> dict[str, str]:
-        """Return, for left columns that name groups, the names inside the join on a side."""
+        """Return the inside names, on a side, of the left columns that name groups."""
         partner = dict(reversed(self.on))
         return {key: key if side == 0 else self.right_names[partner[key]] for key in keys}
 

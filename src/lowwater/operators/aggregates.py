@@ -19,7 +19,7 @@ from typing import Any, Literal
 import polars as pl
 
 from lowwater.errors import OptionError, QueryError, unknown_name
-from lowwater.operators import sketches, whole_sums
+from lowwater.operators import exact_sums, sketches
 from lowwater.operators.checked import Failure, checked
 
 MANY = 200_000
@@ -67,14 +67,36 @@ class Call:
 
 @dataclass(frozen=True)
 class UserAggregate:
-    """A user's own aggregate, as four functions.
+    """A user's own aggregate, as four functions. States are stored pickled.
 
-    They are ``init() -> state``, ``add(state, chunk) -> state``, ``merge(state, state) -> state``
-    and ``finish(state) -> value``. ``add`` gets rows of one group as a polars frame with
-    ``columns``. ``returns`` is the type of the value. States are stored pickled.
+    >>> spread = lw.aggregate(
+    ...     init=lambda: (float("inf"), float("-inf")),
+    ...     add=lambda s, rows: (min(s[0], rows["v"].min()), max(s[1], rows["v"].max())),
+    ...     merge=lambda one, two: (min(one[0], two[0]), max(one[1], two[1])),
+    ...     finish=lambda s: s[1] - s[0],
+    ...     columns=("v",),
+    ... )
+    >>> s = lw.stream(pl.DataFrame({"ts": [1, 2], "v": [3.0, 10.0]}), name="s", time="ts")
+    >>> s.window("1 minute").agg(spread=spread).collect()["spread"].to_pylist()
+    [7.0]
 
-    On Spark a checkpoint whose states were made by other code is refused. With ``version``, two
-    runs continue from each other if and only if their versions are equal, whatever the code.
+    ``init``
+        Function that returns the state of no rows.
+    ``add``
+        Function of a state and of rows of one group, a Polars frame with ``columns``; it returns
+        the state with these rows.
+    ``merge``
+        Function of two states; it returns the state of the rows of both.
+    ``finish``
+        Function of a state; it returns the value of the aggregate.
+    ``columns``
+        Names of the columns that ``add`` reads.
+    ``returns``
+        Polars type of the value. Default: ``Float64``.
+    ``version``
+        Number or text. On Spark, two runs with one checkpoint continue from each other if and only
+        if their versions are equal, whatever the code. Default: None, a checkpoint whose states
+        were made by other code is refused.
     """
 
     init: Callable[[], Any]
@@ -147,31 +169,24 @@ def _count_distinct(call: Call) -> Aggregate:
 def _sum(call: Call) -> Aggregate:
     if call.dtype is not None and (call.dtype.is_integer() or call.dtype == pl.Boolean()):
         return _whole_total(call)
-    total, seen = f"{call.name}__sum", f"{call.name}__n"
-    value = _argument(call)
-    finish = pl.when(pl.col(seen) > 0).then(pl.col(total)).alias(call.name)
-    return Aggregate(
-        call.name,
-        (value.fill_null(0).alias(total), value.is_not_null().cast(pl.Int64).alias(seen)),
-        (pl.col(total).sum(), pl.col(seen).sum()),
-        finish,
-    )
+    return _total(call, _argument(call))
 
 
 def _avg(call: Call) -> Aggregate:
     if call.dtype is not None and call.dtype.is_integer() and call.dtype != pl.UInt64():
         return _whole_total(call)
+    return _total(call, _argument(call).cast(pl.Float64))
+
+
+def _total(call: Call, value: pl.Expr) -> Aggregate:
+    """Return a sum or average of a value; it is null if all values are."""
     total, seen = f"{call.name}__sum", f"{call.name}__n"
-    value = _argument(call)
-    finish = pl.when(pl.col(seen) > 0).then(pl.col(total) / pl.col(seen)).alias(call.name)
+    result = pl.col(total) / pl.col(seen) if call.function == "avg" else pl.col(total)
     return Aggregate(
         call.name,
-        (
-            value.cast(pl.Float64).fill_null(0.0).alias(total),
-            value.is_not_null().cast(pl.Int64).alias(seen),
-        ),
+        (value.fill_null(0).alias(total), value.is_not_null().cast(pl.Int64).alias(seen)),
         (pl.col(total).sum(), pl.col(seen).sum()),
-        finish,
+        pl.when(pl.col(seen) > 0).then(result).alias(call.name),
     )
 
 
@@ -180,7 +195,7 @@ def _whole_total(call: Call) -> Aggregate:
     total, wraps, seen = f"{call.name}__sum", f"{call.name}__wraps", f"{call.name}__n"
     value, some = _argument(call).cast(pl.Int64), pl.col(seen) > 0
     if call.function == "avg":
-        finish = pl.when(some).then(whole_sums.as_double(total, wraps)) / pl.col(seen)
+        finish = pl.when(some).then(exact_sums.as_double(total, wraps)) / pl.col(seen)
     else:
         large = Failure(
             pl.col(wraps) != 0, f"{call.name}: the sum does not fit BIGINT; sum a DOUBLE instead"
@@ -193,9 +208,9 @@ def _whole_total(call: Call) -> Aggregate:
             pl.lit(0, dtype=pl.Int32).alias(wraps),
             value.is_not_null().cast(pl.Int64).alias(seen),
         ),
-        (*whole_sums.merged_sum(total, wraps), pl.col(seen).sum()),
+        (*exact_sums.merged_sum(total, wraps), pl.col(seen).sum()),
         finish.alias(call.name),
-        small=whole_sums.SmallSums(total, wraps),
+        small=exact_sums.SmallSums(total, wraps),
         short=(pl.col(total).sum(), pl.lit(0, dtype=pl.Int32).alias(wraps), pl.col(seen).sum()),
     )
 

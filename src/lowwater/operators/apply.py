@@ -36,14 +36,14 @@ from lowwater.stream.element import (
 
 @dataclass(frozen=True)
 class ResultPromises:
-    """The promises that the rows returned by a function must keep."""
+    """The promises by which the rows that a function returns are judged."""
 
     spec: StreamSpec
     """The declaration of these rows as a stream; name and ``late`` option are the source's."""
     attributes: frozenset[str]
     """The columns on which a later operator uses promises."""
     slack: Mapping[str, int] = field(default_factory=dict)
-    """Ticks by which rows of the source may be behind the newest, for contracts that state that."""
+    """Most ticks that rows of the source are behind the newest, for contracts that state this."""
     shown: tuple[str, ...] = ()
     """The columns that the side output gets."""
 
@@ -51,8 +51,8 @@ class ResultPromises:
 class Apply(Kernel):
     """Runs a Python function over chunks.
 
-    ``schema`` is the columns it must return, ``kept`` those that it must not change; ``held`` is
-    what its rows are judged by, None if by nothing.
+    ``schema`` has the columns that it must return, ``kept`` those that it must not change. ``held``
+    has the promises by which its rows are judged, None if they are not judged.
     """
 
     rule: ClassVar[str] = "promises pass through on the attributes the function keeps"

@@ -1,8 +1,8 @@
-"""Expressions that stop a run where there is no right value, instead of returning a wrong one.
+"""Expressions that stop a run if there is no right value, instead of returning a wrong one.
 
-A *failure* is a condition over the same rows, and the message for rows where it is true. Conditions
-are expressions, so that rows for which a branch of a CASE is not taken can be left out of them.
-They are evaluated once, next to the finished value.
+A *failure* is a condition over the same rows, with the message for rows for which it is true. A
+condition is an expression, so that it can leave out rows for which a branch of a CASE is not taken.
+It is evaluated once, next to the finished value.
 """
 
 from __future__ import annotations

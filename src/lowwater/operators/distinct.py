@@ -1,7 +1,7 @@
 """Duplicate elimination (OOP §5.4): the first row of each key passes.
 
-The key includes a progressing attribute, so a promise shows which keys cannot come again; only
-these are dropped. Promises pass through as received. A promise on other progressing attributes of
+The key includes a progressing attribute, so a promise bounds the keys that can come again; only the
+others are dropped. Promises pass through as received. A promise on other progressing attributes of
 the key, or a joint one (OOP §7), drops keys too, but only when it has moved by a slice, because all
 keys have to be looked at.
 
@@ -18,7 +18,7 @@ import polars as pl
 
 from lowwater.operators.group_rows import take_promised_rows
 from lowwater.operators.kernel import Kernel, Request
-from lowwater.state.slicing import Slicing, reslice
+from lowwater.state.slicing import Slicing, reslice, take_below
 from lowwater.state.store import ChunkStore, add, read, split, take
 from lowwater.stream.element import BEGINNING, Chunk, Element, GroupPunctuation, Punctuation
 from lowwater.stream.time_domain import TimeDomain
@@ -90,13 +90,7 @@ class Distinct(Kernel):
         if mark <= self._mark:
             return
         self._mark = mark
-        whole = mark // self._slicing.width
-        take(self.store, SEEN, None, whole)
-        edge = take(self.store, SEEN, whole, whole + 1)
-        if edge is not None:
-            kept = edge.filter(self._ticks >= mark)
-            if kept.height:
-                self.store.put(SEEN, whole, kept)
+        take_below(self.store, SEEN, self._ticks, mark, self._slicing.width)
 
     def _sweep(self, promise: Punctuation) -> None:
         """Drop the keys that a promise covers, if it has moved by a slice since the last time."""
@@ -122,10 +116,6 @@ class Distinct(Kernel):
         """Drop everything."""
         take(self.store, SEEN)
         return []
-
-    def needs(self, attribute: str, mark: int) -> Sequence[Request]:
-        """Request the same of the input."""
-        return [Request(0, attribute, mark)]
 
     def needs_any(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Request]:
         """Request the same of the input."""

@@ -1,12 +1,12 @@
 """Policies for the answers of closed windows (OOP §6): at once, slowly, or lazily.
 
-A window that closes with many groups is a burst of work. Instead, its answers may be spread over
-the rows that follow, as long as none is later than a stated number of windows. Without order
-nothing else waits for them: rows of newer windows are taken in as before, and only the promise on
-the window is held back until its last answer has left.
+A window with many groups makes a burst of work when it closes. Its answers may also be spread over
+the rows that follow, if none leaves later than a stated number of windows. Meanwhile rows of newer
+windows are taken in as before; only the promise on the window is held back until its last answer
+has left.
 
-Answers leave by *slot*, the hash of their group. The slots that have left are all that is kept
-about a closed window, whatever happens to its partials.
+Answers leave by *slot*, the hash of their group. Of a closed window only the slots that have left
+are kept here, whatever happens to its partials.
 """
 
 from __future__ import annotations
@@ -80,8 +80,15 @@ Flush = Immediate | Slow | Lazy
 def slow(every: int = 160, within_windows: int = 2) -> Slow:
     """Let the answers of a closed window leave slowly: one with every ``every`` rows.
 
-    ``every`` is a number of rows above zero, 160 unless given. ``within_windows`` is the number of
-    windows after which the last answer has left, 2 unless given.
+    >>> log = pl.DataFrame({"ts": [1, 2, 61], "k": [1, 2, 3]})
+    >>> windows = lw.stream(log, name="s", time="ts").window("1 minute", flush=lw.slow(every=10))
+    >>> windows.group_by("k").agg(n="count(*)").collect().num_rows
+    3
+
+    ``every``
+        Number of rows, above zero, that come between one answer and the next. Default: 160.
+    ``within_windows``
+        Number of windows, above zero, after which the last answer has left. Default: 2.
     """
     return Slow(every, within_windows)
 
@@ -89,8 +96,13 @@ def slow(every: int = 160, within_windows: int = 2) -> Slow:
 def lazy(within_windows: int = 2) -> Lazy:
     """Let the answers of a closed window leave lazily: when newer rows need their slots.
 
-    ``within_windows`` is the number of windows after which the last answer has left, 2 unless
-    given.
+    >>> log = pl.DataFrame({"ts": [1, 2, 61], "k": [1, 2, 3]})
+    >>> windows = lw.stream(log, name="s", time="ts").window("1 minute", flush=lw.lazy())
+    >>> windows.group_by("k").agg(n="count(*)").collect().num_rows
+    3
+
+    ``within_windows``
+        Number of windows, above zero, after which the last answer has left. Default: 2.
     """
     return Lazy(within_windows)
 
@@ -110,7 +122,7 @@ def slots_of(partials: Chunk, groups: Sequence[str]) -> NDArray[np.uint64]:
 
 
 class PendingAnswers:
-    """The closed windows whose answers have not all left, by slot.
+    """The closed windows of which some answers have not left, with the slots that have.
 
     Invariant: a slot of a window leaves once; all of them have left when the mark is
     ``within_windows`` slides past the window's end.

@@ -102,9 +102,7 @@ class GroupAggregate(Reducer):
         slice_ = self._ticks(self._first) // self._slicing.width
         self._partials.regroup(slice_)
         self._least.clear()
-        for each in self._partials.slices():
-            held = self._partials.get(each)
-            assert held is not None
+        for _, held in self._partials.items():
             self._note_all(held, slice_)
 
     def _note(self, slice_: int, least: dict[str, int]) -> None:

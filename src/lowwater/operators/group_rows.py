@@ -1,8 +1,8 @@
 """Removal of stored rows that are below the marks of their groups.
 
-Slices of a store are stretches of time with rows of all groups. Below the marks that the groups had
-before, none of their rows is left. So only the slices from there up to the new marks are read, and
-only those that lose a row are written again.
+A slice of a store is a stretch of time with rows of all groups. None of the rows of some groups is
+left below the marks that these groups had before. So only the slices from there up to the new marks
+are read, and only those that lose a row are written again.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ def take_promised_rows(
 def take_group_rows(
     store: ChunkStore, name: str, marks: Chunk, ticks: pl.Expr, width: int, low: int
 ) -> Chunk | None:
-    """Do the same by a frame of marks; no rows of its groups are below ``low``."""
+    """Remove and return the rows below their group's mark; None if there are none.
+
+    ``marks`` has the mark of each group. The store has no rows of these groups below ``low``.
+    """
     high = int(marks[MARK].max())  # type: ignore[arg-type]
     first = None if low == BEGINNING else low // width
     held = read(store, name, first, (high - 1) // width + 1)

@@ -1,9 +1,9 @@
 """The kernel: an operator as an engine sees it.
 
 An engine gives a kernel one element at a time and gets elements back. A kernel reads no clock, uses
-no random numbers, and knows neither its engine nor the operators after it. Its rows are in a chunk
-store, its few numbers in its snapshot. A kernel that is built again from store and snapshot, in
-another process too, continues as if it had never stopped.
+no random numbers, and refers neither to its engine nor to the operators after it. Its rows are in a
+chunk store, its few numbers in its snapshot. A kernel that is built again from store and snapshot,
+also in another process, continues as if it had never stopped.
 
 Invariants every kernel keeps: a punctuation it emits is true of all rows it emits later; marks it
 emits never go back; after the end of all inputs its store is empty.
@@ -53,45 +53,45 @@ def _no_clock() -> int:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """How an engine runs a kernel; given when the kernel is built, and the same until its end."""
+    """The way in which an engine runs a kernel; fixed when the kernel is built."""
 
     now: Callable[[], int] = _no_clock
     """The engine's clock, in nanoseconds."""
     copies: int = 1
     """The number of copies of the kernel that share the work, each with some of the rows."""
     in_part: bool = False
-    """True if an aggregate's answers leave as partials, to be finished together with those of the
-    other copies."""
+    """True if the answers of an aggregate leave as partials, to be finished with those of the other
+    copies."""
     in_batches: bool = False
     """True if rows come in batches that have no order in themselves. At the end of each,
     :meth:`Kernel.work_on` is called while :attr:`Kernel.has_work`."""
     in_portions: bool = False
     """True if work that can be cut is left for :meth:`Kernel.work_on`."""
     hurried: bool = True
-    """True if work takes time, so that rows may have to wait in kernels that queue."""
+    """True if work takes time, so that rows wait in kernels that queue until they are worked on."""
     singly: bool = False
-    """True if a portion of a kernel that queues is one update, whatever it costs."""
+    """True if a portion of a kernel that queues is one update, however long it takes."""
 
 
 ALONE = Host()
-"""One copy, at no clock, in no batches."""
+"""The host of a kernel that runs as a single copy, without a clock and without batches."""
 
 
 class Kernel:
     """Base of all kernels. Unless overridden, it has one input and passes rows and promises on."""
 
     rule: ClassVar[str] = "promises pass through"
-    """How output promises follow from input promises, in words (shown by explain)."""
+    """The rule by which output promises follow from input promises, in words, for explain."""
 
     comparisons = 0
     """Number of pairs of rows compared so far: the measure of a join's work."""
     queues: ClassVar[bool] = False
-    """True if rows wait here until there is time for them. Whenever no input is there to be read,
-    the engine calls :meth:`work_on`, which releases one portion, and :meth:`end_portion` when its
-    results have left."""
+    """True if rows wait here until there is time for them. Whenever there is no input to read, the
+    engine calls :meth:`work_on`, which releases one portion, and :meth:`end_portion` when the
+    results of that portion have left."""
     defers: ClassVar[bool] = False
-    """True if part of the work may be left for :meth:`work_on`, which the engine calls when all
-    rows of a batch have come."""
+    """True if some work may be left for :meth:`work_on`, which the engine calls when all rows of a
+    batch have come."""
 
     def __init__(self, store: ChunkStore, ports: int = 1, host: Host = ALONE):
         self.store, self.ports, self.host = store, ports, host
@@ -144,8 +144,10 @@ class Kernel:
         return None
 
     def end_portion(self, nanoseconds: int, now: int) -> None:
-        """Note that all results of the last portion have left: after ``nanoseconds`` of work, at
-        clock time ``now``."""
+        """Take note that all results of the last portion have left.
+
+        That was at clock time ``now``, after ``nanoseconds`` of work.
+        """
 
     @property
     def held(self) -> tuple[int, int]:
@@ -164,8 +166,10 @@ class Kernel:
         return ()
 
     def input_keys(self, port: int, names: tuple[str, ...]) -> tuple[str, ...] | None:
-        """Return the columns of an input that name the same groups as output columns ``names``;
-        None if there are none."""
+        """Return the columns of an input that name the groups of output columns ``names``.
+
+        None if there are no such columns.
+        """
         return names
 
     def needs(self, attribute: str, mark: int) -> Sequence[Request]:
@@ -183,8 +187,11 @@ class Kernel:
         return [each for attribute, mark in bounds for each in self.needs(attribute, mark)]
 
     def take_late_rows(self) -> tuple[str, Chunk | None, list[LateRows]] | None:
-        """Return the late rows since the last call: the stream, the rows (None if they are dropped)
-        and the lines of their account; None if there were none."""
+        """Return the late rows since the last call; None if there were none.
+
+        The result is the stream, the rows (None if they are dropped) and the lines of their
+        account.
+        """
         return None
 
     def marks(self) -> dict[str, int]:
@@ -200,8 +207,10 @@ class Kernel:
         return self.metrics().about
 
     def notes(self) -> Sequence[str]:
-        """Return the warnings for people since the last call. Copies return the same text for the
-        same reason."""
+        """Return the warnings since the last call.
+
+        Copies that warn for the same reason return the same text.
+        """
         return []
 
     def settle(self) -> None:

@@ -23,11 +23,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from lowwater.operators.aggregates import Aggregate, lift, merge
+from lowwater.operators.aggregates import lift, merge
 from lowwater.operators.flush import Flush, Slow
 from lowwater.operators.kernel import Kernel, Request
 from lowwater.operators.waiting import Release
-from lowwater.operators.window_state import PANE
+from lowwater.operators.window_state import PANE, WindowGrouping
 from lowwater.state.store import ChunkStore, add, read, take
 from lowwater.stream.element import (
     BEGINNING,
@@ -38,8 +38,6 @@ from lowwater.stream.element import (
     GroupPunctuation,
     Punctuation,
 )
-from lowwater.stream.time_domain import TimeDomain
-from lowwater.stream.window import WindowSpec
 
 ENTRIES, SLOT = "entries", "__slot"
 SEED = 21
@@ -54,8 +52,7 @@ class LowTable(Kernel):
     """Pre-aggregates rows by pane and group in a table of ``size`` slots.
 
     ``flush`` is the policy by which old partials leave; with ``in_order`` they leave in the order
-    of panes. ``by`` are the columns that name a group with promises of its own; empty if there are
-    none.
+    of panes.
     """
 
     rule: ClassVar[str] = "the mark, but not past a pane of which a partial is still in the table"
@@ -63,24 +60,17 @@ class LowTable(Kernel):
     def __init__(
         self,
         store: ChunkStore,
-        time: str,
-        domain: TimeDomain,
-        window: WindowSpec,
-        groups: Sequence[str],
-        aggregates: Sequence[Aggregate],
+        grouping: WindowGrouping,
         size: int,
         flush: Flush,
         in_order: bool = False,
-        by: Sequence[str] = (),
     ):
         super().__init__(store)
-        self._time, self._window, self._size = time, window, size
-        self._by = tuple(by)
-        self._ticks = domain.to_ticks(pl.col(time))
-        self._groups, self._aggregates = list(groups), list(aggregates)
-        pane = (self._ticks // window.pane * window.pane).alias(PANE)
+        self._grouping, self._time, self._window = grouping, grouping.time, grouping.window
+        self._groups, self._aggregates = list(grouping.groups), grouping.aggregates
+        self._size = size
         self._keys = [PANE, *self._groups]
-        self._columns = [pane, *map(pl.col, self._groups)]
+        self._columns = [grouping.pane, *map(pl.col, self._groups)]
         self._flush, self._in_order = flush, in_order
         self._mark = self._promised = BEGINNING
         self._rows = 0  # rows since the last old partial that left for rows
@@ -98,8 +88,7 @@ class LowTable(Kernel):
 
     def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
         """Put rows into their slots, and return the partials that they push out."""
-        if self._window.slide > self._window.range:
-            chunk = chunk.filter(self._ticks % self._window.slide < self._window.range)
+        chunk = self._grouping.in_windows(chunk)
         if not chunk.height:
             return []
         came = merge(lift(chunk, self._columns, self._aggregates), self._keys, self._aggregates)
@@ -252,11 +241,7 @@ class LowTable(Kernel):
 
     def releases(self) -> Sequence[Release]:
         """Return the marks that release rows, here or above: the ends of their windows."""
-        window, step = self._window, self._window.slide
-        if not self._by:
-            return []
-        ends = (1, window.range, step, window.range % step)
-        return [Release(0, self._ticks, self._by, self._time, *ends)]
+        return self._grouping.releases()
 
     def needs(self, attribute: str, mark: int) -> Sequence[Request]:
         """Request a mark as much further as partials may wait."""

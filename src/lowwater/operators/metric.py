@@ -24,11 +24,11 @@ Unit = Literal[
 
 
 class Rule(ABC):
-    """How the values of several copies of an operator, one in each bucket, combine to one."""
+    """The rule by which values of several copies of an operator, one a bucket, combine to one."""
 
     exact = True
-    """True if the combined value is what one copy with all the rows would report, however the rows
-    are spread over the copies; False if it may differ."""
+    """True if the combined value always equals that of one copy with all the rows; False if it may
+    depend on how the rows are spread over the copies."""
 
     @abstractmethod
     def combine(self, metric: Metric[Any], parts: Sequence[Readings]) -> Value:
@@ -98,8 +98,10 @@ class Ratio(Rule):
 
 @dataclass(frozen=True)
 class Texts(Rule):
-    """The text, if all copies have the same; else each text with the number of buckets it is of,
-    the most frequent first."""
+    """The text, if all copies have the same one.
+
+    Otherwise it is each text with the number of its buckets, the most frequent first.
+    """
 
     def combine(self, metric: Metric[Any], parts: Sequence[Readings]) -> Value:
         """Return the text."""
@@ -132,8 +134,8 @@ class Metric(Generic[V]):
     summary: bool = field(default=False, compare=False, repr=False)
     """True if the command shows the value when a run has ended."""
     inputs: tuple[int, ...] = ()
-    """The inputs of the operator that the value is about, numbered from 0; of two inputs, how the
-    first is related to the second. Empty if it is about the operator as a whole."""
+    """The inputs of the operator that the value is about, numbered from 0: one, or two for a value
+    of the first relative to the second. Empty if the value is about the operator as a whole."""
 
     def of(self, *inputs: int) -> Self:
         """Return this metric of one input, or of a pair of inputs."""
@@ -188,7 +190,7 @@ class Readings(Mapping[Metric[Any], Any]):
         return {metric.label: value for metric, value in self._values.items()}
 
     def plain(self) -> dict[str, Value]:
-        """The values by :attr:`Metric.id`, for JSON."""
+        """Return the values by :attr:`Metric.id`, for JSON."""
         return {metric.id: value for metric, value in self._values.items()}
 
 
@@ -201,41 +203,45 @@ def combined(parts: Sequence[Readings]) -> Readings:
     )
 
 
-def total(name: str, words: str, help_: str, unit: Unit = "rows") -> Metric[int]:
+def total(
+    name: str, words: str, help_: str, unit: Unit = "rows", *, exact: bool = True
+) -> Metric[int]:
     """Return the metric of what has happened since the run began."""
-    return Metric(name, int, unit, Sum(), words, help_, total=True)
+    return Metric(name, int, unit, Sum(exact), words, help_, total=True)
 
 
-def size(name: str, words: str, help_: str, unit: Unit = "rows") -> Metric[int]:
+def size(
+    name: str, words: str, help_: str, unit: Unit = "rows", *, key: str = "", exact: bool = True
+) -> Metric[int]:
     """Return the metric of what is there now."""
-    return Metric(name, int, unit, Sum(), words, help_)
+    return Metric(name, int, unit, Sum(exact), words, help_, key)
 
 
-def peak(name: str, words: str, help_: str, unit: Unit = "rows") -> Metric[int]:
-    """Return the metric of the most that was there at one moment, in any one bucket."""
-    return Metric(name, int, unit, Max(exact=False), words, help_)
+def peak(name: str, words: str, help_: str, unit: Unit = "rows", *, key: str = "") -> Metric[int]:
+    """Return the metric of the most that was there at a time, in any one bucket."""
+    return Metric(name, int, unit, Max(exact=False), words, help_, key)
 
 
 def seconds(name: str, words: str, help_: str) -> Metric[float]:
-    """Return the metric of a length of time, of which the longest counts."""
+    """Return the metric of a length of time; the longest of several copies is reported."""
     return Metric(name, float, "seconds", Max(), words, help_)
 
 
 def share(name: str, words: str, help_: str) -> Metric[float]:
-    """Return the metric of a share of a whole, of which the largest counts."""
+    """Return the metric of a share; the largest of several copies is reported."""
     return Metric(name, float, "share", Max(), words, help_)
 
 
 @cache
 def declared(kind: type) -> Mapping[str, Metric[Any]]:
-    """Return the metrics that the fields of a class carry, by field."""
+    """Return the metrics with which the fields of a class are annotated, by field."""
     hints = get_type_hints(kind, include_extras=True)
     extras = ((name, getattr(hint, "__metadata__", ())) for name, hint in hints.items())
     return {name: each for name, found in extras for each in found if isinstance(each, Metric)}
 
 
 def readings_of(value: object) -> Readings:
-    """Return the numbers of a value by the metrics that its fields carry, but for None."""
+    """Return the values of an object's fields by the metrics with which these are annotated."""
     kind: Any = type(value)
     return Readings({each: getattr(value, name) for name, each in declared(kind).items()})
 
@@ -244,12 +250,9 @@ STRATEGY = Metric("strategy", str, "state", Texts(), "strategy", "The strategy i
 REASON = Metric(
     "strategy_reason", str, "text", Texts(), "because", "Why that strategy is in force."
 )
-SWITCHES = Metric(
+SWITCHES = total(
     "strategy_switches",
-    int,
-    "count",
-    Sum(),
     "switches",
     "How often the strategy changed, over all buckets; absent where it cannot change.",
-    total=True,
+    "count",
 )

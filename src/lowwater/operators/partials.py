@@ -13,7 +13,7 @@ hold both, so the choice can change at any row, and no answer depends on it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import polars as pl
 
@@ -143,6 +143,12 @@ class Partials:
             for key in self._store.scan(name, slice_, slice_ + 1)
         ]
         return self._with_rows(held, read(self._store, self._raw, slice_, slice_ + 1))
+
+    def items(self, low: int | None = None, high: int | None = None) -> Iterator[tuple[int, Chunk]]:
+        """Yield the slices that are not empty, in order, each with all its partials."""
+        for slice_ in self.slices(low, high):
+            if (partials := self.get(slice_)) is not None:
+                yield slice_, partials
 
     def take(self, slice_: int) -> Chunk | None:
         """Remove and return all partials of a slice; None if it is empty."""

@@ -169,9 +169,9 @@ class Project(Kernel):
         return [Punctuation.linear(name, mark)]
 
     def _translate_joint(self, promise: Punctuation) -> list[Element]:
-        """Return what follows from ``a >= x or b >= y`` for columns computed from a and b.
+        """Return the promises that follow from ``a >= x or b >= y`` for columns made of a and b.
 
-        For ``greatest(a, b)`` it follows that it is at least the lesser of x and y.
+        For example, ``greatest(a, b)`` is at least the lesser of x and y.
         """
         if any(attribute not in self._above for attribute in promise.attributes):
             return []
@@ -195,7 +195,7 @@ class Project(Kernel):
         return [promise]
 
     def input_keys(self, port: int, names: tuple[str, ...]) -> tuple[str, ...] | None:
-        """The columns that were copied under these names."""
+        """Return the columns that were copied under these names; None if one was not copied."""
         before = {out: name for name, out in self._copied.items()}
         return tuple(before[name] for name in names) if set(names) <= set(before) else None
 

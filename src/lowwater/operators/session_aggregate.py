@@ -26,7 +26,7 @@ from lowwater.operators.waiting import Release
 from lowwater.operators.window_aggregate import END
 from lowwater.operators.window_state import START
 from lowwater.state.group_table import GroupTable
-from lowwater.state.slicing import Slicing, reslice
+from lowwater.state.slicing import Slicing, reslice, take_below
 from lowwater.state.store import ChunkStore, add, read, split, take
 from lowwater.stream.element import (
     BEGINNING,
@@ -192,16 +192,8 @@ class SessionAggregate(Kernel):
 
     def _answer(self, last: int) -> list[Element]:
         """Remove the sessions whose last row is at or before a tick, and return their answers."""
-        whole = (last + 1) // self._slicing.width
-        done = [take(self.store, MERGED, None, whole)]
-        edge = take(self.store, MERGED, whole, whole + 1)
-        if edge is not None:
-            done.append(edge.filter(pl.col(LAST) <= last))
-            stay = edge.filter(pl.col(LAST) > last)
-            if stay.height:
-                self.store.put(MERGED, whole, stay)
-        rows = [chunk for chunk in done if chunk is not None and chunk.height]
-        return [self._finished(pl.concat(rows))] if rows else []
+        done = take_below(self.store, MERGED, pl.col(LAST), last + 1, self._slicing.width)
+        return [self._finished(done)] if done is not None and done.height else []
 
     def _finished(self, sessions: Chunk) -> Chunk:
         sessions = in_key_order(sessions, [FIRST, *self._groups])

@@ -25,6 +25,7 @@ import polars as pl
 from lowwater.errors import QueryError
 from lowwater.operators.aggregates import Call, in_key_order
 from lowwater.operators.checked import Failure, checked
+from lowwater.operators.exact_sums import above, outside
 from lowwater.operators.kernel import Kernel, Request
 from lowwater.operators.sliding_sums import (
     ALL,
@@ -37,7 +38,6 @@ from lowwater.operators.sliding_sums import (
     SlidingStore,
 )
 from lowwater.operators.sliding_values import DistinctValues, Extreme, ExtremeValues
-from lowwater.operators.whole_sums import above, outside
 from lowwater.operators.window_aggregate import END
 from lowwater.operators.window_state import START
 from lowwater.state.keyed_rows import KeyedRows
@@ -232,12 +232,7 @@ class SlidingAggregate(Kernel):
     @property
     def _counted(self) -> list[str]:
         """Columns that are 0 where a window is empty."""
-        return [
-            name
-            for part in self._parts
-            if isinstance(part, RunningSums | DistinctValues)
-            for name in part.columns
-        ]
+        return [name for part in self._parts if part.counts for name in part.columns]
 
     def _remember(self, instants: Instants, levels: Chunk) -> None:
         """Keep the last levels of each group, unless they are those of an empty window."""
@@ -245,9 +240,7 @@ class SlidingAggregate(Kernel):
         for part in self._parts:
             last += part.kept()
         rows = instants.groups.with_columns(last)
-        counted = set(self._counted)
-        other = [n for part in self._parts if isinstance(part, ExtremeValues) for n in part.columns]
-        some = [pl.col(name) != 0 for name in counted] + [pl.col(n).is_not_null() for n in other]
+        some = [condition for part in self._parts for condition in part.not_empty]
         rows = rows.filter(pl.any_horizontal(some))
         self._base.replace(instants.groups, rows.select(*self._keys, *self._columns))
 

@@ -5,25 +5,19 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from lowwater.operators.exact_sums import Ints, aligned, digits, rounded
 from lowwater.state.store import ChunkStore
 from lowwater.state.time_buffer import TimeBuffer
 from lowwater.stream.element import END_OF_TIME, Chunk
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 NUMBER = "__number"
 ALL = "__all"
 """The key of the one group there is if rows are not grouped."""
-DIGIT = 32
-"""Bits of a digit."""
-_MASK = (1 << DIGIT) - 1
-_MANTISSA = 53
 
 
 def numbered(frames: Sequence[Chunk], keys: Sequence[str]) -> tuple[Chunk, list[Ints]]:
@@ -117,6 +111,8 @@ class SlidingPart(ABC):
 
     columns: Mapping[str, pl.DataType]
     """The columns, with their types, that are kept of a group between punctuations."""
+    counts: ClassVar[bool] = False
+    """True if these columns are 0 where a window is empty; otherwise they are null there."""
 
     @abstractmethod
     def events(self, fresh: Chunk | None, high: int) -> Chunk | None:
@@ -132,6 +128,12 @@ class SlidingPart(ABC):
     def kept(self) -> list[pl.Series]:
         """Return the kept columns of each group that are not levels, after its last instant."""
         return []
+
+    @property
+    def not_empty(self) -> list[pl.Expr]:
+        """Conditions on the kept columns; where a window is empty, none is true."""
+        columns = map(pl.col, self.columns)
+        return [each != 0 if self.counts else each.is_not_null() for each in columns]
 
     @property
     @abstractmethod
@@ -164,7 +166,7 @@ class ExpiringPart(SlidingPart):
         return self._live.least
 
     def snapshot(self) -> dict[str, Any]:
-        """Return how rows are sliced."""
+        """Return the state of the buffer."""
         return {"live": self._live.snapshot()}
 
     def restore(self, saved: dict[str, Any]) -> None:
@@ -174,6 +176,8 @@ class ExpiringPart(SlidingPart):
 
 class RunningSums(ExpiringPart):
     """Counts, and sums of integers and decimals. A row is added when it comes, subtracted later."""
+
+    counts: ClassVar[bool] = True
 
     def __init__(
         self, store: SlidingStore, sums: Mapping[str, pl.Expr], types: Mapping[str, pl.DataType]
@@ -263,6 +267,11 @@ class ExactSum(ExpiringPart):
         self._live = store.buffer(f"{name}_live")
         self._kept: list[pl.Series] = []
 
+    @property
+    def not_empty(self) -> list[pl.Expr]:
+        """No conditions: a sum of 0 says nothing, and a count of the values is always kept too."""
+        return []
+
     def events(self, fresh: Chunk | None, high: int) -> Chunk | None:
         """Return the values that come, and those that leave."""
         leaves, value = self._store.leaves(high), pl.col(self._column)
@@ -336,82 +345,3 @@ def _unpacked(lists: pl.Series, lows: pl.Series) -> tuple[Ints, int]:
     at = np.where(at < 3, at, at + places[rows] - low)
     table[known[rows], at] = values
     return table, low
-
-
-# ---- exact sums of floats ----------------------------------------------------------------------
-
-
-def digits(values: Floats) -> tuple[Ints, int]:
-    """Return finite floats as rows of signed digits, and the place of the first digit.
-
-    A value is the sum of ``digit * 2 ** (32 * place)``.
-    """
-    fraction, exponent = np.frexp(values)
-    whole = (fraction * 2.0**_MANTISSA).astype(np.int64)
-    shift = np.where(whole == 0, 0, exponent.astype(np.int64) - _MANTISSA)
-    sign, size = np.sign(whole), np.abs(whole).astype(np.uint64)
-    place = shift // DIGIT
-    up = (shift - place * DIGIT).astype(np.uint64)
-    mask, width = np.uint64(_MASK), np.uint64(DIGIT)
-    high = size >> (width - up)
-    parts = ((size << up) & mask, high & mask, high >> width)
-    low = int(place.min(initial=0))
-    table = np.zeros((len(values), int(place.max(initial=0)) - low + len(parts)), np.int64)
-    rows = np.arange(len(values))
-    for at, part in enumerate(parts):
-        table[rows, place - low + at] = part.astype(np.int64) * sign
-    return _trimmed(table, low)
-
-
-def _trimmed(table: Ints, low: int) -> tuple[Ints, int]:
-    """Return the same without columns of zeros at either end; one column at least."""
-    used = np.flatnonzero(table.any(axis=0))
-    if not len(used):
-        return table[:, :1], 0
-    return table[:, used[0] : used[-1] + 1], low + int(used[0])
-
-
-def aligned(table: Ints, low: int, first: int, width: int) -> Ints:
-    """Return digits in ``width`` columns, of which the first has the place ``first``."""
-    wide = np.zeros((len(table), width), np.int64)
-    wide[:, low - first : low - first + table.shape[1]] = table
-    return wide
-
-
-def rounded(table: Ints, low: int) -> Floats:
-    """Return the nearest float of each row of digits; of two equally near, the even one."""
-    whole, carry = _carried(table)
-    sign = np.where(carry < 0, -1, 1)
-    if (sign < 0).any():
-        whole, carry = _carried(table * sign[:, None])
-    # Two zeros below and the carry above: every row has three digits from its highest on.
-    zeros = np.zeros((len(table), 2), np.int64)
-    tops = np.stack([carry & _MASK, carry >> DIGIT], axis=1)
-    wide = np.concatenate([zeros, whole, tops], axis=1).astype(np.uint64)
-    used = wide != 0
-    top = np.maximum(wide.shape[1] - 1 - used[:, ::-1].argmax(axis=1), 2)
-    rows, width = np.arange(len(wide)), np.uint64(DIGIT)
-    one, two, three = wide[rows, top], wide[rows, top - 1], wide[rows, top - 2]
-    up = DIGIT - np.frexp(one.astype(np.float64))[1].astype(np.int64)
-    left, right = up.astype(np.uint64), width - up.astype(np.uint64)
-    word = (one << (width + left)) | (two << left) | (three >> right)
-    rest = (three & ((np.uint64(1) << right) - np.uint64(1))) != 0
-    rest |= np.cumsum(used, axis=1)[rows, top - 2] > used[rows, top - 2]
-    word |= rest.astype(np.uint64)
-    scale = DIGIT * (top - 2 - 1 + low) - up
-    with np.errstate(over="ignore", under="ignore"):
-        return np.where(one == 0, 0.0, np.ldexp(word.astype(np.float64), scale) * sign)
-
-
-def _carried(table: Ints) -> tuple[Ints, Ints]:
-    """Return the digits without sign, and the carry beyond the highest digit.
-
-    The carry is below 0 exactly if the number is.
-    """
-    whole = np.empty_like(table)
-    carry = np.zeros(len(table), np.int64)
-    for at in range(table.shape[1]):
-        total = table[:, at] + carry
-        whole[:, at] = total & _MASK
-        carry = total >> DIGIT
-    return whole, carry

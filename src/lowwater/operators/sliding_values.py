@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
 
+from lowwater.operators.exact_sums import Ints
 from lowwater.operators.sliding_sums import (
     TIME,
     Instants,
-    Ints,
     SlidingPart,
     SlidingStore,
     numbered,
@@ -32,6 +32,7 @@ class DistinctValues(SlidingPart):
     """
 
     VALUE, LAST = "__value", "__last"
+    counts: ClassVar[bool] = True
 
     def __init__(self, store: SlidingStore, column: str, name: str):
         self._store, self._column, self._name = store, column, name
@@ -104,7 +105,7 @@ class DistinctValues(SlidingPart):
         return self._due.least
 
     def snapshot(self) -> dict[str, Any]:
-        """Return how rows are sliced."""
+        """Return the state of the buffers."""
         return {"lasts": self._lasts.snapshot(), "due": self._due.snapshot()}
 
     def restore(self, saved: dict[str, Any]) -> None:
@@ -212,9 +213,9 @@ class Extreme:
 class ExtremeValues(SlidingPart):
     """The least and greatest values of the rows in the window.
 
-    The rows are in two parts. Those that were there when all rows were last looked at are the
-    *front*: each has the best value of the later ones. Rows that came since are the *back*, for
-    which one best value is kept. The best of a window is the better one of both.
+    The rows are in two parts. The *front* are the rows that were there when all rows were last
+    read: each is kept with the best value of the later ones. The *back* are the rows that came
+    since then; one best value of them is kept. The best value of a window is the better of both.
     """
 
     def __init__(self, store: SlidingStore, extremes: Sequence[Extreme]):
@@ -370,7 +371,7 @@ class ExtremeValues(SlidingPart):
         return self._rows.least
 
     def snapshot(self) -> dict[str, Any]:
-        """Return where the front ends, and how rows are sliced."""
+        """Return the time before which rows are the front, and the state of the buffers."""
         return {
             "since": self._since,
             "rows": self._rows.snapshot(),

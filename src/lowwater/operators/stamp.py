@@ -24,7 +24,7 @@ TICK = 1_000
 
 @dataclass(frozen=True, slots=True)
 class StampPromises:
-    """The occasions on which latent time is promised."""
+    """The moments at which latent time is promised."""
 
     step: int = 1
     """After rows, only multiples of this number of ticks are promised."""

@@ -1,8 +1,8 @@
 """The marks that single groups await: for each group, the least that releases one of its rows.
 
 An operator holds a row until a promise reaches one of the marks that release it. If groups have
-promises of their own, one group may be years behind another, so one least mark for all groups would
-not do. :class:`Waits` has the least mark of every group, and the groups whose least mark changed.
+promises of their own, one group may be years behind another, so that one least mark for all groups
+is not enough. :class:`Waits` has the least mark of each group, and the groups for which it changed.
 
 Invariant: the least mark that a group awaits is above all that was promised on the group. The cost
 of a chunk or promise grows with the groups in it, not with all groups.
@@ -23,7 +23,7 @@ from lowwater.stream.element import BEGINNING, MARK, Chunk, Element, GroupPunctu
 
 TIME = "__time"
 Cell = tuple[int, int]
-"""The first and the last point of the grid of marks that release a row."""
+"""The first and the last of the marks that release a row, as points of a grid."""
 
 
 def _same(time: int) -> int:
@@ -158,7 +158,7 @@ class Waits:
             self._cells, self._marks, self._least, self._order = {}, {}, {}, []
 
     def _update(self, key: Hashable) -> None:
-        """Update the least mark that a group awaits."""
+        """Find the least mark that a group awaits, and drop the group if it awaits none."""
         step, offset = self.release.step, self.release.offset
         cells = self._cells[key]
         mark = max(self._marks.get(key, BEGINNING), self._whole)
@@ -179,8 +179,10 @@ class Waits:
         self._changed.add(key)
 
     def changed(self) -> Sequence[tuple[Hashable, int | None]]:
-        """Return the groups whose least awaited mark changed since the last call, with that mark;
-        None if a group awaits no mark any more."""
+        """Return the groups whose least awaited mark changed since the last call, with that mark.
+
+        The mark is None if a group no longer awaits any.
+        """
         changed = [(key, self._least.get(key)) for key in self._changed]
         self._changed = set()
         return changed

@@ -5,8 +5,8 @@ answered, at once or gradually (OOP §6). A row-count window is a window on row 
 source gives to rows before any operator can reorder or drop them.
 
 Invariant: a window is closed when the mark reaches its end; each of its answers leaves exactly
-once; its edges are promised when the last one has left. What no unanswered window needs is dropped.
-A window with no row has no answer.
+once; its edges are promised when the last one has left. Rows that no unanswered window needs are
+dropped. A window with no row has no answer.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from lowwater.operators.aggregates import Aggregate, finish, in_key_order, merge
+from lowwater.operators.aggregates import finish, in_key_order, merge
 from lowwater.operators.flush import Flush, Immediate, PendingAnswers, slots_of
 from lowwater.operators.kernel import ALONE, Host, Reducer, Request
 from lowwater.operators.waiting import Release
-from lowwater.operators.window_state import PANE, START, Form, WindowState
+from lowwater.operators.window_state import PANE, START, Form, WindowGrouping, WindowState
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import (
     BEGINNING,
@@ -32,8 +32,6 @@ from lowwater.stream.element import (
     GroupPunctuation,
     Punctuation,
 )
-from lowwater.stream.time_domain import TimeDomain
-from lowwater.stream.window import WindowSpec
 
 END = "window_end"
 IMMEDIATE = Immediate()
@@ -42,9 +40,7 @@ IMMEDIATE = Immediate()
 class WindowAggregate(Reducer):
     """Aggregates rows by window and group.
 
-    ``time`` is the column of windows. ``flush`` is the policy for answers, ``keep`` the form of the
-    state (None to choose it). ``by`` are the columns that name a group with promises of its own;
-    empty if there are none.
+    ``flush`` is the policy for answers, ``keep`` the form of the state (None to choose it).
     """
 
     rule: ClassVar[str] = (
@@ -54,33 +50,27 @@ class WindowAggregate(Reducer):
     def __init__(
         self,
         store: ChunkStore,
-        time: str,
-        domain: TimeDomain,
-        window: WindowSpec,
-        groups: Sequence[str],
-        aggregates: Sequence[Aggregate],
+        grouping: WindowGrouping,
         flush: Flush = IMMEDIATE,
         keep: Form | None = None,
-        by: Sequence[str] = (),
         host: Host = ALONE,
     ):
         super().__init__(store, host=host)
-        self._time, self._domain, self._window = time, domain, window
-        self._by = tuple(by)
-        self._groups, self._aggregates = list(groups), list(aggregates)
-        self._ticks = ticks = domain.to_ticks(pl.col(time))
-        self._state = WindowState(store, ticks, window, self._groups, self._aggregates, keep)
+        self._grouping, self._window = grouping, grouping.window
+        self._time, self._domain = grouping.time, grouping.domain
+        self._groups, self._aggregates = list(grouping.groups), grouping.aggregates
+        self._state = WindowState(store, grouping, keep)
         self._flush = flush
         gradual = self._groups and not isinstance(flush, Immediate)
-        self._pending = PendingAnswers(window, flush) if gradual else None  # type: ignore[arg-type]
-        self._open_from = window.first_open(BEGINNING)  # windows before this are closed
+        self._pending = PendingAnswers(self._window, flush) if gradual else None  # type: ignore[arg-type]
+        self._open_from = self._window.first_open(BEGINNING)  # windows before this are closed
         self._mark = BEGINNING
         self._promised = self._open_from  # windows before this have answered
 
     # ---- rows ------------------------------------------------------------------------------
 
     def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
-        """Keep rows, and return the answers of closed windows that leave for them."""
+        """Keep rows, and return the answers of closed windows that leave because of them."""
         self._state.put(chunk)
         self._count(chunk)
         return self._gradually() if self._pending is not None else []
@@ -227,11 +217,7 @@ class WindowAggregate(Reducer):
 
     def releases(self) -> Sequence[Release]:
         """Return the marks that release rows: the ends of the windows they are in."""
-        window, step = self._window, self._window.slide
-        if not self._by:
-            return []
-        ends = (1, window.range, step, window.range % step)
-        return [Release(0, self._ticks, self._by, self._time, *ends)]
+        return self._grouping.releases()
 
     def needs(self, attribute: str, mark: int) -> Sequence[Request]:
         """Request the mark at which all windows before an edge have answered."""

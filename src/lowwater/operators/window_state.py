@@ -2,10 +2,10 @@
 
 ``panes``: one partial for each pane and group; the panes of a window are merged when it closes.
 ``windows``: one partial for each window and group. ``rows``: the rows themselves, reduced when a
-window closes. Which form is the smallest depends on the data: on the rows of a window and group, on
-the size of a partial, on the number of panes of a window that a group is in. It is measured when
-windows close. A change of form is for new rows; what is held stays as it is. A slice of the state
-holds one pane (or window), or several neighbouring ones where rows are sparse.
+window closes. The smallest form depends on the data: on the number of rows of a window and group,
+on the size of a partial, on the number of panes of a window that a group is in. These are measured
+when windows close. A change of form affects new rows only. A slice of the state holds one pane (or
+window), or several neighbouring ones if rows are sparse.
 
 Invariant: each row is in exactly one form. The partials returned for a window are those of all its
 rows that were put and not taken, whatever their form.
@@ -13,7 +13,8 @@ rows that were put and not taken, whatever their form.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import polars as pl
@@ -21,9 +22,11 @@ import polars as pl
 from lowwater.errors import OptionError
 from lowwater.operators.aggregates import Aggregate
 from lowwater.operators.partials import Partials
+from lowwater.operators.waiting import Release
 from lowwater.state.slicing import Slicing
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import END_OF_TIME, MARK, Chunk
+from lowwater.stream.time_domain import TimeDomain
 from lowwater.stream.window import WindowSpec
 
 START = "window_start"
@@ -36,24 +39,57 @@ SEEN_ROWS, SEEN_ANSWERS = 4_096, 256
 """Numbers of rows and of answers that are measured before the form is chosen again."""
 
 
+@dataclass(frozen=True)
+class WindowGrouping:
+    """The windows and groups by which rows are aggregated, and the aggregates."""
+
+    time: str
+    """The column that windows are of."""
+    domain: TimeDomain
+    """The domain of that column."""
+    window: WindowSpec
+    groups: Sequence[str]
+    """The columns that name a group."""
+    aggregates: Sequence[Aggregate]
+    by: Sequence[str] = ()
+    """The columns that name a group with promises of its own; empty if there are none."""
+
+    @property
+    def ticks(self) -> pl.Expr:
+        """The expression of a row's time, in ticks."""
+        return self.domain.to_ticks(pl.col(self.time))
+
+    @property
+    def pane(self) -> pl.Expr:
+        """The expression of the start of a row's pane, in ticks."""
+        return (self.ticks // self.window.pane * self.window.pane).alias(PANE)
+
+    def in_windows(self, rows: Chunk) -> Chunk:
+        """Return the rows that are in a window: there may be gaps between windows."""
+        window = self.window
+        if window.slide <= window.range:
+            return rows
+        return rows.filter(self.ticks % window.slide < window.range)
+
+    def releases(self) -> list[Release]:
+        """Return the marks that release rows of single groups: the ends of their windows."""
+        window, step = self.window, self.window.slide
+        if not self.by:
+            return []
+        ends = (1, window.range, step, window.range % step)
+        return [Release(0, self.ticks, tuple(self.by), self.time, *ends)]
+
+
 class WindowState:
     """The rows of open windows, or their partials by group.
 
-    ``ticks`` is the expression of a row's time; ``keep`` is the form, None to choose it.
+    ``keep`` is the form of the state, None to choose it.
     """
 
-    def __init__(
-        self,
-        store: ChunkStore,
-        ticks: pl.Expr,
-        window: WindowSpec,
-        groups: Sequence[str],
-        aggregates: Sequence[Aggregate],
-        keep: Form | None,
-    ):
-        self._window, self._ticks = window, ticks
-        pane = (ticks // window.pane * window.pane).alias(PANE)
-        self._panes = Partials(store, pane, groups, aggregates)
+    def __init__(self, store: ChunkStore, grouping: WindowGrouping, keep: Form | None):
+        self._grouping, self._window, self._ticks = grouping, grouping.window, grouping.ticks
+        groups, aggregates, window = grouping.groups, grouping.aggregates, grouping.window
+        self._panes = Partials(store, grouping.pane, groups, aggregates)
         self._windows = Partials(store, pl.col(START), groups, aggregates, "window-")
         self._slicing = Slicing(window.pane)
         self.choice = FormChoice(window, keep)
@@ -62,8 +98,8 @@ class WindowState:
     # ---- putting ---------------------------------------------------------------------------
 
     def put(self, rows: Chunk) -> None:
-        """Put rows in, in the form of now."""
-        rows = self._in_windows(rows)
+        """Add rows in the present form."""
+        rows = self._grouping.in_windows(rows)
         if not rows.height:
             return
         form = self.form
@@ -90,7 +126,7 @@ class WindowState:
             self.choice.add_rows(rows.height, self._panes.size_as_rows(rows))
 
     def put_partials(self, partials: Chunk) -> None:
-        """Put partials by pane in."""
+        """Add partials by pane."""
         if not partials.height:
             return
         panes = partials[PANE]
@@ -102,14 +138,7 @@ class WindowState:
 
     def reduced(self, rows: Chunk) -> Chunk:
         """Return rows as partials by pane; nothing is put."""
-        return self._panes.reduced(self._in_windows(rows))
-
-    def _in_windows(self, rows: Chunk) -> Chunk:
-        """Return the rows that are in a window: there may be gaps between windows."""
-        window = self._window
-        if window.slide <= window.range:
-            return rows
-        return rows.filter(self._ticks % window.slide < window.range)
+        return self._panes.reduced(self._grouping.in_windows(rows))
 
     def _observe(self, rows: int, low: int, high: int) -> None:
         if self._slicing.observe(rows, low, high):
@@ -144,20 +173,13 @@ class WindowState:
         window, width = self._window, self._slicing.width
         limit = until - window.slide + window.range  # the end of the last of them
         found: list[Chunk] = []
-        for slice_, held in self._read(self._panes, first, limit):
+        for slice_, held in self._panes.items(first // width, -(-limit // width)):
             inside = _inside(held, PANE, slice_ * width, width, first, limit)
             found.append(self._spread(inside, first, until))
-        for slice_, held in self._read(self._windows, first, until):
+        for slice_, held in self._windows.items(first // width, -(-until // width)):
             found.append(_inside(held, START, slice_ * width, width, first, until))
         some = [chunk for chunk in found if chunk.height]
         return pl.concat(some) if some else None
-
-    def _read(self, held: Partials, low: int, high: int) -> Iterator[tuple[int, Chunk]]:
-        width = self._slicing.width
-        for slice_ in held.slices(low // width, -(-high // width)):
-            partials = held.get(slice_)
-            assert partials is not None
-            yield slice_, partials
 
     def held(self, start: int) -> int:
         """Return the number of partials of a window, roughly."""
@@ -166,7 +188,7 @@ class WindowState:
         return panes + self._windows.rows_in(start // width, start // width + 1)
 
     def release(self, until: int) -> None:
-        """Drop what only windows that start before ``until`` need."""
+        """Drop the rows and partials that only windows starting before ``until`` need."""
         width = self._slicing.width
         for held, place in ((self._panes, PANE), (self._windows, START)):
             for slice_ in held.slices(high=-(-until // width)):
@@ -182,9 +204,7 @@ class WindowState:
         found: set[int] = set()
         width, window = self._slicing.width, self._window
         for held, place in ((self._panes, PANE), (self._windows, START)):
-            for slice_ in held.slices(first // width, -(-(until + window.range) // width)):
-                partials = held.get(slice_)
-                assert partials is not None
+            for _, partials in held.items(first // width, -(-(until + window.range) // width)):
                 for at in partials[place].unique().to_list():
                     found.update([at] if place == START else window.starts_covering(at))
         return sorted(start for start in found if first <= start < until)
@@ -193,9 +213,7 @@ class WindowState:
         """Return the start of the earliest window with rows at or after ``first``; None if none."""
         best = END_OF_TIME
         for held, place in ((self._panes, PANE), (self._windows, START)):
-            for slice_ in held.slices(low=first // self._slicing.width):
-                partials = held.get(slice_)
-                assert partials is not None
+            for _, partials in held.items(first // self._slicing.width):
                 least = partials.filter(pl.col(place) >= first)[place].min()
                 if least is None:
                     continue
@@ -221,7 +239,8 @@ class WindowState:
         place, held = (PANE, self._panes) if self._window.tumbling else (START, self._windows)
         done: list[Chunk] = []
         furthest = int(marks[MARK].max()) - self._window.range  # type: ignore[arg-type]
-        for slice_, partials in self._read(held, first, furthest + 1):
+        width = self._slicing.width
+        for slice_, partials in held.items(first // width, -(-(furthest + 1) // width)):
             marked = partials.join(marks, on=keys, how="left", nulls_equal=True)
             passed = (pl.col(place) + self._window.range <= pl.col(MARK)).fill_null(False)
             passed &= pl.col(place) >= first
@@ -295,9 +314,9 @@ class FormChoice:
     def __init__(self, window: WindowSpec, given: Form | None):
         self._window, self._given = window, given
         self.form: Form = given or first_form(window)
-        self._forget()
+        self._reset()
 
-    def _forget(self) -> None:
+    def _reset(self) -> None:
         self._rows = self._row_bytes = 0
         self._answers = self._answer_bytes = self._parts = 0
 
@@ -318,7 +337,7 @@ class FormChoice:
         self._answer_bytes += size
         if self._rows >= SEEN_ROWS and self._answers >= SEEN_ANSWERS:
             self._choose()
-            self._forget()
+            self._reset()
 
     def _choose(self) -> None:
         """Choose the smallest form for a window and group, if it is smaller by ``BETTER``."""

@@ -1,1 +1,1 @@
-"""Pipeline files: where their streams come from, where their answers go, and how they are run."""
+"""Pipeline files: the sources of their streams, the targets of their answers, and their runs."""

@@ -18,8 +18,11 @@ MOST_FILES = 100
 
 
 @dataclass(frozen=True)
-class Finding:
-    """A problem of a run: an error that would end it, or a warning."""
+class Problem:
+    """A problem that a run would have: an error that would end it, or the text of a warning.
+
+    ``where`` is the stream or query.
+    """
 
     where: str
     what: LowwaterError | str
@@ -28,19 +31,19 @@ class Finding:
         return f"{self.where}: {self.what}"
 
 
-def findings(
+def problems(
     pipeline: Pipeline, goals: dict[int, Target], late: dict[int, dict[str, Folder]]
-) -> Iterator[Finding]:
+) -> Iterator[Problem]:
     """Yield the problems that can be found without a run."""
     for name, stream in pipeline.streams.items():
         if isinstance(stream.node.source, Files):
             for what in _of_files(stream.node.source):
-                yield Finding(f"stream {name}", what)
+                yield Problem(f"stream {name}", what)
     for number, goal in goals.items():
         for folder in (goal.folder, *late[number].values()):
             if folder is not None:
                 for what in _of_folder(folder, pipeline.engine):
-                    yield Finding(f"query {number}", what)
+                    yield Problem(f"query {number}", what)
 
 
 def _of_files(files: Files) -> Iterator[LowwaterError | str]:

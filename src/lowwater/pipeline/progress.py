@@ -1,4 +1,4 @@
-"""The progress of a pipeline: the metrics of its queries, with where their rows go."""
+"""The progress of a pipeline: the metrics of its queries, and the destinations of their rows."""
 
 from __future__ import annotations
 
@@ -23,14 +23,15 @@ from lowwater.progress.spec import StreamSpec
 
 @dataclass(frozen=True)
 class StreamProgress:
-    """A stream of a query."""
+    """The progress of a stream of a query."""
 
     metrics: StreamMetrics
     spec: StreamSpec
     late_to: str | None
-    """Where its late rows go; None if they are not kept."""
+    """Folder of its late rows; None if they are not kept."""
     lag_seconds: float | None = None
-    """Seconds that the mark is behind the clock, or behind the newest stream."""
+    """Seconds that the mark is behind the clock, or behind the newest stream; None if there is no
+    mark."""
 
     @property
     def mark(self) -> Mark:
@@ -39,22 +40,22 @@ class StreamProgress:
 
     @property
     def at(self) -> float | None:
-        """The mark in seconds."""
+        """The mark in seconds since 1970; None if there is none."""
         return seconds(self.mark, self.spec.domains[self.spec.time])
 
     @property
     def completeness(self) -> CompletenessMetrics | None:
-        """Share of its rows on time, if its slack is learned."""
+        """Share of its rows that are on time; None unless its slack is learned."""
         return self.metrics.completeness_of(self.spec.time)
 
 
 @dataclass(frozen=True)
 class QueryProgress:
-    """A query."""
+    """The progress of a query."""
 
     number: int
     line: int
-    """The line of the pipeline file it begins in."""
+    """The line of the pipeline file in which it begins, from 1."""
     target: str
     active: bool
     metrics: RunMetrics
@@ -62,55 +63,54 @@ class QueryProgress:
 
     @property
     def rows_in(self) -> int:
-        """Rows read, over all streams."""
+        """Number of rows read, over all streams."""
         return sum(each.metrics.rows for each in self.streams)
 
     @property
     def rows_out(self) -> int:
-        """Rows answered."""
+        """Number of rows of the result that readers can see."""
         return self.metrics.rows_out
 
     @property
     def rows_waiting(self) -> int:
-        """Rows that wait in the sink for their file to be written; not in ``rows_out``."""
+        """Number of rows of the result that are in no file yet; ``rows_out`` does not have them."""
         return self.metrics.rows_waiting
 
     @property
     def updates(self) -> tuple[UpdateMetrics, ...]:
         """Its update streams."""
-        found = map(UpdateMetrics.of, self.metrics.operators)
-        return tuple(each for each in found if each is not None)
+        return tuple(filter(None, map(UpdateMetrics.of, self.metrics.operators)))
 
 
 @dataclass(frozen=True)
 class PipelineProgress:
-    """All queries."""
+    """The progress of a pipeline: that of all its queries."""
 
     elapsed_seconds: float
     queries: tuple[QueryProgress, ...]
 
     @property
     def rows_in(self) -> int:
-        """Rows read, over all queries."""
+        """Number of rows read, over all queries."""
         return sum(each.rows_in for each in self.queries)
 
     @property
     def rows_out(self) -> int:
-        """Rows answered, over all queries."""
+        """Number of rows of results that readers can see, over all queries."""
         return sum(each.rows_out for each in self.queries)
 
     @property
     def rows_waiting(self) -> int:
-        """Rows answered that wait in sinks, over all queries."""
+        """Number of rows of results that are in no file yet, over all queries."""
         return sum(each.rows_waiting for each in self.queries)
 
     @property
     def refused_rows(self) -> int:
-        """Late rows and rows with an unusable time, over all queries."""
+        """Number of late rows and of rows without a usable time, over all queries."""
         return sum(each.metrics.refused_rows for each in self.queries)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the same for programs."""
+        """Return the progress as an object of JSON."""
         return {
             "elapsed_seconds": round(self.elapsed_seconds, 3),
             "rows_in": self.rows_in,

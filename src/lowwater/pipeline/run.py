@@ -28,18 +28,19 @@ LOOK_SECONDS = 0.05
 
 @dataclass(frozen=True)
 class RunSettings:
-    """Options of the run of a pipeline."""
+    """The options of the run of a pipeline; None is the default of each."""
 
     checkpoint: Path | None = None
     output: Path | None = None
     trigger: str | None = None
     real_time: bool = False
-    """True to play generated streams as their rows arrive, not as fast as they can be read."""
+    """True to read rows of generated streams at the times at which they arrive; False to read them
+    as fast as possible."""
     dashboard: Dashboard | None = None
     """The page that shows the run; None for none."""
     save_metrics: Path | None = None
     writing: Writing = PLAIN
-    """How folders of results are written."""
+    """The way in which folders of results are written."""
 
 
 Console = Callable[[PlannedQuery], Sink]
@@ -48,6 +49,8 @@ Console = Callable[[PlannedQuery], Sink]
 
 @dataclass(frozen=True)
 class _Started:
+    """A query that was started, with its run and the folders of its rows."""
+
     query: PlannedQuery
     target: Target
     late: dict[str, Folder]
@@ -62,10 +65,8 @@ class PipelineRun:
         self._options = options
         _check(pipeline, options)
         writing = options.writing
-        goals, late = (
-            targets(pipeline, options.output, writing),
-            late_folders(pipeline, options.output, writing),
-        )
+        goals = targets(pipeline, options.output, writing)
+        late = late_folders(pipeline, options.output, writing)
         if options.checkpoint is None:
             _refuse_used(goals, late)
         session = pipeline.session() if pipeline.engine == "spark" else None
@@ -93,8 +94,7 @@ class PipelineRun:
             raise
 
     def _watch(self) -> Page | Watcher | None:
-        """Return the page, or the writer of metrics, if one is asked for; a checkpoint serves
-        both."""
+        """Return the page, or the writer of metrics, if the options demand one."""
         options, page = self._options, self._options.dashboard
         save = options.save_metrics
         if save is None and page is not None and options.checkpoint is not None:
@@ -139,22 +139,20 @@ class PipelineRun:
         timed = options.real_time and (query.generated or not spark)
         clock: Literal["wall"] | None = "wall" if timed else None
         keep = LAST if options.dashboard is not None and options.dashboard.show_rows else 0
+        shared = RunOptions(sink=sink, late_sink=side, clock=clock, keep_last=keep)
         if not spark:
-            return RunOptions(sink=sink, late_sink=side, clock=clock, keep_last=keep)
+            return shared
         finite = not query.live
         checkpoint = self._checkpoint(query)
         trigger = options.trigger
         if finite and checkpoint is not None and clock is None:
             trigger = AVAILABLE_NOW
-        return RunOptions(
-            sink=sink,
-            late_sink=side,
-            clock=clock,
+        return replace(
+            shared,
             checkpoint=checkpoint,
             trigger=trigger,
             session=session,
             to_end=finite and checkpoint is None and clock is None,
-            keep_last=keep,
         )
 
     def _checkpoint(self, query: PlannedQuery) -> Path | None:
@@ -173,14 +171,15 @@ class PipelineRun:
 
     @property
     def failed(self) -> tuple[PlannedQuery, BaseException] | None:
-        """The first query that failed, and why."""
+        """The first query that failed, and its error; None if none has."""
         for each in self._started:
             if each.run.exception is not None:
                 return each.query, each.run.exception
         return None
 
     def wait(self, seconds: float, stop: Callable[[], bool] = lambda: False) -> bool:
-        """Wait until all queries have ended, one has failed, or ``stop``; true if nothing runs."""
+        """Wait until all queries have ended, one has failed, ``stop()`` is true, or the seconds are
+        over; return True if no query runs."""
         until = time.monotonic() + seconds
         while self.active and self.failed is None and not stop():
             left = until - time.monotonic()

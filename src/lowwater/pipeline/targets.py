@@ -6,9 +6,9 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from lowwater.errors import ExpressionError, OptionError, unknown_name
+from lowwater.errors import OptionError, unknown_name
 from lowwater.pipeline.location import Location, read_location
-from lowwater.pipeline.text import Pipeline, PlannedQuery
+from lowwater.pipeline.text import Pipeline
 from lowwater.plan.text_places import pointed
 from lowwater.sinks import FORMATS, Folder, Mode
 from lowwater.stream.duration import Duration
@@ -18,7 +18,10 @@ CONSOLE = "console"
 
 @dataclass(frozen=True)
 class Writing:
-    """How all folders of a pipeline are written."""
+    """The way in which all folders of a pipeline are written.
+
+    A row waits for ``flush_every``, a length of real time, before it is in a file.
+    """
 
     mode: Mode = "fail"
     flush_every: Duration = Folder.flush_every
@@ -52,7 +55,8 @@ def targets(pipeline: Pipeline, output: Path | None, writing: Writing = PLAIN) -
             try:
                 found[query.number] = _named(read_location(query.target), output, writing)
             except OptionError as error:
-                raise _at_target(str(error), pipeline.text, query) from None
+                first, last = query.target_place or (0, 0)
+                raise pointed(error.parts, pipeline.text, first, last - first + 1) from None
         elif output is not None:
             inside = output if len(bare) == 1 else output / f"query{query.number}"
             found[query.number] = Target(writing.folder(inside))
@@ -68,12 +72,6 @@ def targets(pipeline: Pipeline, output: Path | None, writing: Writing = PLAIN) -
         if count > 1:
             raise OptionError(f"{path} is given {count} times as a place for rows; once is right")
     return found
-
-
-def _at_target(message: str, text: str, query: PlannedQuery) -> ExpressionError:
-    begin = text.find(query.text)
-    at = max(0, text.find(f"'{query.target}'", max(0, begin)))
-    return pointed(message, text, at, len(query.target or "") + 2)
 
 
 def _named(location: Location, output: Path | None, writing: Writing) -> Target:

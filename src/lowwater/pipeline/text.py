@@ -27,9 +27,11 @@ class PlannedQuery:
 
     number: int
     plan: PhysicalPlan
-    target: str | None
-    text: str
     line: int
+    """The line of the pipeline file in which it begins, from 1."""
+    target: str | None = None
+    target_place: tuple[int, int] | None = None
+    """The first and the last character of the target in the text of the pipeline."""
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -43,7 +45,7 @@ class PlannedQuery:
 
     @property
     def live(self) -> bool:
-        """True if one of its streams comes by the clock, perhaps for ever."""
+        """True if one of its streams is live: its rows come by the clock, perhaps for ever."""
         return any(each.source.live for each in self.plan.sources)
 
 
@@ -112,14 +114,14 @@ def load_text(
         raise given.explained(error) from None
     given.refuse_unused()
     queries = tuple(
-        PlannedQuery(number, compile_plan(each.node), each.target, each.text, each.line)
+        PlannedQuery(number, compile_plan(each.node), each.line, each.target, each.target_place)
         for number, each in enumerate(found, 1)
     )
     return Pipeline(name, text, streams, queries, engine, session)
 
 
 class Parameters(Mapping[str, object]):
-    """Parameters that note which of them the text uses."""
+    """The parameters of a text, which record the names that the text uses."""
 
     def __init__(self, values: Values):
         self._values = values
@@ -139,7 +141,7 @@ class Parameters(Mapping[str, object]):
         """Return an error; one about a missing parameter also names the option that gives it."""
         for name in self._names - self._values.keys():
             if error.about == parameter_term(name):
-                return error.reworded(f"{error.message} Give it with --param {name}=VALUE.")
+                return error.with_parts(*error.parts, f" Give it with --param {name}=VALUE.")
         return error
 
     def refuse_unused(self) -> None:

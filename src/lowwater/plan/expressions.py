@@ -18,7 +18,7 @@ from lowwater.operators.aggregates import BUILT_IN
 from lowwater.operators.checked import Failure
 from lowwater.operators.rowwise import Derivation
 from lowwater.plan.language.compiler import ExpressionCompiler, finished
-from lowwater.plan.text_places import wrong
+from lowwater.plan.text_places import Message, wrong
 from lowwater.stream.duration import nanoseconds
 from lowwater.stream.time_domain import TimeDomain
 
@@ -46,9 +46,11 @@ class Formula:
         """Return a part of this formula as a formula of its own."""
         return Formula(tree, self.text, self.shown, self.tree)
 
-    def wrong(self, message: str, tree: exp.Expr | None = None) -> ExpressionError:
+    def wrong(
+        self, message: Message, tree: exp.Expr | None = None, about: Term | None = None
+    ) -> ExpressionError:
         """Return an error about this formula, or about one tree of it."""
-        return wrong(message, self.text, tree, self.tree, self.near)
+        return wrong(message, self.text, tree, self.tree, self.near, about=about)
 
     @contextmanager
     def located(self) -> Iterator[None]:
@@ -58,7 +60,7 @@ class Formula:
         except ExpressionError:
             raise
         except QueryError as error:
-            raise self.wrong(str(error)).reworded(*error.parts) from None
+            raise self.wrong(error.parts, about=error.about) from None
 
 
 @dataclass(frozen=True)
@@ -256,7 +258,7 @@ def read_aggregate(formula: Formula) -> AggregateCall:
         if inner is not tree and is_aggregate(inner):
             first = Term("in an agg(...) before this one", "in a query in FROM")
             said = "an aggregate inside an aggregate: compute the inner one "
-            raise formula.wrong(said, inner).reworded(said, first)
+            raise formula.wrong((said, first), inner)
     argument, share = _arguments(tree, function, formula)
     distinct = isinstance(argument, exp.Distinct)
     if isinstance(argument, exp.Distinct):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from sqlglot import exp
@@ -22,8 +22,12 @@ def line_of(tree: exp.Expr, text: str) -> int:
     return text.count("\n", 0, spot[0]) + 1 if spot else 1
 
 
+Message = str | Sequence[str | Term]
+"""A message, or the parts that it is made of."""
+
+
 def pointed(
-    message: str, text: str, start: int, length: int, about: Term | None = None
+    message: Message, text: str, start: int, length: int, about: Term | None = None
 ) -> ExpressionError:
     """Return an error that underlines ``length`` characters from ``start``, within one line."""
     line = text.count("\n", 0, start) + 1
@@ -35,7 +39,7 @@ def pointed(
 
 
 def wrong(
-    message: str, text: str, *trees: exp.Expr | None, about: Term | None = None
+    message: Message, text: str, *trees: exp.Expr | None, about: Term | None = None
 ) -> ExpressionError:
     """Return an error that underlines the first of these trees whose place in the text is known.
 
@@ -46,6 +50,15 @@ def wrong(
         if spot is not None:
             return pointed(message, text, spot[0], spot[1] - spot[0] + 1, about)
     return pointed(message, text, len(text) - len(text.lstrip()), 1, about)
+
+
+@contextmanager
+def under(option: Term) -> Iterator[None]:
+    """Begin the messages of errors about an expression with the option that gives it."""
+    try:
+        yield
+    except ExpressionError as error:
+        raise error.with_parts(option, ": ", *error.parts) from None
 
 
 @contextmanager
@@ -64,7 +77,7 @@ def at(
             raise _moved(error, text, *trees, clauses=clauses) from None
         if error.in_clauses == error.message:
             raise
-        raise error.reworded(error.in_clauses) from None
+        raise error.with_parts(error.in_clauses) from None
     except QueryError as error:
         raise _moved(error, text, *trees, clauses=clauses) from None
     except LowwaterError as error:

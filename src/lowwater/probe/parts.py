@@ -20,8 +20,17 @@ Ticks = NDArray[np.int64]
 class Chunks(Replay):
     """A source whose rows are made as they are read, chunk by chunk.
 
-    ``make`` returns the chunks in order, anew at every call; each is handed over as it is.
-    ``schema`` is that of all chunks. Their rows have no arrival times.
+    The rows have no arrival times.
+
+    >>> import lowwater as lw
+    >>> chunks = Chunks({"ts": pl.Int64()}, lambda: (pl.DataFrame({"ts": [at]}) for at in (1, 2)))
+    >>> lw.stream(chunks, name="s", time="ts").collect()["ts"].to_pylist()
+    [1, 2]
+
+    ``schema``
+        The columns of all chunks, and the Polars type of each.
+    ``make``
+        Function that returns the chunks in order, anew at every call; each is handed over whole.
     """
 
     def __init__(self, schema: Mapping[str, pl.DataType], make: Callable[[], Iterable[Chunk]]):
@@ -51,13 +60,20 @@ class _ChunkReader(ReplayReader):
 def judge_rows(contract: Contract, times: Ticks, ticks_per_second: int = 1) -> tuple[Ticks, Ticks]:
     """Judge the rows of one channel by a contract, in the order of their arrival.
 
-    ``times``: the rows' times in ticks; ``ticks_per_second`` (1): how many make a second. Returns
-    two arrays: the mark that each row met (a row below it is late), and the mark after the row.
+    Two arrays are returned, in ticks: the mark that each row met (a row below it is late), and the
+    mark after the row.
 
-    >>> import lowwater as lw
+    >>> import numpy as np, lowwater as lw
     >>> met, after = judge_rows(lw.within(2), np.array([5, 9, 6]))
     >>> after.tolist()
     [3, 7, 7]
+
+    ``contract``
+        The contract, which must promise something.
+    ``times``
+        Times of the rows, in ticks.
+    ``ticks_per_second``
+        Number of ticks that make a second. Default: 1.
     """
     channel = contract.channel(TimeDomain(pl.Int64(), ticks_per_second), None)
     verdict = channel.observe(times, times)
@@ -67,11 +83,14 @@ def judge_rows(contract: Contract, times: Ticks, ticks_per_second: int = 1) -> t
 def scrambling_factors(keys: Ticks) -> Ticks:
     """Return the scrambling factor after each row, as a join without a window measures it.
 
-    ``keys``: the join attribute of the rows, in the order of their arrival. The factor is the
-    greatest number of places by which a row came after one that is not less.
+    The factor is the greatest number of rows by which a row came after one that is not less.
 
+    >>> import numpy as np
     >>> scrambling_factors(np.array([1, 3, 2, 2])).tolist()
     [0, 0, 1, 2]
+
+    ``keys``
+        Values of the join attribute, in the order of arrival.
     """
     estimate = DisorderEstimate(missing=0.001, known=None, ticks_per_second=1)
     found = []

@@ -68,8 +68,13 @@ class ProbedOperator:
         return self._vertex.store.bytes + self._vertex.kernel.held[1]
 
     def rows_of(self, input: int) -> int:
-        """Return the rows held now of one input (numbered from 0) of an operator that keeps its
-        inputs apart, as band joins and joins of many inputs do; with one input, all rows."""
+        """Return the rows held now of one input; with one input, all rows.
+
+        The operator must keep its inputs apart, as band joins and joins of many inputs do.
+
+        ``input``
+            Number of the input, from 0.
+        """
         store, name = self._vertex.store, f"rows{input}"
         if self.inputs == 1:
             return self.rows
@@ -145,6 +150,11 @@ class Observer:
     """Receives calls while a :class:`Probe` runs. Subclasses override the methods they need.
 
     An error that an observer raises ends the run.
+
+    ``step``
+        The step of an operator.
+    ``rows``
+        Rows of the result.
     """
 
     run: Probe
@@ -169,19 +179,37 @@ class Observer:
 class Probe:
     """One run of a query, observed.
 
-    ``query``: any stream of finite sources.
-    ``observer``: receives calls while the run goes on; none by default.
-    ``plan``: "out-of-order" (the default) or "in-order", which puts sorts and merges in.
-    ``charge``: what work costs on the clock: "nothing" (the default), "measured", nanoseconds a
-    step, ``PerComparison(nanoseconds)`` of a join, or ``PerRow(nanoseconds)`` of an update queue.
-    ``tick``: rows that arrive within this length of time (a number is seconds) are handed over
-    together; 0 hands over each when it arrives; None, the default, waits for ``chunk_rows`` rows.
-    ``chunk_rows``: rows handed over at once, at most (65,536).
-    ``keep``: True, the default, to keep results for :attr:`results`.
-    ``punctuation``: by an operator's name, the attributes of punctuation that it may use; all other
-    punctuation is withheld from it. By default nothing is withheld.
-    ``substitutes``: by an operator's name, a function from its kernel to one that takes its place,
-    for baselines written against ``lowwater.operators.kernel``. None by default.
+    >>> log = pl.DataFrame({"at": [0.0, 1.0], "ts": [1, 2]})
+    >>> query = lw.stream(lw.replay(log, "at"), name="s", time="ts").where("ts > 1")
+    >>> run = Probe(query, tick=0).run()
+    >>> run.results.rows(), run.seconds
+    ([(1.0, 2, 1.0)], 1.0)
+    >>> run.operator("filter").metrics().rows_in
+    2
+
+    ``query``
+        A stream of finite sources.
+    ``observer``
+        The observer whose methods are called. Default: None.
+    ``plan``
+        "out-of-order", or "in-order", which puts sorts and merges in. Default: "out-of-order".
+    ``charge``
+        Cost of work on the clock: "nothing", "measured", nanoseconds a step,
+        ``PerComparison(nanoseconds)`` of a join, or ``PerRow(nanoseconds)`` of an update queue.
+        Default: "nothing".
+    ``tick``
+        Length of clock time whose arrivals are handed over together; 0: each row as it arrives.
+        Default: None, whenever there are ``chunk_rows`` of them.
+    ``chunk_rows``
+        Most rows that are handed over at once. Default: 65,536.
+    ``keep``
+        True keeps the results for :attr:`results`. Default: True.
+    ``punctuation``
+        By an operator's name, the attributes of punctuation that it may use; all other punctuation
+        is withheld from it. Default: None, nothing is withheld.
+    ``substitutes``
+        By an operator's name, a function from its kernel to one that takes its place, for baselines
+        written against ``lowwater.operators.kernel``. Default: None.
     """
 
     def __init__(
@@ -250,18 +278,30 @@ class Probe:
         return self._clock.now() / SECOND
 
     def operator(self, name: str) -> ProbedOperator:
-        """Return the first operator of this name (``join``) or title (``join#2``)."""
+        """Return the first operator of a name or title.
+
+        ``name``
+            The name, ``join`` for example, or the title, ``join#2``.
+        """
         for each in self.operators:
             if name in (each.name, each.title):
                 return each
         raise OptionError(unknown_name("operator", name, [each.title for each in self.operators]))
 
     def named(self, name: str) -> list[ProbedOperator]:
-        """Return all operators of this name, in the order of the plan."""
+        """Return all operators of a name, in the order of the plan.
+
+        ``name``
+            The name, ``join`` for example.
+        """
         return [each for each in self.operators if each.name == name]
 
     def unread(self, stream: str) -> int:
-        """Return how many rows of a replayed stream have arrived and were not read yet."""
+        """Return the number of rows of a replayed stream that have arrived and are not read yet.
+
+        ``stream``
+            Name of the stream; its log must have arrival times.
+        """
         arrivals = self._arrivals[stream]
         if arrivals is None:
             raise OptionError(f"stream {stream!r} has no arrival times")

@@ -1,8 +1,8 @@
-"""The mark of one channel, and the rows of it that are late.
+"""The mark of one channel, and the verdict on its rows.
 
-A row is late when it breaks the *contract*, judged against the rows before it in its channel, never
-against the punctuation that happened to be sent. So how a stream is cut into chunks cannot change
-which rows are late.
+A row is late if it breaks the *contract* with regard to the rows before it in its channel. The
+punctuation that was sent has no part in this. So the same rows are late however a stream is cut
+into chunks.
 
 Rows may be dated far ahead by mistake. Such a *leap* moves no mark until a later row of its channel
 confirms it. The first row of a channel is in doubt as well, until the second confirms it.
@@ -45,12 +45,12 @@ class Verdict:
 
 
 class Channel(ABC):
-    """One sub-stream that progresses by itself. All marks and times are ticks."""
+    """A part of a stream with a mark of its own. All marks and times are ticks."""
 
     __slots__ = ("floor",)
 
     floor: int
-    """A lower bound on the mark from other sources than rows, such as an enabling timestamp."""
+    """A lower bound on the mark that does not follow from rows, such as an enabling timestamp."""
 
     @property
     def mark(self) -> int:
@@ -105,10 +105,10 @@ class Channel(ABC):
 
 
 class MeasuredChannel(Channel):
-    """A channel whose mark is its newest time less a slack, or a number of rows back.
+    """A channel whose mark is its newest time less a slack, or its newest time some rows ago.
 
-    ``slack`` is in ticks; ``rows`` is how many rows may come after a newer one; ``jump`` is the
-    least distance of a leap in ticks, or None to look for none.
+    ``slack`` is in ticks; ``rows`` is the number of rows by which a row may come after a newer one;
+    ``jump`` is the least distance of a leap in ticks, or None if leaps are not looked for.
     """
 
     __slots__ = ("_leaps", "_recent", "_rows", "_slack", "_top")
@@ -170,7 +170,7 @@ class MeasuredChannel(Channel):
         return int(max(self._top, self._recent.max(initial=BEGINNING)))
 
     def _confirm_first(self, time: int) -> None:
-        """Put back the time of a first row that an earlier run left in doubt."""
+        """Take the time of a first row, which an earlier run left in doubt, as confirmed."""
         if self._rows:
             self._recent[-1] = time
         else:
@@ -283,11 +283,11 @@ class ConfirmedTimes:
 
 
 class LeapFilter:
-    """Separates honest gaps from stray rows, for one channel.
+    """Separates gaps in the times of a channel from single rows dated far ahead.
 
-    A row more than ``over`` ticks ahead of the newest time is a leap. A later row that is no more
-    than ``reach`` ticks below a leap confirms it. With ``patience`` any later row up there confirms
-    it, and ``patience`` other rows may come in between.
+    A row more than ``over`` ticks ahead of the newest time is a leap. A later row that is at most
+    ``reach`` ticks below a leap confirms it. With ``patience`` every later leap confirms it, and
+    ``patience`` other rows may come in between.
     """
 
     __slots__ = ("_over", "_patience", "_reach", "_waits", "suspect")
@@ -299,7 +299,7 @@ class LeapFilter:
         self._waits = 0  # rows that may still come before it counts as contradicted
 
     def confirm(self, times: Ticks, newest: int) -> ConfirmedTimes:
-        """Return the times that may move the mark; ``newest`` is the newest confirmed so far.
+        """Return the times by which the mark may move; ``newest`` is the newest confirmed so far.
 
         ``times`` are in arrival order and not empty.
         """

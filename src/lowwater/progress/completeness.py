@@ -2,8 +2,9 @@
 
 The target of a contract is a share of all rows so far. A channel falls short when that share is
 more than ``NEAR`` below the target, or when the share of recent rows is, and chance does not
-explain it. This is judged where the slack is chosen, at numbers of rows, so how a stream is cut
-changes nothing. An episode ends when both shares are nearer than half of that.
+explain it. This is judged when the slack is chosen, which is at fixed numbers of rows, so the cut
+of a stream into chunks changes nothing. An episode ends when both shares are nearer than half of
+that.
 """
 
 from __future__ import annotations
@@ -22,18 +23,18 @@ WORDS = {
 """The reasons for which a channel falls short, as phrases for people."""
 
 NEAR = 0.003
-"""Distance below the target that is still near enough."""
+"""Distance below the target at which a share still counts as reached."""
 ROWS = 100
 """Number of rows before which a share is not judged."""
 DEVIATIONS, SOME = 3.0, 10.0
-"""Late rows over the whole run that chance explains: this many standard deviations, and at most
-``SOME`` rows."""
+"""Number of late rows over the whole run that chance explains: ``DEVIATIONS`` standard deviations,
+and at most ``SOME`` rows."""
 CHANCE = 0.6
-"""Part of the allowed share by which the recent share of late rows may exceed it by chance."""
+"""Part of the allowed share by which the share of recent late rows may exceed it by chance."""
 FAR = 2
-"""Rows are later than any before if their lateness is this many times the longest so far."""
+"""Rows are later than any before if their lateness is above this multiple of the longest so far."""
 WHILE = 15.0
-"""Such rows explain a shortfall until this many further late rows are allowed."""
+"""Such rows are the reason for a shortfall until this many late rows are allowed after them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +67,10 @@ class Completeness:
     slack: int | None
     """In ticks; None before the first mark."""
     reason: str | None = None
-    """Reason for which it falls short of the target, a key of ``WORDS``; None if it does not."""
+    """Reason for which the channel falls short of the target, a key of ``WORDS``; None if it does
+    not."""
     since: int | None = None
-    """The newest time when that began, in ticks; None if it does not fall short."""
+    """The newest time when that began, in ticks; None if the channel does not fall short."""
 
     @property
     def achieved(self) -> float:

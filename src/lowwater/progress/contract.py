@@ -1,12 +1,12 @@
-"""Contracts: what the user of a source states about its order, as frozen specs (OOP §3.2, §5.1).
+"""Contracts: statements of a user about the order of a source, as frozen values (OOP §3.2, §5.1).
 
 A contract states facts that an in-order system would need to sort the stream. Here they bound the
-rows still to come. Where nobody has such facts, a contract states how complete answers must be, and
-the bound is learned from the rows; or it states that there is no bound at all. If the stream names
-a channel column, the contract holds for each channel by itself.
+rows still to come. If nobody has such facts, a contract states the share of rows that must be on
+time, and the bound is learned from the rows; or it states that there is no bound. If the stream
+names a channel column, the contract holds for each channel by itself.
 
-This module also has the options next to a contract: when punctuation is generated, when enabling
-timestamps are made (ETS §5), and what happens to rows dated far ahead.
+This module also has the options beside a contract: the moments at which punctuation is generated
+and enabling timestamps are made (ETS §5), and the treatment of rows dated far ahead.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class Contract(ABC):
     def channel(self, domain: TimeDomain, jump: int | None) -> Channel:
         """Build the state of one channel.
 
-        ``domain`` is that of the time column; ``jump`` is how far ahead of its channel a row must
-        be dated to count as a leap, in ticks, or None if leaps are not looked for.
+        ``domain`` is that of the time column. A row dated more than ``jump`` ticks ahead of its
+        channel is a leap; with None leaps are not looked for.
         """
 
     @property
@@ -63,7 +63,7 @@ class Contract(ABC):
     def top_slack(self, domain: TimeDomain) -> int | None:
         """Return the slack, in ticks, if a mark is always the newest time less a fixed slack.
 
-        None for contracts whose channels need to know more than their newest time.
+        None for contracts whose marks follow from more than the newest time.
         """
         return None
 
@@ -162,7 +162,7 @@ class Punctuated(Contract):
 
 @dataclass(frozen=True, slots=True)
 class Learned(Contract):
-    """The slack is learned from how late the rows so far were.
+    """The slack is learned from the lateness of the rows so far.
 
     The rows that come later than the slack are late rows, as under any contract.
     """
@@ -193,7 +193,7 @@ class Learned(Contract):
 
 @dataclass(frozen=True, slots=True)
 class Unpromised(Contract):
-    """The column grows in the long run, and nothing bounds the rows still to come.
+    """Times grow in the long run, and nothing bounds the rows still to come.
 
     No row is ever late, and no mark is ever made. A join without a window measures how disordered
     the rows are (WO-Join), or uses ``disorder`` if it is given, which must then be true. The other
@@ -253,7 +253,10 @@ class Unpromised(Contract):
 def ordered() -> Ordered:
     """State that times never decrease; per channel, if the stream has channels.
 
-    Example: ``lw.stream(log, time="ts", progress=lw.ordered())``.
+    >>> log = pl.DataFrame({"ts": [1, 2, 61]})
+    >>> s = lw.stream(log, name="s", time="ts", progress=lw.ordered())
+    >>> s.window("1 minute").agg(n="count(*)").collect()["n"].to_pylist()
+    [2, 1]
     """
     return Ordered()
 
@@ -261,7 +264,13 @@ def ordered() -> Ordered:
 def within(bound: Duration) -> Within:
     """State that no row is more than ``bound`` behind the newest row before it.
 
-    ``bound`` is a length of time of zero or more, such as ``"5 seconds"``; a number is seconds.
+    >>> log = pl.DataFrame({"ts": [61, 59, 130]})
+    >>> s = lw.stream(log, name="s", time="ts", progress=lw.within("5 seconds"))
+    >>> s.window("1 minute").agg(n="count(*)").collect()["n"].to_pylist()
+    [1, 1, 1]
+
+    ``bound``
+        Length of time, zero or more. A row further behind is a late row.
     """
     return Within(bound)
 
@@ -269,7 +278,13 @@ def within(bound: Duration) -> Within:
 def within_rows(rows: int) -> WithinRows:
     """State that no row comes more than ``rows`` rows after a newer one.
 
-    ``rows`` is a whole number of zero or more: the scrambling factor of the stream.
+    >>> log = pl.DataFrame({"ts": [61, 1, 130]})
+    >>> s = lw.stream(log, name="s", time="ts", progress=lw.within_rows(1))
+    >>> s.window("1 minute").agg(n="count(*)").collect()["n"].to_pylist()
+    [1, 1, 1]
+
+    ``rows``
+        Number of rows, zero or more: the scrambling factor of the stream.
     """
     return WithinRows(rows)
 
@@ -277,8 +292,14 @@ def within_rows(rows: int) -> WithinRows:
 def learned(completeness: float = 0.999) -> Learned:
     """Let the slack be learned from the rows.
 
-    ``completeness`` is the share of rows that must be on time, above 0 and below 1. The default
-    lets one row in a thousand be late.
+    >>> log = lw.Workload(rate=100, seconds=60, late_share=0.1, late_by=1).replay()
+    >>> s = lw.stream(log, time="ts", progress=lw.learned(0.99), late="drop")
+    >>> s.window("10 seconds").agg(n="count(*)").collect().num_rows
+    6
+
+    ``completeness``
+        Share of rows that must be on time, above 0 and below 1. Default: 0.999, one row in a
+        thousand may be late.
     """
     return Learned(completeness)
 
@@ -291,11 +312,23 @@ def unpromised(
 ) -> Unpromised:
     """State that nothing bounds the rows still to come; for joins without a window.
 
-    Every argument is a fact about the rows, and None (the default) if it is not known.
-    ``disorder`` is the greatest number of places that a row comes after one that is not less, in
-    rows; without it a join measures the disorder. ``multiplicity`` is the greatest number of rows
-    with one value. ``rate`` is rows a second. ``delay`` is how much later rows come than those of
-    the stream furthest ahead, a length of time.
+    Every argument is a fact about the rows, if it is known.
+
+    >>> log = pl.DataFrame({"n": [1, 3, 2]})
+    >>> a, b = (lw.stream(log, name=each, time="n", progress=lw.unpromised()) for each in "ab")
+    >>> sorted(a.join(b, on="n").collect()["n"].to_pylist())
+    [1, 2, 3]
+
+    ``disorder``
+        Greatest number of rows by which a row comes after one that is not less. Default: None, a
+        join measures it.
+    ``multiplicity``
+        Greatest number of rows with one value. Default: None, not known.
+    ``rate``
+        Rows a second. Default: None, not known.
+    ``delay``
+        Length of time by which rows come later than those of the stream furthest ahead. Default:
+        None, not known.
     """
     return Unpromised(disorder, multiplicity, rate, delay)
 
@@ -303,7 +336,14 @@ def unpromised(
 def punctuated(column: str) -> Punctuated:
     """State that the producer sends its own marks, in ``column``.
 
-    A value in ``column`` bounds the times of all later rows of the channel; null means no mark.
+    >>> log = pl.DataFrame({"ts": [61, 1, 130], "mark": [None, 60, None]})
+    >>> s = lw.stream(log, name="s", time="ts", progress=lw.punctuated("mark"))
+    >>> s.window("1 minute").agg(n="count(*)").collect()["n"].to_pylist()
+    [1, 1, 1]
+
+    ``column``
+        Name of the column of marks. A value there bounds the times of all later rows of the
+        channel; null is no mark.
     """
     return Punctuated(column)
 
@@ -336,7 +376,13 @@ Generation = Every | Timer
 def every(step: Duration) -> Every:
     """Punctuate each time the mark has passed a multiple of ``step``.
 
-    ``step`` is a length of the time attribute above zero, such as ``"1 second"``.
+    >>> log = pl.DataFrame({"ts": [1, 2, 61]})
+    >>> s = lw.stream(log, name="s", time="ts", punctuate=lw.every("1 minute"))
+    >>> s.distinct().collect().num_rows
+    3
+
+    ``step``
+        Length of the stream's time, above zero.
     """
     return Every(step)
 
@@ -344,7 +390,13 @@ def every(step: Duration) -> Every:
 def timer(period: Duration) -> Timer:
     """Punctuate when ``period`` of clock time has passed and the mark has moved.
 
-    ``period`` is a length of time above zero, such as ``"1 second"``.
+    >>> log = lw.Workload(rate=10, seconds=60).replay()
+    >>> s = lw.stream(log, name="s", time="ts", punctuate=lw.timer("5 seconds"))
+    >>> s.window("10 seconds").agg(n="count(*)").collect().num_rows
+    6
+
+    ``period``
+        Length of clock time, above zero.
     """
     return Timer(period)
 
@@ -387,8 +439,14 @@ def _check_skew(skew: Duration) -> None:
 def on_demand(skew: Duration = 0) -> OnDemand:
     """Make a timestamp for an idle input when an operator waits for it.
 
-    ``skew`` is the largest difference, between two rows, of the time from their timestamp to their
-    arrival: a length of time, 0 unless given.
+    >>> log = pl.DataFrame({"at": [0.0, 1.0], "ts": [0, 1]})
+    >>> s = lw.stream(lw.replay(log, "at"), name="s", time="ts", idle=lw.on_demand("1 second"))
+    >>> s.collect().num_rows
+    2
+
+    ``skew``
+        Length of time: the largest difference, between two rows, of the time from their timestamp
+        to their arrival. Default: 0.
     """
     return OnDemand(skew)
 
@@ -396,8 +454,15 @@ def on_demand(skew: Duration = 0) -> OnDemand:
 def heartbeat(period: Duration, skew: Duration = 0) -> Heartbeat:
     """Make a timestamp for an idle input at a fixed period.
 
-    ``period`` is a length of clock time above zero. ``skew`` is the largest difference, between two
-    rows, of the time from their timestamp to their arrival: a length of time, 0 unless given.
+    >>> log = pl.DataFrame({"at": [0.0, 9.0], "ts": [0, 9]})
+    >>> s = lw.stream(lw.replay(log, "at"), name="s", time="ts", idle=lw.heartbeat("1 second"))
+    >>> s.collect().num_rows
+    2
+
+    ``period``
+        Length of clock time, above zero.
+    ``skew``
+        Length of time, as in :func:`on_demand`. Default: 0.
     """
     return Heartbeat(period, skew)
 
@@ -424,10 +489,20 @@ class Jump:
 
 
 def jump(over: Duration, then: JumpAction = "warn") -> Jump:
-    """Set what happens to a row that is suddenly dated far ahead.
+    """Set the treatment of a row that is suddenly dated far ahead.
 
-    ``over`` is how far ahead of its channel such a row is, a length of time above zero. ``then``
-    is ``"warn"`` (the default: pass the row on, and warn if the next row goes back),
-    ``"quarantine"`` (write the row to the side output) or ``"fail"`` (stop the query).
+    >>> log = pl.DataFrame({"ts": [1, 2, 99_999]})
+    >>> s = lw.stream(log, name="s", time="ts", jump=lw.jump("1 hour", "quarantine"))
+    >>> run = s.run()
+    >>> run.await_termination()
+    True
+    >>> run.results()["ts"].to_pylist(), run.late_rows()["ts"].to_pylist()
+    ([1, 2], [99999])
+
+    ``over``
+        Length of time, above zero, by which such a row is ahead of its channel.
+    ``then``
+        "warn" passes the row on, and warns if the next row goes back; "quarantine" writes it to
+        the side output; "fail" ends the run. Default: "warn".
     """
     return Jump(over, then)

@@ -1,12 +1,11 @@
-"""Demand: the marks that consumers can use, so that no finer punctuation is made (OOP A.1.1).
+"""Demand: the marks that consumers can use; no finer punctuation is made (OOP A.1.1).
 
 A demand is a set of grids. A window aggregate can use the multiples of its slide (shifted by the
-remainder of its range), a sort every value. A source rolls its mark down to the grid demanded and
-emits nothing until that has moved, so no punctuation is emitted twice.
+remainder of its range), a sort every value. A source rounds its mark down to these grids and emits
+punctuation only when the rounded mark has moved, so no punctuation is emitted twice.
 
-A consumer that keeps groups apart can use punctuation on single groups. If all consumers can, the
-punctuation on the whole stream serves none of them and is not made: then a group that appears later
-is not late by it.
+A consumer that keeps groups apart can use punctuation on single groups. If all consumers do, no
+punctuation is made on the whole stream; so no row of a group that appears later is late by it.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ class Demand:
         return Demand(thinned, self.linear or other.linear)
 
     def made(self, linear: bool) -> Demand:
-        """Return the same grids with another value of :attr:`linear`."""
+        """Return the demand with the same grids and this value of :attr:`linear`."""
         return self if linear == self.linear else Demand(self.grids, linear)
 
     def shifted(self, by: int) -> Demand:

@@ -1,11 +1,10 @@
-"""The digest of a batch of rows without order: what they say about progress, small and mergeable.
+"""The digest of a batch of rows without order: the few times from which its marks follow.
 
-An engine that reads a source in parallel sees the rows of a batch in no order it could rely on. A
-digest keeps, for each channel, as many times as the channel needs to reach the mark it would reach
-if it got all of them in ascending order: the greatest times, and, where leaps are looked for, the
-ends of every stretch without a leap. If the mark is learned, all times are there too, coarsely,
-with the number of rows that have them in the place of a mark. Digests of parts of a batch are
-merged by concatenating them.
+An engine that reads a source in parallel gets the rows of a batch in no reliable order. For each
+channel, a digest has the times that lead to the mark to which all rows in ascending order would
+lead: the greatest times, and, if leaps are looked for, the ends of every stretch without a leap. If
+the mark is learned, the digest also has all times, coarsely, each with the number of its rows in
+place of a mark. Digests of parts of a batch are merged by concatenating them.
 
 Invariant: :meth:`BatchIntake.absorb` leaves the same marks whether it gets a digest of all rows,
 digests of any parts of them, or all times themselves.
@@ -68,7 +67,7 @@ def _greatest_mark(spec: StreamSpec, rows: Chunk, attribute: str, column: str) -
 
 
 def _greatest_times(spec: StreamSpec, rows: Chunk, attribute: str, contract: Contract) -> Chunk:
-    """Return the times of each channel that its mark follows from."""
+    """Return the times of each channel from which its mark follows."""
     keys = list(spec.key_columns)
     domain = spec.domains[attribute]
     times = rows.select(*keys, domain.to_ticks(pl.col(attribute)).alias(TIME))
@@ -84,7 +83,8 @@ def _greatest_times(spec: StreamSpec, rows: Chunk, attribute: str, contract: Con
 
 
 def _newest(times: Chunk, keys: list[str], many: int) -> Chunk:
-    """Return the greatest times of each channel; the least twice if it occurs more often."""
+    """Return the ``many`` greatest times of each channel; the least twice if it occurs more
+    often."""
     if not keys:
         return _newest_of_one(times, many)
     top = pl.col(TIME).top_k(many)
@@ -129,7 +129,7 @@ def _stretches(times: Chunk, keys: list[str], jump: int) -> Chunk:
 
 
 def _below(stretches: Chunk, newest: Chunk, keys: list[str]) -> Chunk:
-    """Return the stretches below the newest times: a time given twice would confirm itself."""
+    """Return the stretches below the newest times, as a time given twice would confirm itself."""
     if not keys:
         return stretches.filter(pl.col(TIME) < pl.lit(newest[TIME].min(), dtype=pl.Int64))
     least = newest.group_by(keys).agg(pl.col(TIME).min().alias("__least"))

@@ -15,7 +15,7 @@ Cost: that of a chunk follows the groups in it, not all groups.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from heapq import heapify, heappush, heapreplace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,8 +26,8 @@ from lowwater.progress.channel import MeasuredChannel, Ticks
 from lowwater.progress.completeness import Completeness
 from lowwater.progress.demand import Demand
 from lowwater.progress.idle import EnablingRule
-from lowwater.progress.judgement import ChannelRows, Judgement, Mask
-from lowwater.progress.marks import ChannelSummary, FrameMarks
+from lowwater.progress.judgement import ChannelRows, Judgement, Mask, StreamMarkSweep
+from lowwater.progress.marks import ChannelSummary, FrameMarks, TableMarks
 from lowwater.progress.stale import StaleChanges
 from lowwater.state.group_table import GroupTable, Numbers
 from lowwater.state.store import ChunkStore
@@ -110,7 +110,7 @@ class GroupTracker:
         )
 
     def take_stale_changes(self) -> StaleChanges:
-        """Return no changes: a group holds no other back, so none is ever stale."""
+        """Return no changes: a group holds no other group back, so none is ever stale."""
         return StaleChanges()
 
     def completeness(self) -> list[tuple[Hashable, Completeness]]:
@@ -199,7 +199,7 @@ class GroupTracker:
         newest: Ticks,
         suspect: Ticks,
     ) -> Mask:
-        """Find groups with one row here, their first; make it a suspect that moves no mark."""
+        """Find the groups whose first row is their only one here; that row is in doubt."""
         first: Mask = (top == BEGINNING) & (suspect == BEGINNING)
         first &= runs.lengths == 1
         after[runs.starts[first]] = newest[first] = BEGINNING
@@ -232,35 +232,22 @@ class GroupTracker:
     def _joined(
         self, runs: ChannelRows, places: Numbers, floor: Ticks, top: Ticks, after: Ticks
     ) -> Ticks:
-        """Return the floors of a chunk's groups: of a new one, the stream's mark at its first row.
-
-        Marks only grow along the chunk, so each is looked up again only when it is the least.
-        """
+        """Return the floors of the groups of a chunk; a new one joins at the stream's mark."""
         known = places >= 0
         others = self._table.column(HELD).copy()
         others[places[known]] = END_OF_TIME
         least = int(others.min(initial=END_OF_TIME))
-        start = np.maximum(floor, self._behind(top))
-        heap = [(int(start[at]), at) for at in np.flatnonzero(known).tolist()]
-        heapify(heap)
+        sweep = StreamMarkSweep(self._floor, self.mark, None if least == END_OF_TIME else least)
+        after = np.maximum(after, np.repeat(floor, runs.lengths))
+        start, floor = np.maximum(floor, self._behind(top)), floor.copy()
         ends = np.append(runs.starts[1:], len(runs.rows))
-        lowest = self.mark
-        floor = floor.copy()
+        spans = list(map(slice, runs.starts.tolist(), ends.tolist()))
+        for at in np.flatnonzero(known).tolist():
+            sweep.add(runs.rows[spans[at]], int(start[at]), after[spans[at]])
         for at in np.flatnonzero(~known).tolist():
-            row = runs.rows[runs.starts[at]]
-            while heap:
-                mark, each = heap[0]
-                first, last = int(runs.starts[each]), int(ends[each])
-                seen = int(np.searchsorted(runs.rows[first:last], row))
-                now = max(int(floor[each]), int(after[first + seen - 1])) if seen else mark
-                if now <= mark:
-                    break
-                heapreplace(heap, (now, each))
-            if not heap and least == END_OF_TIME:
-                floor[at] = self._floor
-            else:
-                floor[at] = max(min(least, heap[0][0] if heap else least), lowest)
-            heappush(heap, (int(floor[at]), at))
+            rows = runs.rows[spans[at]]
+            mark = floor[at] = sweep.mark_before(int(rows[0]))
+            sweep.add(rows, mark, np.maximum(after[spans[at]], mark))
         return floor
 
     # ---- punctuation of groups -------------------------------------------------------------
@@ -272,7 +259,7 @@ class GroupTracker:
         at_least: int | Sequence[int] = BEGINNING,
         every: bool = False,
     ) -> tuple[Chunk, int] | None:
-        """Return the new marks of groups that ``demand`` can use; see the same of ``Tracker``."""
+        """Return the new marks of groups that ``demand`` can use, as ``Tracker`` does."""
         if every:
             self._table.load()
         places = np.arange(len(self._table)) if every else self._moved
@@ -297,7 +284,7 @@ class GroupTracker:
 
     @property
     def moved(self) -> Sequence[Hashable]:
-        """The groups that the last rows or timestamps were about."""
+        """The groups that got the last rows or timestamps."""
         return [self._table.name(place) for place in self._moved.tolist()]
 
     def mark_of(self, name: Hashable) -> int:
@@ -328,7 +315,7 @@ class GroupTracker:
         return self._enabling.time_of(mark, newest, newest - self._slack, seen)
 
     def stamp(self, names: Sequence[Hashable], now: int) -> None:
-        """Raise some groups to the timestamps of their silence."""
+        """Raise some silent groups to their timestamps at clock time ``now``, in nanoseconds."""
         stamps, places = [], []
         for name in names:
             place = self._table.place(name)
@@ -365,7 +352,8 @@ class GroupTracker:
 
         They are good until the batch after it is absorbed.
         """
-        return TableMarks(self, self._absorbed, self.joining, max(self._highest, self.joining))
+        look_up = partial(self._marks_at, self._absorbed, self.joining)
+        return TableMarks(look_up, self.joining, max(self._highest, self.joining))
 
     def marks_after(self) -> FrameMarks:
         """Return the marks that hold now, as plain values that can be sent to other processes."""
@@ -373,8 +361,8 @@ class GroupTracker:
         marks = None if held is None else held.rename({HELD: MARK})
         return FrameMarks(marks, self.joining, max(self._highest, self.joining))
 
-    def marks_at(self, keys: Chunk | None, batch: int, others: int) -> tuple[Chunk, Ticks]:
-        """Return the marks of some groups (or all) before the batch of number ``batch``.
+    def _marks_at(self, batch: int, others: int, keys: Chunk | None) -> tuple[Chunk, Ticks]:
+        """Return some groups (or all, for None) and their marks before the batch of a number.
 
         That batch is the last one absorbed, or the next. ``others`` is the mark of groups that are
         not known.
@@ -416,29 +404,6 @@ class GroupTracker:
         self._floor, self._value = saved["floor"], saved["value"]
         self._highest = saved["highest"]
         self._outdated = not self.linear
-
-
-class TableMarks:
-    """The marks of groups before a batch, looked up in the table of a tracker.
-
-    ``batch`` is the number of the batch, ``others`` the mark of groups that are not known, and
-    ``highest`` the highest mark.
-    """
-
-    def __init__(self, tracker: GroupTracker, batch: int, others: int, highest: int):
-        self._tracker, self._batch = tracker, batch
-        self.others, self.highest = others, highest
-
-    @property
-    def known(self) -> dict[Hashable, int]:
-        """The mark of each known group."""
-        keys, marks = self._tracker.marks_at(None, self._batch, self.others)
-        names = keys.to_series().to_list() if keys.width == 1 else keys.rows()
-        return dict(zip(names, marks.tolist(), strict=True))
-
-    def of(self, keys: Chunk) -> Ticks:
-        """Return the mark of each group; a row of ``keys`` names one."""
-        return self._tracker.marks_at(keys, self._batch, self.others)[1]
 
 
 def _running_max(values: Ticks, starts: Numbers, group: NDArray[np.int64]) -> Ticks:

@@ -1,12 +1,12 @@
 """Enabling timestamps: the mark of a silent channel (ETS §5), and the requests for such marks.
 
-A channel that has been silent for ``τ`` since its newest time ``t`` gets the mark ``t + τ - δ``,
-where ``δ`` is the largest skew between two arrivals. With internal timestamps it gets the clock
-time. ``t - δ`` is never above the mark by the contract: a row that the contract allows is not late
-because of a silence.
+A channel whose newest time is ``t`` and that has been silent for ``τ`` since then gets the mark
+``t + τ - δ``, where ``δ`` is the largest skew between two arrivals. If times come from the clock,
+the mark is the clock time. In place of ``t - δ`` the mark by the contract is taken if that is less,
+so that no row that the contract allows is late because of a silence.
 
-Operators request marks of single groups. Each request is kept by itself, so that none hides that of
-another group, however far apart their clocks are.
+Operators request marks of single groups. The requests of each group are kept separately, because
+the times of two groups may be far apart.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ Origin = Hashable
 
 @dataclass(frozen=True, slots=True)
 class EnablingRule:
-    """The rule by which silence becomes a timestamp. Clock times are nanoseconds."""
+    """The rule by which a silent channel gets a timestamp. Clock times are nanoseconds."""
 
     rate: int
     """Ticks a second."""
     skew: int
     """The largest skew between two arrivals, in ticks."""
     internal: bool
-    """True if the clock itself stamps the rows."""
+    """True if rows get their times from the clock."""
 
     def timestamp(self, newest: int, contract_mark: int, seen: int | None, now: int) -> int:
         """Return the timestamp of a channel, in ticks; ``BEGINNING`` if there is none.
@@ -88,7 +88,7 @@ class StampedGroups(Protocol):
 
 
 class RequestQueue:
-    """The marks requested of single groups, in the order in which they can be met.
+    """The marks requested of single groups, in the order of the times at which they can be met.
 
     Cost: a request, a row or a timestamp costs the logarithm of the number of groups requested.
     """
@@ -99,8 +99,6 @@ class RequestQueue:
         self._due: dict[Hashable, tuple[int, int]] = {}  # clock time, and the mark to reach
         self._queue: list[tuple[int, int, Hashable]] = []  # clock times, outdated ones too
         self._numbers = count()
-        self.looked = 0
-        """Number of times that the state of a group was looked up."""
 
     def put(self, origin: Origin, group: Hashable, mark: int | None) -> None:
         """Set the mark that ``origin`` requests of a group; None withdraws its request."""
@@ -114,14 +112,13 @@ class RequestQueue:
         self._schedule(group)
 
     def moved(self, groups: Iterable[Hashable]) -> None:
-        """Schedule groups again whose rows or marks have moved."""
+        """Schedule the requests of groups again whose rows or marks have moved."""
         for group in groups if self._requested else ():
             if group in self._requested:
                 self._schedule(group)
 
     def _schedule(self, group: Hashable) -> None:
-        """Find the clock time for the least requested mark above the mark of a group."""
-        self.looked += 1
+        """Schedule the least requested mark above a group's mark at its clock time."""
         held = self._groups.mark_of(group)
         marks = [mark for mark in self._requested.get(group, {}).values() if mark > held]
         time = self._groups.time_of(group, min(marks)) if marks else None
@@ -148,5 +145,4 @@ class RequestQueue:
         while (time := self.due()) is not None and time <= now:
             _, _, group = heappop(self._queue)
             found.append((group, self._due.pop(group)[1]))
-        self.looked += len(found)
         return found

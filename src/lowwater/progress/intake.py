@@ -1,11 +1,10 @@
 """The input operator (OOP §5.4): takes rows; returns kept rows, refused rows and punctuation.
 
-There are two, by what an engine knows of the order of rows. :class:`Intake` judges rows one after
-the other as they arrive: in the embedded engine, and for a replay on Spark, whose log has an order.
-:class:`BatchIntake` judges the rows of a batch by the marks before the batch, and then moves the
-marks by all of them as if they had come in ascending order. So every reader of the same batch comes
-to the same verdict, also when the batch is read again. The rule itself is the same for both
-(:mod:`~lowwater.progress.judgement`).
+There are two. :class:`Intake` judges rows one after the other in arrival order: in the embedded
+engine, and for a replay on Spark, whose log has an order. :class:`BatchIntake` judges the rows of a
+batch without order by the marks before the batch, and then moves the marks by all of them as if
+they had come in ascending order. So every reader of the same batch comes to the same verdict, also
+when the batch is read again. Both apply the same rule (:mod:`~lowwater.progress.judgement`).
 
 No clock is read here: the engine passes the time.
 """
@@ -86,11 +85,12 @@ class StreamIntake(Punctuator):
         """Take a mark, in ticks, that the producer sends outside its rows, for all channels."""
         tracker = self.trackers.get(attribute)
         if tracker is None:
-            none = "its timestamps are latent" if self.spec.stamp == "latent" else "it says so"
-            known = ", ".join(self.trackers) or f"none: {none}"
-            raise OptionError(
-                f"stream {self.spec.name!r} makes no promises on {attribute!r} (it does on {known})"
-            )
+            why = f"; it makes promises on {', '.join(self.trackers)}"
+            if self.spec.stamp == "latent":
+                why = ", because its timestamps are latent"
+            elif not self.trackers:
+                why = ", because it is declared with lw.unpromised()"
+            raise OptionError(f"stream {self.spec.name!r} makes no promises on {attribute!r}{why}")
         if mark < tracker.mark:
             self.side_output.warn_backward(attribute, 1, self.shown_mark(attribute))
         tracker.promise_all(mark)
@@ -172,7 +172,7 @@ class BatchIntake(StreamIntake):
     """Takes the rows of one source in, batch by batch, where a batch has no order.
 
     For each batch: :meth:`digest` and :meth:`judge` its rows, in any number of parts and on any
-    machine that knows the marks before; then :meth:`absorb` all digests together.
+    process that has the marks before; then :meth:`absorb` all digests together.
     """
 
     def marks_before(self) -> dict[str, MarksBefore]:
@@ -232,7 +232,7 @@ class BatchIntake(StreamIntake):
         return found[MARK].to_numpy()
 
     def _far(self, chunk: Chunk, attribute: str, leaps: Chunk | None) -> Mask | None:
-        """Return which rows are among the leaps found in the batch; None if none were."""
+        """Return the rows that are among the leaps found in the batch; None if none were found."""
         if leaps is None or not leaps.height:
             return None
         keys = [*self.spec.key_columns, TIME]

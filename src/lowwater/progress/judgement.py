@@ -1,10 +1,9 @@
-"""The rows of a chunk by channel, and which of them are late.
+"""The rows of a chunk by channel, and the verdict on them.
 
 There is one rule: *a row is late if its time is below the mark that its channel had before it*
-(:meth:`Judgement.late`). What differs is only which rows come before it. Where rows have an order,
-these are all rows that arrived earlier. In a batch without order these are the rows of earlier
-batches: which row of the batch came first cannot be known, and a guess would make the verdict
-depend on how the batch was read.
+(:meth:`Judgement.late`). If rows have an order, the rows before it are all that arrived earlier. In
+a batch without order they are the rows of earlier batches: nobody can know the order in the batch,
+and a guess would make the verdict depend on how the batch was read.
 """
 
 from __future__ import annotations
@@ -82,7 +81,7 @@ class ChannelRows:
 
 @dataclass(frozen=True, slots=True)
 class Deficit:
-    """The first channel by which a stream falls short of its completeness."""
+    """The first channel that makes a stream less complete than it should be."""
 
     channel: Hashable
     shortfall: Shortfall
@@ -135,7 +134,10 @@ class StreamMarkSweep:
         self._trails.append((rows, after))
 
     def mark_before(self, row: int) -> int:
-        """Return the stream's mark just before a row; calls must go up the chunk."""
+        """Return the stream's mark just before a row.
+
+        ``row`` is a position in the chunk, not below that of an earlier call.
+        """
         while self._heap:
             mark, at = self._heap[0]
             rows, after = self._trails[at]

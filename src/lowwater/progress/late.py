@@ -1,4 +1,4 @@
-"""Rows that a stream does not pass on: why, how many, how late, and where they go.
+"""The rows that a stream does not pass on: their reasons, counts, lateness and destination.
 
 They are late rows, rows without a usable time or channel, and rows dated too far ahead. By the
 ``late`` option of the stream they go to the side output, are dropped, or stop the query. Whatever
@@ -32,7 +32,7 @@ AHEAD = "dated far ahead"
 
 @dataclass(frozen=True, slots=True)
 class LateRows:
-    """The rows of one channel that were not passed on for one reason: a line of the account."""
+    """A line of the account: the rows of one channel that were not passed on for one reason."""
 
     stream: str
     channel: Hashable
@@ -84,7 +84,7 @@ class LateAccount:
 class SideOutput:
     """Takes the rows that a stream does not pass on, by its ``late`` option, and counts them.
 
-    Its other methods warn of what else is wrong with a stream. ``account`` gets the counts.
+    The methods ``warn_...`` report other faults of a stream. ``account`` gets the counts.
     """
 
     def __init__(self, spec: StreamSpec, account: LateAccount):
@@ -205,7 +205,7 @@ class SideOutput:
         warnings.warn(
             f"stream {self._spec.name!r}: {rows} row(s) had {attribute} more than"
             f" {self._spec.jump.over} ahead and the rows after them went back;"
-            " their times were not believed",
+            " their times moved no mark",
             StreamWarning,
             stacklevel=2,
         )
@@ -249,7 +249,8 @@ class SideOutput:
         return f"stream {self._spec.name!r}{named}"
 
     def _mark_column(self, attribute: str) -> str:
-        """Return the column for the mark: its own if its type is not that of the main time."""
+        """Return the column for the mark: one of its own if its type is not that of the main
+        time."""
         domains = self._spec.domains
         same = domains[attribute] == domains[self._spec.time]
         return MET if same else f"{MET}_{attribute}"

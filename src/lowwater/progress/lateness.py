@@ -1,20 +1,20 @@
-"""Counts of how late rows are, and of their times: exact where small, coarse where large.
+"""Counts of rows by lateness and by time: exact where these are small, coarse where large.
 
 The *lateness* of a row is how far its time is below the newest time before it in its channel, in
 ticks. The histogram counts it in bins whose width is at most a 128th of the lateness in them. Old
 rows weigh less and less, so that the histogram follows a stream whose disorder changes.
 
-A slack costs delay and spares late rows. :meth:`Lateness.slack` returns the slack for which
-``slack + price * share of rows later than it`` is least: it covers what many rows need and does not
-reach for the few that are hopeless. The price of a late row balances the two at the allowed share
-if the histogram is smooth; a *pressure* multiplies it: above 1 while more rows were late than
-allowed, below 1 while fewer were.
+A longer slack costs delay and makes fewer rows late. :meth:`Lateness.slack` returns the slack for
+which ``slack + price * share of rows later than it`` is least: it covers the lateness of many rows,
+and not that of a few extreme ones. With the price used here this leaves about the allowed share of
+rows late, if the histogram is smooth. A *pressure* multiplies the price: it is above 1 while more
+rows were late than allowed, and below 1 while fewer were.
 
 Batches without order are counted by time (:func:`count_times`). A time is rounded down to a power
-of two that fits its distance from the newest time. Rounding a rounded time again, with a newer time
-in sight, gives the same as rounding it once. So the counts of parts, put together, equal the counts
-of the whole. Where leaps are looked for, the newest time is that of the same stretch as long as a
-leap, so that one stray row spoils no other.
+of two that fits its distance from the newest time. If a rounded time is rounded again because a
+newer time has come, the result is that of rounding it once. So the merged counts of parts equal the
+counts of the whole. If leaps are looked for, times are cut into stretches as long as a leap, each
+with a newest time of its own, so that a stray row does not change the counts of others.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ from lowwater.stream.element import BEGINNING
 FINE = 7
 """A bin is at most a ``2 ** FINE``-th as wide as the least lateness in it."""
 PRIOR = 200.0
-"""Number of punctual rows that a channel is taken to have sent before its first, so that a bad
-start does not decide alone."""
+"""Number of punctual rows that are counted before the first row of a channel, so that the first
+rows do not decide the slack alone."""
 TYPICAL = 10.0
-"""The scale of a price is the lateness that ``TYPICAL`` times the allowed share of rows exceed."""
+"""The unit of the price is the lateness that ``TYPICAL`` times the allowed share of rows exceed."""
 SOME = 0.75
-"""At most this share of the disordered rows exceed that scale."""
+"""At most this share of the disordered rows exceed that lateness."""
 BALANCE = 0.4
-"""The price without pressure, in that scale."""
+"""The price at a pressure of 1 is this many units, divided by the allowed share."""
 NEAR = 8
 """Times nearer than ``2 ** NEAR`` ticks to the newest are counted exactly."""
 
 Weights = NDArray[np.float64]
 
 
-# ---- how late rows are -------------------------------------------------------------------------
+# ---- the lateness of rows -----------------------------------------------------------------------
 
 
 def bit_lengths(values: Ticks) -> Ticks:

@@ -1,17 +1,17 @@
-"""A channel whose slack is learned from how late its rows were.
+"""A channel whose slack is learned from the lateness of its rows.
 
 The slack in force is one that the rows so far recommend (:mod:`~lowwater.progress.lateness`). It is
-chosen anew at fixed *numbers of rows of the channel*, never at the ends of chunks, so how a stream
-is cut cannot change a verdict. A late row is learned from like any other.
+chosen again at fixed *numbers of rows of the channel*, never at the ends of chunks, so the cut of a
+stream into chunks changes no verdict. Late rows are learned from like all others.
 
-How cautious a channel is follows from its late rows so far and from how few rows it has sent
+The caution of a channel follows from its late rows so far and from the number of its rows
 (:mod:`~lowwater.progress.slack`), so that over the run the share of rows on time comes to the
-target. Of two slacks the longer one is taken: the one at which waiting costs more than the late
-rows it would spare, and the one that leaves as large a share of recent rows late as the debt
-allows. The first does not wait for rows that no waiting helps with. The second reaches the share
-where the late rows are so much later than most that no price pays for them. Rows that are late by a
-floor, an enabling timestamp for example, count like any. A channel that falls short all the same
-has a shortfall with its reason (:mod:`~lowwater.progress.completeness`).
+target. The slack is the longer of two. Beyond the first one, waiting costs more than the late rows
+that it would spare; so it does not cover rows that are hopelessly late. The second one leaves as
+large a share of recent rows late as the debt allows; so the target is reached even if the late rows
+are much later than most. Rows that are late by a floor, such as an enabling timestamp, count like
+any late row. A channel that falls short all the same has a shortfall with its reason
+(:mod:`~lowwater.progress.completeness`).
 
 Invariant: the mark never decreases, and no row judged on time is below the mark that held when it
 arrived. The result of a batch without order does not depend on how the batch was read.
@@ -30,9 +30,10 @@ from lowwater.progress.slack import LEAST, MEMORY, STRETCH, Debt, WarmUp
 from lowwater.stream.element import BEGINNING
 
 STEPS = (8, 64)
-"""The fewest and the most rows between two choices of the slack; early on an eighth of all rows."""
+"""The fewest and the most rows between two choices of the slack, which otherwise come after an
+eighth of all rows."""
 ALL = 0.99
-"""The share of recent rows beyond which the slack does not matter."""
+"""The greatest share of recent rows that the slack may leave late."""
 
 
 class LearnedChannel(Channel):
@@ -170,14 +171,14 @@ class LearnedChannel(Channel):
         return found
 
     def _step(self) -> int:
-        """Return how many rows are learned from at once, by how many there were."""
+        """Return the number of rows between two choices of the slack."""
         least, most = STEPS
         return min(most, max(least, self._studied // 8))
 
     def _learn(
         self, bins: Ticks, counts: Ticks | None, rows: int, missed: int, newest: int
     ) -> None:
-        """Count ``rows`` rows, ``missed`` of them late, and choose the slack anew."""
+        """Count ``rows`` rows, ``missed`` of them late, and choose the slack again."""
         unseen = missed > 0 and self._lateness.is_far(bins, FAR)
         self._lateness.add(bins, counts, rows)
         self._debt.add(rows, missed, self._studied)
@@ -267,5 +268,5 @@ class LearnedChannel(Channel):
 
 
 def _lateness(times: Ticks, tops: Ticks) -> Ticks:
-    """Return how far times are below the newest before them; 0 if there was none."""
+    """Return the ticks that times are below the newest before them; 0 if there was none."""
     return np.maximum(np.where(tops > BEGINNING, tops - times, 0), 0)

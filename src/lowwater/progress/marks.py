@@ -1,13 +1,13 @@
-"""The marks of the channels of one attribute as values: those before a batch, and a summary.
+"""The marks of the channels of one attribute as values: all marks before a batch, and a summary.
 
-Rows of a batch without order are judged by the marks before the batch. These marks are looked up
-by channel in one of three forms: a dictionary, a frame, or the table of a tracker. The first two
-hold plain values that can be sent to other processes.
+Rows of a batch without order are judged by the marks before the batch. There are three forms in
+which these marks are looked up by channel: a dictionary, a frame, and the table of a tracker. The
+first two hold plain values that can be sent to other processes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -26,7 +26,7 @@ class ChannelSummary:
     count: int
     """Number of channels."""
     ahead: int
-    """The highest mark of all."""
+    """The highest mark, in ticks."""
     behind: tuple[tuple[Hashable, int, int | None], ...]
     """The channels with the least marks, the least first: name, mark, and the clock time of the
     last row in nanoseconds (None if no row has come)."""
@@ -116,3 +116,25 @@ class FrameMarks:
         near = self.marks.join(keys, on=on, how="semi")
         found = keys.join(near, on=on, how="left", maintain_order="left")[MARK]
         return found.fill_null(self.others).to_numpy()
+
+
+class TableMarks:
+    """Marks before a batch in the table of a tracker.
+
+    ``look_up`` returns the keys and marks of the groups that it is given, or of all for None.
+    """
+
+    def __init__(
+        self, look_up: Callable[[Chunk | None], tuple[Chunk, Ticks]], others: int, highest: int
+    ):
+        self._look_up, self.others, self.highest = look_up, others, highest
+
+    @property
+    def known(self) -> dict[Hashable, int]:
+        """The mark of each known group."""
+        keys, marks = self._look_up(None)
+        return dict(zip(map(channel_name, keys.rows()), marks.tolist(), strict=True))
+
+    def of(self, keys: Chunk) -> Ticks:
+        """Return the mark of each group; a row of ``keys`` names one."""
+        return self._look_up(keys)[1]

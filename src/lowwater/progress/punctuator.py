@@ -117,12 +117,12 @@ class Punctuator:
         return tracker.mark if tracker else BEGINNING
 
     def shown(self, attribute: str) -> int:
-        """Return a mark for people, in ticks, that is known without looking at every group."""
+        """Return the mark to show to people, in ticks; it is found without reading every group."""
         tracker = self.trackers.get(attribute)
         return tracker.shown if tracker else BEGINNING
 
     def shown_mark(self, attribute: str) -> object:
-        """Return the same mark as people read it."""
+        """Return the mark to show to people, as a value of the time column."""
         return self.spec.domains[attribute].show(self.shown(attribute))
 
     def slowest(self, attribute: str) -> Hashable:
@@ -139,7 +139,7 @@ class Punctuator:
         return tracker.furthest_behind(limit) if tracker and self.spec.key_columns else None
 
     def completeness(self) -> list[tuple[str, Hashable, Completeness]]:
-        """Return how complete attributes with a learned mark are.
+        """Return the completeness of the attributes with a learned mark.
 
         For each attribute: the stream (channel None), then each channel.
         """
@@ -190,7 +190,7 @@ class Punctuator:
     def _punctuate_groups(
         self, attribute: str, at_least: int | Sequence[int] = BEGINNING
     ) -> Promises:
-        """Return the new punctuation of single groups; on a timer, all groups are looked at."""
+        """Return the new punctuation of single groups: of those that moved, with a timer of all."""
         demand = self._demands.get(attribute)
         if demand is None or not self._grouped:
             return []
@@ -244,11 +244,6 @@ class Punctuator:
         """Return the clock time at which :meth:`enable_groups` has something; None if never."""
         times = [requests.due() for requests in self._requests.values()]
         return min((time for time in times if time is not None), default=None)
-
-    @property
-    def looked(self) -> int:
-        """Number of times that the state of a group was looked up for a request."""
-        return sum(requests.looked for requests in self._requests.values())
 
     # ---- saving ----------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
-"""A chunk as its stream declared it: types, times in ticks, and the rows that cannot be judged.
+"""A chunk with the declared types of its stream, and the rows of it that cannot be judged.
 
-A time that cannot be one stays recognisable: NaN and infinities become null, and values beyond what
-the time domain holds become a tick outside its valid range. So the side output can name the fault.
+Values that are no times are kept in two forms, so that the side output can name the fault: NaN and
+infinities become null, and values outside the time domain become a tick outside its valid range.
 """
 
 from __future__ import annotations
@@ -82,17 +82,17 @@ def _time(column: str, have: pl.DataType, domain: TimeDomain) -> pl.Expr | None:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Rows that cannot be judged, and why."""
+    """Rows that cannot be judged, and the reason."""
 
     rows: Mask
     reason: str
     """One of the reasons of :mod:`~lowwater.progress.late`."""
     detail: str
-    """The same as a phrase with the name of the column."""
+    """The reason as a phrase with the name of the column."""
 
 
 class JudgedRows:
-    """A conformed chunk of a stream with times in its rows, and which rows can be judged.
+    """A conformed chunk of a stream with times in its rows, and the rows of it that can be judged.
 
     Invariant: a row is *pure* (nothing but a producer's punctuation), or has a fault, or is one of
     :attr:`timed`; never two of these, except that a pure row without a channel has a fault.

@@ -1,4 +1,4 @@
-"""The caution of a learned slack: by the late rows so far, and while few rows have come.
+"""The caution with which a slack is learned: after late rows, and while few rows have come.
 
 The *debt* of a channel is its late rows less those it was allowed. It determines the pressure on
 the price of a late row (see :mod:`~lowwater.progress.lateness`), and the share of recent rows that
@@ -6,10 +6,10 @@ may be later than the slack. Without a debt that share is the allowed one; it sh
 grows, and grows while there is credit. So the share of late rows over a whole run comes to the
 allowed one, whatever the disorder was, once rows are no later than recent ones.
 
-An old debt alone makes the share no smaller than ``LEAST`` of the allowed one: waiting for all rows
-would pay it little sooner and cost much. Many late rows *now* may make it smaller than that. If
-they are several times too many, or have been too many for a while and the debt is large, the slack
-is longer than any that recent rows recommend, because their lateness grows.
+An old debt alone makes the share no smaller than ``LEAST`` of the allowed one, because a slack that
+covers all rows would reduce the debt little sooner and cost much delay. Many late rows *now* may
+make it smaller than that. If they are several times too many, or have been too many for a while and
+the debt is large, lateness is growing, and the slack is longer than any that recent rows recommend.
 
 A channel that has sent few rows is in its *warm-up*: its share of late rows is not known until
 several of them could have come. Until then the slack is a multiple of the lateness seen, and at
@@ -29,29 +29,33 @@ MEMORY = 30.0
 LATELY = 5.0
 """Length of the short memory, which shows sudden disorder, in the same measure."""
 FORBEARANCE = 20.0
-"""Late rows above the allowed number that raise the pressure by a factor of ``e``; if more than
-that are allowed between two choices of the slack, as many as these. A recent share of late rows
-that is twice the allowed one raises it by the same factor."""
+"""Late rows above the allowed number that raise the pressure by a factor of ``e``. If more rows
+than this may be late between two choices of the slack, their number is used instead. A recent share
+of late rows that is twice the allowed one raises the pressure by the same factor."""
 EARLY = (2.0, 0.001)
-"""The same number while few rows have come: this many, or this share of all rows if more."""
+"""The same number while few rows have come: the first value, or the second times the number of rows
+if that is more."""
 CREDIT, STRAIN = 3.0, 8.0
-"""The most that credit lowers the pressure, and its greatest value, as powers of ``e``."""
+"""Exponents of ``e``: credit divides the pressure by at most ``e ** CREDIT``, and the greatest
+pressure is ``e ** STRAIN``."""
 LEAST = 0.5
 """The least part of the allowed share of late rows that an old debt alone leaves."""
 SUDDEN = 2.0
-"""Disorder is sudden if more than ``1 + SUDDEN`` times the allowed share were late lately."""
+"""Disorder is sudden if, over the short memory, more than ``1 + SUDDEN`` times the allowed share of
+rows were late."""
 BEYOND, FURTHEST = 0.25, 4.0
-"""The part by which each further allowed share lengthens the slack, and how many of them count."""
+"""Too large a share of late rows lengthens the slack: by the part ``BEYOND`` for each multiple of
+the allowed share, up to ``FURTHEST`` multiples."""
 
 START = 16
-"""Rows to learn from before the first mark."""
+"""Least number of rows before the first mark."""
 KNOWN = 2.0
-"""Lateness is known from the number of rows among which this many late ones are allowed."""
+"""The warm-up lasts at least for the number of rows among which this many late ones are allowed."""
 REACH = 0.05
-"""During warm-up the slack covers the time of the last rows: of as many as may have this part of a
-late one among them, and of at least ``START``."""
+"""During warm-up the slack covers the time that the last rows took: as many rows as are allowed
+this part of one late row, and at least ``START``."""
 STRETCH = 2.0
-"""During warm-up the slack is at least this many times the lateness seen."""
+"""During warm-up the slack is at least this multiple of the lateness seen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +91,7 @@ class Debt:
         return self._recent
 
     def add(self, rows: int, late: int, before: int) -> None:
-        """Count ``rows`` rows, ``late`` of them late; ``before`` is how many came before."""
+        """Count ``rows`` rows, ``late`` of them late; ``before`` is the number of earlier rows."""
         fewest, part = EARLY
         unit = min(FORBEARANCE, max(fewest, part * (before + rows)))
         self._unit = max(unit, self._missing * rows)

@@ -25,8 +25,8 @@ from lowwater.stream.element import MARK, SEQUENCE
 from lowwater.stream.time_domain import TimeDomain
 
 REASON, LATE_BY, MET = "_reason", "_late_by_seconds", "_mark"
-"""Columns that the side output adds to a row: the reason, how late it was in seconds, and the mark
-that it came below."""
+"""Columns that the side output adds to a row: the reason, the lateness in seconds, and the mark
+that the row came below."""
 STREAM = "_stream"
 """The column with the name of the stream, in files that hold rows of several streams."""
 
@@ -36,7 +36,7 @@ Stamp = Literal["external", "internal", "latent"]
 
 @dataclass(frozen=True)
 class StreamSpec:
-    """Everything that is known about one source before it runs.
+    """The declaration of one source: everything that is stated about it before a run.
 
     The fields are the arguments of :func:`lowwater.stream`, with their defaults.
     """
@@ -151,8 +151,7 @@ class StreamSpec:
                     f" all rows; leave {option}= out, and group by the column where you"
                     " aggregate"
                 )
-        others = [name for name in self.contracts if name != self.time]
-        if others or not isinstance(self.contracts[self.time], Ordered):
+        if self.contracts != {self.time: Ordered()}:
             raise OptionError(
                 f"{where}: stamp={self.stamp!r} makes the one time of its rows, and the clock never"
                 f" goes back; leave progress= out. For rows with times of their own say"

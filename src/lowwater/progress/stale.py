@@ -1,14 +1,16 @@
 """Stale channels, which do not hold the stream back (``stale_after``).
 
-A channel is stale if its mark is more than a length of time behind most of the others: behind the
+A channel is stale if its mark is more than ``stale_after`` behind that of most others: behind the
 mark that half of the channels, and at least two, have reached. So one channel that is dated far in
-the future makes no other stale. It is also stale if it has been silent for that long by the clock
-while others were not: of a pause in the arrivals, no more than a quarter of that length counts, so
-that a pause of the whole stream makes no channel stale. The silence of a channel that has sent
-nothing counts from the stream's first rows. A stale channel has caught up when the mark by its own
-rows is at least that of the stream.
+the future makes no other channel stale.
 
-Everything is decided at the end of a chunk or batch, from marks and the clock time given.
+A channel is also stale if it has been silent for ``stale_after`` by the clock while others were
+not. Of a pause in the arrivals at most a quarter of that length counts, so that a pause of the
+whole stream makes no channel stale. The silence of a channel that has sent nothing counts from the
+first rows of the stream.
+
+A stale channel has caught up when the mark by its own rows is at least that of the stream. All this
+is decided at the end of a chunk or batch, from marks and from the clock time given.
 """
 
 from __future__ import annotations
@@ -17,16 +19,8 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from lowwater.progress.channel import Channel
 from lowwater.stream.element import BEGINNING
-
-
-@dataclass(frozen=True, slots=True)
-class Position:
-    """The marks of a channel, in ticks."""
-
-    mark: int
-    row_mark: int
-    """The mark that follows from its rows alone."""
 
 
 @dataclass(slots=True)
@@ -34,7 +28,7 @@ class StaleChanges:
     """The channels that became stale, and those that caught up."""
 
     stale: list[tuple[Hashable, int | None]] = field(default_factory=list)
-    """Each with how far it is behind in ticks; None if it was silent for too long."""
+    """Each channel with the ticks that it is behind; None if it was silent for too long."""
     caught_up: list[Hashable] = field(default_factory=list)
 
     def __bool__(self) -> bool:
@@ -62,7 +56,7 @@ class StaleChannels:
         self._last = now if self._last is None else max(now, self._last)
         self._heard.update(dict.fromkeys(names, self._spent))
 
-    def update(self, channels: Mapping[Hashable, Position], held: int) -> StaleChanges:
+    def update(self, channels: Mapping[Hashable, Channel], held: int) -> StaleChanges:
         """Decide anew which channels are stale; ``held`` is the least mark of those that are not.
 
         Invariant: at least one channel is not stale.
@@ -89,7 +83,7 @@ class StaleChannels:
             self.names.add(name)
         return changes
 
-    def _reached(self, channels: Mapping[Hashable, Position]) -> int:
+    def _reached(self, channels: Mapping[Hashable, Channel]) -> int:
         """Return the mark that half of the channels with a mark, and at least two, have reached."""
         marks = [
             each.row_mark if name in self.names else each.mark for name, each in channels.items()

@@ -25,7 +25,7 @@ from lowwater.progress.demand import Demand
 from lowwater.progress.idle import EnablingRule
 from lowwater.progress.judgement import ChannelRows, Deficit, Judgement, StreamMarkSweep
 from lowwater.progress.marks import ChannelSummary, NamedMarks
-from lowwater.progress.stale import Position, StaleChanges, StaleChannels
+from lowwater.progress.stale import StaleChanges, StaleChannels
 from lowwater.stream.element import BEGINNING, END_OF_TIME, MARK, Chunk
 from lowwater.stream.low_water_mark import LowWaterMark
 
@@ -95,12 +95,12 @@ class Tracker:
         return frozenset(self._stale.names) if self._stale is not None else frozenset()
 
     def take_stale_changes(self) -> StaleChanges:
-        """Return which channels became stale or caught up since the last call."""
+        """Return the channels that became stale or caught up since the last call."""
         changes, self._stale_changes = self._stale_changes, StaleChanges()
         return changes
 
     def completeness(self) -> list[tuple[Hashable, Completeness]]:
-        """Return how complete each channel with a learned mark is."""
+        """Return the completeness of each channel with a learned mark."""
         found = [(name, each.completeness) for name, each in list(self._channels.items())]
         return [(name, each) for name, each in found if each is not None]
 
@@ -194,7 +194,7 @@ class Tracker:
     def _note_shortfall(
         self, name: Hashable, channel: Channel, before: Shortfall | None
     ) -> Deficit | None:
-        """Record whether a channel falls short; return the episode if the stream's first began."""
+        """Record if a channel falls short; return the deficit if no channel did so before."""
         first, latest = not self._short, channel.latest_shortfall
         if latest is None:
             return None
@@ -205,10 +205,10 @@ class Tracker:
         return Deficit(name, latest, completeness)
 
     def _update_stale(self, stale: StaleChannels, now: int) -> None:
-        """Decide which channels hold the stream."""
+        """Find the channels that are stale now, and raise them."""
         stale.observe(self._moved, now)
-        found = {name: Position(each.mark, each.row_mark) for name, each in self._channels.items()}
-        self._stale_changes = stale.update(found, max(self._least_not_stale(), self.mark))
+        held = max(self._least_not_stale(), self.mark)
+        self._stale_changes = stale.update(self._channels, held)
         self._raise_stale()
 
     def _least_not_stale(self) -> int:
@@ -279,7 +279,7 @@ class Tracker:
 
     @property
     def moved(self) -> Sequence[Hashable]:
-        """The channels that the last rows or timestamps were about."""
+        """The channels that got the last rows or timestamps."""
         return self._moved
 
     def mark_of(self, name: Hashable) -> int:
@@ -301,7 +301,7 @@ class Tracker:
         return self._enabling.time_of(mark, channel.newest, channel.contract_mark, seen)
 
     def stamp(self, names: Sequence[Hashable], now: int) -> None:
-        """Raise some channels to the timestamps of their silence."""
+        """Raise some silent channels to their timestamps at clock time ``now``, in nanoseconds."""
         self._moved = list(names)
         for name in names:
             channel = self._channels[name]

@@ -38,16 +38,28 @@ UNFINISHED = ".unfinished"
 class Folder:
     """A folder of files for results, or for late rows, and how they are written.
 
-    ``path`` is the folder; it is made if it is not there. ``format`` is "parquet" (the default),
-    "csv" or "json" (one object a line). ``mode`` determines what happens if the folder already
-    holds results: "fail" (the default) refuses it, "append" adds files to it, "replace" removes the
-    files that runs have written there. A folder that another run is writing to is refused in every
-    mode.
+    The embedded engine gathers rows and writes a file when one of ``flush_every``, ``flush_rows``
+    and ``flush_size`` is reached. On Spark each batch writes its files.
 
-    The embedded engine gathers rows and writes a file when the first of them has waited for
-    ``flush_every`` (a length of real time, 2 seconds unless given), or when they are ``flush_rows``
-    rows (1,000,000) or ``flush_size`` of memory (128 MB), whichever comes first. On Spark each
-    batch writes its files.
+    >>> s = lw.stream(pl.DataFrame({"ts": [1, 2]}), name="s", time="ts")
+    >>> s.run(sink=lw.folder("answers", format="csv")).await_termination()
+    True
+    >>> pl.read_csv("answers/*.csv")["ts"].to_list()
+    [1, 2]
+
+    ``path``
+        The folder; it is made if it is not there. One that another run is writing to is refused.
+    ``format``
+        "parquet", "csv" or "json" (one object a line). Default: "parquet".
+    ``mode``
+        What happens if the folder already holds results: "fail" refuses it, "append" adds files to
+        it, "replace" removes the files that runs have written there. Default: "fail".
+    ``flush_every``
+        Length of real time after which a row is in a file. Default: "2 seconds".
+    ``flush_rows``
+        Most rows of a file. Default: 1,000,000.
+    ``flush_size``
+        Most memory for rows that are in no file yet, in bytes or as a text. Default: "128 MB".
     """
 
     path: Path

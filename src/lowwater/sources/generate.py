@@ -28,13 +28,40 @@ class Phase:
 class Workload:
     """A stream to generate. The same values always give the same rows.
 
-    ``rate`` is rows a second, for ``seconds`` seconds. ``process`` is how arrivals follow each
-    other: "poisson" (the default) or "regular". ``phases`` are bursts and lulls. A row arrives
-    ``skew`` seconds after its time; a share ``late_share`` of the rows arrive up to ``late_by``
-    seconds later still. A row comes at most ``scramble`` rows after a newer one. ``multiplicity``
-    rows share each time. Each row has one of ``keys`` keys, drawn by a Zipf law of exponent
-    ``zipf``; 0 draws all keys evenly. ``unit`` is that of the time column: "s", "ms" or "us" (the
-    default); "s" makes integers, the others a Datetime.
+    >>> log = lw.Workload(rate=10, seconds=6, process="regular", unit="s")
+    >>> log.table().columns
+    ['arrived', 'ts', 'key', 'value']
+    >>> lw.stream(log.replay(), name="s", time="ts").collect().num_rows
+    59
+
+    ``rate``
+        Rows a second, above zero.
+    ``seconds``
+        Length of the stream in seconds, above zero.
+    ``seed``
+        Seed of all that is random. Default: 0.
+    ``process``
+        How rows follow each other: at random ("poisson") or evenly ("regular"). Default:
+        "poisson".
+    ``phases``
+        Bursts and lulls: tuples of a start and an end, in seconds, and a factor on the rate.
+        Default: none, ``()``.
+    ``skew``
+        Seconds from the time of a row to its arrival. Default: 0.0.
+    ``late_share``
+        Share of rows that arrive later still, from 0 to 1. Default: 0.0.
+    ``late_by``
+        Most seconds by which these arrive later. Default: 0.0.
+    ``scramble``
+        Most rows by which a row comes after a newer one. Default: 0.
+    ``multiplicity``
+        Number of rows with each time. Default: 1.
+    ``keys``
+        Number of keys that rows have. Default: 1.
+    ``zipf``
+        Exponent of the Zipf law by which keys are drawn. Default: 0.0, all are as frequent.
+    ``unit``
+        Unit of the time column: "s" makes integers, "ms" and "us" a Datetime. Default: "us".
     """
 
     rate: float

@@ -20,9 +20,19 @@ MOST_WAITING = 1_000_000
 
 
 class Push(Source, Reader):
-    """A live source and its one reader.
+    """A live source and its one reader; made by ``lw.push(...)``.
 
-    At most ``limit`` rows wait to be read, or one push if that alone has more.
+    At most ``limit`` rows are unread, or those of one push if that alone has more.
+
+    >>> source = lw.push({"ts": pl.Int64, "v": pl.Float64})
+    >>> run = lw.stream(source, name="s", time="ts").run()
+    >>> source.send([{"ts": 1, "v": 0.5}, {"ts": 2}])
+    >>> source.punctuate("ts", 10)
+    >>> source.close()
+    >>> run.await_termination()
+    True
+    >>> run.results()["v"].to_pylist()
+    [0.5, None]
     """
 
     live = True
@@ -49,11 +59,14 @@ class Push(Source, Reader):
         self._wake: Callable[[], None] | None = None
 
     def send(self, rows: Any) -> None:
-        """Push rows: a polars frame, a pyarrow table, a list of dicts or one dict.
+        """Push rows.
 
-        Columns that a dict leaves out are null. If too many rows wait already, this blocks until
-        the run has read some. It fails instead if the source was made with ``full="fail"``, or if
-        no run will read them.
+        If too many rows are unread already, this blocks until the run has read some. It fails
+        instead if the source was made with ``full="fail"``, or if no run will read them.
+
+        ``rows``
+            A Polars frame, a PyArrow table, a list of dicts or one dict. Columns that a dict leaves
+            out are null.
         """
         chunk = self._chunk(rows)
         with self._lock:
@@ -91,7 +104,10 @@ class Push(Source, Reader):
     def punctuate(self, attribute: str, value: object) -> None:
         """Promise that every later row has ``attribute >= value``.
 
-        ``value`` has the type of the column ``attribute``.
+        ``attribute``
+            Name of a progressing column.
+        ``value``
+            Bound on it, of the column's type.
         """
         if attribute not in self.schema:
             raise OptionError(unknown_name("column", attribute, self.schema))
@@ -239,8 +255,21 @@ def push(
 ) -> Push:
     """Return a live source; feed it with ``send``, ``punctuate`` and ``close``, from any thread.
 
-    ``schema`` is the columns and their polars types. At most ``limit`` rows wait to be read
-    (1,000,000 unless given). Beyond it ``send`` blocks until the run has read some
-    (``full="wait"``, the default) or raises an error (``full="fail"``).
+    >>> source = lw.push({"ts": pl.Int64})
+    >>> run = lw.stream(source, name="s", time="ts").run()
+    >>> source.send({"ts": 1})
+    >>> source.close()
+    >>> run.await_termination()
+    True
+    >>> run.results()["ts"].to_pylist()
+    [1]
+
+    ``schema``
+        The columns, and the Polars type of each.
+    ``limit``
+        Most rows that wait to be read, above zero. Default: 1,000,000.
+    ``full``
+        What ``send`` does beyond that: "wait" blocks until the run has read some, "fail" raises an
+        error. Default: "wait".
     """
     return Push(schema, limit, full)

@@ -97,8 +97,15 @@ class ReplayReader(Reader):
 def replay(table: Any, arrival: str | None = None) -> Replay:
     """Return a finite arrival log as a source, for both engines.
 
-    ``table`` is a polars frame or a pyarrow table in arrival order. ``arrival`` is the column of
-    arrival times, a Datetime or a number of seconds; None (the default) if there is none.
+    >>> log = pl.DataFrame({"at": [0.0, 0.5], "ts": [1, 2]})
+    >>> lw.stream(lw.replay(log, "at"), name="s", time="ts").collect()["ts"].to_pylist()
+    [1, 2]
+
+    ``table``
+        A Polars frame or a PyArrow table, in the order of arrival.
+    ``arrival``
+        Name of the column of arrival times, which never decrease: a Datetime, or a number of
+        seconds. Default: None, rows have no arrival times.
     """
     if isinstance(table, pl.LazyFrame):
         table = table.collect()

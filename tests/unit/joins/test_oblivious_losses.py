@@ -67,8 +67,7 @@ def test_a_step_of_disorder_is_told_before_the_end() -> None:
 
 
 def filled(keys: Any, copies: int = 1) -> LostResults:
-    losses = LostResults(2)
-    losses.copies = copies
+    losses = LostResults(2, copies)
     for start in range(0, len(keys), 500):
         ticks = np.asarray(keys[start : start + 500])
         none = np.zeros(len(ticks), dtype=bool)

@@ -270,6 +270,13 @@ def test_a_wrong_target_is_underlined(target, message):
     assert (caught.value.line, caught.value.column) == (2, 13)
 
 
+def test_a_wrong_target_is_underlined_where_it_is_and_not_in_a_comment():
+    insert = f"INSERT INTO 'orc:out' {COUNT}"
+    with pytest.raises(lw.ExpressionError, match="unknown format") as caught:
+        paths(stream("csv:x") + f"-- {insert}\n{insert}")
+    assert (caught.value.line, caught.value.column) == (3, 13)
+
+
 def test_two_queries_for_one_folder_are_refused():
     with pytest.raises(lw.OptionError, match="out is given 2 times"):
         paths(stream("csv:x") + f"INSERT INTO 'csv:out' {COUNT}; INSERT INTO 'json:out' {COUNT}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -338,3 +339,13 @@ def test_a_window_over_the_times_of_a_join_loses_no_row(how: Any, text: str, fir
     joined = left.join(right, on="k", within="2 s", how=how)
     counted = joined.map(x=text).window("10 s", on="x").agg(n="count(*)")
     assert sum(column(counted, "n", tick=0)) == joined.collect().num_rows
+
+
+# ---- lines of the user -------------------------------------------------------------------------
+
+
+def test_code_in_a_folder_beside_the_package_is_the_users() -> None:
+    beside = f"{Path(lw.__file__).parent}_reports/daily.py"
+    names: dict[str, Any] = {"stream": stream}
+    exec(compile('rows = stream().where("k = 1")', beside, "exec"), names)
+    assert names["rows"].node.origin == "daily.py:1"

@@ -222,7 +222,7 @@ def test_a_promise_beside_the_rows_that_goes_back_is_ignored_with_a_warning() ->
 
 
 def test_a_promise_on_what_does_not_progress_is_refused() -> None:
-    with pytest.raises(lw.OptionError, match=r"makes no promises on 'id' .it does on ts"):
+    with pytest.raises(lw.OptionError, match=r"makes no promises on 'id'; it makes promises on ts"):
         intake().promise("id", 5)
 
 

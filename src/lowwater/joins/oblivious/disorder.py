@@ -2,12 +2,15 @@
 
 By the definition of the scrambling factor ``k``, a row is greater than every row that came more
 than ``k`` positions before it. So the greatest value ``k`` rows ago is a lower bound on all rows to
-come. ``k`` is given by the user or measured. The *displacement* of a row is the number of positions
-between it and the first row before it that is not less; the measured ``k`` is the displacement that
-all but a small share of recent rows stay within. For measuring, consecutive rows of one value have
-one position. Rows of one batch are taken as ascending: that is safe whatever their order was,
-because they meet the same rows in any order. A single row far ahead of all others does not move a
-measured bound, because the bound follows the second greatest value.
+come. ``k`` is given by the user or measured.
+
+The *displacement* of a row is the number of positions between it and the first row before it that
+is not less. The measured ``k`` is the least displacement that all but a small share of recent rows
+do not exceed. For measuring, consecutive rows with one value have one position.
+
+The rows of one batch are treated as if they had come in ascending order. This is safe, because they
+match the same rows in any order. A single row far ahead of all others does not move a measured
+bound, because the bound follows the second greatest value.
 
 Invariant: the bound never goes back; if a given ``k`` is true, no row comes below the bound.
 """
@@ -25,7 +28,7 @@ from lowwater.stream.element import BEGINNING, END_OF_TIME
 
 Ticks = NDArray[np.int64]
 LIMIT = 512
-"""Number of maxima above which old ones are thinned out."""
+"""Number of maxima above which old ones are dropped."""
 FINE = 16
 """Number of old maxima kept for each doubling of their age."""
 
@@ -33,11 +36,10 @@ FINE = 16
 class RunningMaxima:
     """The positions and times at which the maximum of a stream rose; the first row has position 1.
 
-    Old maxima are thinned out, so that their distance grows with their age: a lookup far back needs
-    less precision.
+    Old maxima are dropped so that the distance between those that stay grows with their age,
+    because a lookup far back needs less precision.
 
-    Invariant: positions and values both rise. :meth:`top_at` never exceeds the true maximum;
-    thinning only makes it smaller.
+    Invariant: positions and values both rise, and :meth:`top_at` never exceeds the true maximum.
     """
 
     __slots__ = ("_at", "_values", "_when")
@@ -53,8 +55,10 @@ class RunningMaxima:
         return int(self._values[-1]) if len(self._values) else BEGINNING
 
     def extend(self, values: Ticks, positions: Ticks, now: int) -> None:
-        """Append rows with their positions, none before the last one; ``now`` is in clock
-        nanoseconds."""
+        """Append rows with their positions, which are not below those of earlier rows.
+
+        ``now`` is in clock nanoseconds.
+        """
         tops = np.empty(len(values) + 1, dtype=np.int64)
         tops[0], tops[1:] = self.top, values
         np.maximum.accumulate(tops, out=tops)
@@ -65,7 +69,7 @@ class RunningMaxima:
             self._when = np.concatenate([self._when, np.full(len(rose), now, dtype=np.int64)])
 
     def thin(self) -> None:
-        """Drop old maxima so that their distance is proportional to their age."""
+        """Drop old maxima so that the distance between them is proportional to their age."""
         if len(self._at) <= LIMIT:
             return
         old = len(self._at) - LIMIT // 4
@@ -76,12 +80,12 @@ class RunningMaxima:
         self._when = self._when[stay]
 
     def first_at_least(self, values: Ticks, none: int) -> Ticks:
-        """Return, for each value, the position at which the maximum reached it, or ``none``."""
+        """Return the position at which the maximum reached each value; ``none`` if it has not."""
         found = np.searchsorted(self._values, values, side="left")
         return np.append(self._at, none)[found]
 
     def top_at(self, position: int) -> int:
-        """Return the maximum of the rows up to a position, or a smaller value."""
+        """Return a value that is at most the maximum of the rows up to a position."""
         at = int(np.searchsorted(self._at, position, side="right"))
         return int(self._values[at - 1]) if at else BEGINNING
 
@@ -102,16 +106,16 @@ class RunningMaxima:
 START = 256
 """Number of rows observed before an estimate is used."""
 BLOCKS = 1
-"""An estimate ``k`` from ``n`` rows is increased by ``k * BLOCKS * k / n``: few rows show too
-little."""
+"""An estimate ``k`` from ``n`` rows is raised by ``k * BLOCKS * k / n``, because a few rows
+show less disorder than there is."""
 LONG_MEMORY = 10.0
-"""Number of rows beyond the estimate in the sample of the long-term histogram: it forgets after
-``LONG_MEMORY`` divided by the allowed share of such rows."""
+"""Number of rows beyond the estimate that the long-term histogram holds: its memory, in rows, is
+this divided by the allowed share of such rows."""
 SHORT_MEMORY = 2_048.0
-"""Number of rows after which the short-term histogram forgets, so that a rising factor shows at
-once."""
+"""Memory of the short-term histogram, in rows. It is short, so that a rising factor shows at once.
+"""
 STEP = 32
-"""Number of rows between two choices of the factor, unless a row exceeds it."""
+"""Number of rows after which the factor is chosen again, unless a row exceeds it before."""
 
 
 class DisorderEstimate:
@@ -164,7 +168,7 @@ class DisorderEstimate:
             self.bound = max(self.bound, self._passed(self._displacement))
 
     def _passed(self, positions: int) -> int:
-        """Return the lower bound on rows to come with at most so large a displacement."""
+        """Return the lower bound on rows to come whose displacement is at most ``positions``."""
         top = self._steady.top_at(self._last - positions)
         return top + 1 if top > BEGINNING else BEGINNING
 
@@ -175,7 +179,7 @@ class DisorderEstimate:
 
     @property
     def factor(self) -> int | None:
-        """The scrambling factor in force, in rows; None before there is one."""
+        """The scrambling factor in force, in rows; None before there is an estimate."""
         if self._known is not None or self._displacement is None:
             return self._known
         if self.bound == BEGINNING:
@@ -205,14 +209,14 @@ class DisorderEstimate:
 
     @property
     def mostly_passed(self) -> int:
-        """A bound that few rows to come should be below: the one for half the displacement."""
+        """The bound that half the displacement gives: few rows to come are below it."""
         if self._ended or self._displacement is None:
             return self.bound
         return max(self.bound, self._passed(self._displacement // 2))
 
     @property
     def expected(self) -> float:
-        """The expected share of rows to come that are not below the bound."""
+        """The share of rows to come that are expected at or above the bound, from 0 to 1."""
         if self._known is not None or self._displacement is None:
             return 1.0
         return self._long_term.share_within(self._displacement)
@@ -222,7 +226,7 @@ class DisorderEstimate:
         return self._rate.value(now, self._seen.top)
 
     def reached(self, value: int) -> int | None:
-        """Return the clock time at which a value was first reached; None if it was not."""
+        """Return the clock time, in nanoseconds, of the first row at a value or above; or None."""
         return self._seen.reached(value)
 
     def end(self) -> None:
@@ -260,8 +264,11 @@ class DisorderEstimate:
 
 
 def _second_greatest(ticks: Ticks, top: int) -> Ticks:
-    """Return, for each row, the candidate for the second greatest value: the lesser of the row and
-    the greatest value before it."""
+    """Return the lesser of each row and the greatest value before it.
+
+    ``top`` is the greatest value before the first row. Over all rows of an input, the greatest of
+    these results is the second greatest value.
+    """
     tops = np.empty(len(ticks), dtype=np.int64)
     tops[0], tops[1:] = top, ticks[:-1]
     found: Ticks = np.minimum(ticks, np.maximum.accumulate(tops))

@@ -1,13 +1,13 @@
 """Estimates about the inputs of a window-oblivious join: disorder, lag, multiplicity, lost results.
 
-The lag between two inputs is the number of held rows that their disorder does not explain: rows of
-one input beyond the other's bound, less the rows that come while the other input's disorder
-settles. An input with no such rows lags by the rows of the other one that it has not reached
-(WO-Join §3).
+The *lag* of an input ahead of another one is the number of its rows beyond the other's bound, less
+the rows that come during the other's disorder. If it has no such rows, it is behind, and its lag is
+minus the rows of the other input that it has not reached (WO-Join §3).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -17,26 +17,18 @@ from lowwater.joins.oblivious.lost_results import LostResults
 from lowwater.joins.oblivious.memory_model import InputTraits, MemoryNeeds
 from lowwater.joins.oblivious.options import Oblivious
 from lowwater.joins.oblivious.stored_rows import StoredRows
-from lowwater.operators.metric import Max, Mean, Metric, Ratio, Readings, Sum
+from lowwater.operators.metric import Max, Mean, Metric, Ratio, Readings, Sum, share, size, total
 
 CAREFUL = 2
-"""Safety factor: disorder is estimated as if only this fraction of the allowed results could be
-lost."""
+"""Safety factor: disorder is estimated for a share of lost results that is this many times smaller
+than the allowed one."""
 OFTEN = 4
-"""Multiplicity is counted anew when one in so many held rows is new."""
+"""Multiplicity is counted again when one in ``OFTEN`` held rows has come since the last count."""
 FEW = 64
-"""Least number of new rows between two such counts."""
+"""Least number of rows between two such counts."""
 
 
-FOUND = Metric(
-    "join_results_found",
-    int,
-    "rows",
-    Sum(),
-    "results found",
-    "Results that left the join.",
-    total=True,
-)
+FOUND = total("join_results_found", "results found", "Results that left the join.")
 LOST = Metric(
     "join_results_lost",
     float,
@@ -61,11 +53,8 @@ ACCURACY = Metric(
     "accuracy",
     "The share of the results that was found.",
 )
-ACCURACY_ASKED = Metric(
+ACCURACY_ASKED = share(
     "join_accuracy_asked",
-    float,
-    "share",
-    Max(),
     "accuracy asked for",
     "The share of the results that accuracy= asks for, the same in all buckets.",
 )
@@ -77,34 +66,26 @@ ACCURACY_EXPECTED = Metric(
     "expected accuracy",
     "The share of the results that the rows held now suffice for.",
 )
-LATE_ROWS = Metric(
+LATE_ROWS = total(
     "join_late_rows",
-    int,
-    "rows",
-    Sum(exact=False),
     "late rows",
     "Rows that came after rows they could have met were dropped.",
-    total=True,
+    exact=False,
 )
-GIVEN_UP = Metric(
+GIVEN_UP = total(
     "join_given_up_rows",
-    int,
-    "rows",
-    Sum(exact=False),
     "rows given up",
     "Rows dropped before they met anything, because memory was full.",
-    total=True,
+    exact=False,
 )
 RATE = Metric(
     "join_input_rate", float, "rows/s", Sum(exact=False), "rows/s", "Rows of an input in a second."
 )
-SCRAMBLING = Metric(
+SCRAMBLING = size(
     "join_scrambling_factor",
-    int,
-    "rows",
-    Sum(exact=False),
     "scrambling factor",
     "By how many rows the rows of an input are out of order at most; summed over buckets.",
+    exact=False,
 )
 MULTIPLICITY = Metric(
     "join_multiplicity",
@@ -114,54 +95,46 @@ MULTIPLICITY = Metric(
     "multiplicity",
     "The most rows of an input that came together with one value.",
 )
-PREDICTED = Metric(
+PREDICTED = size(
     "join_predicted_rows",
-    int,
-    "rows",
-    Sum(exact=False),
     "predicted rows",
     "Rows of an input that the join should have to hold.",
+    exact=False,
 )
-LAG = Metric(
+LAG = size(
     "join_lag_rows",
-    int,
-    "rows",
-    Sum(exact=False),
     "lag",
     "By how many of its rows an input is ahead of another one.",
+    exact=False,
 )
-HELD = Metric(
+HELD = size(
     "join_held_rows",
-    int,
-    "rows",
-    Sum(exact=False),
     "held rows",
     "Rows of an input that the join holds in memory.",
+    exact=False,
 )
-ON_DISK = Metric(
+ON_DISK = size(
     "join_disk_rows",
-    int,
-    "rows",
-    Sum(exact=False),
     "rows on disk",
     "Rows of an input that wait on disk.",
+    exact=False,
 )
 
 
 class InputEstimates:
-    """The estimates of all inputs; lists have one entry for each input."""
+    """The estimates of all inputs of a join; each list has one entry for each input."""
 
-    def __init__(self, options: Oblivious, ports: int, ticks_per_second: int):
+    def __init__(self, options: Oblivious, ports: int, ticks_per_second: int, copies: int = 1):
         missing = (1 - options.accuracy) / ports / CAREFUL
         known = options.disorder or (None,) * ports
         self.disorders = [DisorderEstimate(missing, each, ticks_per_second) for each in known]
         self.multiplicity = [1] * ports
-        self.late = [0] * ports
+        self._late = [0] * ports
         """Late rows: rows that came below what was dropped of another input."""
-        self.given_up = [0] * ports
+        self._given_up = [0] * ports
         """Rows given up because memory was full, although no other input had reached them."""
         self._required = options.accuracy
-        self.losses = LostResults(ports)
+        self.losses = LostResults(ports, copies)
         """Results found, and results lost."""
         self._fresh = 0
         self._together: list[list[Ticks]] = [[] for _ in known]
@@ -174,9 +147,22 @@ class InputEstimates:
 
     def take(self, port: int, ticks: Ticks, below: int) -> None:
         """Add rows to the current batch; rows below ``below`` are late."""
-        self.late[port] += int((ticks < below).sum())
+        self.add_late(port, int((ticks < below).sum()))
         self._together[port].append(ticks)
         self._fresh += len(ticks)
+
+    def add_late(self, port: int, rows: int) -> None:
+        """Count late rows of an input."""
+        self._late[port] += rows
+
+    def add_given_up(self, port: int, rows: int) -> None:
+        """Count rows of an input that were given up."""
+        self._given_up[port] += rows
+
+    def note_repeats(self, ports: Iterable[int]) -> None:
+        """Record that some inputs have a value twice."""
+        for port in ports:
+            self.multiplicity[port] = max(2, self.multiplicity[port])
 
     def measure(self, now: int) -> None:
         """Update the estimates with the rows of the batch; ``now`` is in clock nanoseconds."""
@@ -203,7 +189,7 @@ class InputEstimates:
         ]
 
     def due(self, held: int) -> bool:
-        """True if enough of the ``held`` rows are new for another count."""
+        """True if enough rows have come for another count of multiplicity; ``held`` are kept."""
         return self._fresh >= max(FEW, held // OFTEN)
 
     def renew(self, stored: StoredRows) -> None:
@@ -278,8 +264,8 @@ class InputEstimates:
             LOST: lost,
             LOST_MARGIN: margin,
             ACCURACY_EXPECTED: float(np.prod([estimate.expected for estimate in self.disorders])),
-            LATE_ROWS: sum(self.late),
-            GIVEN_UP: sum(self.given_up),
+            LATE_ROWS: sum(self._late),
+            GIVEN_UP: sum(self._given_up),
         }
         needs, ports = self.needs(stored, now, reading), range(len(self.disorders))
         for port, estimate in enumerate(self.disorders):
@@ -300,8 +286,8 @@ class InputEstimates:
         return {
             "disorders": [each.snapshot() for each in self.disorders],
             "multiplicity": list(self.multiplicity),
-            "late": list(self.late),
-            "given up": list(self.given_up),
+            "late": list(self._late),
+            "given up": list(self._given_up),
             "losses": self.losses.snapshot(),
             "fresh": self._fresh,
         }
@@ -311,7 +297,7 @@ class InputEstimates:
         for estimate, each in zip(self.disorders, saved["disorders"], strict=True):
             estimate.restore(each)
         self.multiplicity = list(saved["multiplicity"])
-        self.late, self.given_up = list(saved["late"]), list(saved["given up"])
+        self._late, self._given_up = list(saved["late"]), list(saved["given up"])
         self.losses.restore(saved["losses"])
         self._fresh = saved["fresh"]
 
@@ -321,7 +307,7 @@ SOME = 10
 
 
 def shortfall(found: float, lost: float, least: float, ended: bool) -> str | None:
-    """Return a warning if the share of results found is below the one asked for, else None.
+    """Return a warning if the share of results found is below ``least``; None if it is not.
 
     The text holds no figures, so that buckets with the same problem give the same text.
     """

@@ -2,13 +2,14 @@
 
 The *key* of a row is its value of the columns that are joined on. For each key in a sample, the
 rows of every input are counted, also rows dropped since. When a row is joined, or is given up
-without having been joined, it should make as many results as there are combinations of counted rows
-of the other inputs. The results it does not make are lost. So each result is counted once, with the
-last of its rows, whatever the reason for its loss.
+without having been joined, it should make one result with each combination of counted rows of the
+other inputs. Those that it does not make are lost. So each lost result is counted once, with the
+last of its rows, whatever the reason for the loss.
 
-The sample is bounded. A key is in it by its hash: all keys of the newest values, half of those of
-the values below, a quarter of those below these, and so on. A row whose key is not in the sample
-counts as the average sampled row of its level, late rows separately.
+The sample is bounded and has *levels* by value. It has all keys of the newest level, half of the
+keys of the level below, a quarter of those of the next one, and so on; the hash of a key decides. A
+row whose key is not in the sample counts as the average sampled row of its level; late rows have an
+average of their own.
 
 Invariant: whether a key is in the sample follows from its hash and the edges between levels. Edges
 only rise, so a key that has left the sample does not return, and the counts of keys in it are
@@ -32,11 +33,11 @@ Keys = NDArray[np.uint64]
 Flags = NDArray[np.bool_]
 
 NEWEST = 2_048
-"""Number of keys on the newest level, all of which are counted; it is cut at twice as many."""
+"""Number of keys that stay on the newest level when it is cut, which is at twice as many."""
 OLDER = 256
-"""Number of counted keys on each older level."""
+"""Number of sampled keys that stay on each older level when it is cut, at twice as many."""
 LEVELS = 40
-"""Greatest number of levels; on the last one, one key in 2 ** 39 is counted."""
+"""Greatest number of levels; of the last one, one key in 2 ** 39 is in the sample."""
 SPREAD = 2.0
 """Width of the reported margin, in standard deviations."""
 TOTAL, SAMPLED, LOST = range(3)
@@ -54,10 +55,13 @@ def hashes(values: NDArray[Any]) -> Keys:
 
 
 class LostResults:
-    """Counts of rows by key, and of the results that rows should have made and did not."""
+    """Counts of rows by key, and of the results that rows should have made and did not.
 
-    def __init__(self, ports: int):
-        self.copies = 1
+    ``copies`` is the number of joins that share the sample, each with some of the keys.
+    """
+
+    def __init__(self, ports: int, copies: int = 1):
+        self._copies = copies
         self.found = 0
         """Results found."""
         self.pairs = 0
@@ -75,8 +79,11 @@ class LostResults:
         return len(self._keys)
 
     def take(self, port: int, keys: Keys, ticks: Ticks, late: Flags, made: Keys) -> None:
-        """Count rows that were joined or given up; ``made`` has the key of each combination they
-        made."""
+        """Count rows of an input that were joined or given up.
+
+        ``late`` are the rows that came too late for some of their results. ``made`` has the key of
+        each combination that the rows made.
+        """
         self.pairs += len(made)
         levels, inside = self._placed(keys, ticks)
         classes = levels * 2 + late
@@ -103,6 +110,10 @@ class LostResults:
         if not known.all():
             self._add(port, own[~known], ticks[first][~known], counts[~known])
 
+    def add_found(self, results: int) -> None:
+        """Count results that were found."""
+        self.found += results
+
     def begin_again(self) -> None:
         """Drop all keys, because rows to come match none of them; the figures stay."""
         none = np.zeros(len(self._keys), dtype=np.bool_)
@@ -110,14 +121,14 @@ class LostResults:
         self._counts, self._edges, self._limit = self._counts[none], [], 0
 
     def put_back(self, port: int, keys: Keys, ticks: Ticks) -> None:
-        """Uncount rows that matched nothing and will be counted again."""
+        """Subtract rows that matched nothing from the counts; they will be counted again."""
         _, inside = self._placed(keys, ticks)
         own, counts = np.unique(keys[inside], return_counts=True)
         place, known = self._found(own)
         self._counts[place[known], port] -= counts[known]
 
     def _placed(self, keys: Keys, ticks: Ticks) -> tuple[Ticks, Flags]:
-        """Return the level of each row, and whether its key is in the sample."""
+        """Return the level of each row, and True for each row whose key is in the sample."""
         if not self._edges:
             return np.zeros(len(keys), dtype=np.int64), np.ones(len(keys), dtype=np.bool_)
         edges = np.array(self._edges[::-1])
@@ -126,7 +137,7 @@ class LostResults:
         return levels, keys <= part
 
     def _found(self, keys: Keys) -> tuple[Ticks, Flags]:
-        """Return the index of each key, or where it would be, and whether it is there."""
+        """Return the index at which each key is or would be, and True for each that is there."""
         place = np.searchsorted(self._keys, keys)
         if not len(self._keys):
             return place, np.zeros(len(keys), dtype=np.bool_)
@@ -145,11 +156,11 @@ class LostResults:
             self._limit = len(self._keys) + self._most(0) // 2
 
     def _most(self, level: int) -> int:
-        share = (OLDER if level else NEWEST) // self.copies
+        share = (OLDER if level else NEWEST) // self._copies
         return max(share, 16)
 
     def _cut(self) -> None:
-        """Raise the edges of levels with too many keys."""
+        """Raise the edges of levels with too many keys, and drop the keys that leave the sample."""
         for level in range(LEVELS - 1):
             if level > len(self._edges):
                 return
@@ -173,8 +184,8 @@ class LostResults:
             self._counts = self._counts[stay]
 
     @property
-    def lost_more(self) -> bool:
-        """True if any results are lost, as far as sampled rows show."""
+    def any_lost(self) -> bool:
+        """True if sampled rows show that a result was lost."""
         return bool(self._rows[:, :, LOST].any())
 
     @property
@@ -220,8 +231,8 @@ class ResultAccount:
     def take(self, port: int, rows: Chunk, gone: int, made: pl.Series | None = None) -> None:
         """Count rows of an input that were joined or given up.
 
-        Rows below ``gone`` are late: rows of others below it were dropped. ``made`` has, for each
-        match, the index of its row; None if the rows were not joined.
+        Rows below ``gone`` are late, because rows of other inputs below it were dropped. ``made``
+        has the index of the row of each match; None if the rows were not joined.
         """
         keys, ticks, rows_that_match = self._keyed(port, rows)
         found = keys[:0] if made is None else keys[made.to_numpy()]
@@ -230,14 +241,16 @@ class ResultAccount:
         self._losses.take(port, keys, ticks, ticks < gone, found)
 
     def put_back(self, port: int, rows: Chunk) -> None:
-        """Uncount joined rows that matched nothing and will be joined again."""
+        """Subtract joined rows that matched nothing from the counts; they will be joined again."""
         keys, ticks, rows_that_match = self._keyed(port, rows)
         own = slice(None) if rows_that_match is None else rows_that_match
         self._losses.put_back(port, keys[own], ticks[own])
 
     def _keyed(self, port: int, rows: Chunk) -> tuple[Keys, Ticks, Ticks | None]:
-        """Return the hash of each row's key, its ticks, and the indexes of rows whose key has no
-        null; None instead of the indexes if that is all rows."""
+        """Return the hash of each row's key, the ticks of the rows, and the rows that can match.
+
+        These are the indexes of rows whose key has no null; None stands for all rows.
+        """
         ticks = self._stored.ticks(port, rows)
         if len(self._shape.on) == 1:
             return hashes(ticks), ticks, None

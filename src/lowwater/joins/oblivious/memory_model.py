@@ -1,21 +1,22 @@
 """The memory that a window-oblivious join needs, and the relief it takes under a cap (WO-Join
 §3-§5).
 
-A row of one input is kept until every row of the others that may equal it has come. Rows come out
-of order by up to ``k`` positions, an input's *scrambling factor*, and inputs are behind each other
-by a *lag*, counted in rows. Input ``i`` keeps, for input ``j``::
+A row of one input is kept until every row of the others that may equal it has come. The rows of
+input ``i`` come at most ``k_i`` positions out of order (its *scrambling factor*) and at a rate of
+``r_i``; the input is ``L(i, j)`` rows ahead of input ``j`` (its *lag*). For input ``j`` it keeps::
 
     M(i, j) = max(1, k_i + r_i * k_j / r_j + L(i, j))
 
-rows, and for all others the greatest of these. The formulas are upper bounds; buffers that go by
-values (see ``oblivious_join``) never hold more, and often less.
+rows, and for all other inputs together the greatest of these numbers. They are upper bounds: the
+join drops rows by their values (see ``oblivious_join``), so it never keeps more and often less.
 
-Without a cap, or while the predicted memory fits, rows are joined as they come (*plain*). Otherwise
-the reliefs are tried by what they cost in latency: rows of inputs that are far ahead wait on disk
-(*dbf*, which saves what lag takes), rows are sorted before they are joined (*msf*, which saves what
-disorder takes), both (*hybrid*). The first that fits is taken; if none fits, the one that needs
-least. A relief is ended only when less of it fits clearly, so that noise does not cause switches. A
-relief changes where rows wait and when results come; it loses none.
+Without a cap on memory, or while the predicted rows fit, rows are joined as they come (*plain*).
+There are three reliefs: rows are sorted before they are joined (*msf*, saves the memory that
+disorder takes), rows of inputs that are far ahead are kept on disk (*dbf*, saves the memory that
+lag takes), and both (*hybrid*). The first mode that fits is taken, in the order of
+``RELIEF_MODES``; if none fits, the one that takes the least memory. A relief ends only when a
+lesser mode clearly fits, so that noise causes no switches. Reliefs change where rows are and when
+results leave, and lose none.
 """
 
 from __future__ import annotations
@@ -47,13 +48,13 @@ class InputTraits:
     multiplicity: int = 1
     """Greatest number of rows with the same value."""
     delay: float = 0.0
-    """Seconds by which rows come later than those of the foremost input."""
+    """Seconds by which rows come later than those of the input that is furthest ahead."""
 
 
 @dataclass(frozen=True)
 class MemoryNeeds:
-    """Rows that a join of some inputs has to keep; input ``i`` is ``lags[i][j]`` rows ahead of
-    ``j``."""
+    """The rows that a join has to keep, by the model; input ``i`` is ``lags[i][j]`` rows ahead of
+    input ``j``."""
 
     inputs: tuple[InputTraits, ...]
     lags: tuple[tuple[float, ...], ...]
@@ -103,7 +104,7 @@ class MemoryNeeds:
         return sum(self.kept(one, mode, read_ahead) for one in range(len(self.inputs)))
 
     def wait_seconds(self) -> float:
-        """Return the seconds a row waits at most to be sorted, if rates are rows a second."""
+        """Return the most seconds that a row waits to be sorted, if rates are rows a second."""
         return max(each.disorder / each.rate for each in self.inputs)
 
 
@@ -124,7 +125,7 @@ def joined(inputs: Sequence[InputTraits]) -> InputTraits:
 FITS = 0.9
 """A prediction fits if it takes at most this share of the cap."""
 BACK = 0.6
-"""A relief is ended when a lesser one would take at most this share of the cap."""
+"""A relief ends when a lesser mode is predicted to take at most this share of the cap."""
 SECOND = 1_000_000_000
 
 
@@ -156,7 +157,11 @@ class ReliefChooser:
         return self._options.strategy == "auto" and self._options.memory is not None
 
     def choose(self, needs: MemoryNeeds, row_bytes: float, cap: int, read_ahead: int) -> None:
-        """Choose by the bytes that each mode is predicted to take; ``cap`` is in bytes."""
+        """Choose the mode by the bytes that each is predicted to take.
+
+        ``row_bytes`` is the size of a row and ``cap`` the allowed memory, both in bytes.
+        ``read_ahead`` is the number of rows that are read from disk before they are due.
+        """
         allowed = [mode for mode in RELIEF_MODES if self._soon_enough(mode, needs)]
         takes = {mode: needs.total(mode, read_ahead) * row_bytes for mode in allowed}
         now = RELIEF_MODES.index(self.mode)
@@ -170,7 +175,11 @@ class ReliefChooser:
         self.mode, self.reason = mode, _because(needs, takes, mode, cap)
 
     def guess(self, ahead: int, others: int) -> None:
-        """Choose before there are predictions, by the rows ahead of all others and the rest."""
+        """Choose the mode before there are predictions.
+
+        ``ahead`` is the number of rows in memory that some input has not reached, ``others`` that
+        of all other rows.
+        """
         waits = others > ahead and self._options.latency is None
         mode: ReliefMode = "hybrid" if waits else "dbf"
         self.switches += mode != self.mode
@@ -182,7 +191,7 @@ class ReliefChooser:
         return mode not in SORTING_MODES or limit is None or needs.wait_seconds() * SECOND <= limit
 
     def metrics(self) -> Readings:
-        """Return the strategy in force, the reason, and how often it changed if it can."""
+        """Return the strategy in force, the reason, and the number of changes if it can change."""
         switches = self.switches if self.chooses else None
         return Readings({STRATEGY: self.mode, REASON: self.reason, SWITCHES: switches})
 

@@ -1,25 +1,26 @@
 """The window-oblivious join: a join of many inputs on a progressing attribute, without a window.
 
-How long a row is kept follows from the data (WO-Join). The disorder of each input is measured and
-gives a lower bound on its rows to come; the input's punctuation gives another, and the greater of
-the two is the input's *mark*. A row is kept until the marks of all other inputs have passed it. So
-the rows kept follow lags, bursts and lulls: nothing is dropped while a lagging input has not
-reached it.
+The time for which a row is kept follows from the data (WO-Join). The disorder of each input is
+measured and gives a lower bound on its rows to come; the input's punctuation gives another. The
+greater of the two is the input's *mark*. A row is kept until the marks of all other inputs have
+passed it. So a row is never dropped before a lagging input has reached it.
 
-Rows that come below what was dropped still match what is kept. They are counted as late; rows
-dropped because of the cap on memory are counted as given up. Lost results are counted by key
+For each input there is a bound below which its rows have been dropped. Rows that come below the
+bound of another input are counted as late; they still match the rows that are kept. Rows dropped
+because of the cap on memory are counted as given up. Lost results are counted by key
 (``lost_results``).
 
-There are two reliefs, alone or together (``memory_model``). *Sorting first* (msf): rows wait until
-the marks of all inputs have passed them, are then joined, and the results leave in order; later
-rows are given up. *Disk first* (dbf): rows of an input beyond what the others have reached are
-spilled to pages (``stored_rows``).
+There are two reliefs of memory, used alone or together (``memory_model``). *Sorting first* (msf):
+rows wait until the marks of all inputs have passed them and are then joined, and the results leave
+in order; rows that come below the joined ones are given up. *Disk first* (dbf): rows of an input
+that another input has not reached are spilled to pages (``stored_rows``).
 
-Output punctuation. When the last row of a result comes, its other rows are kept. So no result is
-below what is dropped of all inputs but one. That holds however rough the measurements are.
+Output punctuation. When the last row of a result comes, its other rows are kept. So every result is
+at or above the second greatest of the bounds below which rows were dropped. This holds however
+inexact the measurements are.
 
 Invariants: a joined row is kept until it is below ``_dropped`` of its input, has made all its
-matches, or is given up. So a result is lost only if one of its rows comes below what is dropped of
+matches, or is given up. So a result is lost only if one of its rows comes below ``_dropped`` of
 another input, repeats a value whose rows have matched, or was given up. A spilled row is above the
 greatest value of some other input (above the joined rows, if rows are sorted first), so it has no
 match yet.
@@ -40,19 +41,19 @@ from lowwater.joins.oblivious.estimates import InputEstimates
 from lowwater.joins.oblivious.lost_results import ResultAccount
 from lowwater.joins.oblivious.memory_model import FITS, ReliefChooser
 from lowwater.joins.oblivious.options import Oblivious
-from lowwater.joins.oblivious.stored_rows import LEAST_ROWS, PAGE_ROWS, StoredRows
+from lowwater.joins.oblivious.stored_rows import PAGE_ROWS, StoredRows
 from lowwater.operators.kernel import Host
 from lowwater.operators.metric import Readings
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import BEGINNING, END_OF_TIME, Chunk, Element, Punctuation
 
 LAZY = 16
-"""Rows are dropped once one in so many of those held is new."""
+"""Rows are dropped when one in ``LAZY`` rows held has come since the last time."""
 ROUND_TRIPS = 3
-"""Rows are spilled if they are ahead by at least so many times the time of a round trip (§4.2)."""
+"""Rows are spilled if they are ahead by at least this many round trips to the disk (§4.2)."""
 SPARE = 16
-"""Under a cap, one in so many bytes is freed beyond the excess; it is also the most a page takes.
-"""
+"""When memory is above the cap, the excess and one ``SPARE``-th of the cap are freed. One page of
+each input together take at most the same part of the cap."""
 NUMBERS = (
     *("_joined_below", "_given_up_below", "_rows_since_drop", "_was_sorting", "_warned"),
     *("_first_step", "_last_step", "_step_time"),
@@ -61,8 +62,7 @@ NUMBERS = (
 
 
 class ObliviousJoin(MultiJoin):
-    """Joins many inputs on a progressing attribute; measured disorder bounds how long rows are
-    kept."""
+    """Joins many inputs on a progressing attribute; rows are dropped by measured disorder."""
 
     rule: ClassVar[str] = "what is dropped of all inputs but one, by measure and by promise"
     defers: ClassVar[bool] = True
@@ -76,10 +76,10 @@ class ObliviousJoin(MultiJoin):
         host: Host,
         awaited: frozenset[str] | None = None,
     ):
-        super().__init__(store, shape, slice_ticks, awaited)
-        self.host = host
+        super().__init__(store, shape, slice_ticks, awaited, host)
         self._memory_allowed, self._now = options.memory, host.now
-        self._estimates = InputEstimates(options, self.ports, shape.domain.ticks_per_second)
+        per_second = shape.domain.ticks_per_second
+        self._estimates = InputEstimates(options, self.ports, per_second, host.copies)
         self._chooser = ReliefChooser(options)
         self._stored = StoredRows(store, shape, slice_ticks, self._slicing)
         self._account = ResultAccount(shape, self._stored, self._estimates.losses)
@@ -98,7 +98,7 @@ class ObliviousJoin(MultiJoin):
     # ---- rows ------------------------------------------------------------------------------
 
     def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
-        """Observe rows, join them or let them wait, and drop rows that have no match to come."""
+        """Join rows or hold them, update the estimates, and drop rows without a match to come."""
         rows = self._shape.prepare(port, chunk)
         ticks = self._stored.ticks(port, rows)
         results = self._begin_step()
@@ -138,7 +138,6 @@ class ObliviousJoin(MultiJoin):
 
     def _begin_step(self) -> list[Chunk]:
         """Read the clock; return the results of a change of mode."""
-        self._estimates.losses.copies = self.host.copies
         self._last_step, self._step_time = self._step_time, self._now()
         if self._first_step is None:
             self._first_step = self._last_step = self._step_time
@@ -156,7 +155,7 @@ class ObliviousJoin(MultiJoin):
             port, rows, self._late_below(port), self._shape.numbers(port, matched[0])
         )
         found = self._shape.put_out(*matched)
-        self._estimates.losses.found += found.height
+        self._estimates.losses.add_found(found.height)
         if not found.height:
             return []
         if self._estimates.unique and not self._chooser.sorts:
@@ -164,25 +163,25 @@ class ObliviousJoin(MultiJoin):
         return [found]
 
     def _remember_matched(self, found: Chunk) -> None:
-        """Note values whose rows have matched, if every value is unique."""
+        """Keep the values of results, whose rows are dropped; note if a value came twice."""
         time = self._shape.out_name(0, self._shape.times[0])
         values = np.unique(self._shape.domain.array_of(found[time]))
         if len(values) < found.height:  # a value came twice
-            self._estimates.multiplicity = [max(2, each) for each in self._estimates.multiplicity]
+            self._estimates.note_repeats(self._shape.ports)
         elif (
             self._stored.matched.bytes + values.nbytes <= self._cap // 2
         ):  # values use memory as well
             self._stored.matched.add(values)
 
     def _count_repeats(self, port: int, ticks: Ticks) -> None:
-        """Count rows of values whose rows have matched and are dropped: they miss results."""
+        """Count rows as late that repeat a value whose rows have matched and are dropped."""
         again = self._stored.matched.among(ticks) if len(self._stored.matched) else 0
         if again:
-            self._estimates.late[port] += again
-            self._estimates.multiplicity[port] = max(2, self._estimates.multiplicity[port])
+            self._estimates.add_late(port, again)
+            self._estimates.note_repeats([port])
 
     def _late_below(self, port: int) -> int:
-        """Return the bound below which rows of an input miss dropped rows of others."""
+        """Return the bound below which a row of an input is late: rows of another were dropped."""
         return max(each for at, each in enumerate(self._dropped) if at != port)
 
     def _span(self, port: int, rows: Chunk) -> tuple[int, int]:
@@ -205,11 +204,11 @@ class ObliviousJoin(MultiJoin):
 
     @property
     def _sorted_below(self) -> int:
-        """Where rows are sorted first, the bound below which rows are joined."""
+        """The bound below which rows are joined, if they are sorted first."""
         return max(min(self._bounds), self._given_up_below)
 
     def _unspill(self, frontier: int) -> None:
-        """Bring back spilled rows that the frontier has reached."""
+        """Read the spilled rows back that the frontier has reached."""
         if not self._chooser.spills:
             frontier = END_OF_TIME
         for port in self._shape.ports:
@@ -223,7 +222,7 @@ class ObliviousJoin(MultiJoin):
                 self._keep(port, rows, *self._span(port, rows))
 
     def _spill(self, port: int, rows: Chunk, ticks: Ticks) -> Chunk:
-        """Spill rows that are far ahead; return the others."""
+        """Spill the rows that are far ahead, and return the others."""
         if not self._chooser.spills:
             return rows
         frontier = self._sorted_below - 1 if self._chooser.sorts else self._frontier
@@ -232,9 +231,7 @@ class ObliviousJoin(MultiJoin):
             return rows
         spilled = self._stored.spilled[port]
         if self._memory_allowed is not None:
-            width = max(1, int(rows.estimated_size()) // rows.height)
-            share = self._cap // (SPARE * self.ports * width)
-            spilled.page_rows = min(PAGE_ROWS, max(LEAST_ROWS, share))
+            spilled.limit_pages(rows, self._cap // (SPARE * self.ports))
         spilled.put(rows.filter(far))
         return rows.filter(~far)
 
@@ -247,10 +244,10 @@ class ObliviousJoin(MultiJoin):
         return since is not None and self._step_time - since >= ROUND_TRIPS * trip
 
     def _join_waiting(self, below: int) -> list[Chunk]:
-        """Join rows that have waited and are below a value; return the results in order.
+        """Join the waiting rows below a value, and return the results in order.
 
-        No row is dropped in between: if rows were joined as they came before, marks may have passed
-        rows that have not been matched.
+        No row is dropped meanwhile: if rows were joined as they came before, marks may have passed
+        kept rows that still have matches among these.
         """
         found: list[Chunk] = []
         least = list(self._dropped)
@@ -274,8 +271,10 @@ class ObliviousJoin(MultiJoin):
         return (self._memory_allowed or END_OF_TIME) // self.host.copies
 
     def _choose(self) -> list[Chunk]:
-        """From time to time, update multiplicities and choose the mode; return results this
-        releases."""
+        """Update multiplicities and choose the mode, if enough rows have come or memory is full.
+
+        Return the results that a change of mode releases.
+        """
         stored, held = self._stored, self.store.rows
         over = self._chooser.chooses and stored.memory > FITS * self._cap
         if not held or not (over or self._estimates.due(held)):
@@ -295,7 +294,7 @@ class ObliviousJoin(MultiJoin):
         return self._apply_mode()
 
     def _apply_mode(self) -> list[Chunk]:
-        """Change to the mode in force, also after a restart; return the results this releases."""
+        """Change to the mode that was chosen, also after a restart; return the results released."""
         if self._was_sorting == self._chooser.sorts:
             return []
         self._was_sorting = self._chooser.sorts
@@ -307,7 +306,7 @@ class ObliviousJoin(MultiJoin):
         return []
 
     def _join_all_waiting(self) -> list[Chunk]:
-        """Join all waiting rows, as they would have been joined when they came."""
+        """Join all waiting rows, as if they had been joined when they came."""
         for port in self._shape.ports:
             rows = self._stored.spilled[port].fetch(self._frontier)
             if rows is not None:
@@ -334,15 +333,15 @@ class ObliviousJoin(MultiJoin):
         return [*results, *self._promise()]
 
     def _threshold(self, port: int) -> int:
-        """Rows of ``port`` below this value are not kept."""
+        """Return the value below which rows of an input are not kept."""
         return BEGINNING if self._joining_waiting else self._dropped[port]
 
     def _droppable(self, port: int) -> int:
-        """Rows of ``port`` below this value have no match to come."""
+        """Return the value below which rows of an input have no match to come."""
         return max(self._least_but([port]), self._given_up_below, self._dropped[port])
 
     def _advance_marks(self, least: int = BEGINNING) -> list[Chunk]:
-        """Advance the marks; if rows are sorted first, join those below them or ``least``."""
+        """Advance the marks; if rows are sorted first, join those below the marks or ``least``."""
         if not self._chooser.sorts:
             self._marks = list(map(max, self._marks, self._bounds))
             return []
@@ -356,8 +355,11 @@ class ObliviousJoin(MultiJoin):
         return found
 
     def _give_up(self) -> list[Chunk]:
-        """Free memory down to the cap: rows that all inputs have mostly passed go first, then those
-        furthest ahead, then the least."""
+        """Free memory down to the cap, and return the results that are released.
+
+        Rows that all inputs have mostly passed go first, then those furthest ahead, then those with
+        the least values.
+        """
         memory, values = self._stored.memory, map(self._stored.values, self._shape.ports)
         everything = np.sort(np.concatenate(list(values)))
         rows = len(everything)
@@ -377,10 +379,9 @@ class ObliviousJoin(MultiJoin):
         return results
 
     def _clear_above(self, value: int) -> None:
-        """Remove rows from a value on from memory: spill them if the mode allows, else give them
-        up.
+        """Remove the rows at or above a value from memory; the value is above the frontier.
 
-        The value is above the frontier.
+        They are spilled if the mode allows that, and given up otherwise.
         """
         for port in self._shape.ports:
             spilled = self._stored.spilled[port]
@@ -393,7 +394,7 @@ class ObliviousJoin(MultiJoin):
                 if rows is not None and self._chooser.spills:
                     spilled.put(rows)
                 elif rows is not None:
-                    self._estimates.given_up[port] += rows.height
+                    self._estimates.add_given_up(port, rows.height)
             spilled.flush()
 
     def _drop_all(self, below: int) -> None:
@@ -418,28 +419,23 @@ class ObliviousJoin(MultiJoin):
     # ---- promises --------------------------------------------------------------------------
 
     def on_punctuation(self, port: int, promise: Punctuation) -> Sequence[Element]:
-        """Take the punctuation of an input as its mark, if it exceeds the measured bound."""
-        known = promise.renamed(self._names[port])
-        if known is None or promise.attributes != (self._shape.times[port],):
+        """Take the punctuation of an input, which is its mark if it exceeds the measured bound."""
+        on_time = promise.attributes == (self._shape.times[port],)
+        if not on_time or not self._received.advance(port, promise):
             return []
-        (mark,) = promise.values
-        if mark <= self._input_marks[port]:
-            return []
-        self._heard[port][promise.attributes] = known
-        self._input_marks[port] = mark
+        (self._input_marks[port],) = promise.values
         return self._bounds_moved()
 
     def close_port(self, port: int) -> Sequence[Element]:
-        """Note that an input ended: its mark is the end of time."""
+        """Raise the mark of an input that ended to the end of time."""
         self._batch_open = False
         self._estimates.measure(self._step_time)
         self._estimates.disorders[port].end()
-        time = self._shape.times[port]
-        self._heard[port][time,] = Punctuation.linear(self._names[port][time], END_OF_TIME)
+        self._received.end(port, self._shape.times[port])
         return self._bounds_moved()
 
     def _close_epoch(self) -> list[Element]:
-        """Join and drop all rows as if all inputs had ended, and forget all estimates."""
+        """Join and drop all rows as if all inputs had ended, and reset all estimates."""
         self._estimates.measure(self._step_time)
         for estimate in self._estimates.disorders:
             estimate.end()
@@ -464,13 +460,13 @@ class ObliviousJoin(MultiJoin):
         return {f"{time}[{port}]": bound for port, (time, bound) in bounds}
 
     def metrics(self) -> Readings:
-        """Return what was measured, what is predicted and held, and what was lost."""
+        """Return the strategy, the estimates, the rows predicted and held, and the results lost."""
         measured = self._estimates.metrics(self._stored, self._step_time, not self.host.in_batches)
         return self._chooser.metrics() | measured
 
     def notes(self) -> Sequence[str]:
-        """Return a warning once if too many results are lost; copies leave that to the engine."""
-        if self._warned or self.host.copies > 1 or not self._estimates.losses.lost_more:
+        """Return one warning if too many results are lost; of copies, the engine finds that out."""
+        if self._warned or self.host.copies > 1 or not self._estimates.losses.any_lost:
             return []
         notes = self._estimates.shortfall(ended=not self._open)
         self._warned = bool(notes)

@@ -2,20 +2,21 @@
 
 A row is *suspect* if it is below the middle between the first values of its input and the input's
 mark, and below rows dropped of the other inputs. An input has *restarted* if nearly all of its last
-rows are suspect: as many rows as its disorder has positions, and 32 at least. Late rows are no
-restart: rows of the old level come between or after them.
+rows are suspect. Their number is that of the positions of its disorder, and at least ``LAST``. Late
+rows are no restart, because rows with old values come between or after them.
 
-Suspect rows are held, on disk where the store has one, until it is known whether they are a
-restart. When all inputs have restarted, the join of the old epoch ends as if its inputs had, all
-estimates are forgotten, and the rows held are the first ones of the new epoch. So no input loses
-rows by restarting before others. If there was no restart, the rows held are late rows.
+Suspect rows are held, on disk if the store has one, until their input has restarted or is found not
+to have. When all inputs have restarted, the old *epoch* ends: all rows are joined and dropped as if
+the inputs had ended, all estimates are reset, and the rows held are the first ones of the new
+epoch. So no input loses rows by restarting before others. If there was no restart, the rows held
+are late rows.
 
-Output punctuation would have to hold for all epochs. So only a join whose punctuation no consumer
-uses follows restarts.
+Output punctuation would have to be true of all epochs. So restarts are followed only in a join
+whose punctuation no consumer uses.
 
 Invariants: a held row is joined once, at the latest when the last input ends; the state of
-detection is bounded. The cut of rows into chunks shifts the detection of a restart by a chunk at
-most.
+detection is bounded. The cut of rows into chunks shifts the detection of a restart by at most one
+chunk.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ from lowwater.state.store import ChunkStore, read, take
 from lowwater.stream.element import BEGINNING, END_OF_TIME, Chunk, Element
 
 FIRST = 16
-"""Number of first rows; their median is where an input begins, so that outliers do not matter."""
+"""Number of first rows. An input begins at their median, so that outliers do not matter."""
 LAST = 32
-"""Least number of rows to detect a restart from."""
+"""Least number of last rows that a restart is detected from."""
 OTHERS = 32
-"""One in so many of these rows may be of the old level."""
+"""At most one in ``OTHERS`` of these rows may have an old value."""
 
 
 class RestartDetector:
@@ -58,8 +59,10 @@ class RestartDetector:
         self._first = ticks[:FIRST]
 
     def suspects(self, ticks: Ticks, mark: int, gone: int) -> Flags:
-        """Return which rows are suspect, by the input's mark and the bound ``gone`` of dropped
-        rows."""
+        """Return the rows that are suspect.
+
+        ``mark`` is that of the input; rows of other inputs below ``gone`` were dropped.
+        """
         if len(self._first) < FIRST:
             self._first = np.concatenate([self._first, ticks])[:FIRST]
         if mark in (BEGINNING, END_OF_TIME) and not self.restarted:
@@ -75,7 +78,7 @@ class RestartDetector:
         return found
 
     def take(self, suspects: Flags, disorder: int) -> None:
-        """Note which rows are suspect; ``disorder`` is that of the input, in positions."""
+        """Add rows to the last ones; ``disorder`` is that of the input, in positions."""
         if self.since:
             self.since += len(suspects)
         elif suspects.any():  # the others of this chunk may have come first
@@ -87,7 +90,7 @@ class RestartDetector:
             self.restarted = True
 
     def over(self, disorder: int) -> bool:
-        """True if the suspects were late rows, because rows of the old level have come again."""
+        """True if the suspects were late rows, because rows with old values have come since."""
         enough = self.since >= max(LAST, disorder)
         return enough and 2 * int(self._recent.sum()) < len(self._recent)
 
@@ -96,13 +99,13 @@ class RestartDetector:
         """True if all of the last few rows are suspect."""
         return len(self._recent) > 0 and bool(self._recent[-LAST // 4 :].all())
 
-    def forget(self) -> None:
-        """Reset: the suspects were late rows."""
+    def reset(self) -> None:
+        """Drop the suspects, which were late rows."""
         self.since, self.restarted, self._top = 0, False, BEGINNING
         self._recent = self._recent[:0]
 
     def passed(self, mark: int) -> bool:
-        """True if another input's mark is well beyond the value at which this input restarted."""
+        """True if another input goes on: its mark is well above the mark before the restart."""
         begun = int(np.median(self._first))
         return mark != END_OF_TIME and mark > self.old + (self.old - begun) // 4
 
@@ -126,7 +129,7 @@ def middle(low: int, high: int) -> int:
 PIECE = 16
 """Number of rows judged together where some are suspect."""
 PART = 4
-"""At most one in so many of an epoch's rows is used to detect a restart."""
+"""A restart is detected from at most one in ``PART`` of an epoch's rows."""
 NOTE = (
     "the values of all inputs began again, far below where they had been. Rows from then on are"
     " joined with each other only; metrics say how often that was ('restarts')"
@@ -198,7 +201,7 @@ class RestartingJoin(ObliviousJoin):
             return [*results, *self._begin_again()]
         if restart.since and not restart.restarted and restart.over(disorder):
             results += self._give_back(port)
-            restart.forget()
+            restart.reset()
             self._refused[port] = False
         for each in self._shape.ports:
             if self._alone(each):
@@ -207,13 +210,12 @@ class RestartingJoin(ObliviousJoin):
         return results
 
     def _disorder_of(self, port: int) -> int:
-        """Return the positions by which rows of the old level may come between those of the new
-        one."""
+        """Return the number of positions over which old and new values may be mixed."""
         estimate = self._estimates.disorders[port]
         return min(estimate.factor or 0, estimate.rows // PART)
 
     def _alone(self, port: int) -> bool:
-        """True if an input has restarted while another one goes on beyond that value."""
+        """True if an input has restarted while another one goes on with its old values."""
         restart = self._restarting[port]
         if not restart.restarted or self._refused[port]:
             return False
@@ -229,14 +231,14 @@ class RestartingJoin(ObliviousJoin):
         return all(each.restarted for each in self._restarting)
 
     def _without_old(self, port: int, chunk: Chunk) -> Chunk:
-        """Drop rows of the old level that come after a restart, as late rows; there is a limit."""
+        """Drop rows with old values that come soon after a restart, and count them as late."""
         self._settling[port] = max(0, self._settling[port] - chunk.height)
         top = self._estimates.tops[port]
         if not chunk.height or top == BEGINNING:
             return chunk
         ticks = self._ticks(port, chunk)
         old = ticks >= middle(top, self._levels[port])
-        self._estimates.late[port] += int(old.sum())
+        self._estimates.add_late(port, int(old.sum()))
         return chunk.filter(~old)
 
     def _give_back(self, port: int) -> list[Element]:
@@ -270,7 +272,7 @@ class RestartingJoin(ObliviousJoin):
         return results
 
     def close_port(self, port: int) -> Sequence[Element]:
-        """Decide about rows still held when the last input ends, by what most rows show."""
+        """Join the rows still held when the last input ends: as a new epoch if most are suspect."""
         results: list[Element] = []
         last = not self._open
         if last and all(each.restarted or each.at_new for each in self._restarting):
@@ -281,11 +283,11 @@ class RestartingJoin(ObliviousJoin):
         return [*results, *super().close_port(port)]
 
     def metrics(self) -> Readings:
-        """Return the metrics of the join, and how often the counters began again."""
+        """Return the metrics of the join, and the number of restarts."""
         return super().metrics() | {RESTARTS: self._restarts}
 
     def notes(self) -> Sequence[str]:
-        """Return warnings; the first restart gives one."""
+        """Return the warnings of the join, and one for the first restart."""
         found = [*super().notes(), *([NOTE] if self._to_note else [])]
         self._to_note = False
         return found

@@ -1,8 +1,8 @@
-"""The rows of a window-oblivious join: kept for matches, waiting to be sorted, or spilled (WO-Join
-§4).
+"""The rows of a window-oblivious join, kept for matches, waiting to be sorted, or spilled
+(WO-Join §4).
 
-Invariant: a row is in one of these places only. Pages of spilled rows are on disk where the store
-has one; all else is in memory and counts as such.
+Invariant: a row is in exactly one of these three. Pages of spilled rows are on disk if the store
+has a disk; all other rows are in memory and count as memory.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from lowwater.state.time_buffer import TimeBuffer
 from lowwater.stream.element import BEGINNING, END_OF_TIME, Chunk
 
 PAGE_ROWS = 256
-"""Rows of a page unless a cap makes it smaller; it is also how far is read ahead: the paper's C."""
+"""Number of rows of a page unless a cap makes pages smaller, and number of rows that are read
+before they are due: the paper's C."""
 LEAST_ROWS = 16
-"""Rows of the smallest page."""
+"""Number of rows of the smallest page."""
 PAGES = 8
 """Greatest number of pages that rows written together are cut into."""
 
@@ -33,9 +34,9 @@ class SpilledRows:
     """The rows of one input that is far ahead, in pages that may be on disk (disk-buffer-first,
     §4.2).
 
-    No row of the other inputs has reached them, so they match nothing yet. A page is stored under
-    the least value in it and is read when the frontier reaches that value; one page more is read
-    ahead, so that the join need not wait for the disk.
+    Some other input has not reached these rows, so they match nothing yet. A page is stored under
+    its least value and is read when the frontier reaches that value. One page more is read before
+    it is due, so that no step takes the time of the disk.
 
     Invariant: every row put in comes out once, at the latest when the frontier reaches its value.
     """
@@ -45,7 +46,7 @@ class SpilledRows:
         self._pages, self.unpaged_name = f"aside{port}", f"loose{port}"
         self._fetched = BEGINNING  # least value of the page read last
         self._least = END_OF_TIME  # least value of the rows that fill no page yet
-        self.page_rows = PAGE_ROWS
+        self._page_rows = PAGE_ROWS
         store.set_aside(self._pages)
 
     @property
@@ -63,11 +64,16 @@ class SpilledRows:
         """Bytes of the rows in memory."""
         return self._store.bytes_of(self.unpaged_name)
 
+    def limit_pages(self, rows: Chunk, most: int) -> None:
+        """Set the rows of a page so that a page of rows such as these takes ``most`` bytes."""
+        width = max(1, int(rows.estimated_size()) // rows.height)
+        self._page_rows = min(PAGE_ROWS, max(LEAST_ROWS, most // width))
+
     def put(self, rows: Chunk) -> None:
-        """Store rows; they are written as pages once they fill one."""
+        """Store rows; they stay in memory until they fill a page."""
         add(self._store, self.unpaged_name, 0, rows)
         self._least = min(self._least, int(rows.select(self._ticks.min()).item()))
-        if self.unpaged >= self.page_rows:
+        if self.unpaged >= self._page_rows:
             self.flush()
 
     def flush(self) -> None:
@@ -77,7 +83,7 @@ class SpilledRows:
             return
         self._least = END_OF_TIME
         held = held.sort(self._ticks)
-        pages = min(PAGES, max(1, held.height // self.page_rows))
+        pages = min(PAGES, max(1, held.height // self._page_rows))
         for page in held.iter_slices(-(-held.height // pages)):
             least = int(page.select(self._ticks.first()).item())
             self._store.put(self._pages, least, page)
@@ -106,19 +112,19 @@ class SpilledRows:
 
     def snapshot(self) -> Any:
         """Return the page read last, the least value in memory, and the rows of a page."""
-        return self._fetched, self._least, self.page_rows
+        return self._fetched, self._least, self._page_rows
 
     def restore(self, saved: Any) -> None:
         """Continue from a snapshot."""
-        self._fetched, self._least, self.page_rows = saved
+        self._fetched, self._least, self._page_rows = saved
 
 
 class MatchedValues:
-    """The values of which every input had its one row; those rows are dropped.
+    """The values whose rows have matched, one of each input, and are dropped.
 
-    If no input has a value twice, rows that matched have no more matches. Their values are stored
-    until all inputs have passed them, because a second row of such a value shows the assumption
-    wrong.
+    While no input has had a value twice, rows that have matched are taken to have no more matches.
+    Their values are stored until all inputs have passed them: a second row with such a value shows
+    that the assumption is wrong.
 
     Invariant: a value is here from the match of its rows until all rows to come are above it.
     """
@@ -142,7 +148,7 @@ class MatchedValues:
         self._fresh.append(values)
 
     def among(self, ticks: Ticks) -> int:
-        """Return how many of some rows have a value that is here."""
+        """Return the number of rows whose value is here."""
         parts = (self._values, *self._fresh)
         return sum(int(np.isin(ticks, each).sum()) for each in parts if len(each))
 
@@ -165,7 +171,7 @@ class MatchedValues:
 
 
 class StoredRows:
-    """The rows of all inputs; lists have one entry for each input."""
+    """The rows of all inputs of a join; each list has one entry for each input."""
 
     def __init__(
         self,
@@ -206,7 +212,7 @@ class StoredRows:
         return kept + self.waiting[port].rows + self.spilled[port].unpaged
 
     def from_slice_of(self, port: int, value: int) -> int:
-        """Return about how many rows of an input are not below a value, without reading any."""
+        """Return roughly the number of rows of an input at or above a value; none is read."""
         name, slice_ = rows_of(port), value // self._slicing[port].width
         kept = sum(self._store.rows_in(name, each) for each in self._store.slices(name, slice_))
         return kept + self.waiting[port].rows + self.spilled[port].unpaged
@@ -219,10 +225,10 @@ class StoredRows:
         return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
 
     def take_from(self, port: int, value: int) -> tuple[Chunk | None, Chunk | None]:
-        """Take out the rows of an input in memory that are not below a value.
+        """Take out the rows of an input that wait or are kept, at or above a value.
 
         Return those that waited and those that were kept, each None if there are none. Spilled rows
-        read ahead stay.
+        in memory stay.
         """
         time, name = self._shape.inside_time(port), rows_of(port)
         waiting = self.waiting[port].take_from(value)

@@ -1,8 +1,8 @@
 """The costs of ordered joins, as formulas (Ordered §4.1, §5.1, Eq. 1-8).
 
-Rows of the fast input wait for the next row of the slow one. With Sync-Filter they are joined only
-then, one after the other; with Filter-Order they are joined while they wait. So both have the
-waiting time in common and differ by the work.
+Rows of the fast input wait for the next row of the slow one. With Sync-Filter they are joined when
+it has come, one after the other; with Filter-Order they are joined while they wait. So both have
+the same waiting time and differ by the work that follows it.
 
 For two inputs the formulas are the paper's. More inputs are treated as one slow input and all
 others together; a row is compared with the rows in the windows of the other inputs.
@@ -77,7 +77,8 @@ class OrderCosts:
 
     @property
     def sync_filter_total(self) -> float:
-        """Sum of the response times, in seconds, of the rows that wait together (Eq. 2)."""
+        """Sum of the response times, in seconds, of the rows that wait together, with Sync-Filter
+        (Eq. 2)."""
         n = self.waiting
         return self.filter_order_total + n * (n + 1) / 2 * self.work
 
@@ -88,30 +89,31 @@ class OrderCosts:
 
     @property
     def filter_order_total(self) -> float:
-        """The same sum for Filter-Order (Eq. 4)."""
+        """Sum of the response times, in seconds, of these rows with Filter-Order (Eq. 4)."""
         n = self.waiting
         return n / self.slow_rate - (n * n - n) / (2 * self.fast_rate)
 
     @property
     def filter_order(self) -> float:
-        """The same mean for Filter-Order (Eq. 5)."""
+        """Mean seconds from a row's arrival to its results, with Filter-Order (Eq. 5)."""
         return 1 / self.slow_rate - (self.waiting - 1) / (2 * self.fast_rate)
 
     @property
     def measured_gain(self) -> float:
-        """The share by which Filter-Order shortens the mean, from both means (Eq. 6)."""
+        """The share by which Filter-Order shortens the mean response time (Eq. 6)."""
         return (self.sync_filter - self.filter_order) / self.sync_filter
 
     @property
     def gain(self) -> float:
-        """The same share, from the load alone (Eq. 7)."""
+        """The share by which Filter-Order shortens the mean response time, by the load (Eq. 7)."""
         return self.load / (1 + self.load)
 
 
 def switching_cost(alpha: float, windows: Sequence[float], rates: Sequence[float]) -> float:
-    """Return the seconds a comparison must take for the load to be alpha.
+    """Return the seconds that a comparison takes when the load is ``alpha``.
 
-    From there on Filter-Order is worth it. It is infinite if no row is kept for others.
+    If a comparison takes longer, Filter-Order is faster by enough. The result is infinite if no row
+    is kept for others.
     """
     load = OrderCosts(1.0, tuple(windows), tuple(rates)).load
     return alpha / load if load else inf

@@ -1,21 +1,21 @@
 """The ordered join (Ordered §4-§6): any join, with its rows or its results held back.
 
-The time of a result is the greatest of its rows' times. There is a buffer before the join for each
-input, and one after it for results. With Sync-Filter, rows wait in front until the least mark of
-all inputs has passed them and are then joined by time; with Filter-Order they are joined as they
-come. In both, results leave once that mark has passed them: no row still to come and none that
-waits can make an earlier one.
+The time of a result is the greatest of its rows' times. Each input has a buffer of rows before the
+join, and there is one buffer of results after it. With Sync-Filter, rows wait in the buffers before
+the join until the least mark of all inputs has passed them, and are then joined by time. With
+Filter-Order, rows are joined as they come. In both, a result leaves when that mark has passed it,
+because neither a row to come nor a waiting one can make an earlier result.
 
-A switch from Sync-Filter to Filter-Order joins the rows that wait in front. A switch back needs no
-work: held results leave as the mark moves, together with those of rows joined since, until none is
-held (the paper's steps E to L).
+A switch from Sync-Filter to Filter-Order joins the waiting rows. A switch back needs no work: held
+results leave as the mark moves, together with those of rows joined since, until none is held (the
+paper's steps E to L).
 
 Invariant: after every step exactly the results up to the *frontier* have left. The frontier is the
-least position (``ordered_shape``) that an input's punctuation has reached. So the results and their
-order do not depend on the mode or on switches.
+least position (``ordered_shape``) that the punctuation of an input has reached. So the results and
+their order do not depend on the mode or on switches.
 
-Work can be done in portions: ready results leave before the next rows are joined. The frontier is
-then no further than the first row that is still to be joined.
+Work can be done in portions, so that ready results leave before the next rows are joined. Then the
+frontier is not beyond the first row that is still to be joined.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ import polars as pl
 
 from lowwater.joins.ordered.ordered_shape import AT, OrderedShape, Position, number_of
 from lowwater.joins.ordered.strategy import ModeChooser, Ordering
+from lowwater.joins.promises import OutputMarks
 from lowwater.operators.kernel import Host, Kernel, Request
-from lowwater.operators.metric import Max, Metric, Readings, Sum
-from lowwater.operators.output_marks import OutputMarks
+from lowwater.operators.metric import Readings, peak, size
 from lowwater.state.store import ChunkStore
 from lowwater.state.time_buffer import TimeBuffer
 from lowwater.stream.element import (
@@ -47,58 +47,40 @@ from lowwater.stream.low_water_mark import LowWaterMark
 TARGET = 10_000_000
 """Target length of a portion of work, in nanoseconds."""
 FIRST_PORTION = 256
-"""Rows in the first portion."""
+"""Number of rows in the first portion."""
 
-HELD_ROWS = Metric(
-    "order_held_rows",
-    int,
-    "rows",
-    Sum(),
-    "results held",
-    "Results found that wait for their turn.",
-    key="held_rows",
+HELD_ROWS = size(
+    "order_held_rows", "results held", "Results found that wait for their turn.", key="held_rows"
 )
-HELD_ROWS_PEAK = Metric(
+HELD_ROWS_PEAK = peak(
     "order_held_rows_peak",
-    int,
-    "rows",
-    Max(exact=False),
     "results held at most",
     "The most results that waited for their turn, in any one bucket.",
     key="held_rows_peak",
 )
-HELD_BYTES = Metric(
+HELD_BYTES = size(
     "order_held_bytes",
-    int,
-    "bytes",
-    Sum(exact=False),
     "bytes of results held",
     "Bytes of the results that wait for their turn.",
-    key="held_bytes",
-)
-HELD_BYTES_PEAK = Metric(
-    "order_held_bytes_peak",
-    int,
     "bytes",
-    Max(exact=False),
+    key="held_bytes",
+    exact=False,
+)
+HELD_BYTES_PEAK = peak(
+    "order_held_bytes_peak",
     "bytes of results held at most",
     "The most bytes of results that waited for their turn, in any one bucket.",
+    "bytes",
     key="held_bytes_peak",
 )
-WAITING_ROWS = Metric(
+WAITING_ROWS = size(
     "order_waiting_rows",
-    int,
-    "rows",
-    Sum(),
     "rows waiting",
     "Rows of the inputs that wait to be joined in order.",
     key="waiting_rows",
 )
-WAITING_ROWS_PEAK = Metric(
+WAITING_ROWS_PEAK = peak(
     "order_waiting_rows_peak",
-    int,
-    "rows",
-    Max(exact=False),
     "rows waiting at most",
     "The most rows of one input that waited to be joined, in any one bucket.",
     key="waiting_rows_peak",
@@ -106,7 +88,7 @@ WAITING_ROWS_PEAK = Metric(
 
 
 class OrderedJoin(Kernel):
-    """Orders the results of a join."""
+    """Orders the results of a join of any kind by time."""
 
     rule: ClassVar[str] = "the least mark over the inputs, after the results it releases"
     defers: ClassVar[bool] = True
@@ -148,7 +130,7 @@ class OrderedJoin(Kernel):
     # ---- rows and promises -----------------------------------------------------------------
 
     def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
-        """Join rows now, or let them wait until they are in order."""
+        """Join rows, or hold them until they are in order; return the results that leave."""
         first = self._next[port]
         self._next[port] += chunk.height
         numbers = pl.int_range(first, first + chunk.height, dtype=pl.Int64)
@@ -186,7 +168,7 @@ class OrderedJoin(Kernel):
         return elements if self._open or self.has_work else [*elements, End()]
 
     def _follow(self) -> None:
-        """Change to the mode in force."""
+        """Change to the mode that the strategy has chosen."""
         if self._mode == self._strategy.mode:
             return
         self._mode = self._strategy.mode
@@ -196,7 +178,7 @@ class OrderedJoin(Kernel):
                 self._news[port] = True
 
     def _let_in(self) -> None:
-        """Take the rows that are in order now out of the front buffers."""
+        """Take the rows below the least mark of all inputs out of the buffers before the join."""
         for port, waiting in enumerate(self._waiting):
             if waiting:
                 self._add(port, waiting.upto(self._registers.value))
@@ -221,7 +203,7 @@ class OrderedJoin(Kernel):
         return self._ending(self._release(self._work(portion)))
 
     def record_time(self, nanoseconds: int) -> None:
-        """Update the cost of a comparison and the rows of a portion."""
+        """Update the cost of a comparison and the number of rows in a portion."""
         compared = self.comparisons - self._compared
         self._compared = self.comparisons
         self._strategy.took(nanoseconds, compared)
@@ -230,8 +212,10 @@ class OrderedJoin(Kernel):
         self._joined = 0
 
     def _turn(self) -> list[Element]:
-        """Return what an element leads to; if work is done in portions, leave the joining for
-        later."""
+        """Return the output that follows from an element.
+
+        If work is done in portions, rows that are to be joined are left for :meth:`work_on`.
+        """
         if self.host.in_portions and self.has_work:
             return self._release([])
         return self._release(self._work(None))
@@ -258,7 +242,7 @@ class OrderedJoin(Kernel):
         return results
 
     def _end_of(self, portion: int) -> int:
-        """Return the time up to which a portion goes."""
+        """Return the greatest time of the rows in a portion."""
         times = np.concatenate([rows[AT].to_numpy() for rows in self._todo if rows is not None])
         at = min(portion, len(times)) - 1
         return int(np.partition(times, at)[at])
@@ -275,7 +259,7 @@ class OrderedJoin(Kernel):
         return rows if rows.height else None
 
     def _promises(self, port: int) -> list[Punctuation]:
-        """Return the punctuation that holds for an input's rows to come and its waiting rows."""
+        """Return the punctuation that holds for rows of an input that wait or are still to come."""
         heard = self._heard[port].values()
         if not self._waiting[port]:
             return list(heard)
@@ -290,7 +274,7 @@ class OrderedJoin(Kernel):
         ]
 
     def _after(self, elements: Sequence[Element]) -> list[Chunk]:
-        """Return the results among the join's output, and note its punctuation."""
+        """Return the results in the output of the join, and keep its marks."""
         results = []
         for element in elements:
             if isinstance(element, pl.DataFrame):
@@ -304,8 +288,7 @@ class OrderedJoin(Kernel):
 
     @property
     def frontier(self) -> Position:
-        """The position up to which results leave: none to come is before it, none held at it is
-        after one to come."""
+        """The position up to which results leave: no result to come sorts before one of them."""
         ties = self._shape.ties
         if not self._shape.paired:  # a row that is there may come out alone later
             known = self._shape.sides.items()
@@ -393,8 +376,10 @@ class OrderedJoin(Kernel):
         return [each for side in bounds for each in self._through(self._join.needs_any(side))]
 
     def _through(self, requests: Sequence[Request]) -> list[Request]:
-        """Return requests of the join as requests of this kernel: waiting rows need all inputs as
-        far."""
+        """Return requests of the join as requests of this kernel.
+
+        While rows wait in order, the join gets punctuation only as far as all inputs have it.
+        """
         if self._mode == "filter-order":
             return [each for each in requests if each.port in self._open]
         return [
@@ -421,7 +406,7 @@ class OrderedJoin(Kernel):
         needed = self._through(self._join.needs_any(own)) if own else []
         return [*self._results_upto(furthest), *needed]
 
-    # ---- what people see, and saving -------------------------------------------------------
+    # ---- metrics and saving ----------------------------------------------------------------
 
     def marks(self) -> dict[str, int]:
         """Return the marks of all inputs."""
@@ -429,7 +414,7 @@ class OrderedJoin(Kernel):
         return {f"{stamps[p]}[{p}]": self._registers.of(p) for p in range(self.ports)}
 
     def metrics(self) -> Readings:
-        """Return the strategy, why it is in force, and the sizes of the buffers."""
+        """Return the strategy, the reason for it, and the sizes of the buffers."""
         waiting = self._waiting
         return self._strategy.metrics() | {
             HELD_ROWS: self._held.rows,
@@ -441,7 +426,7 @@ class OrderedJoin(Kernel):
         }
 
     def settle(self) -> None:
-        """Settle the state of the join."""
+        """Make the state of the join small."""
         self._join.settle()
 
     def snapshot(self) -> dict[str, Any]:
@@ -449,7 +434,6 @@ class OrderedJoin(Kernel):
         assert not self.has_work, "rows are still to be joined"
         return super().snapshot() | {
             "join": self._join.snapshot(),
-            "compared": self._join.comparisons,
             "strategy": self._strategy.snapshot(),
             "mode": self._mode,
             "waiting": [each.snapshot() for each in self._waiting],
@@ -467,7 +451,6 @@ class OrderedJoin(Kernel):
         """Continue from a snapshot."""
         super().restore(saved)
         self._join.restore(saved["join"])
-        self._join.comparisons = self.comparisons = self._compared = saved["compared"]
         self._strategy.restore(saved["strategy"])
         self._mode = saved["mode"]
         for buffer, each in zip(self._waiting, saved["waiting"], strict=True):

@@ -1,13 +1,14 @@
 """The times and positions of rows and results in an ordered join.
 
-Rows of one time are ordered too: those of a later input come before those of an earlier one, and
-those of one input come as they arrived. So a *position* is a time and a *rank*, which is 0 for the
-last input. A result has the position of the last of its rows; results of one position are sorted by
-the number of that row, then by the numbers of the others.
+Rows of one time are ordered, too: by input, the last input first, and within an input by arrival.
+So a *position* is a time and a *rank*, which is 0 for the last input. A result has the position of
+the last of its rows. Results of one position are sorted by the number of that row, then by the
+numbers of the others.
 
-Invariant: once the punctuation of every input has reached a position, no result before it can come,
-and a result at it has a row that is not there yet. So results may leave up to that position, in the
-same order however rows were cut and inputs interleaved.
+Invariant: when the punctuation of every input has reached a position, no result before it can come,
+and a result to come at the position itself has a row that has not come yet, so that it sorts last.
+So results up to that position may leave, in the same order however rows were cut and inputs
+interleaved.
 """
 
 from __future__ import annotations

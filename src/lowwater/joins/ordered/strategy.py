@@ -1,13 +1,13 @@
 """The choice between joining rows in order and ordering results (Ordered §4-§6).
 
-*Sync-Filter* lets rows wait until no earlier one can come, then joins them. *Filter-Order* joins
-rows as they come and holds the results back. *Adaptive* begins with the first and switches to the
-second when ``c·|w|·λ1·λ2 >= alpha``: then at least the share ``alpha / (1 + alpha)`` of the
-response time is saved. It switches back when the load is clearly below alpha, so that noise does
-not cause switches.
+*Sync-Filter* holds rows until no earlier one can come, then joins them. *Filter-Order* joins rows
+as they come and holds the results. *Adaptive* begins with Sync-Filter and switches to Filter-Order
+when the load ``c·|w|·λ1·λ2`` reaches ``alpha``: then at least the share ``alpha / (1 + alpha)`` of
+the response time is saved. It switches back when the load is clearly below ``alpha``, so that noise
+causes no switches.
 
-The choice follows from the arrivals and times given to it; it reads no clock. It changes when work
-is done and what is held, never the results.
+The choice follows from the arrivals and times given to it; no clock is read. It changes the time of
+the work and the rows held, and never the results.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ OrderMode = Literal["sync-filter", "filter-order"]
 Order = Literal["sync-filter", "filter-order", "adaptive"]
 ORDERS: tuple[Order, ...] = ("sync-filter", "filter-order", "adaptive")
 ALPHA = 0.3
-"""Default load at which Filter-Order is taken."""
+"""Default of ``alpha``, the load from which Filter-Order is used."""
 BACK = 0.75
-"""Sync-Filter is taken again when the load is below this share of alpha."""
+"""Sync-Filter is used again when the load is below this share of ``alpha``."""
 ARRIVALS = 256
-"""Number of last arrivals that a rate is measured from."""
+"""Number of last arrivals by which a rate is measured."""
 ENOUGH = 16
-"""Number of rows on each input before a decision."""
+"""Number of rows of an input before it has a rate."""
 STEPS = 128
-"""Number of last pieces of work that the cost of a comparison is averaged over, about."""
+"""Approximate number of last pieces of work over which the cost of a comparison is averaged."""
 SECOND = 1_000_000_000
 
 
@@ -50,9 +50,9 @@ class Ordering:
 
 
 class ArrivalRate:
-    """The rows a second of an input, from its last arrivals.
+    """The rate of an input in rows a second, by its last arrivals.
 
-    It is measured by the engine's clock, or by the rows' own times if that clock stands still.
+    It is measured by the engine's clock, or by the times of the rows if that clock stands still.
     """
 
     def __init__(self, ticks_per_second: int):
@@ -71,7 +71,10 @@ class ArrivalRate:
             self._rows -= self._arrivals[0][0]
 
     def value(self, now: int, ticks: int) -> float | None:
-        """Return the rows a second up to now; None if too few came, or no time has passed."""
+        """Return the rate up to ``now``; None if too few rows have come, or no time has passed.
+
+        ``now`` is in clock nanoseconds, ``ticks`` the greatest time of a row so far.
+        """
         rows = self._rows
         if rows < ENOUGH:
             return None
@@ -92,20 +95,20 @@ class ArrivalRate:
 
 
 class ComparisonCost:
-    """The seconds a comparison takes, averaged over the last pieces of work with decay."""
+    """The seconds that a comparison takes: an average in which older work weighs less."""
 
     def __init__(self) -> None:
         self._nanoseconds = self._comparisons = 0.0
 
     def took(self, nanoseconds: int, comparisons: int) -> None:
-        """Add a piece of work."""
+        """Add a piece of work: its time in nanoseconds, and the pairs of rows compared in it."""
         keep = 1 - 1 / STEPS
         self._nanoseconds = self._nanoseconds * keep + nanoseconds
         self._comparisons = self._comparisons * keep + comparisons
 
     @property
     def value(self) -> float | None:
-        """Seconds a comparison; None before the first."""
+        """Seconds that a comparison takes; None before the first."""
         return self._nanoseconds / self._comparisons / SECOND if self._comparisons else None
 
     def snapshot(self) -> Any:
@@ -137,7 +140,7 @@ class ModeChooser:
         self._decide(now, ticks)
 
     def took(self, nanoseconds: int, comparisons: int) -> None:
-        """Add the time that comparisons took."""
+        """Add the time that some comparisons took, in nanoseconds."""
         if comparisons:
             self._cost.took(nanoseconds, comparisons)
 
@@ -154,7 +157,7 @@ class ModeChooser:
         self.mode, self.reason = mode, _because(setting, alpha, mode)
 
     def metrics(self) -> Readings:
-        """Return the strategy in force, the reason, and how often it changed if it can."""
+        """Return the strategy in force, the reason, and the number of changes if it can change."""
         switches = self.switches if self._ordering.order == "adaptive" else None
         return Readings({STRATEGY: self.mode, REASON: self.reason, SWITCHES: switches})
 

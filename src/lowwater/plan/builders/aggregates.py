@@ -33,7 +33,8 @@ from lowwater.updates.options import Updates
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """Options of windows that close: the form of the rows that wait, and how the answers leave."""
+    """Options of windows that close: the pace of their answers, the form of their state, and the
+    slots of a table that reduces rows first (None for no table)."""
 
     flush: Flush = IMMEDIATE
     keep: Form | None = None
@@ -56,6 +57,7 @@ class Closing:
 
 
 AT_ONCE = Closing()
+"""The defaults: all answers leave at once, the form is chosen from the data, there is no table."""
 
 GROUPS = Term("group_by(...)", "GROUP BY")
 _CLAUSE = "after the source, [RANGE 1 minute, SLIDE 1 minute, WA ts]"
@@ -87,7 +89,7 @@ ON_CHANGE = "on change"
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A checked window: the attribute it goes by, and its arithmetic."""
+    """A checked window: the attribute whose values it cuts, and its arithmetic."""
 
     attribute: str
     spec: WindowSpec | Session | OnChange
@@ -126,33 +128,31 @@ def window(
             "flush=, keep= and table= are about windows that close; one that slides on change"
             " never does"
         )
-    slide = None if on_change else slide
-    for name, given in (("a window", range_), ("a window's slide", slide)):
-        if given is not None and _length(given, name) <= 0:
-            raise OptionError(f"{name} must be longer than zero, not {given!r}")
-    length = domain.ticks(range_, "a window")
+    length = _ticks(range_, domain, "a window")
     if on_change:
         return Window(attribute, OnChange(length))
-    step = length if slide is None else domain.ticks(slide, "a window's slide")
+    step = length
+    if slide is not None:
+        try:
+            nanoseconds(slide, "a window's slide")
+        except OptionError as error:
+            raise OptionError(*error.parts, f"; or {ON_CHANGE!r}") from None
+        step = _ticks(slide, domain, "a window's slide")
     return Window(attribute, WindowSpec(length, step), closing)
 
 
-def _length(given: Duration, name: str) -> int:
-    try:
-        return nanoseconds(given, name)
-    except OptionError as error:
-        if not name.endswith("slide"):
-            raise
-        raise OptionError(f"{error}; or {ON_CHANGE!r}") from None
+def _ticks(given: Duration, domain: TimeDomain, what: str) -> int:
+    """Return a length above zero in ticks."""
+    if nanoseconds(given, what) <= 0:
+        raise OptionError(f"{what} must be longer than zero, not {given!r}")
+    return domain.ticks(given, what)
 
 
 def session(node: Node, gap: Duration, on: str | None) -> Window:
     """Return windows that end when no row of a group comes for ``gap``."""
     attribute = on or main_time(node, "a session", "on={}, in a query's text WA")
     domain = node.progressing(attribute, "a session")
-    if nanoseconds(gap, "a session's gap") <= 0:
-        raise OptionError(f"a session's gap must be longer than zero, not {gap!r}")
-    return Window(attribute, Session(domain.ticks(gap, "a session's gap")))
+    return Window(attribute, Session(_ticks(gap, domain, "a session's gap")))
 
 
 def _whole(rows: object) -> int:

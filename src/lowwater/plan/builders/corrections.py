@@ -1,4 +1,4 @@
-"""Corrections: the part that late rows would have had in answers that were given without them.
+"""Corrections of answers by the rows that came too late for them.
 
 The query runs once more, over the late rows alone, of which none is late then. Its answers are
 merged with the earlier ones where the query allows that: counts and sums are added, of two extremes
@@ -20,6 +20,7 @@ from lowwater.errors import OptionError, QueryError, unknown_name
 from lowwater.operators.window_aggregate import END
 from lowwater.operators.window_state import START
 from lowwater.plan import nodes
+from lowwater.plan.builders import updates as update_builders
 from lowwater.plan.nodes import Node
 from lowwater.progress import late
 from lowwater.progress.contract import WithinRows
@@ -37,7 +38,7 @@ _AGGREGATES = (nodes.WindowAggregateNode, nodes.GroupAggregateNode)
 
 @dataclass(frozen=True)
 class Shape:
-    """The columns of an answer: those that identify it, and those that can be merged."""
+    """The columns of an answer: ``keys`` identify it, ``merged`` can be merged."""
 
     keys: tuple[str, ...]
     merged: Mapping[str, str]
@@ -48,22 +49,16 @@ def over_late_rows(node: Node, given: Mapping[str, pl.DataFrame]) -> Node:
     """Return the same query over the late rows of its streams; streams that are not given have
     none."""
     _check_rows(node)
-    streams = {spec.name: spec for spec in _specs(node)}
+    streams = {each.spec.name for each in update_builders.sources(node)}
     for name in given:
         if name not in streams:
             raise OptionError(unknown_name("stream", name, streams))
     return _instead(node, given)
 
 
-def _specs(node: Node) -> list[StreamSpec]:
-    if isinstance(node, nodes.SourceNode):
-        return [node.spec]
-    return [spec for each in node.inputs for spec in _specs(each)]
-
-
 def only_stream(node: Node) -> str:
     """Return the name of the stream a query reads; refuse a query over several."""
-    names = list(dict.fromkeys(spec.name for spec in _specs(node)))
+    names = list(dict.fromkeys(each.spec.name for each in update_builders.sources(node)))
     if len(names) > 1:
         known = ", ".join(names)
         raise OptionError(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 import polars as pl
 
@@ -16,13 +15,18 @@ from lowwater.joins.shape import KINDS, Carried, How
 from lowwater.plan import nodes
 from lowwater.plan.builders import oblivious as oblivious_builders
 from lowwater.plan.builders import updates as update_builders
+from lowwater.plan.builders.multi_joins import (
+    carried_columns,
+    check_types,
+    common_domain,
+    in_order,
+    lag_between,
+)
 from lowwater.plan.expressions import Formula, compile_predicate
 from lowwater.plan.main_time import main_time
 from lowwater.plan.nodes import Node, Progressing
 from lowwater.stream.duration import Duration, nanoseconds
 from lowwater.stream.time_domain import TimeDomain
-
-J = TypeVar("J", bound=nodes.AnyJoin)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +37,17 @@ class Same:
 
 
 def same(width: Duration) -> Same:
-    """Join rows whose times fall into the same stretch: a tumbling-window join.
+    """Join rows whose times fall into the same stretch of time: a tumbling-window join.
 
-    ``width`` is the length of a stretch, ``"10 seconds"`` for example: ``a.join(b, on="k",
-    within=lw.same("10 seconds"))``. Stretches follow each other from time 0 on.
+    Stretches follow each other from time 0 on.
+
+    >>> a = lw.stream(pl.DataFrame({"ts": [9, 19], "k": [1, 1]}), name="a", time="ts")
+    >>> b = lw.stream(pl.DataFrame({"ts": [10, 29], "k": [1, 1]}), name="b", time="ts")
+    >>> a.join(b, on="k", within=lw.same("10 seconds")).collect()["ts"].to_pylist()
+    [19]
+
+    ``width``
+        Length of a stretch, above zero.
     """
     return Same(width)
 
@@ -90,13 +101,7 @@ def joined(
             update_builders.check_join(left, right, pairs, how, ordering is not None)
             return newest(left, right, pairs, where, suffix, origin)
     left_time, right_time = _join_times(left, right, pairs, within, times)
-    domain = left.progressing(left_time, "a join")
-    other = right.progressing(right_time, "a join")
-    if domain != other:
-        raise QueryError(
-            f"a join compares times of one kind: {left_time!r} is {domain.dtype} and"
-            f" {right_time!r} is {other.dtype}, or they count in different units"
-        )
+    domain = common_domain((left, right), (left_time, right_time))
     reach = _reach(domain, pairs, within, left_time, right_time)
     if within is not None:
         oblivious_builders.refuse_beside(options, "leave within= out, or these")
@@ -210,20 +215,6 @@ def newest(
     )
 
 
-def in_order(node: J, ordering: Ordering) -> J:
-    """Return the same join with its results in order; columns far behind their time no longer
-    progress."""
-    if node.updates is not None:
-        update_builders.refuse_order(node)
-    if node.oblivious is not None:
-        oblivious_builders.refuse_order(ordering, node.time or "")
-    lags = node.out_lags
-    progress = {name: each for name, each in node.progress.items() if name in lags}
-    usable = [name for name, each in progress.items() if not each.nullable]
-    time = usable[0] if usable else None
-    return replace(node, progress=progress, time=time, ordering=ordering)
-
-
 def results_in_order(node: Node, ordering: Ordering) -> Node | None:
     """Return the same rows with the results of their join in order; None if they come from no
     join."""
@@ -235,20 +226,6 @@ def results_in_order(node: Node, ordering: Ordering) -> Node | None:
     if inner is None:
         return None
     return replace(node, inputs=(inner,), progress=inner.progress, time=inner.time)
-
-
-def carried_columns(
-    side: int, node: Node, time: str, names: Mapping[str, str], taken: Sequence[str]
-) -> tuple[Carried, ...]:
-    """Return the columns beside an input's time that still progress in the output.
-
-    Rows are kept by their time, so a column is bounded if it cannot be far behind that.
-    """
-    return tuple(
-        Carried(side, name, names[name], attribute.behind[time])
-        for name, attribute in node.progress.items()
-        if time in attribute.behind and name in names and names[name] not in taken
-    )
 
 
 def _progress(
@@ -266,25 +243,16 @@ def _progress(
     places = [(side, match.times[side], times[side]) for side in whole]
     places += [(each.side, each.name, each.out) for each in carried]
     for side, name, out in places:
+        reach = match.reach.behind(side)
         behind = {
             other: lag
             for there, column, other in places
-            if other != out and (lag := _lag(inputs, match, side, name, there, column)) is not None
+            if other != out
+            and (lag := lag_between(inputs, match.times, reach, (side, name), (there, column)))
+            is not None
         }
         progress[out] = replace(progress[out], behind={**progress[out].behind, **behind})
     return progress
-
-
-def _lag(
-    inputs: tuple[Node, Node], match: Match, side: int, name: str, there: int, column: str
-) -> int | None:
-    """Return the ticks that a column can be behind another of its side or of its partner; None for
-    no bound."""
-    if side == there:
-        return inputs[side].lag(name, column)
-    one = inputs[side].lag(name, match.times[side])
-    two = inputs[there].lag(match.times[there], column)
-    return None if one is None or two is None else one + match.reach.behind(side) + two
 
 
 def _pairs(
@@ -298,11 +266,7 @@ def _pairs(
         pair = (each, each) if isinstance(each, str) else tuple(each)
         if len(pair) != 2:
             raise OptionError(f"on= takes column names or pairs of them, not {each!r}")
-        one, two = left.need(pair[0], "join column"), right.need(pair[1], "join column")
-        if one != two:
-            raise QueryError(
-                f"join columns must have one type: {pair[0]!r} is {one} and {pair[1]!r} is {two}"
-            )
+        check_types((left, right), pair)
         pairs.append((pair[0], pair[1]))
     return tuple(pairs)
 

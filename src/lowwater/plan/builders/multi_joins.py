@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
+from typing import TypeVar
 
 import polars as pl
 
@@ -15,7 +16,6 @@ from lowwater.joins.shape import Carried
 from lowwater.plan import nodes
 from lowwater.plan.builders import oblivious as oblivious_builders
 from lowwater.plan.builders import updates as update_builders
-from lowwater.plan.builders.joins import carried_columns, in_order
 from lowwater.plan.expressions import Formula, compile_predicate
 from lowwater.plan.main_time import main_time
 from lowwater.plan.nodes import Node, Progressing
@@ -53,7 +53,7 @@ def joined_together(
         )
     keys = _keys(inputs, on)
     chosen = _times(inputs, keys, within, times)
-    domain = _domain(inputs, chosen)
+    domain = common_domain(inputs, chosen)
     windows = _windows(domain, len(inputs), keys, chosen, within)
     if within is not None:
         oblivious_builders.refuse_beside(options, "leave within= out, or these")
@@ -105,13 +105,7 @@ def _keys(inputs: Sequence[Node], on: On) -> tuple[tuple[str, ...], ...]:
                 f"on= takes column names, or tuples of {number} of them, one of each input,"
                 f" not {each!r}"
             )
-        kinds = [node.need(name, "join column") for node, name in zip(inputs, names, strict=True)]
-        for name, kind in zip(names, kinds, strict=True):
-            if kind != kinds[0]:
-                raise QueryError(
-                    f"join columns must have one type: {names[0]!r} is {kinds[0]} and {name!r}"
-                    f" is {kind}"
-                )
+        check_types(inputs, names)
         keys.append(names)
     return tuple(keys)
 
@@ -142,18 +136,6 @@ _UNBOUNDED = (
     " within='2 minutes', within=['2 minutes', '10 seconds', ...] with one window of each input, or"
     " put a progressing attribute of all inputs among the on= columns"
 )
-
-
-def _domain(inputs: Sequence[Node], times: Sequence[str]) -> TimeDomain:
-    first = inputs[0].progressing(times[0], "a join")
-    for node, time in zip(inputs, times, strict=True):
-        domain = node.progressing(time, "a join")
-        if domain != first:
-            raise QueryError(
-                f"a join compares times of one kind: {times[0]!r} is {first.dtype} and {time!r} is"
-                f" {domain.dtype}, or they count in different units"
-            )
-    return first
 
 
 def _windows(
@@ -255,24 +237,83 @@ def _progress(
     """Return the columns that progress, and how far they can be behind each other."""
     behind: dict[str, dict[str, int]] = {out: {} for _, _, out in places}
     for (at, name, out), (there, column, other) in product(places, places):
-        lag = _lag(inputs, times, windows, (at, name), (there, column))
+        lag = lag_between(inputs, times, windows[at], (at, name), (there, column))
         if other != out and lag is not None:
             behind[out][other] = min(lag, behind[out].get(other, lag))
     return {out: Progressing(domain, behind=lags) for out, lags in behind.items()}
 
 
-def _lag(
+# ---- shared with joins of two inputs -----------------------------------------------------------
+
+J = TypeVar("J", bound=nodes.AnyJoin)
+
+
+def in_order(node: J, ordering: Ordering) -> J:
+    """Return the same join with its results in order; columns far behind their time no longer
+    progress."""
+    if node.updates is not None:
+        update_builders.refuse_order(node)
+    if node.oblivious is not None:
+        oblivious_builders.refuse_order(ordering, node.time or "")
+    lags = node.out_lags
+    progress = {name: each for name, each in node.progress.items() if name in lags}
+    usable = [name for name, each in progress.items() if not each.nullable]
+    time = usable[0] if usable else None
+    return replace(node, progress=progress, time=time, ordering=ordering)
+
+
+def common_domain(inputs: Sequence[Node], times: Sequence[str]) -> TimeDomain:
+    """Return the domain of the times of a join, one of each input; refuse unlike ones."""
+    domains = [node.progressing(time, "a join") for node, time in zip(inputs, times, strict=True)]
+    for time, domain in zip(times, domains, strict=True):
+        if domain != domains[0]:
+            raise QueryError(
+                f"a join compares times of one kind: {times[0]!r} is {domains[0].dtype} and"
+                f" {time!r} is {domain.dtype}, or they count in different units"
+            )
+    return domains[0]
+
+
+def check_types(inputs: Sequence[Node], names: Sequence[str]) -> None:
+    """Refuse columns of a join, one of each input, that are not of one type."""
+    types = [node.need(name, "join column") for node, name in zip(inputs, names, strict=True)]
+    for name, dtype in zip(names, types, strict=True):
+        if dtype != types[0]:
+            raise QueryError(
+                f"join columns must have one type: {names[0]!r} is {types[0]} and {name!r} is"
+                f" {dtype}"
+            )
+
+
+def lag_between(
     inputs: Sequence[Node],
     times: Sequence[str],
-    windows: Sequence[int],
+    reach: int,
     one: tuple[int, str],
     two: tuple[int, str],
 ) -> int | None:
-    """Return the ticks that a column of an input can be behind another column; None for no
-    bound."""
-    (at, name), (there, column) = one, two
-    if at == there:
-        return inputs[at].lag(name, column)
-    own = inputs[at].lag(name, times[at])
+    """Return the ticks that a column, given by its input and name, can be behind another in a row
+    of a join; None for no bound.
+
+    ``reach`` is the most ticks that the time of the first input is behind that of its partners.
+    """
+    (side, name), (there, column) = one, two
+    if side == there:
+        return inputs[side].lag(name, column)
+    own = inputs[side].lag(name, times[side])
     others = inputs[there].lag(times[there], column)
-    return None if own is None or others is None else own + windows[at] + others
+    return None if own is None or others is None else own + reach + others
+
+
+def carried_columns(
+    side: int, node: Node, time: str, names: Mapping[str, str], taken: Sequence[str]
+) -> tuple[Carried, ...]:
+    """Return the columns beside an input's time that still progress in the output.
+
+    Rows are kept by their time, so a column is bounded if it cannot be far behind that.
+    """
+    return tuple(
+        Carried(side, name, names[name], attribute.behind[time])
+        for name, attribute in node.progress.items()
+        if time in attribute.behind and name in names and names[name] not in taken
+    )

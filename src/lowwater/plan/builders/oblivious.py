@@ -1,4 +1,4 @@
-"""Joins without a window over streams that promise nothing: which joins measure, and their nodes.
+"""Joins of equal times without a window: those that measure the disorder of their inputs.
 
 A join of equal progressing attributes drops rows by promises, exactly, if all inputs make some and
 no option lets it measure. Otherwise it measures how disordered its inputs are (WO-Join). Such a

@@ -185,7 +185,7 @@ def _with_nulls(node: Node, found: Derivation) -> Derivation:
 def _nullable(
     node: Node, name: str, found: Derivation, derived: Mapping[str, Derivation]
 ) -> tuple[bool, frozenset[str]]:
-    """Return whether a derived column can be null, and the columns that are never all null with it.
+    """Return True if a derived column can be null, and the columns never null together with it.
 
     ``coalesce``, ``greatest`` and ``least`` are null only if all their sources are.
     """

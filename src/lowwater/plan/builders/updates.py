@@ -12,11 +12,12 @@ from dataclasses import replace
 
 import polars as pl
 
-from lowwater.errors import ExpressionError, QueryError, Term
+from lowwater.errors import QueryError, Term
 from lowwater.plan import nodes
 from lowwater.plan.expressions import Formula, compile_predicate
 from lowwater.plan.main_time import undecided
 from lowwater.plan.nodes import Node
+from lowwater.plan.text_places import under
 from lowwater.stream.time_domain import TimeDomain
 from lowwater.updates.options import DELETE_WHEN, EXPIRE, WEIGHTS, Deletion, Updates
 
@@ -70,10 +71,8 @@ def _forgetting(node: Node, time: str, by: Updates, deletes: Formula | None) -> 
     expire_of(by, domain)
     if by.delete_when is None or deletes is None:
         return by
-    try:
+    with under(DELETE_WHEN):
         condition = compile_predicate(deletes, node.schema)
-    except ExpressionError as error:
-        raise error.reworded(DELETE_WHEN, ": ", error.message) from None
     names = sorted(set(condition.polars.meta.root_names()))
     if not names:
         raise QueryError(

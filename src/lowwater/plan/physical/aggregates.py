@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from lowwater.operators.aggregates import Aggregate
 from lowwater.operators.flush import PIECES, Immediate, Slow
@@ -12,7 +13,7 @@ from lowwater.operators.low_table import LowTable
 from lowwater.operators.session_aggregate import SessionAggregate
 from lowwater.operators.sliding_aggregate import SlidingAggregate
 from lowwater.operators.window_aggregate import END, HighAggregate, WindowAggregate
-from lowwater.operators.window_state import PANE, START
+from lowwater.operators.window_state import PANE, START, WindowGrouping
 from lowwater.plan import nodes
 from lowwater.plan.nodes import Node
 from lowwater.plan.physical.compiler import (
@@ -39,6 +40,7 @@ def compile_window(plan: Compiler, node: nodes.WindowAggregateNode, inputs: tupl
     if not node.counts_rows:
         inputs = (plan.in_order_by(node.inputs[0], inputs[0], attribute),)
     keys = plan.usable_groups(inputs[0], attribute, groups)
+    grouping = WindowGrouping(attribute, domain, window, groups, aggregates, keys)
     label = "row" if node.counts_rows else attribute
     detail = f"range {domain.spell(window.range)}, slide {domain.spell(window.slide)} on {label}"
     detail += _calls(groups, node.texts)
@@ -58,9 +60,7 @@ def compile_window(plan: Compiler, node: nodes.WindowAggregateNode, inputs: tupl
             name="window",
             detail=detail,
             kernel=WindowAggregate,
-            build=lambda store, host: WindowAggregate(
-                store, attribute, domain, window, groups, aggregates, flush, keep, keys, host
-            ),
+            build=lambda store, host: WindowAggregate(store, grouping, flush, keep, host),
             describe=demanding([attribute], demand, bool(keys)),
             traits=_traits(
                 groups,
@@ -125,6 +125,7 @@ def _two_levels(
     size, in_order = node.table, plan.in_order
     assert size is not None
     keys = plan.usable_groups(inputs[0], attribute, groups)
+    grouping = WindowGrouping(attribute, domain, window, groups, aggregates, keys)
     ends = Demand.grid(window.slide, window.range)
     if in_order:  # as eager as it can be: it has to be done when the next window closes
         flush = Slow(1, 1)
@@ -136,9 +137,7 @@ def _two_levels(
             detail=f"table of {size} slots on {label}, by {', '.join(groups)}; old partials leave"
             f" {flush.describe()}{', in order' if in_order else ''}",
             kernel=LowTable,
-            build=lambda store, _: LowTable(
-                store, attribute, domain, window, groups, aggregates, size, flush, in_order, keys
-            ),
+            build=lambda store, _: LowTable(store, grouping, size, flush, in_order),
             describe=demanding([attribute], ends, bool(keys)),
             traits=_traits(groups, aggregates, [attribute], alike=False),
             groups={PANE: keys} if keys else {},
@@ -151,9 +150,7 @@ def _two_levels(
             name="window",
             detail=f"{detail}; from partials",
             kernel=HighAggregate,
-            build=lambda store, host: HighAggregate(
-                store, PANE, domain, window, groups, aggregates, by=keys, host=host
-            ),
+            build=lambda store, host: HighAggregate(store, replace(grouping, time=PANE), host=host),
             describe=demanding([PANE], ends, bool(keys)),
             traits=Traits(
                 passes=unchanged(groups),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import chain, count
 
 from sqlglot import exp
@@ -176,7 +175,7 @@ class Answers:
                 return column_tree(self._call(node, short, tree))
             return node
 
-        result = _replaced(resolved, replaced)
+        result = resolved.transform(replaced, copy=False)
         self._check(result, tree)
         return result
 
@@ -216,16 +215,3 @@ def _refuse_unknown(call: exp.Anonymous | None, text: str, item: exp.Expr) -> No
     """Refuse a call of an unknown function; it may be a mistyped aggregate."""
     if call is not None and call.name.lower() not in BY_NAME:
         raise wrong(unknown_function(call.name), text, call, item)
-
-
-def _replaced(tree: exp.Expr, function: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
-    """Return a tree with parts replaced from the top down; replacements stay as they are."""
-    new = function(tree)
-    if new is not tree:
-        return new
-    for key, value in list(tree.args.items()):
-        if isinstance(value, list):
-            tree.set(key, [_replaced(v, function) if isinstance(v, exp.Expr) else v for v in value])
-        elif isinstance(value, exp.Expr):
-            tree.set(key, _replaced(value, function))
-    return tree

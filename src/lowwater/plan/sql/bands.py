@@ -1,4 +1,4 @@
-"""How far apart in time the rows of a join may be, read from its conditions.
+"""Bounds on the times of a join's rows, read from its conditions.
 
 A condition bounds a join if it compares a progressing attribute of one input, plus or minus a
 constant, with one of the other: ``M1.ts >= M2.ts - 30``, ``abs(a.ts - b.ts) < 5``, BETWEEN. Bounds
@@ -33,7 +33,7 @@ _OPPOSITE: dict[type[exp.Expr], type[exp.Expr]] = {
 
 @dataclass
 class GapBounds:
-    """Bounds of ``right - left`` in ticks, with the conditions they were read from."""
+    """Bounds of ``right - left`` in ticks, both included, and the conditions they are read from."""
 
     least: int | None = None
     most: int | None = None
@@ -55,14 +55,14 @@ class GapBounds:
 
 
 class Bands:
-    """Collects the bounds between two inputs of a join, by pair of attributes."""
+    """Collects the bounds between two inputs of a join, by pair of attributes, one of each."""
 
     def __init__(self, text: str, left: Node, right: Node):
         self._text, self._left, self._right = text, left, right
         self.bounds: dict[Pair, GapBounds] = {}
         self.buckets: dict[Pair, tuple[int, exp.Expr]] = {}
         self.unlike: Pair | None = None
-        """Times that were compared though they do not count alike."""
+        """Two times of unlike units that a condition compares; None if there are none."""
 
     def read(self, condition: exp.Expr) -> None:
         """Read the bounds in a resolved condition; one that is nothing but bounds is used up."""
@@ -171,9 +171,7 @@ def _comparisons(tree: exp.Expr) -> Iterator[tuple[type[exp.Expr], exp.Expr, exp
             (type(tree), tree.this, tree.expression),
             (_OPPOSITE[type(tree)], tree.expression, tree.this),
         ):
-            inner = one.this if isinstance(one, exp.Abs) else None
-            while isinstance(inner, exp.Paren):
-                inner = inner.this
+            inner = one.this.unnest() if isinstance(one, exp.Abs) else None
             if isinstance(inner, exp.Sub) and kind in (exp.LT, exp.LTE):
                 yield kind, inner, two
                 yield kind, exp.Neg(this=inner), two

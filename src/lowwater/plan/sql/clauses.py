@@ -3,11 +3,12 @@ lengths."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from difflib import get_close_matches
 from typing import Any, ClassVar, TypeVar
 
 from sqlglot import exp
+from sqlglot.errors import ParseError
 from sqlglot.parser import Parser as SqlParser
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
@@ -49,7 +50,7 @@ class Length(exp.Expression):
     arg_types: ClassVar = {"this": True, "unit": False}
 
 
-class Portion(exp.Expression):
+class Proportion(exp.Expression):
     """A part of a whole, as a number or in percent."""
 
     arg_types: ClassVar = {"this": True, "percent": False}
@@ -62,13 +63,13 @@ class WithWindow(exp.Expression):
 
 
 class OrderStrategy(exp.Expression):
-    """``USING ADAPTIVE ALPHA 0.3`` after ORDER BY: how the results of a join are put in order."""
+    """``USING ADAPTIVE ALPHA 0.3`` after ORDER BY, the strategy that orders a join's results."""
 
     arg_types: ClassVar = {"this": True, "alpha": False}
 
 
 class JoinClause(exp.Expression):
-    """``[MEMORY '64 MB', STRATEGY hybrid]``: how joins without a window keep rows."""
+    """``[MEMORY '64 MB', STRATEGY hybrid]``, the options of joins without a window."""
 
     arg_types: ClassVar = {part.lower(): False for part in JOIN_PARTS}
 
@@ -122,7 +123,7 @@ _JOINING = (
 
 
 class ClauseParser(SqlParser):
-    """Parses the clauses."""
+    """Parses the clauses; :class:`~lowwater.plan.sql.dialect.Parser` parses the rest."""
 
     def expression(
         self, instance: E, token: Token | None = None, comments: list[str] | None = None
@@ -132,15 +133,52 @@ class ClauseParser(SqlParser):
             token = self._prev
         return super().expression(instance, token, comments)
 
+    def _raise_hinted(self, message: str, hint: str, token: Token | None = None) -> None:
+        """Raise an error whose message contains a hint at the word that is meant, unless that is
+        empty."""
+        try:
+            self.raise_error(message, token or self._curr)
+        except ParseError as error:
+            error.errors[0]["hint"] = hint
+            raise
+
+    def _spanned(self, tree: E, first: Token) -> E:
+        """Return a tree with the place from its first token to the one before this one."""
+        tree.meta.update(line=first.line, start=first.start, end=self._prev.end)
+        return tree
+
     # ---- windows ---------------------------------------------------------------------------
 
     def _at_window_clause(self) -> bool:
-        return bool(
-            self._curr
-            and self._curr.token_type == TokenType.L_BRACKET
-            and self._next
-            and self._next.text.upper() in PARTS
-        )
+        return self._at_brackets(PARTS)
+
+    def _at_brackets(self, words: Collection[str]) -> bool:
+        """Return True if a bracket opens here with one of these words behind it."""
+        opens = self._curr and self._curr.token_type == TokenType.L_BRACKET
+        return bool(opens and self._next and self._next.text.upper() in words)
+
+    def _parse_brackets(
+        self, words: tuple[str, ...], kind: str, part: Callable[[str], exp.Expr | None]
+    ) -> dict[str, exp.Expr | None]:
+        """Parse ``[WORD ..., WORD ...]`` by word; ``part`` parses what comes after a word."""
+        self._match(TokenType.L_BRACKET)
+        parts: dict[str, exp.Expr | None] = {}
+        while True:
+            token = self._curr
+            if not self._match_texts(words):
+                known = f"{', '.join(words[:-1])} and {words[-1]}"
+                near = hint_at(token.text.upper(), words) if token else ""
+                self._raise_hinted(f"a {kind} has the parts {known}.{near}", near)
+                break
+            name = self._prev.text.lower()
+            if name in parts:
+                self.raise_error(f"{name.upper()} is given twice", token)
+            parts[name] = part(name)
+            if not self._match(TokenType.COMMA):
+                break
+        if not self._match(TokenType.R_BRACKET):
+            self.raise_error(f"the {kind} is not closed: a comma or ] is missing")
+        return parts
 
     def _parse_bracket(self, this: exp.Expr | None = None) -> exp.Expr | None:
         if self._at_join_clause():  # it is of the joins, not of what stands before it
@@ -164,24 +202,8 @@ class ClauseParser(SqlParser):
         return item
 
     def _parse_window_brackets(self) -> WindowClause:
-        self._match(TokenType.L_BRACKET)
-        opening = self._prev
-        parts: dict[str, exp.Expr | None] = {}
-        while True:
-            token = self._curr
-            if not self._match_texts(PARTS):
-                self.raise_error(
-                    "a window clause has the parts RANGE, SLIDE, WA, SESSION, FLUSH, KEEP and TABLE"
-                )
-                break
-            name = self._prev.text.lower()
-            if name in parts:
-                self.raise_error(f"{name.upper()} is given twice", token)
-            parts[name] = self._parse_window_part(name)
-            if not self._match(TokenType.COMMA):
-                break
-        if not self._match(TokenType.R_BRACKET):
-            self.raise_error("the window clause is not closed: a comma or ] is missing")
+        opening = self._curr
+        parts = self._parse_brackets(PARTS, "window clause", self._parse_window_part)
         return placed(self.expression(WindowClause(**parts)), opening)
 
     def _parse_window_part(self, name: str) -> exp.Expr | None:
@@ -232,12 +254,10 @@ class ClauseParser(SqlParser):
         if self._at_unit(number):
             self._advance()
             unit = exp.var(self._prev.text)
-        length = placed(self.expression(Length(this=number, unit=unit)), token)
-        length.meta["end"] = self._prev.end
-        return length
+        return self._spanned(self.expression(Length(this=number, unit=unit)), token)
 
     def _at_unit(self, number: exp.Expr) -> bool:
-        """True if the next word is the unit of a number; a text contains its own."""
+        """Return True if the next word is the unit of a number; a text contains its own."""
         token = self._curr
         if not token or token.token_type not in (TokenType.VAR, TokenType.ROWS, TokenType.WINDOW):
             return False
@@ -305,34 +325,13 @@ class ClauseParser(SqlParser):
     # ---- joins -----------------------------------------------------------------------------
 
     def _at_join_clause(self) -> bool:
-        return bool(
-            self._curr
-            and self._curr.token_type == TokenType.L_BRACKET
-            and self._next
-            and self._next.text.upper() in JOIN_PARTS
-        )
+        return self._at_brackets(JOIN_PARTS)
 
     def _parse_join_brackets(self) -> JoinClause | None:
         if not self._at_join_clause():
             return None
-        self._match(TokenType.L_BRACKET)
-        opening = self._prev
-        parts: dict[str, exp.Expr | None] = {}
-        while True:
-            token = self._curr
-            if not self._match_texts(JOIN_PARTS):
-                known = f"{', '.join(JOIN_PARTS[:-1])} and {JOIN_PARTS[-1]}"
-                near = hint_at(token.text.upper(), JOIN_PARTS) if token else ""
-                self.raise_error(f"the clause of a join has the parts {known}.{near}")
-                break
-            name = self._prev.text.lower()
-            if name in parts:
-                self.raise_error(f"{name.upper()} is given twice", token)
-            parts[name] = self._parse_join_part(name)
-            if not self._match(TokenType.COMMA):
-                break
-        if not self._match(TokenType.R_BRACKET):
-            self.raise_error("the clause of the join is not closed: a comma or ] is missing")
+        opening = self._curr
+        parts = self._parse_brackets(JOIN_PARTS, "join clause", self._parse_join_part)
         clause = placed(self.expression(JoinClause(**parts)), opening)
         if self._curr and self._curr.token_type in _JOINING:
             self.raise_error(_AFTER_ALL, opening)
@@ -356,10 +355,8 @@ class ClauseParser(SqlParser):
             return None
         number = self._parse_unary()
         percent = self._match(TokenType.MOD) or self._match_text_seq("PERCENT")
-        share = self.expression(Portion(this=number, percent=bool(percent)))
-        share = placed(share, token)
-        share.meta["end"] = self._prev.end
-        return share
+        share = self.expression(Proportion(this=number, percent=bool(percent)))
+        return self._spanned(share, token)
 
 
 def hint_at(word: str, known: Iterable[str]) -> str:
@@ -369,7 +366,7 @@ def hint_at(word: str, known: Iterable[str]) -> str:
 
 
 def is_leaf(tree: exp.Expr) -> bool:
-    """True if a tree has no tree inside it."""
+    """Return True if a tree has no tree inside it."""
     return not any(isinstance(each, exp.Expr | list) for each in tree.args.values())
 
 

@@ -14,7 +14,17 @@ from lowwater.plan.expressions import Formula
 from lowwater.plan.sql import dialect
 from lowwater.plan.sql.clauses import Length
 from lowwater.plan.sql.scope import found
-from lowwater.plan.sql.values import Span, Values, number, parameter, rate, share, span, whole
+from lowwater.plan.sql.values import (
+    Span,
+    Values,
+    duration,
+    number,
+    parameter,
+    rate,
+    share,
+    span,
+    whole,
+)
 from lowwater.plan.text_places import at, line_of, wrong
 from lowwater.progress.contract import Learned, Unpromised
 from lowwater.updates.options import (
@@ -67,31 +77,53 @@ class Declared:
     line: int = 1
 
 
+_FACTS = ("DISORDER", "MULTIPLICITY", "RATE", "DELAY")
+"""The clauses with facts that are known though nothing is promised."""
+_FIELDS = {
+    "ORDERED BY": "time",
+    "ON": "time",
+    "UNIT": "unit",
+    "WITHIN": "within",
+    "PUNCTUATED BY": "punctuated",
+    "LEARNED": "learned",
+    "UNPROMISED": "unpromised",
+    "PER CHANNEL": "channel",
+    "PER GROUP": "groups",
+    "IDLE ON DEMAND": "on_demand",
+    "HEARTBEAT EVERY": "heartbeat",
+    "IDLE HEARTBEAT EVERY": "heartbeat",
+    "STALE AFTER": "stale_after",
+    "LATE TO": "late_to",
+    "FOLLOW": "follow",
+    "OPTIONS": "options",
+    **{name: name.lower() for name in _FACTS},
+}
+"""The field of the declaration, or the fact, that each clause gives; those of update streams are
+read together."""
+_SKEWED = ("IDLE ON DEMAND", "HEARTBEAT EVERY", "IDLE HEARTBEAT EVERY")
+"""The clauses after which WITHIN is the skew of an idle source."""
+_BETWEEN = ("LEARNED", "UNPROMISED", *_FACTS, "OPTIONS", *UPDATES)
+"""The clauses that may stand between these and their WITHIN."""
+
+
 def read_declaration(tree: dialect.CreateStream, values: Values, text: str) -> Declared:
     """Return the declaration of a CREATE STREAM statement; ``values`` are the script's
     parameters."""
     columns = _columns(tree.args.get("columns"), text)
+    clauses = tree.args["clauses"]
     made: dict[str, Any] = {}
     idle = False
-    for clause in tree.args["clauses"]:
+    for clause in clauses:
         name = clause.this
-        if name == "OPTIONS":
-            made["options"] = _options(clause, made, text)
-            continue
-        if name == "LEARNED":
-            made["learned"] = _learned(clause, made, values, text)
-            continue
-        if name in _UNPROMISED:
-            _unpromised(clause, made, values, text)
-            continue
-        if name in UPDATES:
-            continue
-        listed = _listed(clause, columns, text)
-        length = clause.args.get("length")
-        given = span(length, values, text, name) if length is not None else None
-        idle = _clause(name, listed, given, idle, made, clause, text)
-    made |= _known(made, tree.args["clauses"], text)
-    said = {name: [each for each in tree.args["clauses"] if each.this == name] for name in UPDATES}
+        if name != "PROGRESS" and name not in UPDATES:
+            given = "skew" if name == "WITHIN" and idle else _FIELDS[name]
+            value = _value(clause, columns, values, text)
+            if given in made:
+                raise wrong(f"{name} is given twice", text, clause)
+            made[given] = value
+        idle = name in _SKEWED or (idle and name in _BETWEEN)
+    made["unpromised"] = _unpromised(made, clauses, text)
+    said = {name: [each for each in clauses if each.this == name] for name in UPDATES}
     key = [name for each in said[KEY] for name in _listed(each, columns, text)]
     made["updates"], made["deletes"] = _read_updates(said, key, columns, values, text)
     time = made.pop("time", None) or _only_time(columns, made.get("punctuated"))
@@ -109,6 +141,34 @@ def read_declaration(tree: dialect.CreateStream, values: Values, text: str) -> D
         line=line_of(tree, text),
         **made,
     )
+
+
+def _value(
+    clause: exp.Expr, columns: Mapping[str, pl.DataType] | None, values: Values, text: str
+) -> object:
+    """Return what a clause says: a length, a share, a number, names, or True if it says nothing."""
+    name, length = clause.this, clause.args.get("length")
+    if name == "OPTIONS":
+        return {each.this.name: each.expression.name for each in clause.expressions}
+    if name == "LEARNED":
+        given = clause.args.get("share")
+        return share(given, values, text, name) if given is not None else Learned().completeness
+    if name == "DELAY":
+        return duration(clause.args["length"], values, text, name, "10 seconds")
+    if name == "RATE":
+        return rate(clause.args["length"], values, text, name)
+    if name == "DISORDER":
+        return whole(clause.args["length"], values, text, name, "ROWS", least=0)
+    if name == "MULTIPLICITY":
+        return whole(clause.args["length"], values, text, name)
+    if length is not None:
+        return span(length, values, text, name)
+    listed = _listed(clause, columns, text)
+    if name in ("PER CHANNEL", "PER GROUP"):
+        return listed
+    if name in ("ORDERED BY", "ON", "PUNCTUATED BY") and len(listed) != 1:
+        raise wrong(f"{name} names one column", text, clause)
+    return listed[0] if listed else True
 
 
 def _listed(
@@ -142,110 +202,22 @@ def _unit(clause: exp.Expr, text: str) -> str:
     raise wrong(unknown_name("unit", name, UNITS.values()), text, clause)
 
 
-def _clause(
-    name: str,
-    listed: tuple[str, ...],
-    given: Span | None,
-    idle: bool,
-    made: dict[str, Any],
-    clause: exp.Expr,
-    text: str,
-) -> bool:
-    """Add one clause to ``made``; return True if a WITHIN that follows is the skew of an idle
-    source."""
-    if name == "WITHIN":
-        key = "skew" if idle else "within"
-        if key in made:
-            raise wrong("WITHIN is given twice", text, clause)
-        made[key] = given
-        return False
-    if name == "PROGRESS":
-        return False
-    name = name.removeprefix("IDLE ") if "HEARTBEAT" in name else name
-    keys: dict[str, tuple[str, object]] = {
-        "ORDERED BY": ("time", _one(name, listed, clause, text)),
-        "ON": ("time", _one(name, listed, clause, text)),
-        "UNIT": ("unit", _one(name, listed, clause, text)),
-        "PUNCTUATED BY": ("punctuated", _one(name, listed, clause, text)),
-        "PER CHANNEL": ("channel", listed),
-        "PER GROUP": ("groups", listed),
-        "IDLE ON DEMAND": ("on_demand", True),
-        "HEARTBEAT EVERY": ("heartbeat", given),
-        "STALE AFTER": ("stale_after", given),
-        "LATE TO": ("late_to", listed[0] if listed else None),
-        "FOLLOW": ("follow", True),
-    }
-    key, value = keys[name]
-    if key in made:
-        raise wrong(f"{name} is given twice", text, clause)
-    made[key] = value
-    return name in ("IDLE ON DEMAND", "HEARTBEAT EVERY")
-
-
-def _options(clause: exp.Expr, made: Mapping[str, Any], text: str) -> dict[str, str]:
-    if "options" in made:
-        raise wrong("OPTIONS is given twice", text, clause)
-    return {each.this.name: each.expression.name for each in clause.expressions}
-
-
-def _learned(clause: exp.Expr, made: Mapping[str, Any], values: Values, text: str) -> float:
-    if "learned" in made:
-        raise wrong("LEARNED is given twice", text, clause)
-    given = clause.args.get("share")
-    return share(given, values, text, "LEARNED") if given is not None else Learned().completeness
-
-
-_UNPROMISED = ("UNPROMISED", "DISORDER", "MULTIPLICITY", "RATE", "DELAY")
-"""The clause that promises nothing, and the clauses with facts that are known all the same."""
-
-
-def _unpromised(clause: exp.Expr, made: dict[str, Any], values: Values, text: str) -> None:
-    name = clause.this
-    if name in made:
-        raise wrong(f"{name} is given twice", text, clause)
-    length = clause.args.get("length")
-    if length is None:
-        made[name] = True
-    elif name == "DELAY":
-        made[name] = _delay(length, values, text)
-    elif name == "RATE":
-        made[name] = rate(length, values, text, name)
-    else:
-        least, unit = (0, "ROWS") if name == "DISORDER" else (1, None)
-        made[name] = whole(length, values, text, name, unit, least)
-
-
-def _delay(length: exp.Expr, values: Values, text: str) -> str:
-    given = span(length, values, text, "DELAY")
-    if given.rows is not None:
-        raise wrong("DELAY takes a length of time such as 10 seconds", text, length)
-    return f"{int(given.nanoseconds)} ns"
-
-
-def _known(
-    made: dict[str, Any], clauses: Sequence[exp.Expr], text: str
-) -> dict[str, Unpromised | None]:
-    """Take the facts about a stream that promises nothing out of ``made``."""
-    said = {name: made.pop(name) for name in _UNPROMISED if name in made}
-    if not said:
-        return {}
-    places = {each.this: each for each in clauses}
-    if "UNPROMISED" not in said:
-        name = next(iter(said))
+def _unpromised(made: dict[str, Any], clauses: Sequence[exp.Expr], text: str) -> Unpromised | None:
+    """Return the contract of a stream that promises nothing, with the facts taken out of
+    ``made``."""
+    facts = {name.lower(): made.pop(name.lower()) for name in _FACTS if name.lower() in made}
+    places = [each for each in clauses if each.this in _FACTS]
+    if made.pop("unpromised", False):
+        with at(text, *places):
+            return Unpromised(**facts)
+    if places:
         raise wrong(
-            f"{name} goes with PROGRESS UNPROMISED: it is known though nothing is promised",
+            f"{places[0].this} goes with PROGRESS UNPROMISED: it is known though nothing is"
+            " promised",
             text,
-            places[name],
+            places[0],
         )
-    del said["UNPROMISED"]
-    with at(text, *(places[name] for name in said)):
-        return {"unpromised": Unpromised(**{name.lower(): each for name, each in said.items()})}
-
-
-def _one(name: str, listed: tuple[str, ...], clause: exp.Expr, text: str) -> str | None:
-    if name in ("ORDERED BY", "ON", "PUNCTUATED BY") and clause.this == name and len(listed) != 1:
-        raise wrong(f"{name} names one column", text, clause)
-    return listed[0] if listed else None
+    return None
 
 
 def _only_time(columns: Mapping[str, pl.DataType] | None, mark: str | None) -> str | None:
@@ -372,14 +344,7 @@ def _condition(
 def _length(clause: exp.Expr | None, values: Values, text: str) -> str | None:
     if clause is None:
         return None
-    return _time(clause.args["length"], values, text, clause.this)
-
-
-def _time(tree: exp.Expr, values: Values, text: str, what: str) -> str:
-    length = span(tree, values, text, what)
-    if length.rows is not None:
-        raise wrong(f"{what} takes a length of time such as 1 second", text, tree)
-    return f"{int(length.nanoseconds)} ns"
+    return duration(clause.args["length"], values, text, clause.this)
 
 
 def _weights(
@@ -402,7 +367,7 @@ def _weight(tree: exp.Expr, values: Values, text: str) -> float | str:
     if isinstance(amount, exp.Placeholder | exp.Parameter):
         amount = parameter(amount, values, text)
     size = number(amount)
-    return float(size) if size is not None else _time(tree, values, text, "WEIGHTS")
+    return float(size) if size is not None else duration(tree, values, text, "WEIGHTS")
 
 
 def _constants(tree: exp.Expr, values: Values, text: str) -> tuple[Hashable, ...]:

@@ -67,7 +67,7 @@ class InsertInto(exp.Expression):
 
 
 class Parser(ClauseParser):
-    """Parses the language."""
+    """Parses the language: SQL, clauses, sources and the statements of a pipeline file."""
 
     FUNCTIONS: ClassVar = PARSED
     QUERY_MODIFIER_PARSERS: ClassVar = {
@@ -98,16 +98,14 @@ class Parser(ClauseParser):
     def _parse_types(self, *given: Any, **named: Any) -> exp.Expr | None:
         token = self._curr
         found = super()._parse_types(*given, **named)
-        if isinstance(found, exp.DataType) and token:
-            found.meta.update(line=token.line, start=token.start, end=self._prev.end)
-        return found
+        return self._spanned(found, token) if isinstance(found, exp.DataType) and token else found
 
     def _parse_group(self, *given: Any, **named: Any) -> exp.Group | None:
         token = self._curr
         found = super()._parse_group(*given, **named)
-        if found is not None and not found.expressions and token:
-            found.meta.update(line=token.line, start=token.start, end=self._prev.end)
-        return found
+        if found is None or found.expressions or not token:
+            return found
+        return self._spanned(found, token)
 
     # ---- sources ---------------------------------------------------------------------------
 
@@ -153,7 +151,8 @@ class Parser(ClauseParser):
         if called and name and name not in TABLE_FUNCTIONS:
             known = ", ".join(TABLE_FUNCTIONS)
             near = hint_at(name, TABLE_FUNCTIONS)
-            self.raise_error(f"the functions that stand in FROM are {known}.{near}", token)
+            said = f"the functions that stand in FROM are {known}.{near}"
+            self._raise_hinted(said, near, token)
         if not (self._match_texts(TABLE_FUNCTIONS) and self._match(TokenType.L_PAREN)):
             self._retreat(index)
             return None
@@ -178,7 +177,7 @@ class Parser(ClauseParser):
         )
 
     def _at_source_union(self) -> bool:
-        """True if UNION comes with a source behind it, and not with a query."""
+        """Return True if UNION comes with a source behind it, and not with a query."""
         if not self._curr or self._curr.token_type != TokenType.UNION:
             return False
         ahead = self._tokens[self._index + 1 : self._index + 3]
@@ -216,16 +215,15 @@ class Parser(ClauseParser):
     def _parse_placeholder(self) -> exp.Expr | None:
         token = self._curr
         found = super()._parse_placeholder()
-        if found is not None and token:
-            found.meta.update(line=token.line, start=token.start, end=self._prev.end)
-        return found
+        return self._spanned(found, token) if found is not None and token else found
 
     # ---- statements ------------------------------------------------------------------------
 
     def _parse_as_command(self, start: Token) -> exp.Command:
         what = self._tokens[self._index].text.upper() if self._index < len(self._tokens) else ""
         said = "a statement is a query, CREATE STREAM, CREATE VIEW or INSERT INTO."
-        self.raise_error(said + hint_at(what, ("STREAM", "VIEW")), start)
+        hint = hint_at(what, ("STREAM", "VIEW"))
+        self._raise_hinted(said + hint, hint, start)
         return exp.Command(this=start.text)
 
     def _parse_create_stream(self) -> exp.Expr | None:
@@ -261,7 +259,8 @@ class Parser(ClauseParser):
             known = ", ".join(STREAM_CLAUSES)
             two = f"{token.text} {self._next.text if self._next else ''}".upper()
             hint = hint_at(two, STREAM_CLAUSES) or hint_at(token.text.upper(), CLAUSE_BEGINS)
-            self.raise_error(f"unknown clause of a stream.{hint} Known: {known}", token)
+            said = f"unknown clause of a stream.{hint} Known: {known}"
+            self._raise_hinted(said, hint, token)
         kind = STREAM_CLAUSES[words]
         clause = StreamClause(this=words)
         if kind == "length":
@@ -272,9 +271,7 @@ class Parser(ClauseParser):
             clause.set("condition", self._parse_row_condition(words))
         elif kind != "nothing":
             clause.set("expressions", self._parse_listed(words, kind))
-        clause = placed(self.expression(clause), token)
-        clause.meta["end"] = self._prev.end
-        return clause
+        return self._spanned(self.expression(clause), token)
 
     def _parse_row_condition(self, words: str) -> exp.Expr:
         token = self._curr

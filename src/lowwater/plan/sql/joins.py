@@ -7,6 +7,7 @@ called ``source.column``, so that no names clash; the select list restores the p
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from sqlglot import exp
 
@@ -24,6 +25,17 @@ from lowwater.plan.text_places import wrong
 
 _PLAIN = {"expressions", "from_", "where", "distinct"}
 """The parts that a query inside EXISTS may have."""
+
+
+@dataclass
+class _ToJoin:
+    """An input that is still to be joined, and how; errors about the join point at ``source``."""
+
+    side: JoinSide
+    source: exp.Expr
+    how: How
+    conditions: list[exp.Expr]
+    """The conditions of ON or USING."""
 
 
 class Joins:
@@ -108,18 +120,19 @@ class Joins:
         left = self._pairs.side(first, names[first.name], trailing)
         pool = self._pairs.push(left, pool)
         waiting = [
-            (
+            _ToJoin(
                 self._pairs.side(relation, names[relation.name], trailing),
-                join,
+                join.this,
                 how,
                 [scope.named(each) for each in on],
             )
             for (relation, join), how, on in zip(joined, hows, ons, strict=True)
         ]
         if all(how == "inner" for how in hows):  # ON and WHERE mean the same
-            pool += [each for *_, on in waiting for each in on]
-            waiting = [(side, join, how, []) for side, join, how, _ in waiting]
-            sides = [left, *(side for side, *_ in waiting)]
+            for each in waiting:
+                pool += each.conditions
+                each.conditions = []
+            sides = [left, *(each.side for each in waiting)]
             whole = at_once(self._pairs, sides, pool, options, first.tree)
             if whole is not None:
                 after.node = whole.node
@@ -132,13 +145,14 @@ class Joins:
                 clause,
             )
         while waiting:
-            right, join, how, conditions = waiting.pop(self._next(left, waiting, pool))
+            join = waiting.pop(self._next(left, waiting, pool))
+            right, how, conditions = join.side, join.how, join.conditions
             pool = self._pairs.push(right, pool)
             if how == "inner":
                 seen = left.owners | right.owners
                 conditions += [each for each in pool if self._pairs.owners(each) <= seen]
                 pool = [each for each in pool if not self._pairs.owners(each) <= seen]
-            node, rest = self._pairs.join(left, right, conditions, how, join.this, late)
+            node, rest = self._pairs.join(left, right, conditions, how, join.source, late)
             windows = left.windows if how in HALVES else left.windows + right.windows
             left = JoinSide(node, left.owners | right.owners, windows)
             pool += rest
@@ -146,17 +160,12 @@ class Joins:
         after.node = left.node
         return after
 
-    def _next(
-        self,
-        left: JoinSide,
-        waiting: Sequence[tuple[JoinSide, exp.Join, How, list[exp.Expr]]],
-        pool: list[exp.Expr],
-    ) -> int:
+    def _next(self, left: JoinSide, waiting: Sequence[_ToJoin], pool: list[exp.Expr]) -> int:
         """Return the place of the input to join next: of inner joins, the first that is bounded
         now."""
-        if any(how != "inner" for _, _, how, _ in waiting):
+        if any(each.how != "inner" for each in waiting):
             return 0
-        bounded = (self._pairs.bounded(left, right, pool) for right, *_ in waiting)
+        bounded = (self._pairs.bounded(left, each.side, pool) for each in waiting)
         return next((at for at, each in enumerate(bounded) if each), 0)
 
     def _names(self, relations: Sequence[Relation]) -> dict[str, dict[str, str]]:
@@ -281,7 +290,5 @@ def _open(relations: Sequence[Relation], hows: Sequence[How]) -> frozenset[str]:
 
 
 def _exists(condition: exp.Expr) -> exp.Expr | None:
-    inner = condition.this if isinstance(condition, exp.Not) else condition
-    while isinstance(inner, exp.Paren):
-        inner = inner.this
+    inner = (condition.this if isinstance(condition, exp.Not) else condition).unnest()
     return inner.this if isinstance(inner, exp.Exists) else None

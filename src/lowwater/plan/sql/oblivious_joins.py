@@ -15,7 +15,7 @@ from lowwater.plan.builders import multi_joins as multi_join_builders
 from lowwater.plan.builders import oblivious as oblivious_builders
 from lowwater.plan.nodes import Node
 from lowwater.plan.sql.pairs import JoinSide, Pairs
-from lowwater.plan.sql.values import Values, number, parameter, share, span
+from lowwater.plan.sql.values import Values, duration, number, parameter, share
 from lowwater.plan.text_places import at, wrong
 from lowwater.stream.size import byte_count
 
@@ -28,9 +28,9 @@ def read_join_clause(tree: exp.Expr | None, values: Values, text: str) -> Oblivi
     memory, strategy, accuracy, latency = (
         tree.args.get(name) for name in ("memory", "strategy", "accuracy", "latency")
     )
-    wait = span(latency, values, text, "LATENCY") if latency is not None else None
-    if wait is not None and wait.rows is not None:
-        raise wrong("LATENCY takes a length of time such as 2 seconds", text, latency)
+    wait = None
+    if latency is not None:
+        wait = duration(latency, values, text, "LATENCY", "2 seconds")
     if strategy is not None and strategy.name.lower() not in STRATEGIES:
         known = ", ".join(STRATEGIES).upper()
         raise wrong(f"STRATEGY is one of {known}, not {strategy.name.upper()}", text, strategy)
@@ -38,7 +38,7 @@ def read_join_clause(tree: exp.Expr | None, values: Values, text: str) -> Oblivi
         _memory(memory, values, text) if memory is not None else None,
         strategy.name.lower() if strategy is not None else None,
         share(accuracy, values, text, "ACCURACY") if accuracy is not None else None,
-        f"{int(wait.nanoseconds)} ns" if wait is not None else None,
+        wait,
     )
 
 
@@ -92,7 +92,7 @@ def at_once(
 
 
 def _alike(inputs: Sequence[Node], names: Sequence[str]) -> bool:
-    """True if columns all progress, count alike and are never null."""
+    """Return True if columns all progress, count alike and are never null."""
     found = [node.progress.get(name) for node, name in zip(inputs, names, strict=True)]
     known = [each for each in found if each is not None and not each.nullable]
     return len(known) == len(found) and len({each.domain for each in known}) == 1
@@ -123,31 +123,27 @@ def _keys(
 
 def _columns(pairs: Pairs, sides: Sequence[JoinSide], condition: exp.Expr) -> set[str] | None:
     """Return the two columns of different inputs that a condition demands to be equal."""
-    condition = _bare(condition)
-    if not isinstance(condition, exp.EQ):
-        return None
-    both = [_bare(condition.this), _bare(condition.expression)]
-    if not all(isinstance(each, exp.Column) for each in both) or len(pairs.owners(condition)) != 2:
+    names = _equal_columns(condition)
+    if names is None or len(pairs.owners(condition)) != 2:
         return None
     schema = {name: dtype for side in sides for name, dtype in side.node.schema.items()}
-    one, two = (schema.get(each.name) for each in both)
+    one, two = map(schema.get, names)
     if one is None or one != two or one.is_nested():
         return None
-    return {each.name for each in both}
+    return set(names)
 
 
 def _said(condition: exp.Expr, keys: Sequence[tuple[str, ...]]) -> bool:
-    """True if a condition demands no more than that keys are equal."""
-    condition = _bare(condition)
+    """Return True if a condition demands no more than that keys are equal."""
+    equal = _equal_columns(condition)
+    return equal is not None and any(set(equal) <= set(names) for names in keys)
+
+
+def _equal_columns(condition: exp.Expr) -> tuple[str, str] | None:
+    """Return the two columns that a condition demands to be equal; None for other conditions."""
+    condition = condition.unnest()
     if not isinstance(condition, exp.EQ):
-        return False
-    both = [_bare(condition.this), _bare(condition.expression)]
-    if not all(isinstance(each, exp.Column) for each in both):
-        return False
-    return any({each.name for each in both} <= set(names) for names in keys)
-
-
-def _bare(tree: exp.Expr) -> exp.Expr:
-    while isinstance(tree, exp.Paren):
-        tree = tree.this
-    return tree
+        return None
+    one, two = condition.this.unnest(), condition.expression.unnest()
+    columns = isinstance(one, exp.Column) and isinstance(two, exp.Column)
+    return (one.name, two.name) if columns else None

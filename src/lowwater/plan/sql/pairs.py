@@ -37,28 +37,18 @@ class JoinSide:
     node: Node
     owners: frozenset[str]
     windows: tuple[tuple[str, Fraction], ...] = ()
-    """Attributes, with the lengths of their windows in seconds."""
+    """The attribute of each window, and the window's length in seconds."""
 
 
 class Pairs:
-    """Plans joins of two inputs. Every column has an owner: the source it comes from."""
+    """Plans joins of two inputs. The owner of a column is the source that it comes from."""
 
     def __init__(self, text: str, values: Values, origin: str):
-        self._text, self._values, self._origin = text, values, origin
+        self.text, self._values, self.origin = text, values, origin
         self._owner: dict[str, str] = {}
 
-    @property
-    def text(self) -> str:
-        """The text of the query."""
-        return self._text
-
-    @property
-    def origin(self) -> str:
-        """The line of the user's program, as ``file:line``."""
-        return self._origin
-
     def own(self, columns: Iterable[str], source: str) -> None:
-        """Note that some columns come from a source."""
+        """Make a source the owner of some columns."""
         self._owner |= dict.fromkeys(columns, source)
 
     def owners(self, condition: exp.Expr) -> frozenset[str]:
@@ -78,25 +68,25 @@ class Pairs:
         self.filter(scope, conditions)
         if scope.made:
             columns = tuple(side.node.schema)
-            scope.node = row_builders.projected(scope.node, columns, origin=self._origin)
+            scope.node = row_builders.projected(scope.node, columns, origin=self.origin)
         side.node = scope.node
 
     def _flat(self, node: Node) -> Scope:
         """Return a scope for conditions whose names are resolved."""
-        return Scope(self._text, self._values, node, {}, resolved_names=True)
+        return Scope(self.text, self._values, node, {}, resolved_names=True)
 
     def filter(self, scope: Scope, conditions: Iterable[exp.Expr]) -> None:
         """Filter the rows of a scope."""
         for condition in conditions:
             formula = scope.formula(condition)
-            with at(self._text, condition):
-                scope.node = row_builders.filtered(scope.node, formula, self._origin)
+            with at(self.text, condition):
+                scope.node = row_builders.filtered(scope.node, formula, self.origin)
 
     def side(self, relation: Relation, own: Mapping[str, str], trailing: Clause | None) -> JoinSide:
         """Return a source as an input: its columns renamed, with its own window or that of the
         query."""
         names = {new: old for old, new in own.items()}
-        node = row_builders.renamed(relation.node, names, self._origin)
+        node = row_builders.renamed(relation.node, names, self.origin)
         side = JoinSide(node, frozenset({relation.name}))
         clause = relation.clause or trailing
         if clause is not None:
@@ -107,49 +97,49 @@ class Pairs:
         self, relation: Relation, own: Mapping[str, str], node: Node, clause: Clause
     ) -> tuple[str, Fraction]:
         if clause.range is None or clause.range.rows is not None:
-            raise wrong("the window of a join's source is a RANGE of time", self._text, clause.tree)
+            raise wrong("the window of a join's source is a RANGE of time", self.text, clause.tree)
         if clause.slide is not None:
             raise wrong(
                 "SLIDE says how often an aggregate answers; a join's source has RANGE only."
                 " Put the aggregate's window after the aggregate: count(*) [RANGE 1 minute, SLIDE"
                 " 1 minute, WA source.ts]",
-                self._text,
+                self.text,
                 clause.tree,
             )
         if clause.closing != aggregate_builders.AT_ONCE:
             raise wrong(
                 "FLUSH, KEEP and TABLE belong to the window of an aggregate, not to a join's"
                 " source",
-                self._text,
+                self.text,
                 clause.tree,
             )
         attribute = own[relation.node.time] if relation.node.time else None
         if clause.attribute is not None:
-            scope = Scope(self._text, self._values, node, {relation.name: own})
+            scope = Scope(self.text, self._values, node, {relation.name: own})
             named = scope.named(clause.attribute)
             attribute = named.name
         if attribute is None or attribute not in node.progress:
             raise wrong(
                 f"the window of {relation.name} needs a progressing attribute (here:"
                 f" {', '.join(relation.node.progress) or 'none'})",
-                self._text,
+                self.text,
                 clause.tree,
             )
         ticks = clause.range.nanoseconds * node.progress[attribute].domain.ticks_per_second / SECOND
         if ticks.denominator != 1 or ticks <= 0:
             raise wrong(
                 "RANGE is a length above zero that the time column can count",
-                self._text,
+                self.text,
                 clause.tree,
             )
         return attribute, clause.range.nanoseconds / SECOND
 
     def bounded(self, left: JoinSide, right: JoinSide, conditions: Iterable[exp.Expr]) -> bool:
-        """True if conditions and windows bound how far apart in time partners are.
+        """Return True if conditions and windows bound how far apart in time partners are.
 
         Rows of update streams are bounded by their keys.
         """
-        bands = Bands(self._text, left.node, right.node)
+        bands = Bands(self.text, left.node, right.node)
         known = [each for each in conditions if self.owners(each) <= left.owners | right.owners]
         for each in (*known, *_within(left, right)):
             bands.read(each)
@@ -178,11 +168,11 @@ class Pairs:
             attribute, _ = (left.windows or right.windows)[0]
             raise wrong(
                 f"only {self._owner[attribute]} has a window here; both sources of a join need one",
-                self._text,
+                self.text,
                 source,
             )
         left_over += _within(left, right)
-        bands = Bands(self._text, left.node, right.node)
+        bands = Bands(self.text, left.node, right.node)
         for each in left_over:
             bands.read(each)
         chosen = bands.choose()
@@ -202,19 +192,19 @@ class Pairs:
             raise wrong(
                 "buckets of times cannot be compared inside an outer join; compute them in a"
                 " sub-query",
-                self._text,
+                self.text,
                 later[0],
             )
         rest = [each for each in rest if not any(each is one for one in later)]
         residual = self._residual(rest, [left, right])
         if chosen is None:
-            with at(self._text, source):
+            with at(self.text, source):
                 update_builders.check_join(left.node, right.node, pairs, how, False)
-            with at(self._text, *rest, source):
-                return newest(left.node, right.node, pairs, residual, "", self._origin), later
+            with at(self.text, *rest, source):
+                return newest(left.node, right.node, pairs, residual, "", self.origin), later
         match = Match(tuple(pairs), chosen[0], chosen[1], residual, how)
-        with at(self._text, *rest, source):
-            return paired(left.node, right.node, match, "", self._origin), later
+        with at(self.text, *rest, source):
+            return paired(left.node, right.node, match, "", self.origin), later
 
     def _one_sided(self, condition: exp.Expr, left: JoinSide, right: JoinSide, how: How) -> bool:
         """Filter one input by a condition on it alone, where the join allows that; return True if
@@ -231,8 +221,7 @@ class Pairs:
     ) -> tuple[str, str] | None:
         """Return the key columns of an equality between both sides; computed ones are added to the
         inputs."""
-        while isinstance(condition, exp.Paren):
-            condition = condition.this
+        condition = condition.unnest()
         if not isinstance(condition, exp.EQ) or self._cuts(condition, [left, right]):
             return None
         one, two = condition.this, condition.expression
@@ -242,7 +231,7 @@ class Pairs:
             return None
         if not (self.owners(one) <= left.owners and self.owners(two) <= right.owners):
             return None
-        with at(self._text, condition):
+        with at(self.text, condition):
             keys = [
                 compile_expression(self._flat(side.node).formula(tree), side.node.schema)
                 for side, tree in ((left, one), (right, two))
@@ -256,7 +245,7 @@ class Pairs:
             return key.column
         name = f"{min(side.owners)}.key{len(side.node.schema)}"
         side.node = row_builders.projected(
-            side.node, (), {name: key}, keep=True, origin=self._origin
+            side.node, (), {name: key}, keep=True, origin=self.origin
         )
         return name
 
@@ -271,12 +260,12 @@ class Pairs:
 
     def _cuts(self, condition: exp.Expr, sides: Sequence[JoinSide]) -> bool:
         domain = self._flat(_all(sides)).domain
-        return any(cut(node, domain, self._text) for node in condition.walk())
+        return any(cut(node, domain, self.text) for node in condition.walk())
 
     def _residual(self, rest: Sequence[exp.Expr], sides: Sequence[JoinSide]) -> Formula | None:
         both = self._flat(_all(sides))
         tree = together(both.resolved(each) for each in rest)
-        return Formula.of(tree, self._text, rest[0]) if tree is not None else None
+        return Formula.of(tree, self.text, rest[0]) if tree is not None else None
 
     def _unbounded(
         self,
@@ -291,13 +280,13 @@ class Pairs:
         for side in (left, right):
             if not side.node.progress:
                 names = ", ".join(sorted(filter(None, side.owners)))
-                return wrong(f"{never}: no attribute of {names} progresses", self._text, source)
+                return wrong(f"{never}: no attribute of {names} progresses", self.text, source)
         if bands.unlike is not None:
             one, two = bands.unlike
             return wrong(
                 f"{never}: {one} and {two} do not count time alike, so they cannot be compared;"
                 " give both streams times of one type and unit",
-                self._text,
+                self.text,
                 source,
             )
         one, two = map(_time_of, (left, right))
@@ -307,24 +296,23 @@ class Pairs:
         if how not in ("inner", *HALVES) and self.bounded(left, right, after):
             why += " where they are joined"
             hint = "WHERE comes after an outer join: put the bounds of the times into ON"
-            return wrong(f"{never}: {why}. {hint}", self._text, source)
+            return wrong(f"{never}: {why}. {hint}", self.text, source)
         for side in (left, right):
             if any(unpromised(side.node, name) for name in side.node.progress):
                 hint = f"Nothing is promised about times here, so make them equal: {one} = {two}"
-                return wrong(f"{never}: {why}. {hint}", self._text, source)
+                return wrong(f"{never}: {why}. {hint}", self.text, source)
         bound = f"Bound the times, {one} >= {two} - 60 AND {one} <= {two} + 60 for example"
         windows = ", make them equal, or give both sources a window:" + ",".join(
             f" {min(side.owners)} [RANGE 1 minute]" for side in (left, right)
         )
         hint = f"{bound}, or make them equal" if how in HALVES else bound + windows
-        return wrong(f"{never}: {why}. {hint}", self._text, source)
+        return wrong(f"{never}: {why}. {hint}", self.text, source)
 
 
 def _columns(condition: exp.Expr, left: JoinSide, right: JoinSide) -> tuple[str, str] | None:
     """Return the columns of both sides that a condition demands to be equal; None if it is no such
     condition."""
-    while isinstance(condition, exp.Paren):
-        condition = condition.this
+    condition = condition.unnest()
     if not isinstance(condition, exp.EQ):
         return None
     one, two = condition.this.name, condition.expression.name

@@ -145,7 +145,7 @@ def _not_read(error: ParseError, tokens: list[Token], text: str, opening: str) -
     line = first.get("line") or 1
     column = max(1, (first.get("col") or 1) - length + 1)
     said = _reason(first.get("description"))
-    if "Did you mean" not in said:
+    if not first.get("hint"):
         before = [
             each
             for each in tokens

@@ -49,7 +49,7 @@ class Queries:
             raise wrong("this query is nested too deeply to be planned", self._text) from None
 
     def _query(self, tree: exp.Expr, known: Mapping[str, Node]) -> Node:
-        """Plan a SELECT or a union of such, either with WITH in front."""
+        """Return the node of a SELECT or a union of such, either with WITH in front."""
         refuse_unread(tree, self._text)
         known = self._with(tree, known)
         if isinstance(tree, exp.Subquery):

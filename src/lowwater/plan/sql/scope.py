@@ -30,7 +30,11 @@ UNITS = ("microsecond", "millisecond", "second", "minute", "hour", "day")
 
 @dataclass
 class Scope:
-    """The columns that a part of a query can name: relation to name to column of ``node``."""
+    """The columns that a part of a query can name.
+
+    ``relations`` maps each source to its columns, by the names they have in the query and in
+    ``node``.
+    """
 
     text: str
     values: Values

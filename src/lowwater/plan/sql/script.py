@@ -1,4 +1,4 @@
-"""Pipeline files: streams, views and queries in one text, and where each query's answers go."""
+"""Pipeline files: streams, views and queries in one text, and the target of each query."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from lowwater.plan.text_places import at, line_of, place, wrong
 
 @dataclass(frozen=True)
 class ScriptQuery:
-    """A query of a pipeline file. ``target`` is None for the terminal; ``text`` is its
-    statement."""
+    """A query of a pipeline file; without a ``target`` it goes to the console."""
 
     node: Node
-    target: str | None
-    text: str
     line: int
+    """The line in which the statement begins, from 1."""
+    target: str | None = None
+    target_place: tuple[int, int] | None = None
+    """The first and the last character of the target in the file."""
 
 
 def read_script(
@@ -46,12 +47,10 @@ def read_script(
             known[tree.this.name] = queries.query(tree.expression, known)
         elif isinstance(tree, dialect.InsertInto):
             node = queries.query(tree.expression, known)
-            planned.append(
-                ScriptQuery(node, tree.this.name, _written(tree, text), line_of(tree, text))
-            )
+            target = tree.this
+            planned.append(ScriptQuery(node, line_of(tree, text), target.name, place(target)))
         elif isinstance(tree, exp.Query):
-            node = queries.query(tree, known)
-            planned.append(ScriptQuery(node, None, _written(tree, text), line_of(tree, text)))
+            planned.append(ScriptQuery(queries.query(tree, known), line_of(tree, text)))
         else:
             raise wrong(
                 "a pipeline file holds CREATE STREAM, CREATE VIEW, INSERT INTO 'format:path' and"
@@ -67,8 +66,3 @@ def read_script(
 def _refuse_again(name: str, known: Mapping[str, Node], tree: exp.Expr, text: str) -> None:
     if name in known:
         raise wrong(f"{name!r} is declared twice", text, tree)
-
-
-def _written(tree: exp.Expr, text: str) -> str:
-    spot = tree.meta.get("statement") or place(tree)
-    return text[spot[0] : spot[1] + 1] if spot else tree.sql()

@@ -12,6 +12,7 @@ from lowwater.plan.builders import rows as row_builders
 from lowwater.plan.nodes import Node
 from lowwater.plan.sql import clauses, dialect
 from lowwater.plan.sql.refusals import refuse_unread
+from lowwater.plan.sql.scope import found
 from lowwater.plan.sql.values import Values
 from lowwater.plan.sql.windows import Clause, read_clause
 from lowwater.plan.text_places import at, wrong
@@ -70,12 +71,9 @@ class Sources:
         """Return the node of a stream or view by its name."""
         if tree.args.get("db") is not None:
             raise wrong("a stream has a simple name", self._text, tree)
-        name = tree.name
-        alike = [each for each in self._known if each.lower() == name.lower()]
-        if name not in self._known and len(alike) == 1:
-            name = alike[0]
-        if name not in self._known:
-            raise wrong(unknown_name("stream", name, self._known), self._text, tree.this)
+        name = found(tree.name, self._known)
+        if name is None:
+            raise wrong(unknown_name("stream", tree.name, self._known), self._text, tree.this)
         return self._known[name]
 
     def _union(self, tree: dialect.SourceUnion) -> Node:

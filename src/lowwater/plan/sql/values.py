@@ -20,12 +20,17 @@ Values = Mapping[str, object]
 
 @dataclass(frozen=True)
 class Span:
-    """A length of time in nanoseconds, or a number of rows."""
+    """A length of time in nanoseconds, or a number of rows if ``rows`` is not None."""
 
     nanoseconds: Fraction = Fraction(0)
     rows: int | None = None
     on_change: bool = False
     """True for ON CHANGE, which is no length."""
+
+    @property
+    def duration(self) -> str:
+        """The length of time as builders take it."""
+        return f"{int(self.nanoseconds)} ns"
 
 
 def literal(value: object) -> exp.Expr:
@@ -158,6 +163,16 @@ def span(tree: exp.Expr, values: Values, text: str, what: str) -> Span:
     return Span(size * one)
 
 
+def duration(
+    tree: exp.Expr, values: Values, text: str, what: str, example: str = "1 second"
+) -> str:
+    """Return the length of time in a clause as builders take it; a number of rows is refused."""
+    found = span(tree, values, text, what)
+    if found.rows is not None:
+        raise wrong(f"{what} takes a length of time such as {example}", text, tree)
+    return found.duration
+
+
 def rate(tree: exp.Expr, values: Values, text: str, what: str) -> float:
     """Return the rate in a clause: rows a second, above zero."""
     size = number(_amount(tree, values, text)) if isinstance(tree, Length) else None
@@ -187,9 +202,7 @@ def whole(
 
 def _amount(tree: Length, values: Values, text: str) -> exp.Expr:
     """Return the number of a length; a parameter's value stands in its place."""
-    amount: exp.Expr = tree.this
-    while isinstance(amount, exp.Paren):
-        amount = amount.this
+    amount: exp.Expr = tree.this.unnest()
     if isinstance(amount, exp.Placeholder | exp.Parameter):
         return parameter(amount, values, text)
     if isinstance(amount, exp.Column) and amount.name in values:

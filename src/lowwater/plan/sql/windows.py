@@ -18,7 +18,7 @@ from lowwater.plan.text_places import at, wrong
 
 @dataclass(frozen=True)
 class Clause:
-    """The parts of a window clause."""
+    """The parts of a window clause; those that are left out are None."""
 
     tree: exp.Expr
     range: Span | None = None
@@ -56,7 +56,7 @@ def _span(tree: exp.Expr, values: Values, text: str, what: str) -> Span:
 
 
 def _check_on_change(tree: exp.Expr, range_: Span, text: str) -> None:
-    """Refuse what does not go with SLIDE ON CHANGE."""
+    """Refuse parts that do not go with SLIDE ON CHANGE."""
     if range_.rows is not None:
         raise wrong(
             "SLIDE ON CHANGE goes with a RANGE of time, not of rows", text, tree.args["slide"]
@@ -153,4 +153,4 @@ def _without_window(node: exp.Expr) -> exp.Expr:
 def _duration(length: Span) -> str:
     if length.on_change:
         return aggregate_builders.ON_CHANGE
-    return f"{int(length.nanoseconds)} ns"
+    return length.duration
