@@ -102,6 +102,7 @@ def test_every_metric_that_a_kernel_reports_is_in_the_catalogue() -> None:
     for name in REPORTING:
         for operator in compile_plan(QUERIES[name]().node).kernels:
             for metric in operator.build(MemoryStore(), Host()).metrics():
+                assert metric.name in CATALOGUE, f"DECLARING has not the module of {metric.name}"
                 assert CATALOGUE[metric.name] == metric.of()
 
 

@@ -146,8 +146,7 @@ class BandJoin(Kernel):
         inside = self._inside[port]
         keys = rows.select(pl.col(name).alias(key) for key, name in inside.items())
         once = keys.unique()
-        held = self._groups.get(HELD[1 - port], self._groups.find(once))
-        reached = pl.Series(MARK, self._reach.earliest_all(1 - port, held))
+        reached = pl.Series(MARK, self._thresholds(port, self._groups.find(once)))
         joined = keys.join(
             once.with_columns(reached), on=self._by, how="left", nulls_equal=True,
             maintain_order="left",
@@ -244,11 +243,14 @@ class BandJoin(Kernel):
     def _effective(self, side: int, places: Numbers) -> Ticks:
         return np.maximum(self._groups.get(HELD[side], places), self._marks[side])
 
+    def _thresholds(self, side: int, places: Numbers) -> Ticks:
+        """Return the times below which rows of a side in some groups match no row still to come."""
+        return self._reach.earliest_all(1 - side, self._effective(1 - side, places))
+
     def _purge_groups(self, side: int, places: Numbers, low: int) -> list[Element]:
         """Drop rows of some groups that their marks have passed; none are kept below ``low``."""
-        reached = self._reach.earliest_all(1 - side, self._effective(1 - side, places))
         marks = self._groups.keys(places).rename(self._inside[side])
-        marks = marks.with_columns(pl.Series(MARK, reached))
+        marks = marks.with_columns(pl.Series(MARK, self._thresholds(side, places)))
         width, time = self._slicing.width, self._shape.inside_time(side)
         gone = take_group_rows(self.store, ROWS[side], marks, time, width, low)
         met = None

@@ -58,6 +58,16 @@ class Node:
     keeps_keys: ClassVar[bool] = False
     """True if rows leave with the update keys with which they came."""
 
+    def __post_init__(self) -> None:
+        """Refuse a node over an update stream that neither keeps the keys nor defines
+        :attr:`updates`."""
+        silent = not self.keeps_keys and type(self).updates is Node.updates
+        if silent and any(each.updates is not None for each in self.inputs):
+            raise QueryError(
+                "this operator is not for update streams, whose rows replace each other by key;"
+                " use it on the stream before it becomes one"
+            )
+
     @property
     def numbered(self) -> bool:
         """True if rows can carry the sequence numbers that their one source gave them."""

@@ -31,6 +31,12 @@ def key_of(stream: lw.Stream) -> tuple[str, ...] | None:
     return None if updates is None else updates.key
 
 
+def test_a_node_that_keeps_no_keys_takes_no_update_stream() -> None:
+    node = trades().node
+    with pytest.raises(lw.QueryError, match="this operator is not for update streams"):
+        nodes.OrderNode((node,), node.schema, node.progress, node.time, "ts")
+
+
 # ---- columns of the key ------------------------------------------------------------------------
 
 

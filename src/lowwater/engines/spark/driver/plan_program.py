@@ -24,6 +24,8 @@ from lowwater.sources.replay import Replay
 from lowwater.stream.element import SEQUENCE
 
 STATE_FORMAT = 6
+"""The form of the state in checkpoints. It is raised whenever the snapshot of a kernel, or the rows
+that one keeps, change their form; a checkpoint of another form is then refused with the reason."""
 
 
 def make_program(
