@@ -21,7 +21,7 @@ from lowwater.stream.element import GroupPunctuation
 from tests.properties.test_kernels import BANDS, SHAPES, WINDOWED, check
 from tests.support.checked_run import CheckedRun
 from tests.support.oracle import answer, multiset, table_rows
-from tests.support.streams import Sample, samples
+from tests.support.streams import SCHEMA, Sample, samples
 from tests.unit.progress.judging import contracts, rows, spec_of, table
 
 ALONE = Demand.any_value().made(False)
@@ -154,6 +154,35 @@ def test_joins_equal_batch(
     left = ", ".join(keys.get(name, f"a.{name}") for name in ("ts", "k", "s", "v"))
     right = ", ".join(f"b.{name}" for name in ("ts", "k", "s", "v") if name not in on)
     check(query, f"SELECT {left}, {right} FROM a {how} JOIN b ON {match}", data, a, b)
+
+
+@st.composite
+def dense(draw: Any, name: str) -> Sample:
+    """A stream whose rows of each group come in order, so that most have passed others soon."""
+    steps = draw(st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 2)), min_size=8))
+    now = {"a": draw(st.integers(0, 4)), "b": draw(st.integers(0, 4))}
+    table = []
+    for number, (group, step) in enumerate(steps[:20]):
+        now[group] += step
+        table.append((now[group], number % 2, group, number))
+    sent = pl.DataFrame(table, schema=SCHEMA, orient="row")
+    stream = lw.stream(lw.replay(sent), name=name, time="ts", groups="s", jump=None)
+    return Sample(stream, sent, sent.clear())
+
+
+@pytest.mark.parametrize("how", ["inner", "left", "full", "semi", "anti"])
+@given(dense("a"), dense("b"), st.integers(0, 2), st.integers(0, 2), st.data())
+def test_joins_equal_batch_where_rows_of_a_group_are_dropped_by_its_marks(
+    how: Any, a: Sample, b: Sample, before: int, after: int, data: Any
+) -> None:
+    query = a.stream.join(b.stream, on="s", within=(before, after), how=how)
+    columns = (
+        "a.*" if how in ("semi", "anti") else "a.ts, a.k, coalesce(a.s, b.s), a.v, b.ts, b.k, b.v"
+    )
+    sql = f"""SELECT {columns} FROM a {how} JOIN b
+              ON a.s = b.s AND b.ts BETWEEN a.ts - {before} AND a.ts + {after}"""
+    run = CheckedRun(query, data.draw)
+    assert table_rows(run.results()) == answer(sql, {"a": a.kept, "b": b.kept})
 
 
 @given(either("a", 14), either("b", 14), st.integers(1, 12), HOWS, st.data())
