@@ -37,7 +37,7 @@ def small() -> Iterator[None]:
     sizes: list[tuple[Any, str, Any]] = [
         (stored_rows, "PAGE_ROWS", 3),
         (oblivious_join, "PAGE_ROWS", 3),
-        (oblivious_join, "LEAST_ROWS", 2),
+        (stored_rows, "LEAST_ROWS", 2),
         (oblivious_join, "ROUND_TRIPS", 0),
         (disorder, "START", 6),
         (estimates, "FEW", 3),
