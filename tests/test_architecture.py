@@ -151,3 +151,13 @@ def test_files_of_a_row_of_the_glossary_define_its_names(row: list[str]) -> None
     ]
     public = [each[1] for each in map(re.compile(r"lw\.(\w+)").match, named) if each is not None]
     assert not missing + [name for name in public if not hasattr(lowwater, name)]
+
+
+def test_the_files_that_are_installed_are_those_beside_the_modules() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    patterns = settings["tool"]["setuptools"]["package-data"]["lowwater"]
+    found = {pattern: set(PACKAGE.glob(pattern)) for pattern in patterns}
+    assert all(found.values()), found
+    files = {each for each in PACKAGE.rglob("*") if each.is_file()}
+    beside = {each for each in files if each.suffix not in (".py", ".pyc")}
+    assert beside == set().union(*found.values())

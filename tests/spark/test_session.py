@@ -9,10 +9,12 @@ import sys
 import tempfile
 import zipfile
 from pathlib import Path
+from urllib.parse import unquote, urlparse
 
 import pyspark
 import pytest
 
+import lowwater
 from lowwater.engines import spark as package
 from lowwater.engines.spark import check_spark_version, jvm, require_spark, session
 from lowwater.engines.spark.session import (
@@ -265,7 +267,9 @@ def test_environment_is_put_back(monkeypatch):
     monkeypatch.delenv("SPARK_LOCAL_IP", raising=False)
     before = dict(os.environ)
     with jvm.environment(here=True, start=True):
-        assert os.environ["SPARK_SUBMIT_OPTS"].startswith("-Dmine=1 -Dlog4j2.configurationFile=")
+        own, ours = os.environ["SPARK_SUBMIT_OPTS"].split(" -Dlog4j2.configurationFile=")
+        assert own == "-Dmine=1"
+        assert Path(unquote(urlparse(ours).path)).is_file()
         assert os.environ["SPARK_LOCAL_IP"] == "127.0.0.1"
         assert os.environ["PYSPARK_PYTHON"] == jvm.worker_python()
     assert dict(os.environ) == before
@@ -344,7 +348,9 @@ def test_archive_is_the_whole_package_and_always_the_same():
     again = package_archive()
     assert (again.name, again.read_bytes()) == (first.name, content)
     names = zipfile.ZipFile(again).namelist()
-    assert {"lowwater/__init__.py", "lowwater/engines/spark/driver/log4j2.properties"} <= set(names)
+    root = Path(lowwater.__file__).parent
+    files = [each for each in root.rglob("*") if each.is_file() and each.suffix != ".pyc"]
+    assert {f"lowwater/{each.relative_to(root)}" for each in files} == set(names)
     assert not [name for name in names if "__pycache__" in name]
 
 

@@ -296,6 +296,7 @@ def test_engines_call_kernels_through_one_module_whatever_their_name_there(
 
         return calling
 
+    Functions.begin()
     requesting = partial(make_program, request_folder=str(tmp_path))
     monkeypatch.setattr(local_spark, "make_program", requesting)
     for kind in kinds_of(Kernel):

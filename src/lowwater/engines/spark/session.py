@@ -128,7 +128,7 @@ _shipped: set[str] = set()
 @cache
 def package_archive() -> Path:
     """Return the installed package as a zip: the same bytes for the same code."""
-    package = Path(__file__).resolve().parents[3]
+    package = Path(__file__).resolve().parents[2]
     folder = scratch_folder("package")
     archive = folder / "lowwater.zip"
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as target:
