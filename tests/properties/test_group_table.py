@@ -61,7 +61,7 @@ def test_a_table_holds_what_a_dict_would(two: bool, stored: bool, data: Any) -> 
         found = places[places != UNKNOWN]
         if len(found):
             assert table.keys(found).equals(frame([key for key in keys if key in held], two))
-        assert table.known == bool(held)
+        assert table.has_groups == bool(held)
         least = min((each["a"] for each in held.values()), default=None)
         assert table.least("a") == least
     if stored:

@@ -141,7 +141,7 @@ class BandJoin(Kernel):
     def _passed(self, port: int, rows: Chunk, time: pl.Expr) -> pl.Series:
         """Return, for each row of a side, True if it matches no row still to come."""
         passed = rows.select((time < self._threshold(port)).alias("passed"))["passed"]
-        if not self._groups.known:
+        if not self._groups.has_groups:
             return passed
         inside = self._inside[port]
         keys = rows.select(pl.col(name).alias(key) for key, name in inside.items())
@@ -157,7 +157,7 @@ class BandJoin(Kernel):
         """Keep the rows that can match rows to come; return the others."""
         time = self._shape.inside_time(port)
         done = rows.clear()
-        if self._groups.known or low < self._threshold(port):
+        if self._groups.has_groups or low < self._threshold(port):
             passed = self._passed(port, rows, time)
             if passed.any():
                 done, rows = rows.filter(passed), rows.filter(~passed)
@@ -265,7 +265,7 @@ class BandJoin(Kernel):
 
     def _promise_all_groups(self) -> list[Element]:
         """Return the promises on groups that follow from the mark of a whole side."""
-        if not self._groups.known:
+        if not self._groups.has_groups:
             return []
         self._groups.load()
         return self._promise_groups(np.arange(len(self._groups)))
@@ -405,7 +405,7 @@ class BandJoin(Kernel):
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
+        """Set the state to that of a snapshot."""
         super().restore(saved)
         self._marks = list(saved["marks"])
         self._out.restore(saved["out"])

@@ -1,8 +1,8 @@
 """The marks of a stream's groups in columns, for groups too many to follow one by one.
 
-For contracts under which a mark is always the newest time less a fixed slack (``ordered``,
-``within``). The rows of all groups of a chunk are judged together. Only groups whose rows may be
-dated too far ahead are judged one by one, by a :class:`MeasuredChannel`.
+This serves the contracts under which a mark is always the newest time less a fixed slack
+(``ordered``, ``within``). The rows of all groups of a chunk are judged together. Only groups whose
+rows may be dated too far ahead are judged one by one, by a :class:`MeasuredChannel`.
 
 If an operator needs punctuation on the whole stream, a group that is not announced joins as a
 channel does in :mod:`lowwater.progress.tracker`. Otherwise it joins with no mark, and none of its
@@ -42,7 +42,7 @@ FEW = 16
 
 
 class GroupTracker:
-    """Follows every group of one attribute.
+    """The marks of all groups on one attribute.
 
     ``slack`` is that of the contract and ``jump`` the least distance of a leap, both in ticks
     (``jump`` is None if leaps are not looked for). ``announced`` are the keys of groups known from
@@ -99,7 +99,7 @@ class GroupTracker:
     @property
     def joining(self) -> int:
         """The mark at which a group that is not announced would join now."""
-        return self.promised if self._table.known else self._floor
+        return self.promised if self._table.has_groups else self._floor
 
     @property
     def slowest(self) -> Hashable:
@@ -199,7 +199,7 @@ class GroupTracker:
         newest: Ticks,
         suspect: Ticks,
     ) -> Mask:
-        """Find the groups whose first row is their only one here; that row is in doubt."""
+        """Leave a first row that is the only one of its group here in doubt; return such groups."""
         first: Mask = (top == BEGINNING) & (suspect == BEGINNING)
         first &= runs.lengths == 1
         after[runs.starts[first]] = newest[first] = BEGINNING
@@ -264,7 +264,7 @@ class GroupTracker:
             self._table.load()
         places = np.arange(len(self._table)) if every else self._moved
         marks = self._table.get(HELD, places)
-        useful, points = demand.roll_all(marks), np.asarray(at_least, np.int64)
+        useful, points = demand.round_all_down(marks), np.asarray(at_least, np.int64)
         useful = np.where(marks >= points, np.maximum(useful, points), useful)
         before = np.maximum(self._table.get(PROMISED, places), whole)
         moved = useful > before
@@ -329,7 +329,7 @@ class GroupTracker:
     def enable(self, requested: int, now: int) -> bool:
         """Raise the groups that are below ``requested`` and whose timestamps reach it.
 
-        True if there are any.
+        Return true if there are any.
         """
         stamps, marks = self._timestamps(now), self._table.column(HELD)
         behind = (marks < requested) | (requested == BEGINNING)
@@ -350,7 +350,7 @@ class GroupTracker:
     def marks_before(self) -> TableMarks:
         """Return the marks by which rows of the coming batch are judged.
 
-        They are good until the batch after it is absorbed.
+        They can be looked up until the batch after that one is absorbed.
         """
         look_up = partial(self._marks_at, self._absorbed, self.joining)
         return TableMarks(look_up, self.joining, max(self._highest, self.joining))
@@ -362,9 +362,9 @@ class GroupTracker:
         return FrameMarks(marks, self.joining, max(self._highest, self.joining))
 
     def _marks_at(self, batch: int, others: int, keys: Chunk | None) -> tuple[Chunk, Ticks]:
-        """Return some groups (or all, for None) and their marks before the batch of a number.
+        """Return the groups ``keys`` (None for all) and their marks before batch number ``batch``.
 
-        That batch is the last one absorbed, or the next. ``others`` is the mark of groups that are
+        That is the last batch absorbed, or the next one. ``others`` is the mark of groups that are
         not known.
         """
         if keys is None:

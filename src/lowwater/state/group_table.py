@@ -1,12 +1,12 @@
-"""Whole numbers by group key, in columns: for many groups, of which few change at a time.
+"""Whole numbers by group, in columns; made for many groups of which few change at a time.
 
 Keys are found through a dictionary, numbers are read and written as arrays. ``settle`` writes the
 groups that changed since it was last called into a chunk store; a table that is restored reads from
 there only the groups that are looked up.
 
-Invariant: a group is in the table, in the store, or in both; where it is in both, the numbers in
-the table count. In the store those in the later chunk count. Chunks there grow geometrically, so
-there are few.
+Invariant: a group is in the table, in the store, or in both. The numbers in the table take
+precedence over those in the store, and those of a later chunk over those of an earlier one. Chunks
+grow geometrically, so there are few.
 """
 
 from __future__ import annotations
@@ -27,7 +27,11 @@ UNKNOWN = -1
 
 
 class GroupTable:
-    """One row of numbers per group."""
+    """A row of numbers for each group; the *place* of a group is the number of its row.
+
+    ``columns`` has the name and the default of each number. Groups that are not in the table are in
+    ``store``, under ``name``; without a store all groups are in the table.
+    """
 
     def __init__(
         self, columns: Mapping[str, int], store: ChunkStore | None = None, name: str = "groups"
@@ -48,14 +52,14 @@ class GroupTable:
         return len(self._names)
 
     @property
-    def known(self) -> bool:
-        """True if any group was ever put in."""
+    def has_groups(self) -> bool:
+        """True if a group is in the table or in the store."""
         return bool(self._keys)
 
     # ---- finding ---------------------------------------------------------------------------
 
     def find(self, keys: Chunk) -> Numbers:
-        """Return the places of groups; ``UNKNOWN`` for those that were never put in."""
+        """Return the places of groups; ``UNKNOWN`` for those that are not there."""
         names = _names(keys)
         places = self._look_up(names)
         if self._store is not None and len(names) and (missing := places == UNKNOWN).any():
@@ -64,7 +68,7 @@ class GroupTable:
         return places
 
     def admit(self, keys: Chunk) -> Numbers:
-        """Return the places of groups, after putting those in that are new."""
+        """Return the places of groups; new groups are added with the default numbers."""
         places = self.find(keys)
         missing = places == UNKNOWN
         if missing.any():
@@ -91,7 +95,7 @@ class GroupTable:
         return np.arange(first, count)
 
     def _fetch(self, missing: Chunk | None) -> None:
-        """Bring groups from the store into the table: those named, or all."""
+        """Load groups from the store into the table: those in ``missing``, or all for None."""
         assert self._store is not None
         for address in reversed(self._store.scan(self._name)):
             held = self._store.get(address)
@@ -113,20 +117,21 @@ class GroupTable:
                 return
 
     def load(self) -> None:
-        """Bring all groups into the table."""
+        """Load all groups into the table."""
         if self._store is not None:
             self._fetch(None)
 
     def least(self, name: str) -> int | None:
-        """Return the least number of all groups, without bringing them in; None without any."""
+        """Return the least number in a column, without loading groups; None without groups."""
         if self._store is None:
             return int(self.column(name).min()) if self._names else None
         whole = self.whole(name)
         return None if whole is None else int(whole[name].min())  # type: ignore[arg-type]
 
     def least_of(self, name: str, beside: str, limit: int) -> tuple[int, list[Any]]:
-        """Return the number of groups and, of the ``limit`` groups with the least numbers, the key,
-        the number and the one ``beside`` it. Another thread may change the table meanwhile."""
+        """Return how many groups there are and, for the ``limit`` groups that are least in column
+        ``name``, the key and the numbers in ``name`` and ``beside``. Another thread may change the
+        table meanwhile."""
         if self._store is not None:
             whole = self.whole(name, beside)
             if whole is None:
@@ -142,8 +147,8 @@ class GroupTable:
         return count, [(names[at], int(held[at]), int(also[at])) for at in ordered]
 
     def whole(self, *numbers: str) -> Chunk | None:
-        """Return the keys and some numbers of all groups, without bringing them in; None if there
-        are none."""
+        """Return the keys and some columns of all groups, without loading them; None if there are
+        no groups."""
         columns = [*self._keys, *numbers]
         parts = []
         if self._store is not None:
@@ -185,8 +190,8 @@ class GroupTable:
         return pl.DataFrame(names, schema=self._keys, orient="row")
 
     def place(self, name: Hashable) -> int | None:
-        """Return the place of a group, brought in from the store if need be; None if there is no
-        such group."""
+        """Return the place of a group, which is loaded if need be; None if there is no such
+        group."""
         if name not in self._places:
             self.load()
         return self._places.get(name)
@@ -195,7 +200,7 @@ class GroupTable:
         """Return the key of one group: its value, or the tuple of several."""
         return self._names[place]
 
-    # ---- keeping ---------------------------------------------------------------------------
+    # ---- saving ----------------------------------------------------------------------------
 
     def settle(self) -> None:
         """Write the groups that changed into the store."""
@@ -233,7 +238,7 @@ class GroupTable:
         return {"keys": dict(self._keys), "rows": self._rows(changed) if len(changed) else None}
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
+        """Set the state to that of a snapshot."""
         self._start()
         self._keys = dict(saved["keys"])
         rows = saved["rows"]

@@ -14,7 +14,7 @@ Entry = TypeVar("Entry")
 
 
 class ChunkKey(NamedTuple):
-    """The address of a chunk."""
+    """The address of a chunk: a name, a time slice, and a number that no other chunk has."""
 
     name: str
     slice: int
@@ -24,7 +24,7 @@ class ChunkKey(NamedTuple):
 class ChunkIndex(Generic[Entry]):
     """One entry for each chunk, by name, slice and sequence.
 
-    ``entries`` and ``sequence``, the number of addresses given so far, are all there is to save.
+    A snapshot needs only ``entries`` and ``sequence``, the number of addresses given so far.
     """
 
     def __init__(

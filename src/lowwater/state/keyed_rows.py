@@ -1,7 +1,7 @@
 """Rows by key, in slices by the hash of the key.
 
-The number of slices doubles when there are more than some thousand rows for each. To look rows up
-or to replace them reads only the slices of their keys.
+The number of slices grows when there are more than ``ROWS_PER_SLICE`` rows for each. Only the
+slices of the keys concerned are read to look rows up or to replace them.
 
 Invariant: a row is in the slice of its key's hash, whatever the number of slices.
 """
@@ -19,13 +19,13 @@ from lowwater.state.store import ChunkStore, read, split, take
 from lowwater.stream.element import Chunk
 
 ROWS_PER_SLICE = 4_096
-"""The number of rows that a slice should hold at most."""
+"""Average number of rows in a slice above which the number of slices grows."""
 SEED = 31
 """The seed of the hash, so that slices are independent of buckets and of other hashes of keys."""
 
 
 class KeyedRows:
-    """Rows by the values of some columns; null is a value."""
+    """The rows under a name in a store, by the values of the key columns; null is a value."""
 
     def __init__(self, store: ChunkStore, name: str, keys: Sequence[str]):
         self._store, self._name, self._keys = store, name, list(keys)
@@ -66,7 +66,7 @@ class KeyedRows:
             self._put(pl.concat(parts))
 
     def take(self) -> Chunk | None:
-        """Take out all rows."""
+        """Remove and return all rows; None if there are none."""
         self._rows = 0
         return take(self._store, self._name)
 
@@ -109,12 +109,12 @@ class KeyedRows:
         return self._slices, self._rows
 
     def restore(self, saved: Any) -> None:
-        """Continue from a snapshot."""
+        """Set the state to that of a snapshot."""
         self._slices, self._rows = saved
 
 
 def _hashable(column: pl.Expr, dtype: pl.DataType) -> pl.Expr:
-    """Return a column whose hash is the same in every process; 0.0 and -0.0 have the same."""
+    """Return a column whose hash is the same in every process, and the same for 0.0 and -0.0."""
     if isinstance(dtype, pl.Categorical | pl.Enum):
         return column.cast(pl.String)
     return column + 0.0 if dtype.is_float() else column

@@ -1,8 +1,8 @@
-"""The width of time slices: the least that a kernel can use, and more where rows are sparse.
+"""The width of time slices: the least that a kernel can use, or more where rows are sparse.
 
-To address a slice of a few rows costs more than to read it. The width starts at the least and is
-chosen once, from the first rows; rows held by then are cut into slices again. The width is a matter
-of cost only: any width gives the same answers.
+A slice with few rows costs more to address than to read. So the width starts at the least and is
+chosen once, from the first rows; rows held by then are cut into slices again. The width changes the
+cost only: any width gives the same answers.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ROWS_PER_SLICE = 4_096
 
 
 class Slicing:
-    """The width of a kernel's slices, in ticks."""
+    """The width of a kernel's slices in ticks, a multiple of ``least``."""
 
     __slots__ = ("_seen", "_step", "width")
 
@@ -30,7 +30,7 @@ class Slicing:
         self._seen: tuple[int, int, int] | None = (0, END_OF_TIME, BEGINNING)
 
     def observe(self, rows: int, low: int, high: int) -> bool:
-        """Count rows between two times; return true if the width has changed."""
+        """Count rows with times from ``low`` to ``high``; return true if the width changed."""
         if self._seen is None:
             return False
         before, least, most = self._seen
@@ -46,21 +46,21 @@ class Slicing:
         return self.width, self._seen
 
     def restore(self, saved: Any) -> None:
-        """Continue from a snapshot."""
+        """Set the state to that of a snapshot."""
         self.width, self._seen = saved
 
 
 def reslice(store: ChunkStore, name: str, slice_: pl.Expr) -> None:
-    """Cut all rows under a name into other slices."""
+    """Move all rows under a name to the slices that the expression ``slice_`` gives."""
     held = take(store, name)
     for number, part in split(held, slice_) if held is not None else ():
         store.put(name, number, part)
 
 
 def take_below(store: ChunkStore, name: str, ticks: pl.Expr, mark: int, width: int) -> Chunk | None:
-    """Take out the rows below a mark; None if there are none.
+    """Remove and return the rows below a mark; None if there are none.
 
-    Only the slice the mark lies in is written again.
+    Only the slice in which the mark lies is written again.
     """
     edge = mark // width
     whole = take(store, name, None, edge)

@@ -29,7 +29,7 @@ class ChunkStore(Protocol):
 
     @property
     def bytes(self) -> int:
-        """Bytes of the rows held, about."""
+        """Approximate number of bytes of the rows held."""
 
     def put(self, name: str, slice_: int, chunk: Chunk) -> ChunkKey:
         """Add a chunk to a slice, after the ones that are there."""
@@ -54,11 +54,11 @@ class ChunkStore(Protocol):
         """Return the bytes of the chunks under a name."""
 
     def set_aside(self, name: str) -> None:
-        """Allow the store to keep chunks under a name out of memory, as none will be read soon."""
+        """Allow the store to keep chunks under a name out of memory; none will be read soon."""
 
     @property
     def round_trip(self) -> int:
-        """Nanoseconds, about, that it takes to write a chunk out of memory and read it back."""
+        """Approximate nanoseconds to write a chunk out of memory and read it back."""
 
 
 class MemoryStore:
@@ -77,7 +77,7 @@ class MemoryStore:
 
     @property
     def bytes(self) -> int:
-        """Bytes of the rows held, about."""
+        """Approximate number of bytes of the rows held."""
         return self._bytes
 
     def put(self, name: str, slice_: int, chunk: Chunk) -> ChunkKey:
@@ -141,7 +141,7 @@ def read(
 def take(
     store: ChunkStore, name: str, low: int | None = None, high: int | None = None
 ) -> Chunk | None:
-    """Take out the rows of the slices ``low <= slice < high``; None if there are none."""
+    """Remove and return the rows of slices ``low <= slice < high``; None if there are none."""
     keys = store.scan(name, low, high)
     chunks = [store.get(key) for key in keys]
     for key in keys:
@@ -154,10 +154,10 @@ COMPACT_BELOW = 65_536
 
 
 def add(store: ChunkStore, name: str, slice_: int, chunk: Chunk) -> None:
-    """Put a chunk, merging it with small neighbours so that a slice holds few chunks.
+    """Add a chunk to a slice, merged with small chunks before it so that a slice holds few chunks.
 
-    Sizes stay geometric: a chunk is merged with its predecessor while that one is not larger, so
-    a row is copied at most a logarithmic number of times however small the arriving chunks are.
+    A chunk is merged with its predecessor while that one is not larger. So sizes grow geometrically
+    and a row is copied at most a logarithmic number of times, however small the chunks are.
     """
     merged = [chunk]
     rows = chunk.height
@@ -178,8 +178,10 @@ FEW_SLICES = 4
 
 
 def split(chunk: Chunk, slice_column: pl.Expr) -> list[tuple[int, Chunk]]:
-    """Return the parts of a chunk by slice, whose number is computed for each row; rows keep their
-    order."""
+    """Return the parts of a chunk by slice; rows keep their order.
+
+    ``slice_column`` is the expression of a row's slice number.
+    """
     numbers = chunk.select(slice_column.alias("__slice"))["__slice"]
     low, high = numbers.min(), numbers.max()
     if low is None:

@@ -37,8 +37,8 @@ class _Slice(NamedTuple):
 class TimeBuffer:
     """Holds rows under a name in a store until a release reaches their time.
 
-    ``time`` is the column of their time; rows of equal time are sorted by ``then``, or else leave
-    as they came. ``slice_ticks`` is the least width of a slice.
+    ``time`` is the time column, of ``domain``. Rows of equal time are sorted by ``then``, and leave
+    in the order in which they came if that is empty. ``slice_ticks`` is the least width of a slice.
     """
 
     def __init__(
@@ -72,21 +72,21 @@ class TimeBuffer:
 
     @property
     def bytes(self) -> int:
-        """Bytes of the rows held, about."""
+        """Approximate number of bytes of the rows held."""
         return self._bytes.now
 
     @property
     def bytes_peak(self) -> int:
-        """The most bytes held at a time."""
+        """The greatest number of bytes held at a time."""
         return self._bytes.peak
 
     @property
     def least(self) -> int:
-        """The least time of a row held; END_OF_TIME if there is none."""
+        """The least time of a row held, in ticks; END_OF_TIME if there is none."""
         return self._slices[min(self._slices)].least if self._slices else END_OF_TIME
 
     def put(self, rows: Chunk) -> None:
-        """Hold rows."""
+        """Add rows."""
         if not rows.height:
             return
         low, high = self._span(rows)
@@ -119,7 +119,7 @@ class TimeBuffer:
         self._bytes.add(size)
 
     def _taken(self, slice_: int) -> Chunk:
-        """Take a slice out."""
+        """Remove a slice and return its rows."""
         held = self._slices.pop(slice_)
         self._rows.add(-held.rows)
         self._bytes.add(-held.bytes)
@@ -128,15 +128,15 @@ class TimeBuffer:
         return rows
 
     def upto(self, mark: int, staying: pl.Expr | None = None) -> Chunk | None:
-        """Take out the rows not above a mark, in order; None if there are none.
+        """Remove and return the rows not above a mark, in order; None if there are none.
 
-        ``staying`` is a condition on rows at the mark itself that stay.
+        Rows at the mark itself for which the condition ``staying`` is true are not removed.
         """
         released = self._release(mark, staying)
         return pl.concat(self.sorted(each) for each in released) if released else None
 
     def take(self, below: int = END_OF_TIME + 1) -> Chunk | None:
-        """Take out all rows, or those below a time, unsorted; None if there are none."""
+        """Remove and return the rows below a time, or all, unsorted; None if there are none."""
         released = self._release(below - 1, None)
         return pl.concat(released) if released else None
 
@@ -158,7 +158,7 @@ class TimeBuffer:
         return released
 
     def take_from(self, time: int) -> Chunk | None:
-        """Take out the rows not below a time, unsorted; None if there are none."""
+        """Remove and return the rows not below a time, unsorted; None if there are none."""
         taken = []
         for slice_ in [each for each, held in self._slices.items() if held.greatest >= time]:
             rows = self._taken(slice_)
@@ -180,7 +180,7 @@ class TimeBuffer:
         return slices, self._slicing.snapshot(), self._rows.saved(), self._bytes.saved()
 
     def restore(self, saved: Any) -> None:
-        """Continue from a snapshot."""
+        """Set the state to that of a snapshot."""
         slices, slicing, rows, size = saved
         self._slices = {slice_: _Slice(*each) for slice_, each in slices.items()}
         self._slicing.restore(slicing)

@@ -1,1 +1,2 @@
-"""The values that flow: elements, marks, times and windows, below operators and engines."""
+"""The values that flow between operators: elements and marks; and the arithmetic of times, windows
+and durations."""

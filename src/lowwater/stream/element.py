@@ -25,8 +25,8 @@ MARK = "__mark"
 """The column of a group punctuation with the mark of each group, in ticks."""
 
 GONE = "__gone"
-"""The attribute of a group punctuation that deletes keys of an update stream. It is no column. Each
-key has ended at its mark, and no more rows of it come below that."""
+"""The attribute of a group punctuation that deletes keys of an update stream; no column has this
+name. Each key ended at its mark: no later row of the key is below the mark."""
 
 BEGINNING = -(2**62)
 """The mark of an input that has promised nothing."""
@@ -36,7 +36,7 @@ END_OF_TIME = 2**62
 
 
 def moved(mark: int, by: int) -> int:
-    """Return a mark ``by`` ticks further; ``BEGINNING`` and ``END_OF_TIME`` stay what they are."""
+    """Return a mark moved by ``by`` ticks; ``BEGINNING`` and ``END_OF_TIME`` do not move."""
     return mark if mark in (BEGINNING, END_OF_TIME) else mark + by
 
 
@@ -81,7 +81,7 @@ class Punctuation:
         return self.values != before and all(map(ge, self.values, before))
 
     def renamed(self, names: dict[str, str]) -> Punctuation | None:
-        """Return the same promise under new names; None if one of its attributes has none."""
+        """Return the same promise with its attributes renamed; None if ``names`` lacks one."""
         if not all(name in names for name, _ in self.bounds):
             return None
         return Punctuation(tuple((names[name], ticks) for name, ticks in self.bounds))

@@ -1,7 +1,7 @@
 """The low-water mark: the mark of every input, and their minimum (OOP A.2.1).
 
-Union, join, the channels of a source and the registers of an order-preserving merge all need the
-mark of each input, and to find out when the least of them moves.
+A union, a join, the channels of a source and the registers of an order-preserving merge follow the
+mark of each input, and act when the least of them moves.
 
 Invariant: neither the mark of an input nor the minimum ever goes back. A mark below the present one
 is ignored, because a weaker promise changes nothing.
@@ -38,7 +38,7 @@ class LowWaterMark:
         return self._marks[source]
 
     def advance(self, source: Hashable, mark: int) -> bool:
-        """Move one input to a mark; true if the minimum moved.
+        """Move one input to a mark; return true if the minimum moved.
 
         An input not seen before joins with this mark. It may hold the minimum back from then on,
         but does not lower it.
@@ -48,7 +48,7 @@ class LowWaterMark:
             return False
         self._marks[source] = mark
         if old > self._value if old is not None else len(self._marks) > 1:
-            return False  # the least is held back by another, or one more cannot raise it
+            return False  # another input holds the minimum back, or a new input cannot raise it
         least = min(self._marks.values())
         if least <= self._value:
             return False
@@ -56,7 +56,7 @@ class LowWaterMark:
         return True
 
     def advance_all(self, marks: Mapping[Hashable, int]) -> bool:
-        """Move many inputs at once; true if the minimum moved."""
+        """Move many inputs at once; return true if the minimum moved."""
         held_back = False
         for source, mark in marks.items():
             old = self._marks.get(source, mark - 1)
@@ -72,7 +72,7 @@ class LowWaterMark:
         return True
 
     def close(self, source: Hashable) -> bool:
-        """Move an input that has ended to the end of time; true if the minimum moved."""
+        """Move an input that has ended to the end of time; return true if the minimum moved."""
         return self.advance(source, END_OF_TIME)
 
     def marks(self) -> dict[Hashable, int]:
@@ -80,6 +80,6 @@ class LowWaterMark:
         return dict(self._marks)
 
     def restore(self, marks: dict[Hashable, int], value: int) -> None:
-        """Set the state to that of :meth:`marks` and :attr:`value` of a saved one."""
+        """Set the marks and the minimum to saved values of :meth:`marks` and :attr:`value`."""
         self._marks = dict(marks)
         self._value = value

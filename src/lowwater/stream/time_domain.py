@@ -35,7 +35,7 @@ class TimeDomain:
     def of(cls, dtype: pl.DataType, unit: str = "s", what: str = "time column") -> TimeDomain:
         """Return the domain of a column; raise if its type cannot be a time.
 
-        ``unit`` is that of integers. ``what`` names the column in error messages.
+        ``unit`` is the unit of an integer column. ``what`` names the column in error messages.
         """
         if isinstance(dtype, pl.Datetime):
             return cls(dtype, UNITS[dtype.time_unit])
@@ -57,7 +57,7 @@ class TimeDomain:
 
     @property
     def valid(self) -> tuple[int, int]:
-        """The least tick that is a time, and the first one after it that is not."""
+        """The least valid tick, and the first tick above all valid ones."""
         if isinstance(self.dtype, pl.Datetime):
             scale = self.ticks_per_second
             return max(_YEAR_1 * scale, BEGINNING + 1), min(_YEAR_10000 * scale, END_OF_TIME)
@@ -138,4 +138,4 @@ def clock_times(column: pl.Series) -> NDArray[np.int64]:
 ROWS = TimeDomain(pl.Int64(), 0)
 """The domain of row numbers."""
 BUCKETS = TimeDomain(pl.Int64(), 0)
-"""The domain of numbered buckets of time."""
+"""The domain of the numbers of time buckets (``lw.same``)."""
