@@ -109,7 +109,7 @@ def test_what_is_not_told_would_have_answered_nothing(
         wanted = asked.plan.demands[operator.index]
         for promise in asked.told[name]:
             ((attribute, mark),) = promise.bounds
-            assert wanted[attribute].roll(mark) == mark
+            assert wanted[attribute].round_down(mark) == mark
         assert len(asked.told[name]) <= len(all_.told[name])
 
 
@@ -155,8 +155,8 @@ def test_a_demand_rolls_to_the_nearest_point_below(
     for step, offset in grids:
         demand |= Demand.grid(step, offset)
     points = {x for x in range(-80, 41) for step, offset in grids if (x - offset) % step == 0}
-    assert demand.roll(mark) == max(x for x in points if x <= mark)
-    assert demand.shifted(by).roll(mark) == demand.roll(mark + by) - by
+    assert demand.round_down(mark) == max(x for x in points if x <= mark)
+    assert demand.shifted(by).round_down(mark) == demand.round_down(mark + by) - by
 
 
 @given(GRIDS, st.integers(2, 7), st.integers(-40, 40), st.booleans())
@@ -168,8 +168,8 @@ def test_a_demand_on_a_rounded_time_asks_for_what_moves_it_to_a_point(
     for step, offset in grids:
         demand |= Demand.grid(step, offset)
     scale = 1 if numbered else bucket
-    told = demand.unrounded(bucket, numbered).roll(mark)
-    assert demand.roll(told // bucket * scale) == demand.roll(mark // bucket * scale)
+    told = demand.unrounded(bucket, numbered).round_down(mark)
+    assert demand.round_down(told // bucket * scale) == demand.round_down(mark // bucket * scale)
 
 
 def _counts(query: Stream, seed: int = 1) -> dict[str, int]:

@@ -24,7 +24,7 @@ from tests.support.oracle import answer, multiset, table_rows
 from tests.support.streams import SCHEMA, Sample, samples
 from tests.unit.progress.judging import contracts, rows, spec_of, table
 
-ALONE = Demand.any_value().made(False)
+ALONE = Demand.any_value().with_linear(False)
 HOWS = st.sampled_from(["inner", "left", "right", "full"])
 
 

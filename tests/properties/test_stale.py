@@ -238,9 +238,9 @@ def test_what_holds_a_stream_is_said() -> None:
 
 
 def test_it_is_refused_where_there_are_no_channels() -> None:
-    with pytest.raises(OptionError, match="stale_after= says when a channel is stale"):
+    with pytest.raises(OptionError, match="stale_after= sets when a channel is stale"):
         spec_of(stale_after="1 hour")
-    with pytest.raises(OptionError, match="stale_after= says when a channel is stale"):
+    with pytest.raises(OptionError, match="stale_after= sets when a channel is stale"):
         spec_of(groups="c", stale_after="1 hour")
     with pytest.raises(OptionError, match="a length of time above zero"):
         spec_of(channel="c", stale_after=0)

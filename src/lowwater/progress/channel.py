@@ -1,14 +1,14 @@
 """The mark of one channel, and the verdict on its rows.
 
-A row is late if it breaks the *contract* with regard to the rows before it in its channel. The
-punctuation that was sent has no part in this. So the same rows are late however a stream is cut
-into chunks.
+A row is late if it breaks the *contract* with regard to the rows before it in its channel; the
+punctuation emitted so far does not matter. So the same rows are late however a stream is cut into
+chunks.
 
 Rows may be dated far ahead by mistake. Such a *leap* moves no mark until a later row of its channel
 confirms it. The first row of a channel is in doubt as well, until the second confirms it.
 
 Invariant: the mark of a channel never decreases, and no row judged on time is below the mark that
-held when it arrived. How rows are cut into runs changes neither marks nor leaps.
+held when it arrived. The cut of rows into runs (chunks) changes neither marks nor leaps.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Channel(ABC):
 
     @property
     def latest_shortfall(self) -> Shortfall | None:
-        """The latest such episode, ended or not; None if there was none."""
+        """The latest episode below the target, ended or not; None if there was none."""
         return None
 
     @abstractmethod
@@ -141,7 +141,7 @@ class MeasuredChannel(Channel):
     def observe(self, times: Ticks, marks: Ticks) -> Verdict:
         """Judge rows in arrival order and move the mark; ``marks`` is not used."""
         if self._leaps is not None and len(times) > 2 and self._confirmed() == BEGINNING:
-            # Only the first rows need a careful look; the others then have a reference.
+            # The first two rows are judged apart; the others then have a confirmed newest time.
             first, rest = self._observe(times[:2]), self._observe(times[2:])
             return Verdict(
                 np.concatenate([first.before, rest.before]),
@@ -296,7 +296,7 @@ class LeapFilter:
         self._over, self._reach, self._patience = over, reach, patience
         self.suspect: int | None = None
         """Time of the unconfirmed leap, or of a first row, in ticks; None if there is none."""
-        self._waits = 0  # rows that may still come before it counts as contradicted
+        self._waits = 0  # rows that may still come before the suspect counts as contradicted
 
     def confirm(self, times: Ticks, newest: int) -> ConfirmedTimes:
         """Return the times by which the mark may move; ``newest`` is the newest confirmed so far.

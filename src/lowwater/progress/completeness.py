@@ -3,8 +3,8 @@
 The target of a contract is a share of all rows so far. A channel falls short when that share is
 more than ``NEAR`` below the target, or when the share of recent rows is, and chance does not
 explain it. This is judged when the slack is chosen, which is at fixed numbers of rows, so the cut
-of a stream into chunks changes nothing. An episode ends when both shares are nearer than half of
-that.
+of a stream into chunks changes nothing. An episode ends when both shares are less than half of that
+distance below the target.
 """
 
 from __future__ import annotations
@@ -26,15 +26,16 @@ NEAR = 0.003
 """Distance below the target at which a share still counts as reached."""
 ROWS = 100
 """Number of rows before which a share is not judged."""
-DEVIATIONS, SOME = 3.0, 10.0
+DEVIATIONS, MOST_BY_CHANCE = 3.0, 10.0
 """Number of late rows over the whole run that chance explains: ``DEVIATIONS`` standard deviations,
-and at most ``SOME`` rows."""
+and at most ``MOST_BY_CHANCE`` rows."""
 CHANCE = 0.6
 """Part of the allowed share by which the share of recent late rows may exceed it by chance."""
-FAR = 2
+UNSEEN_FACTOR = 2
 """Rows are later than any before if their lateness is above this multiple of the longest so far."""
-WHILE = 15.0
-"""Such rows are the reason for a shortfall until this many late rows are allowed after them."""
+UNSEEN_LASTS = 15.0
+"""Unseen lateness is the reason for a shortfall until so many rows have come that this many of them
+may be late."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,9 @@ class Completeness:
     """The completeness of a channel, or of a whole stream; all shares are of its rows."""
 
     rows: int
+    """Number of rows so far."""
     late: int
+    """Number of late rows so far."""
     target: float
     """The share that the contract states."""
     expected: float
@@ -65,12 +68,13 @@ class Completeness:
     recent: float
     """The share of recent rows that were on time."""
     slack: int | None
-    """In ticks; None before the first mark."""
+    """The slack in ticks; None before the first mark."""
     reason: str | None = None
     """Reason for which the channel falls short of the target, a key of ``WORDS``; None if it does
     not."""
     since: int | None = None
-    """The newest time when that began, in ticks; None if the channel does not fall short."""
+    """The newest time, in ticks, when the shortfall began; None if the channel does not fall
+    short."""
 
     @property
     def achieved(self) -> float:
@@ -142,13 +146,13 @@ class ShortfallWatch:
             self.now = self.latest = Shortfall(self._reason(known), newest)
 
     def _by_chance(self, rows: int) -> float:
-        return min(SOME, DEVIATIONS * sqrt(self._missing * rows))
+        return min(MOST_BY_CHANCE, DEVIATIONS * sqrt(self._missing * rows))
 
     def _reason(self, known: bool) -> str:
         if not known:
             return FEW
         since = self._since_unseen
-        return UNSEEN if since is not None and since <= WHILE / self._missing else GROWN
+        return UNSEEN if since is not None and since <= UNSEEN_LASTS / self._missing else GROWN
 
     def snapshot(self) -> dict[str, Any]:
         """Return the state that :meth:`restore` needs."""

@@ -177,8 +177,7 @@ class Learned(Contract):
         if not number or not 0 < share < 1:
             raise OptionError(
                 "learned(...) takes a completeness between 0 and 1, such as 0.999 for 99.9 %,"
-                f" not {share!r}; a mark that no row is ever below is not learned:"
-                " lw.within(...) states it"
+                f" not {share!r}; if no row may be late, state the bound with lw.within(...)"
             )
 
     def describe(self) -> str:
@@ -202,7 +201,8 @@ class Unpromised(Contract):
     promises: ClassVar[bool] = False
 
     disorder: int | None = None
-    """Greatest number of places that a row comes after one that is not less; None to measure it."""
+    """Greatest number of rows by which a row comes after one that is not less; None to measure
+    it."""
     multiplicity: int | None = None
     """Greatest number of rows with the same value."""
     rate: float | None = None
@@ -227,7 +227,7 @@ class Unpromised(Contract):
         if self.disorder is not None and (self.multiplicity or 1) > self.disorder + 1:
             raise OptionError(
                 f"unpromised(...): {self.multiplicity} rows of one value are"
-                f" {(self.multiplicity or 1) - 1} places apart, so that disorder= is at least that,"
+                f" {(self.multiplicity or 1) - 1} places apart, so disorder= is at least that,"
                 f" not {self.disorder}"
             )
 

@@ -5,7 +5,7 @@ remainder of its range), a sort every value. A source rounds its mark down to th
 punctuation only when the rounded mark has moved, so no punctuation is emitted twice.
 
 A consumer that keeps groups apart can use punctuation on single groups. If all consumers do, no
-punctuation is made on the whole stream; so no row of a group that appears later is late by it.
+punctuation is made on the whole stream, and a group that appears later loses no rows.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ class Demand:
 
     def __or__(self, other: Demand) -> Demand:
         grids = self.grids | other.grids
-        thinned = frozenset(each for each in grids if not any(_within(each, o) for o in grids))
+        thinned = frozenset(each for each in grids if not any(_is_coarser(each, o) for o in grids))
         return Demand(thinned, self.linear or other.linear)
 
-    def made(self, linear: bool) -> Demand:
+    def with_linear(self, linear: bool) -> Demand:
         """Return the demand with the same grids and this value of :attr:`linear`."""
         return self if linear == self.linear else Demand(self.grids, linear)
 
@@ -68,23 +68,23 @@ class Demand:
                 demand |= Demand.grid(bucket)
             else:
                 demand |= Demand.grid(step, -(-offset // bucket) * bucket)
-        return demand.made(self.linear)
+        return demand.with_linear(self.linear)
 
-    def roll(self, mark: int) -> int:
+    def round_down(self, mark: int) -> int:
         """Return the greatest useful mark not above ``mark``."""
         if not self.grids:
             return BEGINNING
         return max((mark - offset) // step * step + offset for step, offset in self.grids)
 
-    def roll_all(self, marks: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the same for many marks at once; ``BEGINNING`` stays ``BEGINNING``."""
+    def round_all_down(self, marks: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the greatest useful mark not above each mark; ``BEGINNING`` stays as it is."""
         rolled = np.full(len(marks), BEGINNING, np.int64)
         for step, offset in self.grids:
             np.maximum(rolled, (marks - offset) // step * step + offset, out=rolled)
         return np.where(marks > BEGINNING, rolled, BEGINNING)
 
 
-def _within(grid: tuple[int, int], other: tuple[int, int]) -> bool:
-    """True if all points of a grid are points of another, finer one."""
+def _is_coarser(grid: tuple[int, int], other: tuple[int, int]) -> bool:
+    """Return true if all points of a grid are points of another, finer one."""
     (step, offset), (finer, start) = grid, other
     return grid != other and step % finer == 0 and (offset - start) % finer == 0

@@ -113,9 +113,10 @@ def _newest_of_one(times: Chunk, many: int) -> Chunk:
 
 
 def _stretches(times: Chunk, keys: list[str], jump: int) -> Chunk:
-    """Return times that have a leap between them exactly where all times have one.
+    """Return the first and the last time in each bin that is as wide as a leap.
 
-    Within a bin as wide as a leap there can be none, so the ends of each bin suffice.
+    There is no leap within a bin, so these times have leaps between them exactly where all times
+    have them.
     """
     column = times[TIME]
     low, high = column.min(), column.max()
@@ -129,7 +130,7 @@ def _stretches(times: Chunk, keys: list[str], jump: int) -> Chunk:
 
 
 def _below(stretches: Chunk, newest: Chunk, keys: list[str]) -> Chunk:
-    """Return the stretches below the newest times, as a time given twice would confirm itself."""
+    """Return the times of ``stretches`` below ``newest``: a time given twice confirms itself."""
     if not keys:
         return stretches.filter(pl.col(TIME) < pl.lit(newest[TIME].min(), dtype=pl.Int64))
     least = newest.group_by(keys).agg(pl.col(TIME).min().alias("__least"))

@@ -111,8 +111,8 @@ class RequestQueue:
             del self._requested[group]
         self._schedule(group)
 
-    def moved(self, groups: Iterable[Hashable]) -> None:
-        """Schedule the requests of groups again whose rows or marks have moved."""
+    def reschedule(self, groups: Iterable[Hashable]) -> None:
+        """Schedule the requests of groups again after they got rows or their marks moved."""
         for group in groups if self._requested else ():
             if group in self._requested:
                 self._schedule(group)

@@ -1,10 +1,10 @@
 """The input operator (OOP §5.4): takes rows; returns kept rows, refused rows and punctuation.
 
-There are two. :class:`Intake` judges rows one after the other in arrival order: in the embedded
-engine, and for a replay on Spark, whose log has an order. :class:`BatchIntake` judges the rows of a
-batch without order by the marks before the batch, and then moves the marks by all of them as if
-they had come in ascending order. So every reader of the same batch comes to the same verdict, also
-when the batch is read again. Both apply the same rule (:mod:`~lowwater.progress.judgement`).
+There are two intakes. :class:`Intake` judges rows one after the other in arrival order: in the
+embedded engine, and for a replay on Spark, whose log has an order. :class:`BatchIntake` judges the
+rows of a batch without order by the marks before the batch, and then moves the marks by all of them
+as if they had come in ascending order. So every reader of the same batch comes to the same verdict,
+also when the batch is read again. Both apply the same rule (:mod:`~lowwater.progress.judgement`).
 
 No clock is read here: the engine passes the time.
 """
@@ -128,8 +128,8 @@ class Intake(StreamIntake):
         """Take a chunk in; all clock times are nanoseconds.
 
         ``now`` is the engine's clock. ``arrivals`` are the times at which the rows arrived, if the
-        source knows them. Later rows of an internally stamped stream arrive at ``until`` or after
-        it; None stands for ``now``.
+        source has them. Later rows of an internally stamped stream arrive at ``until`` or after it;
+        None stands for ``now``.
         """
         chunk = self.number(conform(self.spec, chunk, now, arrivals))
         if self.spec.stamp == "external":
@@ -156,8 +156,8 @@ class Intake(StreamIntake):
                 else:  # a pure punctuation is a mark, too
                     judged = tracker.observe(times, marks, order, now)
                 verdicts.append((attribute, times, judged))
-                self.moved(attribute)
-            if self.spec.late == "fail":  # fail by the first row that is late, on any attribute
+                self.reschedule(attribute)
+            if self.spec.late == "fail":  # the error names the row that is late first
                 verdicts.sort(key=lambda each: _first(keep & each[2].late(each[1])))
             for attribute, times, judged in verdicts:
                 if judged.backward:

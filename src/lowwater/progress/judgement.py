@@ -81,11 +81,12 @@ class ChannelRows:
 
 @dataclass(frozen=True, slots=True)
 class Deficit:
-    """The first channel that makes a stream less complete than it should be."""
+    """The first channel that makes a stream less complete than its target."""
 
     channel: Hashable
     shortfall: Shortfall
     completeness: Completeness
+    """The completeness of that channel."""
 
 
 @dataclass(slots=True)
@@ -101,7 +102,7 @@ class Judgement:
     backward: int = 0
     """Number of the producer's marks that went backwards."""
     deficit: Deficit | None = None
-    """Set if the stream began to fall short of its completeness in this chunk."""
+    """The channel by which the stream began to fall short in this chunk; None if it did not."""
 
     @classmethod
     def blank(cls, rows: int) -> Judgement:
@@ -120,7 +121,8 @@ class StreamMarkSweep:
     stream's mark before the chunk; ``others`` is the least mark of the channels with no row in the
     chunk, None if there are none. All are ticks.
 
-    Marks only grow along the chunk, so each is looked up again only when it is the least.
+    Marks only grow along the chunk, so a channel's mark is looked up again only when it is the
+    least.
     """
 
     def __init__(self, floor: int, lowest: int, others: int | None):

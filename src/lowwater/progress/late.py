@@ -1,8 +1,8 @@
 """The rows that a stream does not pass on: their reasons, counts, lateness and destination.
 
-They are late rows, rows without a usable time or channel, and rows dated too far ahead. By the
-``late`` option of the stream they go to the side output, are dropped, or stop the query. Whatever
-the option, they are counted by channel and reason.
+They are late rows, rows without a usable time or channel, and rows dated too far ahead. The
+``late`` option of the stream decides whether they go to the side output, are dropped, or stop the
+query. They are counted by channel and reason in any case.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import polars as pl
 from lowwater.errors import BadInput, BrokenPromise, StreamWarning
 from lowwater.progress.channel import Ticks
 from lowwater.progress.judgement import Deficit, Judgement, Mask
-from lowwater.progress.spec import LATE_BY, MET, REASON, StreamSpec, channel_name
+from lowwater.progress.spec import LATE_BY, MISSED_MARK, REASON, StreamSpec, channel_name
 from lowwater.progress.stale import StaleChanges
 from lowwater.stream.duration import SECOND, nanoseconds, spell
 from lowwater.stream.element import Chunk
@@ -39,10 +39,11 @@ class LateRows:
     """None if the stream has no channels, or if the reason does not depend on the channel."""
     reason: str
     rows: int
+    """Number of these rows."""
     longest_seconds: float
-    """Lateness of the latest of them, in seconds; 0 if they were not late."""
+    """The longest lateness of these rows, in seconds; 0 if they were not late."""
     mean_seconds: float
-    """Their mean lateness, in seconds."""
+    """The mean lateness of these rows, in seconds."""
 
 
 class LateAccount:
@@ -82,9 +83,9 @@ class LateAccount:
 
 
 class SideOutput:
-    """Takes the rows that a stream does not pass on, by its ``late`` option, and counts them.
+    """The rows that a stream does not pass on, treated as its ``late`` option states.
 
-    The methods ``warn_...`` report other faults of a stream. ``account`` gets the counts.
+    The methods ``warn_...`` report other faults of a stream. ``account`` counts the rows.
     """
 
     def __init__(self, spec: StreamSpec, account: LateAccount):
@@ -99,7 +100,7 @@ class SideOutput:
     def empty(self) -> Chunk:
         """Return a side output with its columns and no rows."""
         time = self._spec.domains[self._spec.time].dtype
-        added = {REASON: pl.String(), LATE_BY: pl.Float64(), MET: time}
+        added = {REASON: pl.String(), LATE_BY: pl.Float64(), MISSED_MARK: time}
         return pl.DataFrame(schema=self._spec.row_schema | added)
 
     def add_unusable(self, chunk: Chunk, bad: Mask, reason: str, detail: str) -> None:
@@ -120,7 +121,7 @@ class SideOutput:
     ) -> None:
         """Take the rows of a chunk that are late or too far ahead on an attribute.
 
-        ``keep`` marks the rows to look at; those that are taken are removed from it.
+        ``keep`` is true for the rows to look at; it becomes false for those that are taken.
         """
         leaps = keep & judged.leaps
         if self._spec.jump and self._spec.jump.then != "warn" and leaps.any():
@@ -218,10 +219,10 @@ class SideOutput:
         since = domain.show(short.since)
         warnings.warn(
             f"{self._where(deficit.channel)}: {found.achieved:.2%} of the rows so far are on time"
-            f" on {attribute}, and {found.recent:.2%} of recent ones, where"
-            f" {found.target * 100:.10g} % were asked for; this began at {since}:"
-            f" {short.words}. The slack is {slack} now. The share is made up for if rows"
-            " to come are no later than recent ones; see completeness in the metrics",
+            f" on {attribute}, and {found.recent:.2%} of recent ones, where the contract states"
+            f" {found.target * 100:.10g} %; this began at {since}: {short.words}. The slack is"
+            f" {slack} now. The share reaches {found.target * 100:.10g} % again if later rows are"
+            " no later than recent ones; see completeness in the metrics",
             StreamWarning,
             stacklevel=2,
         )
@@ -239,7 +240,9 @@ class SideOutput:
                 " caught up"
             )
         for name in changes.caught_up:
-            self._warn(f"{self._where(name)}: has caught up and counts again")
+            self._warn(
+                f"{self._where(name)}: has caught up, and its mark holds for the stream again"
+            )
 
     def _warn(self, text: str) -> None:
         warnings.warn(text, StreamWarning, stacklevel=4)
@@ -249,11 +252,11 @@ class SideOutput:
         return f"stream {self._spec.name!r}{named}"
 
     def _mark_column(self, attribute: str) -> str:
-        """Return the column for the mark: one of its own if its type is not that of the main
-        time."""
+        """Return the column for the mark; attributes of another type than the main time have a
+        column of their own."""
         domains = self._spec.domains
         same = domains[attribute] == domains[self._spec.time]
-        return MET if same else f"{MET}_{attribute}"
+        return MISSED_MARK if same else f"{MISSED_MARK}_{attribute}"
 
     def _channel_of(self, chunk: Chunk, row: int) -> Any:
         return channel_name([chunk[name][row] for name in self._spec.key_columns])

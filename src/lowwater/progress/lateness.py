@@ -35,8 +35,9 @@ PRIOR = 200.0
 rows do not decide the slack alone."""
 TYPICAL = 10.0
 """The unit of the price is the lateness that ``TYPICAL`` times the allowed share of rows exceed."""
-SOME = 0.75
-"""At most this share of the disordered rows exceed that lateness."""
+MOST_ABOVE = 0.75
+"""The lateness that is the unit of the price is exceeded by at most this share of disordered
+rows."""
 BALANCE = 0.4
 """The price at a pressure of 1 is this many units, divided by the allowed share."""
 NEAR = 8
@@ -115,7 +116,7 @@ class Lateness:
         if not disordered:
             return 0
         total = disordered + float(self._weights[0]) + self._prior
-        level = min(TYPICAL * self._missing * total, disordered * SOME)
+        level = min(TYPICAL * self._missing * total, disordered * MOST_ABOVE)
         typical = max(1, int(self._edges[np.count_nonzero(later > level)]))
         price = BALANCE * typical / self._missing * pressure
         later *= price / total

@@ -6,12 +6,12 @@ stream into chunks changes no verdict. Late rows are learned from like all other
 
 The caution of a channel follows from its late rows so far and from the number of its rows
 (:mod:`~lowwater.progress.slack`), so that over the run the share of rows on time comes to the
-target. The slack is the longer of two. Beyond the first one, waiting costs more than the late rows
-that it would spare; so it does not cover rows that are hopelessly late. The second one leaves as
-large a share of recent rows late as the debt allows; so the target is reached even if the late rows
-are much later than most. Rows that are late by a floor, such as an enabling timestamp, count like
-any late row. A channel that falls short all the same has a shortfall with its reason
-(:mod:`~lowwater.progress.completeness`).
+target. The slack is the longer of two lengths of time. With the first one, the cost of waiting and
+of late rows together is least; it does not cover the few rows that are extremely late. The second
+one leaves as large a share of recent rows late as the debt allows; so the target is reached even if
+the late rows are much later than most. Rows that are late by a floor, such as an enabling
+timestamp, count like any late row. A channel that falls short all the same has a shortfall with its
+reason (:mod:`~lowwater.progress.completeness`).
 
 Invariant: the mark never decreases, and no row judged on time is below the mark that held when it
 arrived. The result of a batch without order does not depend on how the batch was read.
@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from lowwater.progress.channel import Channel, ConfirmedTimes, LeapFilter, Ticks, Verdict
-from lowwater.progress.completeness import FAR, Completeness, Shortfall, ShortfallWatch
+from lowwater.progress.completeness import UNSEEN_FACTOR, Completeness, Shortfall, ShortfallWatch
 from lowwater.progress.lateness import Lateness, bins_of, longest_in, merge_counts
 from lowwater.progress.slack import LEAST, MEMORY, STRETCH, Debt, WarmUp
 from lowwater.stream.element import BEGINNING
@@ -32,7 +32,7 @@ from lowwater.stream.element import BEGINNING
 STEPS = (8, 64)
 """The fewest and the most rows between two choices of the slack, which otherwise come after an
 eighth of all rows."""
-ALL = 0.99
+MOST_LATE = 0.99
 """The greatest share of recent rows that the slack may leave late."""
 
 
@@ -66,7 +66,8 @@ class LearnedChannel(Channel):
         self._missing = 1 - completeness
         self._lateness = Lateness(self._missing, MEMORY / self._missing)
         self._jump = jump
-        # Any row up there confirms a leap: the slack of the moment does not say how near it is.
+        # A later row at most ``jump`` below a leap confirms it; the slack, which changes, does not
+        # bound how far below it may be.
         self._leaps = None if jump is None else LeapFilter(jump, jump)
         self._top = BEGINNING  # the newest confirmed time
         self._own = BEGINNING  # the mark that was learned
@@ -123,7 +124,7 @@ class LearnedChannel(Channel):
 
     @property
     def latest_shortfall(self) -> Shortfall | None:
-        """The latest such episode, ended or not; None if there was none."""
+        """The latest episode below the target, ended or not; None if there was none."""
         return self._watch.latest
 
     # ---- rows in order ---------------------------------------------------------------------
@@ -179,7 +180,7 @@ class LearnedChannel(Channel):
         self, bins: Ticks, counts: Ticks | None, rows: int, missed: int, newest: int
     ) -> None:
         """Count ``rows`` rows, ``missed`` of them late, and choose the slack again."""
-        unseen = missed > 0 and self._lateness.is_far(bins, FAR)
+        unseen = missed > 0 and self._lateness.is_far(bins, UNSEEN_FACTOR)
         self._lateness.add(bins, counts, rows)
         self._debt.add(rows, missed, self._studied)
         self._studied += rows
@@ -201,7 +202,7 @@ class LearnedChannel(Channel):
             least = warm_up.slack(self._studied, newest, longest)
         if warm_up.has_mark:
             caution = self._debt.caution()
-            share = int(caution.factor * self._lateness.covering(min(ALL, caution.share)))
+            share = int(caution.factor * self._lateness.covering(min(MOST_LATE, caution.share)))
             self._slack = max(self._lateness.slack(caution.pressure), share, least)
 
     # ---- rows without order ----------------------------------------------------------------

@@ -86,7 +86,7 @@ class FrameMarks:
     """Marks before a batch as a frame: the key columns and the mark of each known group."""
 
     marks: Chunk | None
-    """None if no group is known."""
+    """The frame; None if no group is known."""
     others: int
     highest: int
 

@@ -70,8 +70,8 @@ def timer(period: Duration) -> Timer:
 class OnDemand:
     """An enabling timestamp is made when an operator waits for this input, and only then.
 
-    With times in the rows it is ``t + τ - skew``: the newest time, plus the clock time since it
-    came, minus the largest skew between two arrivals. With internal times it is the clock itself.
+    If rows have times, it is ``t + τ - skew``: the newest time, plus the clock time since it came,
+    minus the largest skew between two arrivals. With internal times it is the clock time.
     """
 
     skew: Duration = 0

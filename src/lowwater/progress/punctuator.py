@@ -1,8 +1,8 @@
 """The progress of one stream: its marks, and the punctuation that follows from them.
 
 Marks become punctuation no finer than the consumers demand, and none is emitted twice. Enabling
-timestamps (ETS §5) raise the marks of idle channels on request. Nothing here reads a clock or looks
-at rows: the engine passes the time, an intake passes what it judged.
+timestamps (ETS §5) raise the marks of idle channels on request. No clock and no row is read here:
+the engine passes the time, and an intake moves the trackers by the rows that it judges.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Punctuator:
             for attribute, domain in spec.domains.items():
                 step = domain.ticks(spec.punctuate.step, "every(...)")
                 linear = attribute in demands and demands[attribute].linear
-                self._demands[attribute] = Demand.grid(step).made(linear)
+                self._demands[attribute] = Demand.grid(step).with_linear(linear)
         self._timed = isinstance(spec.punctuate, Timer)  # a timer emits, not the rows
         channels = tuple(announced) if spec.key_columns else (None,)
         self._grouped = bool(spec.groups) and spec.stamp == "external"
@@ -152,10 +152,10 @@ class Punctuator:
                 found += [(attribute, name, each) for name, each in channels]
         return found
 
-    def moved(self, attribute: str) -> None:
-        """Update the requests after the marks of some groups have moved."""
+    def reschedule(self, attribute: str) -> None:
+        """Schedule the requests again after the marks of some groups have moved."""
         if requests := self._requests.get(attribute):
-            requests.moved(self.trackers[attribute].moved)
+            requests.reschedule(self.trackers[attribute].moved)
 
     def promise_all(self, mark: int) -> None:
         """Raise the marks of all attributes to at least ``mark``, in ticks."""
@@ -181,7 +181,7 @@ class Punctuator:
         demand = self._demands.get(attribute)
         if demand is None:
             return []
-        useful = max(demand.roll(mark), at_least) if mark > BEGINNING else BEGINNING
+        useful = max(demand.round_down(mark), at_least) if mark > BEGINNING else BEGINNING
         if useful <= self._emitted.get(attribute, BEGINNING):
             return []
         self._emitted[attribute] = useful
@@ -235,13 +235,13 @@ class Punctuator:
             due = requests.take(now)
             if due:
                 tracker.stamp([group for group, _ in due], now)
-                requests.moved([group for group, _ in due])
+                requests.reschedule([group for group, _ in due])
                 promises += self._punctuate(attribute, tracker.promised)
                 promises += self._punctuate_groups(attribute, [mark for _, mark in due])
         return promises
 
     def due_groups(self) -> int | None:
-        """Return the clock time at which :meth:`enable_groups` has something; None if never."""
+        """Return the clock time at which :meth:`enable_groups` meets a request; None if never."""
         times = [requests.due() for requests in self._requests.values()]
         return min((time for time in times if time is not None), default=None)
 

@@ -27,14 +27,15 @@ from typing import Any
 MEMORY = 30.0
 """Length of the long memory: the number of rows among which ``MEMORY`` late ones are allowed."""
 LATELY = 5.0
-"""Length of the short memory, which shows sudden disorder, in the same measure."""
+"""Length of the short memory, which shows sudden disorder: the number of rows among which
+``LATELY`` late ones are allowed."""
 FORBEARANCE = 20.0
 """Late rows above the allowed number that raise the pressure by a factor of ``e``. If more rows
 than this may be late between two choices of the slack, their number is used instead. A recent share
 of late rows that is twice the allowed one raises the pressure by the same factor."""
 EARLY = (2.0, 0.001)
-"""The same number while few rows have come: the first value, or the second times the number of rows
-if that is more."""
+"""The number in place of ``FORBEARANCE`` while few rows have come: the first value, or the second
+times the number of rows if that is more."""
 CREDIT, STRAIN = 3.0, 8.0
 """Exponents of ``e``: credit divides the pressure by at most ``e ** CREDIT``, and the greatest
 pressure is ``e ** STRAIN``."""
@@ -52,8 +53,8 @@ START = 16
 KNOWN = 2.0
 """The warm-up lasts at least for the number of rows among which this many late ones are allowed."""
 REACH = 0.05
-"""During warm-up the slack covers the time that the last rows took: as many rows as are allowed
-this part of one late row, and at least ``START``."""
+"""During warm-up the slack covers the time in which the last rows came: the rows among which
+``REACH`` late ones are allowed, and at least ``START`` rows."""
 STRETCH = 2.0
 """During warm-up the slack is at least this multiple of the lateness seen."""
 

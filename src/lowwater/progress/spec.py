@@ -15,7 +15,7 @@ from lowwater.stream.duration import Duration, nanoseconds
 from lowwater.stream.element import MARK, SEQUENCE
 from lowwater.stream.time_domain import TimeDomain
 
-REASON, LATE_BY, MET = "_reason", "_late_by_seconds", "_mark"
+REASON, LATE_BY, MISSED_MARK = "_reason", "_late_by_seconds", "_mark"
 """Columns that the side output adds to a row: the reason, the lateness in seconds, and the mark
 that the row came below."""
 STREAM = "_stream"
@@ -80,7 +80,7 @@ class StreamSpec:
                 raise OptionError(f"{where}: {option}= is {words} or None, not {given!r}")
         if self.channel and self.groups:
             raise OptionError(
-                f"{where}: a promise is kept per channel or per group; give channel= or groups="
+                f"{where}: marks are kept per channel or per group; give channel= or groups="
             )
         self._check_unpromised(where)
         self._check_stamped(where)
@@ -90,7 +90,7 @@ class StreamSpec:
         if len(set(self.channels)) != len(self.channels):
             twice = sorted({str(c) for c in self.channels if self.channels.count(c) > 1})
             raise OptionError(f"{where}: channels= names a channel twice: {', '.join(twice)}")
-        for reserved in (MARK, SEQUENCE, REASON, LATE_BY, MET):
+        for reserved in (MARK, SEQUENCE, REASON, LATE_BY, MISSED_MARK):
             if reserved in self.schema:
                 raise QueryError(f"{where}: column name {reserved!r} is reserved")
         for column in (self.channel, *self.groups):
@@ -107,7 +107,7 @@ class StreamSpec:
             return
         if not self.channel or self.stamp != "external":
             raise OptionError(
-                f"{where}: stale_after= says when a channel is stale, so it needs channels whose"
+                f"{where}: stale_after= sets when a channel is stale, so it needs channels whose"
                 " times come with the rows; name their column, channel='device' for example. With"
                 " groups= no group holds another back, so leave stale_after= out"
             )
@@ -115,38 +115,37 @@ class StreamSpec:
             raise OptionError(f"{where}: stale_after= takes a length of time above zero")
 
     def _check_unpromised(self, where: str) -> None:
-        """Raise if an option says how promises are made, and there are none."""
+        """Raise if an option sets how promises are made and the contracts make none."""
         if self.stamp != "external" and not all(map(self.promises, self.contracts)):
             raise OptionError(
-                f"{where}: stamp={self.stamp!r} promises what the clock does; leave"
-                " lw.unpromised() out"
+                f"{where}: stamp={self.stamp!r} takes the times from the clock, which bounds later"
+                " rows; leave lw.unpromised() out"
             )
         if any(map(self.promises, self.contracts)):
             return
         for option in ("idle", "groups", "channel", "punctuate"):
             if getattr(self, option):
                 raise OptionError(
-                    f"{where}: {option}= says how promises are made, and lw.unpromised() makes"
+                    f"{where}: {option}= sets how promises are made, and lw.unpromised() makes"
                     f" none; leave {option}= out, or promise something: progress=lw.ordered(),"
                     " lw.within('5 seconds') or lw.learned(0.999)"
                 )
 
     def _check_stamped(self, where: str) -> None:
-        """Raise if an option says how times progress, and the clock makes the times."""
+        """Raise if an option sets how times progress and the clock makes the times."""
         if self.stamp == "external":
             return
         for option in ("channel", "channels", "groups"):
             if getattr(self, option):
                 raise OptionError(
-                    f"{where}: stamp={self.stamp!r} promises what the clock does, which is one for"
+                    f"{where}: stamp={self.stamp!r} takes the times from the clock, one for"
                     f" all rows; leave {option}= out, and group by the column where you"
                     " aggregate"
                 )
         if self.contracts != {self.time: Ordered()}:
             raise OptionError(
-                f"{where}: stamp={self.stamp!r} makes the one time of its rows, and the clock never"
-                f" goes back; leave progress= out. For rows with times of their own say"
-                " stamp='external'"
+                f"{where}: stamp={self.stamp!r} takes the times from the clock, which never goes"
+                " back; leave progress= out. For rows with times of their own use stamp='external'"
             )
         if self.unit != "s":
             raise OptionError(

@@ -9,8 +9,8 @@ not. Of a pause in the arrivals at most a quarter of that length counts, so that
 whole stream makes no channel stale. The silence of a channel that has sent nothing counts from the
 first rows of the stream.
 
-A stale channel has caught up when the mark by its own rows is at least that of the stream. All this
-is decided at the end of a chunk or batch, from marks and from the clock time given.
+A stale channel has caught up when the mark by its own rows is at least that of the stream. Channels
+are judged at the end of a chunk or batch, by marks and by the clock time given.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ class StaleChannels:
     def __init__(self, ticks: int, nanoseconds: int):
         self._ticks, self._nanoseconds = ticks, nanoseconds
         self.names: set[Hashable] = set()
-        self._first: int | None = None  # the mark that most had reached when there was one first
+        self._first: int | None = None  # the first mark that half of the channels had reached
         self._heard: dict[Hashable, int] = {}  # value of _spent at the last row of a channel
-        self._spent = 0  # clock time so far, pauses of the whole stream shortened
-        self._last: int | None = None
+        self._spent = 0  # nanoseconds so far, pauses of the whole stream shortened
+        self._last: int | None = None  # clock time of the last rows
 
     def observe(self, names: Iterable[Hashable], now: int) -> None:
         """Record that rows of some channels came at clock time ``now``, in nanoseconds."""

@@ -1,11 +1,11 @@
 """The marks of a stream on one attribute: those of its channels, and their minimum.
 
-Channels that are announced (by ``channels=``, or by a replay that knows its log) hold the mark from
-the start. A channel that is not announced joins, with its first row, at the mark the stream has
-then, because that punctuation has already gone downstream; rows of it that come below are late.
+Channels that are announced (by ``channels=``, or by a replay, whose log has all of them) hold the
+mark from the start. A channel that is not announced joins, with its first row, at the mark that the
+stream has then, because punctuation up to there has been emitted; its rows below that are late.
 
-Where there is punctuation for single groups and no operator needs one on the whole stream, none is
-made, and a group that appears later joins with no mark.
+If single groups have punctuation and no operator needs it on the whole stream, none is made on the
+whole stream, and a group that appears later joins with no mark.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from lowwater.stream.low_water_mark import LowWaterMark
 
 
 class Tracker:
-    """Follows every channel of one attribute.
+    """The marks of all channels on one attribute.
 
     ``make`` builds a channel and ``enabling`` is the rule for silent ones. ``announced`` are
     channels known from the start. ``linear`` is false if no operator needs punctuation on the whole
@@ -258,7 +258,7 @@ class Tracker:
         points = repeat(at_least) if isinstance(at_least, int) else at_least
         for name, point in zip(names, points, strict=False):
             mark = self._channels[name].mark
-            useful = demand.roll(mark) if mark > BEGINNING else BEGINNING
+            useful = demand.round_down(mark) if mark > BEGINNING else BEGINNING
             useful = max(useful, point) if mark >= point else useful
             before = max(self._emitted.get(name, BEGINNING), whole)
             if useful > before:
@@ -311,8 +311,8 @@ class Tracker:
     def enable(self, requested: int, now: int) -> bool:
         """Raise the channels to their timestamps, if that brings the stream to ``requested``.
 
-        Of groups with their own punctuation, those are raised that reach ``requested``. True if
-        anything was done.
+        If groups have punctuation of their own, only those that reach ``requested`` are raised.
+        Return true if the stream, or some group, is at ``requested`` now.
         """
         stale = self.stale
         stamps = {name: self._timestamp(name, now) for name in self._channels if name not in stale}

@@ -90,7 +90,7 @@ def test_a_pure_punctuation_is_not_the_newest_row() -> None:
 
 # ---- groups ----------------------------------------------------------------------------------
 
-ALONE = {"ts": ANY.made(False)}
+ALONE = {"ts": ANY.with_linear(False)}
 CONTRACTS = [lw.ordered(), lw.within_rows(0)]
 """One that is followed in columns, one that is followed channel by channel."""
 

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 import lowwater as lw
-from lowwater.progress.completeness import FEW, GROWN, NEAR, SOME, UNSEEN, ShortfallWatch
+from lowwater.progress.completeness import FEW, GROWN, MOST_BY_CHANCE, NEAR, UNSEEN, ShortfallWatch
 from lowwater.progress.intake import BatchIntake
 from lowwater.progress.learned import LearnedChannel
 from lowwater.stream.element import BEGINNING
@@ -67,7 +67,8 @@ def test_the_share_asked_for_is_reached_or_the_channel_says_why_not(
     kept = on_time(channel, arrivals(family, seed).times)
     if target >= FORESEEABLE.get(family.name, 1.0):
         assert kept.mean() >= target - NEAR
-    if late_too_many(kept, target) > SOME + 64:  # rows since the slack was chosen are not judged
+    # rows since the slack was chosen are not judged
+    if late_too_many(kept, target) > MOST_BY_CHANCE + 64:
         assert channel.shortfall is not None
         assert channel.completeness.reason in (FEW, UNSEEN, GROWN)
 
@@ -82,7 +83,7 @@ def test_by_log_the_share_is_reached_or_the_channel_of_the_log_says_why_not(
         times = found.times[found.channels == log]
         channel = LearnedChannel(0.99, None)
         kept = on_time(channel, times)
-        assert late_too_many(kept, 0.99) <= SOME + 64 or channel.shortfall is not None
+        assert late_too_many(kept, 0.99) <= MOST_BY_CHANCE + 64 or channel.shortfall is not None
 
 
 @cases
@@ -100,7 +101,7 @@ def test_in_batches_the_share_is_reached_or_the_channel_says_why_not(
     too_many = late - (1 - target + NEAR) * ROWS
     if target >= FORESEEABLE.get(family.name, 1.0):
         assert too_many <= 0
-    assert too_many <= SOME + 400 or channel.shortfall is not None
+    assert too_many <= MOST_BY_CHANCE + 400 or channel.shortfall is not None
 
 
 @pytest.mark.parametrize("target", [0.99, 0.999])
@@ -234,7 +235,7 @@ def test_a_stream_warns_once_for_each_time_it_falls_short(channel: str | None) -
     judged, table = intake(**options), rows(channel is not None)
     judged.take(table[:6_000], 0)
     where = "stream 's', channel 'a'" if channel else "stream 's'"
-    words = rf"{where}: .* on time on ts, .* where 99 % were asked for; this began at .* later than"
+    words = rf"{where}: .* on time on ts, .* the contract states 99 %; this began at .* later than"
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         for first in range(6_000, 8_000, 100):
@@ -257,7 +258,7 @@ def test_batches_without_order_warn_likewise() -> None:
         told += [(first, str(each.message)) for each in noticed]
     ((first, message),) = told
     assert first == 6_000
-    assert "were asked for" in message
+    assert "the contract states" in message
     ((_, _, whole),) = judged.completeness()
     assert whole.reason == UNSEEN
 
@@ -266,7 +267,7 @@ def test_metrics_say_why_a_stream_falls_short() -> None:
     stream = lw.stream(
         rows(True), name="s", time="ts", unit="ms", progress=lw.learned(0.99), channel="c"
     )
-    with pytest.warns(lw.StreamWarning, match="were asked for"):
+    with pytest.warns(lw.StreamWarning, match="the contract states"):
         run = finished(stream.window("1 minute").agg(n="count(*)"))
     whole, *channels = run.metrics().stream("s").completeness
     found = {each.channel: each for each in channels}

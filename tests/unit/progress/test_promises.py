@@ -15,7 +15,7 @@ from lowwater.progress.intake import Intake
 from lowwater.stream.element import BEGINNING, MARK, SEQUENCE, GroupPunctuation, Punctuation
 from tests.unit.progress.judging import ANY, contracts, intake, rows, run, spec_of, table
 
-ALONE = ANY.made(False)
+ALONE = ANY.with_linear(False)
 """Wanted for single groups, and by nobody for the whole stream."""
 
 
@@ -42,7 +42,7 @@ def test_roll_gives_the_greatest_useful_mark(points: list[tuple[int, int]], mark
         for value in range(mark - 25, mark + 1)
         if any((value - offset) % step == 0 for step, offset in points)
     ]
-    assert demand_of(points).roll(mark) == max(useful)
+    assert demand_of(points).round_down(mark) == max(useful)
 
 
 @given(grids, st.integers(-50, 50), st.integers(-100, 100))
@@ -50,16 +50,16 @@ def test_a_shifted_demand_is_the_demand_on_the_shifted_attribute(
     points: list[tuple[int, int]], shift: int, mark: int
 ) -> None:
     demand = demand_of(points)
-    assert demand.shifted(shift).roll(mark) + shift == demand.roll(mark + shift)
+    assert demand.shifted(shift).round_down(mark) + shift == demand.round_down(mark + shift)
 
 
 def test_a_demand_for_any_value_swallows_the_others() -> None:
     assert Demand.grid(10) | Demand.any_value() == Demand.any_value()
-    assert Demand.any_value().roll(17) == 17
+    assert Demand.any_value().round_down(17) == 17
 
 
 def test_an_empty_demand_finds_nothing_useful() -> None:
-    assert Demand().roll(17) == BEGINNING
+    assert Demand().round_down(17) == BEGINNING
 
 
 # ---- telling ---------------------------------------------------------------------------------
@@ -76,7 +76,7 @@ def test_no_promise_is_told_twice_or_finer_than_demanded(
     assert told == sorted(set(told))
     assert all(any((mark - off) % step == 0 for step, off in points) for mark in told)
     if outcome.mark > BEGINNING:
-        assert told[-1] == demands["ts"].roll(outcome.mark)
+        assert told[-1] == demands["ts"].round_down(outcome.mark)
 
 
 def test_nobody_is_told_what_nobody_demands() -> None:

@@ -162,7 +162,7 @@ def sorting(time: str, carried: Mapping[str, int], demands: Demands) -> dict[str
 def demand_of(demand: Demand, grouped: bool, consumers: Iterable[Demand]) -> Demand:
     """Return a demand on punctuation per group, and on that of the whole stream unless the operator
     (``grouped``) and all its consumers can do without."""
-    return demand.made(not grouped or any(each.linear for each in consumers))
+    return demand.with_linear(not grouped or any(each.linear for each in consumers))
 
 
 def demanding(attributes: Iterable[str], demand: Demand, grouped: bool) -> Describe:

@@ -135,7 +135,7 @@ def compile_multi_join(plan: Compiler, node: nodes.MultiJoinNode, inputs: tuple[
             for name, out in shape.progressing(port).items():
                 if out not in demands:
                     continue
-                demand = demands[out].made(True)
+                demand = demands[out].with_linear(True)
                 found[port][name] = found[port].get(name, Demand()) | demand
                 for other in shape.ports:
                     if other != port:

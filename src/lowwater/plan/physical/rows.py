@@ -278,7 +278,9 @@ def compile_union(plan: Compiler, node: nodes.UnionNode, inputs: tuple[int, ...]
                 build=lambda store, _: Union(store, ports),
                 # A group in the punctuation of one input may be unknown to another, whose
                 # punctuation on the whole stream is then its only bound.
-                describe=lambda demands: [{a: d.made(True) for a, d in demands.items()}] * ports,
+                describe=lambda demands: (
+                    [{a: d.with_linear(True) for a, d in demands.items()}] * ports
+                ),
                 traits=Traits(
                     stateful=False, forwards=True, alike=True, passes=unchanged(node.schema, ports)
                 ),

@@ -122,7 +122,7 @@ def _forgetting(by: Updates, domain: TimeDomain) -> Demand | None:
 
 def _with(demands: Demands, time: str, own: Demand | None) -> dict[str, Demand]:
     """Return the demands on its output and the queue's own demand, as demands on an input."""
-    found = {name: demand.made(True) for name, demand in demands.items()}
+    found = {name: demand.with_linear(True) for name, demand in demands.items()}
     return united(found, {} if own is None else {time: own})
 
 
@@ -188,7 +188,7 @@ def _join_demands(
         found.append(Demand.grid(min(steps)))
     if not found:
         return [{}, {}]
-    demand = reduce(or_, found).made(True)
+    demand = reduce(or_, found).with_linear(True)
     return [dict.fromkeys(side, demand) for side in node.sides]
 
 
