@@ -212,7 +212,8 @@ class FolderSink:
                 self._write()
 
     def complete(self) -> None:
-        """Have a file with no rows written if there were none, so that the folder can be read."""
+        """Make :meth:`close` write a file without rows if there were none, so that the folder can
+        be read."""
         with self._changed:
             empty = not self._held and not self.rows_written
             if self._schema and empty and not any(self._folder.path.glob("part-*")):

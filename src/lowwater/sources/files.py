@@ -1,9 +1,9 @@
 """Files as a source: Parquet, CSV or JSON lines; one file, a folder or a pattern.
 
-Files are read one after the other: those that are there by name (2 before 10), then those that are
-added, as they come. Names that begin with a dot or an underscore are skipped. A followed text file
-may still be written: text after its last end of line is not read yet, and what is added to it is. A
-Parquet file must be complete once it has its name, so write it elsewhere and move it in.
+Files are read one after the other: first those that are there, by name (2 before 10), then files
+that are added, as they come. Names that begin with a dot or an underscore are skipped. A followed
+text file may grow: a line is read when its end of line is written. A Parquet file must be complete
+once it has its name, so write it elsewhere and move it in.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ FORMATS = ("parquet", "csv", "json")
 POLL_SECONDS = 0.2
 """Seconds between two looks at a followed folder."""
 UNFINISHED_SECONDS = 10.0
-"""Seconds that the last line of a growing file may have no end before a warning."""
+"""Seconds after which a growing file is warned of if its last line has no end of line."""
 ROWS_AT_ONCE = 65_536
-"""Number of rows of a file that are held in memory together."""
+"""Greatest number of rows of a file in a chunk."""
 BEGIN_BYTES = 1 << 16
 """Number of bytes of a text file that are read to check it."""
 
@@ -68,12 +68,12 @@ class Files(Source):
         if schema is None:
             schema = self._found_types()
         self.schema = dict(schema)
-        refuse_unwritten(format_, self.schema)
+        refuse_unwritable_types(format_, self.schema)
 
     @property
     def where(self) -> str:
         """The place as a phrase for people."""
-        return f"{self.format} files at {self.path}{', and those that come' if self.live else ''}"
+        return f"{self.format} files at {self.path}{', and files added later' if self.live else ''}"
 
     def listed(self) -> list[Path]:
         """Return the files that are there now, by name."""
@@ -147,7 +147,7 @@ class Files(Source):
         return self.format == "parquet"
 
     def read_written(self, text: TextFile) -> Iterator[Chunk]:
-        """Yield the rows that are there of a file that may still be written."""
+        """Yield the rows of a file that may still grow, up to its last end of line."""
         return self._slices(text.path, text.read(complete=False))
 
     def _slices(self, path: Path, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
@@ -251,7 +251,7 @@ class FilesReader(Reader):
         return self._files.read_written(growing.text)
 
     def notify(self, wake: Callable[[], None]) -> None:
-        """Have ``wake`` called when files are added, or lines to those that are there."""
+        """Start to look for added files and lines; call ``wake``, from a thread, for any found."""
         if self._files.live:
             threading.Thread(target=self._look, args=(wake,), daemon=True).start()
 
@@ -321,8 +321,8 @@ def _parquet(path: Path, schema: Schema) -> Iterator[Chunk]:
         yield values
 
 
-def refuse_unwritten(format_: str, schema: Schema) -> None:
-    """Raise if a column has a type that text of this format cannot hold."""
+def refuse_unwritable_types(format_: str, schema: Schema) -> None:
+    """Raise if a column has a type whose values a file of this format cannot hold."""
     types = {"csv": (pl.Binary, pl.List, pl.Struct), "json": (pl.Binary,)}.get(format_, ())
     for name, dtype in schema.items():
         if isinstance(dtype, types):

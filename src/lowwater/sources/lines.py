@@ -1,7 +1,7 @@
 """Lines of text from a socket as a source: each is a CSV record of the columns, or a JSON object.
 
-The stream ends when the other side closes the connection. While the reader is behind, the sender
-waits.
+The stream ends when the other side closes the connection. While ``MOST_WAITING`` lines are unread,
+nothing is read from the socket, so the sender blocks.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from itertools import groupby
 import polars as pl
 
 from lowwater.errors import BadInput, StreamError
-from lowwater.sources.files import refuse_unwritten
+from lowwater.sources.files import refuse_unwritable_types
 from lowwater.sources.records import (
     BadRecord,
     CsvLayout,
@@ -41,7 +41,7 @@ class Lines(Source):
     def __init__(self, host: str, port: int, schema: Mapping[str, pl.DataType]):
         self.host, self.port, self.schema = host, port, dict(schema)
         self.address = f"{host}:{port}"
-        refuse_unwritten("csv", self.schema)
+        refuse_unwritable_types("csv", self.schema)
 
     @property
     def where(self) -> str:
@@ -112,7 +112,7 @@ class LinesReader(Reader):
             return len(self._lines), self._bytes
 
     def notify(self, wake: Callable[[], None]) -> None:
-        """Start to read ahead; ``wake`` is called when there is something new."""
+        """Start to read ahead; call ``wake``, from a thread, when lines have come."""
         threading.Thread(target=self._listen, args=(wake,), daemon=True).start()
 
     def _listen(self, wake: Callable[[], None]) -> None:

@@ -96,9 +96,9 @@ class Push(Source, Reader):
             )
         if self._reader == threading.get_ident():
             raise StreamError(
-                f"{full}, and they were sent from within the run that reads them, which would wait"
-                " for itself; they were not taken. Send them from another thread, or make the"
-                " source with a larger limit="
+                f"{full}, and they were sent from within the run that reads them, which would block"
+                " for ever; they were not taken. Send them from another thread, or make the source"
+                " with a larger limit="
             )
 
     def punctuate(self, attribute: str, value: object) -> None:
@@ -128,7 +128,7 @@ class Push(Source, Reader):
             raise StreamError("the run that read this source has ended")
 
     def release(self) -> None:
-        """End the reading; whoever waits in :meth:`send` gets an error."""
+        """End the reading; a call of :meth:`send` that blocks raises an error."""
         with self._lock:
             self._released = True
             self._lock.notify_all()
@@ -183,7 +183,7 @@ class Push(Source, Reader):
             return self._closed and not self._events
 
     def due(self, rows: int = 1) -> int | None:
-        """Return ``AT_ONCE`` if something is there, else None."""
+        """Return ``AT_ONCE`` if rows or a promise are unread, else None."""
         with self._lock:
             return AT_ONCE if self._events else None
 
@@ -221,13 +221,13 @@ class Push(Source, Reader):
         return marks
 
     def notify(self, wake: Callable[[], None]) -> None:
-        """Have ``wake`` called whenever something is pushed."""
+        """Set the function to call whenever rows or a promise are pushed."""
         self._reader = threading.get_ident()
         self._wake = wake
 
 
 def _frame(rows: Any, schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
-    """Return rows as a frame with the types they have, so that a misfit is found."""
+    """Return rows as a frame with the types they have, which may not fit the source's columns."""
     if isinstance(rows, pa.Table | pa.RecordBatch):
         return pl.DataFrame(rows)
     named = rows and isinstance(rows[0], dict)

@@ -1,4 +1,4 @@
-"""Records of CSV and JSON objects, one a line, as rows.
+"""Reads CSV records and JSON objects, one a line, as rows.
 
 A record has as many values as there are columns, and each is a value of its column's type; an empty
 line is no record. A JSON object may leave columns out, which are null. A column that none of the
@@ -74,7 +74,7 @@ def read_records(text: bytes, schema: Schema, layout: CsvLayout) -> Chunk:
     types = {name: written.get(name, pl.String()) for name in layout.names}
     last = layout.names[-1]
     try:
-        # all columns: a record that is too long is overlooked where its end is not read
+        # all columns are read: otherwise Polars overlooks a record that is too long
         found = scan_csv(some, types, False, layout.separator).collect()
     except pl.exceptions.PolarsError as error:
         raise _bad_record(text, some, schema, layout, error) from None
@@ -131,7 +131,7 @@ def _spelled(value: object) -> str | None:
 
 
 def _differ(found: Chunk, values: Chunk, schema: Schema, written: Schema) -> bool:
-    """Return true if something is written that is no value of its column's type."""
+    """Return true if a written value is none of its column's type."""
     for name, dtype in schema.items():
         if values[name].null_count():
             there = found.select(is_there(name, dtype, written[name])).to_series()
@@ -202,7 +202,7 @@ def _bad_record(
 def _bad_value(text: bytes, schema: Schema, layout: CsvLayout) -> tuple[int, str] | None:
     """Return the row, from 0, of the first value its column cannot have, and a phrase about it.
 
-    Such a value is there if everything is read as text, and null if it is read as declared.
+    Such a value is not null if everything is read as text, and null if it is read as declared.
     """
     written = as_written(schema)
     names, as_text = list(schema), dict.fromkeys(layout.names, pl.String())
@@ -229,8 +229,8 @@ def _bad_value(text: bytes, schema: Schema, layout: CsvLayout) -> tuple[int, str
     return first
 
 
-def no_text(path: Path) -> str | None:
-    """Return a phrase for a file that is not text, by its first bytes; None for a text."""
+def why_not_text(path: Path) -> str | None:
+    """Return a phrase that says what a file is if not text, by its first bytes; None for text."""
     with path.open("rb") as file:
         begin = file.read(BEGINNING_BYTES)
     if begin.startswith(b"PAR1"):

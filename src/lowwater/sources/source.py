@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from lowwater.stream.element import Chunk
 
 AT_ONCE = -(2**63)
-"""The clock time at which rows are due that are there and have no arrival times.
+"""The clock time at which rows without arrival times are due.
 
-It is before all others, also before 1970, so that no row can have it as its arrival time.
+It is before all times, also those before 1970, so that no row has it as its arrival time.
 """
 
 
@@ -60,12 +60,12 @@ class Reader(ABC):
         return []
 
     def waiting(self) -> tuple[int, int] | None:
-        """Return the number of rows in the buffer, of those that came and were not read yet, and
-        their bytes; None if there is no buffer."""
+        """Return the number of rows that came and were not read yet, and their bytes; None if no
+        rows are buffered."""
         return None
 
     def notify(self, wake: Callable[[], None]) -> None:  # noqa: B027 (optional)
-        """Have ``wake`` called, from any thread, whenever something new may be there."""
+        """Set the function to call, from any thread, whenever rows or promises may have come."""
 
 
 class Source(ABC):

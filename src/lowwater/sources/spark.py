@@ -1,6 +1,6 @@
 """Sources that only Spark can read: streaming DataFrames, and Spark's formats such as Kafka.
 
-Nothing of Spark is imported here, also to recognise a DataFrame.
+No module of Spark is imported here; a DataFrame is recognised by the module of its class.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class SparkFrame(Source):
 
     def open(self) -> NoReturn:
         """Raise: only Spark can read a DataFrame."""
-        raise OptionError('a Spark DataFrame runs on Spark: say engine="spark", or q.to_spark()')
+        raise OptionError('a Spark DataFrame runs on Spark: use engine="spark" or q.to_spark()')
 
 
 def is_dataframe(value: Any) -> bool:

@@ -20,9 +20,9 @@ from lowwater.sources.records import (
     BadRecord,
     CsvLayout,
     MissingColumns,
-    no_text,
     read_objects,
     read_records,
+    why_not_text,
 )
 from lowwater.sources.values import ZONED, Schema, moments
 from lowwater.stream.element import Chunk
@@ -52,7 +52,7 @@ class TextFile:
         missing: MissingColumns | None = None,
     ):
         self._missing = missing
-        self.path, self._schema, self._header = path, schema, header
+        self.path, self._schema = path, schema
         self._separator = separator
         self._csv = format_ == "csv"
         self._layout: CsvLayout | None = None
@@ -67,7 +67,7 @@ class TextFile:
 
         ``complete`` is true if no more will be written to the file.
         """
-        if self.read_to == 0 and (what := no_text(self.path)):
+        if self.read_to == 0 and (what := why_not_text(self.path)):
             raise BadInput(f"cannot read {self.path}: {what}")
         for piece in self._pieces(complete, piece_bytes or PIECE):
             text = piece
@@ -177,7 +177,7 @@ def cannot_read(path: Path, error: Exception) -> str:
 def columns_of(format_: str, path: Path, separator: str = ",") -> dict[str, pl.DataType]:
     """Return the columns of a text file, with types found from its first rows."""
     try:
-        if what := no_text(path):
+        if what := why_not_text(path):
             raise QueryError(f"cannot read {path}: {what}")
         if format_ == "csv":
             frame = pl.read_csv(

@@ -1,11 +1,11 @@
-"""Values from outside as values of the declared types: written out in text, or already typed.
+"""Reads values from outside, written as text or already typed, as values of the declared types.
 
-Of text, times, decimals and floating-point numbers are read here, the rest by Polars. Typed values,
-which Parquet files and programs pass, are read as another type of the same kind: numbers as
-numbers, times as times, texts as texts.
+Times, decimals and floating-point numbers in text are read here, other text by Polars. Typed
+values, which come from Parquet files and programs, are read as another type of the same kind:
+numbers as numbers, times as times, texts as texts.
 
-Invariant: no value is altered. One that the declared type does not have becomes null, and so is
-found: 1.9 is no BIGINT, 300 is no TINYINT.
+Invariant: no value is altered. A value that the declared type does not have becomes null, so that
+the reader can report it: 1.9 is no BIGINT, 300 is no TINYINT.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ ZONED = r"(Z|:\d\d(\.\d+)?[+-]\d\d(:?\d\d)?)$"
 
 
 def as_written(schema: Schema) -> dict[str, pl.DataType]:
-    """Return the types by which CSV is read; columns whose values are read here are strings."""
+    """Return the types by which Polars reads CSV; columns that are read here are strings."""
     return {name: pl.String() if _spelled(dtype) else dtype for name, dtype in schema.items()}
 
 
 def as_json(schema: Schema) -> dict[str, pl.DataType]:
-    """Return the types by which JSON is read: short integers as long ones, floats as numbers, all
-    else as in CSV."""
+    """Return the types by which Polars reads JSON: long integers for short ones, doubles for all
+    floats, and the types for CSV for the others."""
     return {name: _in_json(dtype) for name, dtype in schema.items()}
 
 
@@ -55,7 +55,7 @@ def as_declared(schema: Schema, written: Schema) -> list[pl.Expr]:
 
 
 def is_there(name: str, dtype: pl.DataType, written: pl.DataType) -> pl.Expr:
-    """Return the expression that is true where a value is written; an empty number is none."""
+    """Return the expression that is true where a value is written; an empty text is no number."""
     column = pl.col(name)
     if written != pl.String or not dtype.is_float():
         return column.is_not_null()
