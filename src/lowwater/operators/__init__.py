@@ -1,1 +1,2 @@
-"""Kernels of one input, and the unions: pure, for rows in any order, driven by an engine."""
+"""Kernels of one input, and unions; they are pure, take rows in any order, and an engine runs
+them."""

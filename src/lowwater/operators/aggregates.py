@@ -39,9 +39,10 @@ class Aggregate:
     own: UserAggregate | None = None
     """The user's aggregate that it was built from; None for a built-in one."""
     small: Callable[[pl.DataFrame], bool] | None = None
-    """True of partials that :attr:`short` merges to the same result; None if there is none."""
+    """Returns true for partials that :attr:`short` merges to the same result; None without
+    ``short``."""
     short: tuple[pl.Expr, ...] = ()
-    """A faster way to merge."""
+    """Expressions that merge some partials faster than :attr:`merge`."""
 
     def merging(self, partials: pl.DataFrame) -> tuple[pl.Expr, ...]:
         """Return the expressions that merge these partials."""
@@ -386,7 +387,7 @@ def merge(
 
 
 def in_key_order(partials: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Return partials sorted by key where that is cheap, so that small answers repeat row for row.
+    """Return partials sorted by key where that is cheap: small answers come in one order.
 
     Many rows are sorted by the first key only, and only if it has several values.
     """

@@ -1,4 +1,4 @@
-"""A user's function over chunks, whose result is judged by the promises made.
+"""A user's function over chunks; its rows are judged by the promises made before them.
 
 The function should leave progressing columns as they are. A row that it moves below a promise is a
 late row, and goes where the ``late`` option of its stream sends it.
@@ -164,7 +164,7 @@ class Apply(Kernel):
         return [promise] if promise.attribute == GONE else []
 
     def needs_any(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Request]:
-        """Request the same of the input."""
+        """Request the same promise of the input."""
         return [Request.any_of(0, bounds)]
 
     def snapshot(self) -> dict[str, Any]:

@@ -1,9 +1,9 @@
 """Duplicate elimination (OOP §5.4): the first row of each key passes.
 
-The key includes a progressing attribute, so a promise bounds the keys that can come again; only the
-others are dropped. Promises pass through as received. A promise on other progressing attributes of
-the key, or a joint one (OOP §7), drops keys too, but only when it has moved by a slice, because all
-keys have to be looked at.
+The key includes a progressing attribute, so a key below a promise cannot come again and is dropped.
+Promises pass through as received. A promise on other progressing attributes of the key, or a joint
+one (OOP §7), drops keys too, but only when it has moved by a slice, because all keys have to be
+looked at.
 
 Invariant: a key is held from its first row on, as long as another row with it can come, and at most
 until the mark, or that of its group, passes its time.
@@ -33,7 +33,7 @@ class Distinct(Kernel):
     wide at first; ``progressing`` are all progressing columns of the key.
     """
 
-    rule: ClassVar[str] = "promises pass through; keys below the mark are forgotten"
+    rule: ClassVar[str] = "promises pass through; keys below the mark are dropped"
 
     def __init__(
         self,
@@ -118,7 +118,7 @@ class Distinct(Kernel):
         return []
 
     def needs_any(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Request]:
-        """Request the same of the input."""
+        """Request the same promise of the input."""
         return [Request.any_of(0, bounds)]
 
     def marks(self) -> dict[str, int]:

@@ -73,12 +73,12 @@ def as_double(low: str, wraps: str) -> pl.Expr:
 # ---- sums that numbers are subtracted from -----------------------------------------------------
 
 
-def above(value: pl.Expr) -> pl.Expr:
+def upper_half(value: pl.Expr) -> pl.Expr:
     """Return the upper half of a number: the number divided by 2**32, rounded down."""
     return value // _HALF
 
 
-def outside(low: pl.Expr, high: pl.Expr) -> pl.Expr:
+def overflows(low: pl.Expr, high: pl.Expr) -> pl.Expr:
     """Return the condition that a sum leaves 64 bits.
 
     ``low`` is the low 64 bits of the sum, ``high`` the sum of the upper halves of the numbers.

@@ -122,7 +122,7 @@ def slots_of(partials: Chunk, groups: Sequence[str]) -> NDArray[np.uint64]:
 
 
 class PendingAnswers:
-    """The closed windows of which some answers have not left, with the slots that have.
+    """The closed windows of which some answers have not left, with the slots that have left.
 
     Invariant: a slot of a window leaves once; all of them have left when the mark is
     ``within_windows`` slides past the window's end.
@@ -136,7 +136,7 @@ class PendingAnswers:
 
     @property
     def windows(self) -> list[int]:
-        """The starts of these windows, the oldest first."""
+        """The starts of the pending windows in ticks, the oldest first."""
         return sorted(self._left)
 
     @property

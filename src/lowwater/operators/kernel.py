@@ -68,7 +68,7 @@ class Host:
     in_portions: bool = False
     """True if work that can be cut is left for :meth:`Kernel.work_on`."""
     hurried: bool = True
-    """True if work takes time, so that rows wait in kernels that queue until they are worked on."""
+    """True if work takes time on the engine's clock, so that rows wait in kernels that queue."""
     singly: bool = False
     """True if a portion of a kernel that queues is one update, however long it takes."""
 
@@ -86,9 +86,9 @@ class Kernel:
     comparisons = 0
     """Number of pairs of rows compared so far: the measure of a join's work."""
     queues: ClassVar[bool] = False
-    """True if rows wait here until there is time for them. Whenever there is no input to read, the
-    engine calls :meth:`work_on`, which releases one portion, and :meth:`end_portion` when the
-    results of that portion have left."""
+    """True if rows are held until the engine has no input to read. Then it calls :meth:`work_on`,
+    which releases one portion, and :meth:`end_portion` when the results of that portion have
+    left."""
     defers: ClassVar[bool] = False
     """True if some work may be left for :meth:`work_on`, which the engine calls when all rows of a
     batch have come."""
@@ -129,12 +129,12 @@ class Kernel:
         return []
 
     def record_time(self, nanoseconds: int) -> None:
-        """Take the time of the last step, in nanoseconds of the engine's clock."""
+        """Record the duration of the last step, in nanoseconds of the engine's clock."""
 
     def shift_arrivals(self, nanoseconds: int) -> None:
-        """Set what is added to arrival times in rows to get times of the clock.
+        """Set the nanoseconds to add to arrival times in rows to get clock times.
 
-        It is called at most once, before the first element, on kernels that queue.
+        The engine calls it at most once, before the first element, on kernels that queue.
         """
 
     @property
@@ -144,9 +144,9 @@ class Kernel:
         return None
 
     def end_portion(self, nanoseconds: int, now: int) -> None:
-        """Take note that all results of the last portion have left.
+        """Record that all results of the last portion had left at clock time ``now``.
 
-        That was at clock time ``now``, after ``nanoseconds`` of work.
+        The portion took ``nanoseconds`` of work.
         """
 
     @property
@@ -161,7 +161,7 @@ class Kernel:
     def releases(self) -> Sequence[Release]:
         """Return the marks of single groups that release rows held here.
 
-        Nothing if only marks of the whole stream do.
+        The result is empty if only marks of the whole stream release them.
         """
         return ()
 

@@ -43,7 +43,7 @@ ENTRIES, SLOT = "entries", "__slot"
 SEED = 21
 """Seed of the hash, so that slots do not depend on how rows are spread over buckets."""
 WASTE = 2
-"""Entries are compacted when this many times as many were added as are in the table."""
+"""Stored entries are compacted when they are this many times those in the table."""
 
 Positions = NDArray[np.int64]
 
@@ -174,7 +174,7 @@ class LowTable(Kernel):
         if not paid:
             return None
         ahead = np.flatnonzero(self._pane[self._next :] < self._limit(self._mark)) + self._next
-        if len(ahead) < paid:  # once around
+        if len(ahead) < paid:  # go on at the first slot
             behind = np.flatnonzero(self._pane[: self._next] < self._limit(self._mark))
             ahead = np.concatenate([ahead, behind])
         chosen = ahead[:paid]
@@ -244,7 +244,7 @@ class LowTable(Kernel):
         return self._grouping.releases()
 
     def needs(self, attribute: str, mark: int) -> Sequence[Request]:
-        """Request a mark as much further as partials may wait."""
+        """Request a mark that is higher by the time for which old partials may stay."""
         if attribute != PANE:
             return []
         return [Request(0, self._time, mark + self._flush.within_windows * self._window.slide)]

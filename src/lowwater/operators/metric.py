@@ -55,9 +55,9 @@ class Sum(Rule):
 class Max(Rule):
     """The greatest value of a single copy.
 
-    Of a peak it is the peak of the copy that had the greatest. The peak of all copies together lies
-    between that and the sum; the copies do not reach theirs at one moment, so the sum would be a
-    peak that never was.
+    The peak of all copies together is at least the greatest peak of a copy and at most the sum of
+    the peaks. The copies reach their peaks at different moments, so the sum may never have been
+    reached, and the greatest is reported.
     """
 
     exact: bool = True
@@ -85,7 +85,7 @@ class Mean(Rule):
 
 @dataclass(frozen=True)
 class Ratio(Rule):
-    """The share that the sum of ``part`` has in the sum of ``part`` and ``rest``; 1 of nothing."""
+    """The share of the sum of ``part`` in the sum of ``part`` and ``rest``; 1 if both are 0."""
 
     part: Metric[Any]
     rest: Metric[Any]
@@ -206,29 +206,29 @@ def combined(parts: Sequence[Readings]) -> Readings:
 def total(
     name: str, words: str, help_: str, unit: Unit = "rows", *, exact: bool = True
 ) -> Metric[int]:
-    """Return the metric of what has happened since the run began."""
+    """Return a metric that counts events since the run began, summed over copies."""
     return Metric(name, int, unit, Sum(exact), words, help_, total=True)
 
 
 def size(
     name: str, words: str, help_: str, unit: Unit = "rows", *, key: str = "", exact: bool = True
 ) -> Metric[int]:
-    """Return the metric of what is there now."""
+    """Return a metric of the present amount of something, summed over copies."""
     return Metric(name, int, unit, Sum(exact), words, help_, key)
 
 
 def peak(name: str, words: str, help_: str, unit: Unit = "rows", *, key: str = "") -> Metric[int]:
-    """Return the metric of the most that was there at a time, in any one bucket."""
+    """Return a metric of the greatest amount of something at any time, in any one bucket."""
     return Metric(name, int, unit, Max(exact=False), words, help_, key)
 
 
 def seconds(name: str, words: str, help_: str) -> Metric[float]:
-    """Return the metric of a length of time; the longest of several copies is reported."""
+    """Return a metric of a length of time; the longest of several copies is reported."""
     return Metric(name, float, "seconds", Max(), words, help_)
 
 
 def share(name: str, words: str, help_: str) -> Metric[float]:
-    """Return the metric of a share; the largest of several copies is reported."""
+    """Return a metric of a share; the largest of several copies is reported."""
     return Metric(name, float, "share", Max(), words, help_)
 
 

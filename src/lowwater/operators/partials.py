@@ -1,11 +1,11 @@
 """Partial aggregates by time slice, kept small by merging when they have doubled.
 
-Fresh partials are kept apart from the merged ones. They are merged once there are as many of them
-as there are merged ones, and a chunk comes that is at most half of them; the last chunks of a slice
-are merged when it is read, and need not be before. So a row takes part in a bounded number of
-merges on average, however the stream is cut, and a slice holds at most about twice its distinct
-groups and three chunks. A chunk is reduced on arrival, as long as that makes it smaller. Before the
-state is saved, slices that have doubled are merged.
+In a slice, fresh partials are kept apart from merged ones. When a chunk comes, they are merged if
+they are at least as many as the merged ones and at least twice as many as the rows of the chunk.
+Fresh partials that remain are merged by the reader of the slice. So a row takes part in a bounded
+number of merges on average, however the stream is cut, and a slice holds at most about twice its
+distinct groups and three chunks. A chunk is reduced on arrival, as long as that makes it smaller.
+Before the state is saved, slices that have doubled are merged.
 
 Rows can also be kept as they are (*buffered*) and reduced when their slice is read. One slice may
 hold both, so the choice can change at any row, and no answer depends on it.
@@ -26,9 +26,9 @@ MERGED, FRESH, ROWS = "merged", "fresh", "rows"
 FEWEST = 8_192
 """Number of fresh partials below which they are not merged."""
 WORTH = 0.5
-"""Greatest share of its rows that a reduction may leave for the next chunk to be reduced too."""
+"""The next chunk is reduced too if a reduction leaves at most this share of the rows."""
 TRY_AGAIN = 16
-"""Number of chunks that are not reduced after a reduction that left more."""
+"""Number of chunks that are not reduced after a reduction that left a greater share."""
 
 
 class Partials:
@@ -73,7 +73,7 @@ class Partials:
             self._put(number, self._reduced(partials))
 
     def reduced(self, rows: Chunk) -> Chunk:
-        """Return rows as partials, one for each place and key; nothing is put."""
+        """Return rows as partials, one for each place and key; nothing is stored."""
         lifted = lift(rows, self._columns, self._aggregates)
         return self._merge(lifted) if lifted.height else lifted
 

@@ -50,7 +50,7 @@ class Select(Kernel):
         return [promise]
 
     def needs_any(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Request]:
-        """Request the same of the input."""
+        """Request the same promise of the input."""
         return [Request.any_of(0, bounds)]
 
 

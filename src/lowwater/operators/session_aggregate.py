@@ -93,7 +93,7 @@ class SessionAggregate(Kernel):
             add(self.store, name, slice_, part)
 
     def _joined(self, partials: Chunk) -> Chunk:
-        """Return partial sessions, those of a group merged that are less than a gap apart."""
+        """Merge the partial sessions of each group that are less than a gap apart."""
         partials = partials.sort(FIRST)
         reached = pl.col(LAST).cum_max().shift(1)
         begins = (pl.col(FIRST) - reached >= self._gap).fill_null(True)
@@ -169,9 +169,9 @@ class SessionAggregate(Kernel):
         return [*answers, *self._promise_starts(promise.marks), ends]
 
     def _promise_starts(self, marks: Chunk) -> list[Element]:
-        """Return the promise on starts of sessions of some groups.
+        """Return the promise on the starts of sessions of some groups, if it is new.
 
-        It is up to their earliest open session, or their marks if they have none.
+        It reaches to the start of a group's earliest open session, or to its mark if none is open.
         """
         keys = [name for name in marks.columns if name != MARK]
         low = int(marks[MARK].min()) - self._gap  # type: ignore[arg-type]

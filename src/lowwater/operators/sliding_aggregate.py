@@ -25,7 +25,7 @@ import polars as pl
 from lowwater.errors import QueryError
 from lowwater.operators.aggregates import Call, in_key_order
 from lowwater.operators.checked import Failure, checked
-from lowwater.operators.exact_sums import above, outside
+from lowwater.operators.exact_sums import overflows, upper_half
 from lowwater.operators.kernel import Kernel, Request
 from lowwater.operators.sliding_sums import (
     ALL,
@@ -54,10 +54,10 @@ FUNCTIONS = ("count", "sum", "avg", "min", "max")
 def check(call: Call) -> None:
     """Raise if an aggregate cannot be computed over a sliding window."""
     if call.function not in FUNCTIONS:
-        raise unable(call.function)
+        raise unsupported(call.function)
 
 
-def unable(what: str) -> QueryError:
+def unsupported(what: str) -> QueryError:
     """Return the error for an aggregate that is not supported."""
     return QueryError(
         f"a window that slides on change has no {what}; it has count(*), count(x),"
@@ -98,7 +98,7 @@ class _Columns:
         if call.function in ("sum", "avg"):
             return self._total(call, value, dtype)
         if dtype.is_float():
-            value = value + 0.0  # there is one zero
+            value = value + 0.0  # -0.0 becomes 0.0
         argument = self._argument(value)
         if call.distinct:
             self.distinct[argument] = name = f"{argument}_kinds"
@@ -124,10 +124,10 @@ class _Columns:
             kind = pl.Decimal(38, dtype.scale) if isinstance(dtype, pl.Decimal) else pl.Int64()
             total = self._tally(f"{argument}_sum", pl.col(argument).sum(), kind)
             if kind == pl.Int64():
-                upper = above(pl.col(argument)).sum()
+                upper = upper_half(pl.col(argument)).sum()
                 high = self._tally(f"{argument}_high", upper, pl.Int64())
                 large = Failure(
-                    outside(total, high),
+                    overflows(total, high),
                     f"{call.name}: the sum does not fit BIGINT; sum a DOUBLE instead",
                 )
                 return checked(pl.when(count > 0).then(total), pl.Int64(), [large])
@@ -214,7 +214,7 @@ class SlidingAggregate(Kernel):
                 )
             ]
         )
-        self._remember(instants, levels)
+        self._keep_levels(instants, levels)
         changed = self._changes(instants, levels, base.select(levels.columns))
         return [self._shown(changed)] if changed.height else []
 
@@ -234,7 +234,7 @@ class SlidingAggregate(Kernel):
         """Columns that are 0 where a window is empty."""
         return [name for part in self._parts if part.counts for name in part.columns]
 
-    def _remember(self, instants: Instants, levels: Chunk) -> None:
+    def _keep_levels(self, instants: Instants, levels: Chunk) -> None:
         """Keep the last levels of each group, unless they are those of an empty window."""
         last = [*levels[instants.lasts].get_columns()]
         for part in self._parts:
@@ -292,7 +292,7 @@ class SlidingAggregate(Kernel):
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
+        """Set the state to that of a snapshot."""
         super().restore(saved)
         self._mark = saved["mark"]
         self._held.restore(saved["held"])

@@ -17,7 +17,7 @@ from lowwater.stream.element import END_OF_TIME, Chunk
 
 NUMBER = "__number"
 ALL = "__all"
-"""The key of the one group there is if rows are not grouped."""
+"""The key column of the single group of rows that are not grouped."""
 
 
 def numbered(frames: Sequence[Chunk], keys: Sequence[str]) -> tuple[Chunk, list[Ints]]:
@@ -44,7 +44,9 @@ class Instants:
     groups: Chunk
     """The keys of the groups, by number."""
     group: Ints
+    """The number of the group of each instant."""
     times: Ints
+    """The time of each instant, in ticks."""
     firsts: Ints
     """The index of the first instant of each group."""
 
@@ -146,7 +148,7 @@ class SlidingPart(ABC):
 
     @abstractmethod
     def restore(self, saved: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
+        """Set the state to that of a snapshot."""
 
 
 def together(parts: Sequence[Chunk | None]) -> Chunk | None:
@@ -170,7 +172,7 @@ class ExpiringPart(SlidingPart):
         return {"live": self._live.snapshot()}
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
+        """Set the state to that of a snapshot."""
         self._live.restore(saved["live"])
 
 
@@ -184,7 +186,7 @@ class RunningSums(ExpiringPart):
     ):
         self._store, self.columns = store, dict(types)
         self._sums = [each.cast(types[name]).alias(name) for name, each in sums.items()]
-        self._every = ROWS in types  # no row counts for nothing
+        self._every = ROWS in types  # every row changes the number of rows
         self._live = store.buffer("live")
 
     def events(self, fresh: Chunk | None, high: int) -> Chunk | None:
@@ -236,7 +238,7 @@ def _keep(came: Chunk, leaves: int, live: TimeBuffer) -> Chunk | None:
 def _running_decimals(
     deltas: pl.Series | None, places: Ints | None, instants: Instants, base: pl.Series
 ) -> pl.Series:
-    """Return running sums of numbers that are wider than those of numpy."""
+    """Return running sums of decimals, which numpy does not have."""
     name, dtype = base.name, base.dtype
     moves = [pl.DataFrame({"at": instants.firsts, name: base})]
     if deltas is not None:
@@ -269,7 +271,7 @@ class ExactSum(ExpiringPart):
 
     @property
     def not_empty(self) -> list[pl.Expr]:
-        """No conditions: a sum of 0 says nothing, and a count of the values is always kept too."""
+        """No conditions: a window may have values whose sum is 0; their count is kept as well."""
         return []
 
     def events(self, fresh: Chunk | None, high: int) -> Chunk | None:

@@ -109,7 +109,7 @@ class DistinctValues(SlidingPart):
         return {"lasts": self._lasts.snapshot(), "due": self._due.snapshot()}
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
+        """Set the state to that of a snapshot."""
         self._lasts.restore(saved["lasts"])
         self._due.restore(saved["due"])
 
@@ -237,8 +237,8 @@ class ExtremeValues(SlidingPart):
             came = came.filter(pl.any_horizontal(pl.col(list(self.columns)).is_not_null()))
         self._window = None
         if high == END_OF_TIME or high > moved(self._since, self._store.range):
-            return self._anew(came, high)
-        return self._further(came, high)
+            return self._read_all(came, high)
+        return self._read_moves(came, high)
 
     def _moments(self, came: Chunk | None, gone: Chunk | None) -> Chunk | None:
         keys = self._store.keys
@@ -249,7 +249,7 @@ class ExtremeValues(SlidingPart):
             ]
         )
 
-    def _anew(self, came: Chunk | None, high: int) -> Chunk | None:
+    def _read_all(self, came: Chunk | None, high: int) -> Chunk | None:
         """Process all rows of the window; those that stay become the front."""
         plain = [*self._store.keys, TIME, *self.columns]
         held = self._rows.take()
@@ -281,7 +281,7 @@ class ExtremeValues(SlidingPart):
         self._rows.put(stay.with_columns(later))
         self._ends.replace(groups, groups.with_columns(ends))
 
-    def _further(self, came: Chunk | None, high: int) -> Chunk | None:
+    def _read_moves(self, came: Chunk | None, high: int) -> Chunk | None:
         """Process the rows of the front that leave, and those that come in at the back."""
         keys, names = list(self._store.keys), list(self.columns)
         gone = self._rows.take(self._store.leaves(high))
@@ -379,7 +379,7 @@ class ExtremeValues(SlidingPart):
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
+        """Set the state to that of a snapshot."""
         self._since = saved["since"]
         self._rows.restore(saved["rows"])
         self._ends.restore(saved["ends"])

@@ -1,12 +1,12 @@
 """Sort and order-preserving merge: rows leave in time order, unblocked by promises.
 
-They make the in-order plans (IOP) and serve ``order_by``. The registers of ETS §4 are the low-water
-mark per input: a row leaves when it is not above the least register, so simultaneous rows on all
-inputs leave at once and none waits for a strictly later one (the relaxed *more* condition).
+In-order plans (IOP) and ``order_by`` use them. The registers of ETS §4 are the low-water mark per
+input: a row leaves when it is not above the least register, so simultaneous rows on all inputs
+leave at once and none waits for a strictly later one (the relaxed *more* condition).
 
-The least register is promised on the time. A column that is at most ``carried`` ticks below the
-time gets promises too: a held row is above the least register, so the column is above that less
-these ticks.
+The least register is promised on the time. Each column in ``carried`` is at most so many ticks
+below the time and gets promises too: a held row is above the least register, so its column is above
+the register less these ticks.
 
 Invariant: rows leave in non-decreasing time; rows of equal time leave in the order they came; a
 row is held exactly while its time is above the least register.
@@ -130,7 +130,7 @@ class Merge(Kernel):
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
+        """Set the state to that of a snapshot."""
         super().restore(saved)
         self._registers.restore(*saved["registers"])
         for name, marks in self._carried.items():

@@ -1,7 +1,7 @@
 """Latent timestamps (ETS §5): rows get a time only where an operator needs one.
 
-That time is the clock time at which they are stamped. So the promise is the clock time: it is made
-after every chunk, at timers and heartbeats, and on request, whatever the sources do.
+The time of a row is the clock time at which it is stamped. So the clock time can be promised at any
+moment, whatever the sources do: after a chunk, at a timer or heartbeat, or on request.
 
 Invariant: no row is stamped below a promise, also if the clock goes back.
 """
@@ -58,11 +58,11 @@ class Stamp(Kernel):
 
     def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
         """Stamp rows, and promise their time: later rows get no earlier one."""
-        promises = self.moved(self._now())
+        promises = self.rows_stamped(self._now())
         stamp = pl.lit(self._last, dtype=pl.Int64).cast(pl.Datetime("us")).alias(self._column)
         return [chunk.with_columns(stamp), *promises]
 
-    def moved(self, now: int) -> list[Element]:
+    def rows_stamped(self, now: int) -> list[Element]:
         """Record that rows were stamped, here or in another bucket; return the promise due."""
         self._last = max(self._last, now // TICK)
         return [] if self.how.held else self.promise_last()

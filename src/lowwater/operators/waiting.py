@@ -56,7 +56,8 @@ class Release:
     names: tuple[str, ...] = ()
     """The columns that name the group in that input, if it is another one."""
     moved: Callable[[int], int] = _same
-    """Function from the row's time to the time of the other input that marks are counted from."""
+    """Function from the row's time to the time in the other input from which ``near`` and ``far``
+    are counted."""
 
     @property
     def promised(self) -> tuple[int, tuple[str, ...]]:

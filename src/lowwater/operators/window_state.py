@@ -44,7 +44,7 @@ class WindowGrouping:
     """The windows and groups by which rows are aggregated, and the aggregates."""
 
     time: str
-    """The column that windows are of."""
+    """The column by which rows are in windows."""
     domain: TimeDomain
     """The domain of that column."""
     window: WindowSpec
@@ -137,7 +137,7 @@ class WindowState:
             self._panes.put_partials(partials, self._slice(PANE))
 
     def reduced(self, rows: Chunk) -> Chunk:
-        """Return rows as partials by pane; nothing is put."""
+        """Return rows as partials by pane; nothing is stored."""
         return self._panes.reduced(self._grouping.in_windows(rows))
 
     def _observe(self, rows: int, low: int, high: int) -> None:
@@ -302,8 +302,8 @@ def check_form(given: object) -> Form | None:
 def first_form(window: WindowSpec) -> Form:
     """Return the form to begin with, by the window alone.
 
-    A window of many more panes than windows a row is in would have more pane partials to put
-    together than it has partials of its own.
+    If a window has many more panes than a row has windows, partials by pane would be more than
+    partials by window.
     """
     return "windows" if window.panes > 4 * window.overlap else "panes"
 
@@ -331,7 +331,7 @@ class FormChoice:
         self._row_bytes += size
 
     def add_answers(self, parts: int, answers: int, size: int) -> None:
-        """Count partials merged, the answers they gave, and the bytes of these."""
+        """Count merged partials, the answers that follow from them, and the answers' bytes."""
         self._parts += parts
         self._answers += answers
         self._answer_bytes += size

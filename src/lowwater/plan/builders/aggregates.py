@@ -11,7 +11,7 @@ from lowwater.errors import OptionError, QueryError, Term
 from lowwater.operators.aggregates import BUILT_IN, Aggregate, Call, UserAggregate, build
 from lowwater.operators.flush import Flush
 from lowwater.operators.sliding_aggregate import check as check_sliding
-from lowwater.operators.sliding_aggregate import unable
+from lowwater.operators.sliding_aggregate import unsupported
 from lowwater.operators.window_aggregate import END, IMMEDIATE
 from lowwater.operators.window_state import START, Form, check_form
 from lowwater.plan import nodes
@@ -358,7 +358,7 @@ def _measures(
     for name, each in aggregates.items():
         if isinstance(each, UserAggregate):
             if on_change:
-                raise unable("aggregates of your own")
+                raise unsupported("aggregates of your own")
             for column in each.columns:
                 node.need(column)
             built.append(each.build(name, node.schema))

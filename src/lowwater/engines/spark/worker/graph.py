@@ -105,7 +105,7 @@ class Graph:
     def stamp(self, now: int) -> None:
         """Move latent time to that of rows that were stamped at ``now``, here or elsewhere."""
         for index, kernel in self.stamps.items():
-            self.push(index, self.members[index].call(kernel.moved, now))
+            self.push(index, self.members[index].call(kernel.rows_stamped, now))
 
     def tick(self, now: int) -> bool:
         """Move latent time with the clock, in every bucket alike; return whether a promise on it
