@@ -61,7 +61,11 @@ TIME = "__time"
 
 
 class BandJoin(Kernel):
-    """Joins two inputs whose times lie within each other's reach."""
+    """Joins two inputs whose times lie within each other's reach.
+
+    ``by`` are the left columns that name a group with promises of its own. ``awaited`` are the
+    output attributes on which a consumer uses promises; None: all.
+    """
 
     rule: ClassVar[str] = "individual: own mark or the other's reach, the lesser; joint: both marks"
 
@@ -98,7 +102,7 @@ class BandJoin(Kernel):
         out: list[Element] = []
         if pairs is not None and pairs.height:
             out.append(shape.put_out(pairs))
-            self._remember_matches(port, pairs)
+            self._keep_matches(port, pairs)
         done = self._keep(port, rows, low, high)
         if shape.keeps(port) and done.height:
             if pairs is not None:
@@ -131,7 +135,7 @@ class BandJoin(Kernel):
         others = self._others(port, low, high)
         if others is None:
             return None
-        self.comparisons += self._reach.seen_by(rows.height, others.height, high - low)
+        self.comparisons += self._reach.comparisons(rows.height, others.height, high - low)
         return self._shape.match(*((rows, others) if port == 0 else (others, rows)))
 
     def _threshold(self, port: int) -> int:
@@ -165,7 +169,7 @@ class BandJoin(Kernel):
             add(self.store, ROWS[port], slice_, part)
         return done
 
-    def _remember_matches(self, port: int, pairs: Chunk) -> None:
+    def _keep_matches(self, port: int, pairs: Chunk) -> None:
         for side in (0, 1):
             if not self._shape.keeps(side):
                 continue
@@ -370,7 +374,8 @@ class BandJoin(Kernel):
         """Request the bounds of each side; for bounds on one side only, also the mark of the other
         side, a reach further.
 
-        For a column that may be behind its side's time, that is as many ticks further again.
+        For a column that may be behind its side's time, the other side's mark is higher by as many
+        ticks.
         """
         inside = [{out: name for name, out in self._names[side].items()} for side in (0, 1)]
         parts = [[(inside[s][n], mark) for n, mark in bounds if n in inside[s]] for s in (0, 1)]

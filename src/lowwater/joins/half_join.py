@@ -27,7 +27,9 @@ AT = "__at"
 class HalfJoin(BandJoin):
     """Emits the left rows that have a partner (semi), or those that have none (anti)."""
 
-    rule: ClassVar[str] = "the lesser of the left mark and what the right one can reach back to"
+    rule: ClassVar[str] = (
+        "the lesser of the left mark and the left time that the right mark reaches"
+    )
 
     def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
         """Return the left rows that have their first partner now, or can have none any more."""
@@ -40,7 +42,7 @@ class HalfJoin(BandJoin):
             return self._answered(met)
         others = self._others(LEFT, low, high)
         if others is not None:
-            self.comparisons += self._reach.seen_by(rows.height, others.height, high - low)
+            self.comparisons += self._reach.comparisons(rows.height, others.height, high - low)
         numbered = rows.with_row_index(AT)
         pairs = None if others is None else shape.match(numbered, others)
         if pairs is None or not pairs.height:
@@ -53,7 +55,7 @@ class HalfJoin(BandJoin):
         return [*self._answered(met), *self._missed(missed)]
 
     def _met_in_store(self, rows: Chunk, low: int, high: int) -> Chunk:
-        """Take out and return the kept left rows that match new right rows."""
+        """Remove and return the kept left rows that match new right rows."""
         shape, width = self._shape, self._slicing.width
         met = []
         first = self._reach.earliest(RIGHT, low) // width
@@ -62,7 +64,7 @@ class HalfJoin(BandJoin):
             waiting = read(self.store, ROWS[LEFT], slice_, slice_ + 1)
             assert waiting is not None
             numbered = waiting.with_row_index(AT)
-            self.comparisons += self._reach.seen_by(rows.height, waiting.height, high - low)
+            self.comparisons += self._reach.comparisons(rows.height, waiting.height, high - low)
             found = shape.match(numbered, rows).select(AT).unique()
             if not found.height:
                 continue

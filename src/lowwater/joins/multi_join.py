@@ -27,7 +27,7 @@ import polars as pl
 
 from lowwater.joins.multi_shape import MultiShape
 from lowwater.joins.promises import InputPromises, OutputMarks, any_of
-from lowwater.joins.reach import share
+from lowwater.joins.reach import compared_pairs
 from lowwater.operators.kernel import ALONE, Host, Kernel, Request
 from lowwater.state.slicing import Slicing, reslice, take_below
 from lowwater.state.store import ChunkStore, add, read, split
@@ -39,7 +39,11 @@ promise. Above it only single inputs and all of them together do."""
 
 
 class MultiJoin(Kernel):
-    """Joins many inputs whose times lie within each other's windows."""
+    """Joins many inputs whose times lie within each other's windows.
+
+    ``slice_ticks`` has the least width of a slice for each input. ``awaited`` are the output
+    attributes on which a consumer uses promises; None: all.
+    """
 
     rule: ClassVar[str] = "individual: own mark or the others' less the window; joint: all marks"
 
@@ -106,7 +110,7 @@ class MultiJoin(Kernel):
             if others is None:
                 return None
             length = shape.windows[port] + shape.windows[other] + 1
-            self.comparisons += share(found.height * others.height, length, high - low)
+            self.comparisons += compared_pairs(found.height * others.height, length, high - low)
             found = shape.extend(found, tuple(met), other, shape.narrow(other, others))
             if not found.height:
                 return None
@@ -185,14 +189,14 @@ class MultiJoin(Kernel):
         """
         bounds = any_of(*(each.bounds for each in known))
         if len(ports) < self.ports:
-            bearer = self._bearer(bounds)
-            reached = moved(self._least_but(ports), -self._slack[bearer])
-            bounds[bearer] = min(bounds[bearer], reached)
+            name = self._least_behind(bounds)
+            reached = moved(self._least_but(ports), -self._slack[name])
+            bounds[name] = min(bounds[name], reached)
         return bounds
 
-    def _bearer(self, names: Iterable[str]) -> str:
-        """Return the column that is least behind the marks of other inputs: it gets the bound that
-        follows from them."""
+    def _least_behind(self, names: Iterable[str]) -> str:
+        """Return the column that is the fewest ticks behind the times of other inputs, on which the
+        bound that follows from their marks is promised."""
         return min(names, key=lambda name: (self._slack[name], name))
 
     # ---- requests and saving ---------------------------------------------------------------
@@ -219,8 +223,8 @@ class MultiJoin(Kernel):
             requests.append(
                 Request.any_of(port, [(n, marks[out]) for n, out in own if out in marks])
             )
-        bearer = self._bearer(marks)
-        further = marks[bearer] + self._slack[bearer]
+        name = self._least_behind(marks)
+        further = marks[name] + self._slack[name]
         for port in self._shape.ports:
             if port not in ports:
                 requests.append(Request(port, self._shape.times[port], further))
@@ -241,7 +245,7 @@ class MultiJoin(Kernel):
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
+        """Set the state to that of a snapshot."""
         super().restore(saved)
         self._marks = list(saved["marks"])
         self._out.restore(saved["out"])

@@ -10,7 +10,10 @@ from lowwater.stream.element import BEGINNING, END_OF_TIME, Element, Punctuation
 
 
 def any_of(*promises: tuple[tuple[str, int], ...]) -> dict[str, int]:
-    """Return the bounds that hold if one of some promises does: of a column the least bound."""
+    """Return the bounds of the promise that at least one of ``promises`` holds.
+
+    The bound of a column is the least of its bounds.
+    """
     bounds: dict[str, int] = {}
     for name, mark in (bound for promise in promises for bound in promise):
         bounds[name] = min(mark, bounds.get(name, mark))
@@ -34,7 +37,7 @@ class InputPromises:
         return list(self._last[port].values())
 
     def advance(self, port: int, promise: Punctuation) -> bool:
-        """Take the punctuation of an input; False if it adds nothing to what is known.
+        """Record the punctuation of an input; return false if nothing follows from it.
 
         That is so if the output lacks one of its attributes, or if it does not exceed the last one.
         """
@@ -66,7 +69,7 @@ class InputPromises:
         return [dict(each) for each in self._last]
 
     def restore(self, saved: Any) -> None:
-        """Continue from a snapshot."""
+        """Set the state to that of a snapshot."""
         self._last = [dict(each) for each in saved]
 
 
@@ -104,5 +107,5 @@ class OutputMarks:
         return dict(self._emitted)
 
     def restore(self, saved: Any) -> None:
-        """Continue from a snapshot."""
+        """Set the state to that of a snapshot."""
         self._emitted = dict(saved)

@@ -1,7 +1,7 @@
-"""The times of the other side that a row can match; joins drop rows by them (OOP §5.3).
+"""Reaches: the times of the other side that a row can match; joins drop rows by them (OOP §5.3).
 
 For a time on one side, a reach has the earliest and the latest time on the other side that can
-match it. Both rise with the time, so a time slice is judged by its ends.
+match it. Both rise with the time, so the reach of a time slice follows from its ends.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Reach(Protocol):
         """Return the most ticks by which a row of ``side`` is below a row that it matches."""
 
     def earliest_all(self, side: int, times: Ticks) -> Ticks:
-        """Return :meth:`earliest` of many times."""
+        """Return :meth:`earliest` for each of many times."""
 
     def key(self, ticks: pl.Expr) -> pl.Expr | None:
         """Return an expression that is equal for matching rows; None if there is none."""
@@ -43,7 +43,7 @@ class Reach(Protocol):
     def span(self) -> int:
         """The most ticks that matching times are apart."""
 
-    def seen_by(self, rows: int, others: int, spread: int) -> int:
+    def comparisons(self, rows: int, others: int, spread: int) -> int:
         """Return the approximate number of pairs compared when ``rows`` rows meet ``others`` rows.
 
         The rows are spread over ``spread`` ticks; each is compared with the others in its reach.
@@ -91,9 +91,9 @@ class Band:
         """The wider side of the band."""
         return max(abs(self.before), abs(self.after), 1)
 
-    def seen_by(self, rows: int, others: int, spread: int) -> int:
+    def comparisons(self, rows: int, others: int, spread: int) -> int:
         """Return the pairs in the bands; the others fill the band and the spread of the rows."""
-        return share(rows * others, self.before + self.after + 1, spread)
+        return compared_pairs(rows * others, self.before + self.after + 1, spread)
 
     def describe(self) -> str:
         """Return the band in words, in ticks."""
@@ -102,7 +102,7 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class SameBucket:
-    """Both times lie in the same stretch of ``width`` ticks: a tumbling-window join."""
+    """Both times lie in one bucket of ``width`` ticks: a tumbling-window join."""
 
     width: int
 
@@ -135,16 +135,16 @@ class SameBucket:
         """The bucket's width."""
         return self.width
 
-    def seen_by(self, rows: int, others: int, spread: int) -> int:
+    def comparisons(self, rows: int, others: int, spread: int) -> int:
         """Return the pairs in one bucket; the others fill a bucket and the spread of the rows."""
-        return share(rows * others, self.width, spread)
+        return compared_pairs(rows * others, self.width, spread)
 
     def describe(self) -> str:
         """Return the bucket in words, in ticks."""
         return f"same bucket of {self.width}"
 
 
-def share(pairs: int, length: int, spread: int) -> int:
+def compared_pairs(pairs: int, length: int, spread: int) -> int:
     """Return the number of pairs that are compared, out of all ``pairs``.
 
     Each row is compared with others in a stretch of ``length`` ticks; the others are spread over

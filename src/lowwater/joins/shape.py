@@ -182,7 +182,8 @@ class JoinShape:
 
 
 def key_of(name: str, dtype: pl.DataType) -> pl.Expr:
-    """Return a key column. Floats are compared by their bits: one NaN, one zero, as in SQL."""
+    """Return a key column. Floats are compared by their bits; as in SQL, all NaNs are equal, and
+    0.0 equals -0.0."""
     column = pl.col(name)
     if not dtype.is_float():
         return column
@@ -191,7 +192,8 @@ def key_of(name: str, dtype: pl.DataType) -> pl.Expr:
 
 
 def far_apart(times: Iterable[Ticks], span: int) -> bool:
-    """True if rows are spread over so many reaches that they are matched by buckets of time."""
+    """Return true if rows are spread over so many reaches that buckets of time make a match
+    cheaper."""
     return bool(max(map(np.ptp, times)) > FAR * span)
 
 

@@ -1,1 +1,1 @@
-"""Joins that need no window: what is kept follows from how disordered the inputs are (WO-Join)."""
+"""Joins that need no window: the rows kept follow from the disorder of the inputs (WO-Join)."""

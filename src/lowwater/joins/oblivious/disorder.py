@@ -99,18 +99,18 @@ class RunningMaxima:
         return self._at.tolist(), self._values.tolist(), self._when.tolist()
 
     def restore(self, saved: Any) -> None:
-        """Continue from a snapshot."""
+        """Set the state to that of a snapshot."""
         self._at, self._values, self._when = (np.array(each, dtype=np.int64) for each in saved)
 
 
 START = 256
 """Number of rows observed before an estimate is used."""
-BLOCKS = 1
-"""An estimate ``k`` from ``n`` rows is raised by ``k * BLOCKS * k / n``, because a few rows
+UNCERTAINTY = 1
+"""An estimate ``k`` from ``n`` rows is raised by ``UNCERTAINTY * k * k / n``, because a few rows
 show less disorder than there is."""
 LONG_MEMORY = 10.0
-"""Number of rows beyond the estimate that the long-term histogram holds: its memory, in rows, is
-this divided by the allowed share of such rows."""
+"""The memory of the long-term histogram, in rows, is this number divided by the allowed share of
+rows beyond the estimate."""
 SHORT_MEMORY = 2_048.0
 """Memory of the short-term histogram, in rows. It is short, so that a rising factor shows at once.
 """
@@ -119,7 +119,11 @@ STEP = 32
 
 
 class DisorderEstimate:
-    """The disorder of one input, from the ticks of its rows' join attribute."""
+    """The disorder of one input, from the ticks of its rows' join attribute.
+
+    ``missing`` is the allowed share of rows beyond the estimate; ``known`` is the scrambling factor
+    that the user gave, None to measure it.
+    """
 
     def __init__(self, missing: float, known: int | None, ticks_per_second: int):
         self._missing, self._known, self._per_second = missing, known, ticks_per_second
@@ -154,7 +158,7 @@ class DisorderEstimate:
         )
         self._seen.thin()
         needed = self._last + 1 - self._steady.first_at_least(ticks, self._last + 1)
-        ascending = np.sort(ticks)  # the order in which the fewest rows had been passed
+        ascending = np.sort(ticks)  # the order in which the rows of a batch are taken
         if self._known is not None:
             self._steady.extend(ascending, positions, now)
         else:
@@ -198,7 +202,7 @@ class DisorderEstimate:
             measured = max(
                 each.covering(self._missing) for each in (self._long_term, self._short_term)
             )
-            unsure = measured * BLOCKS * measured // self._last
+            unsure = measured * UNCERTAINTY * measured // self._last
             self._displacement = measured + unsure
             self._chosen = self.rows
 
@@ -226,11 +230,12 @@ class DisorderEstimate:
         return self._rate.value(now, self._seen.top)
 
     def reached(self, value: int) -> int | None:
-        """Return the clock time, in nanoseconds, of the first row at a value or above; or None."""
+        """Return the clock time, in nanoseconds, of the first row at or above a value; None if no
+        row is."""
         return self._seen.reached(value)
 
     def end(self) -> None:
-        """Note that no more rows will come."""
+        """Record that no more rows will come."""
         self._ended, self.bound = True, END_OF_TIME
 
     def snapshot(self) -> dict[str, Any]:
@@ -251,7 +256,7 @@ class DisorderEstimate:
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
+        """Set the state to that of a snapshot."""
         self._seen.restore(saved["seen"])
         self._steady.restore(saved["steady"])
         self._long_term.restore(saved["long term"])

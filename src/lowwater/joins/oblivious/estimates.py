@@ -43,7 +43,7 @@ LOST_MARGIN = Metric(
     "rows",
     Sum(exact=False),
     "results lost margin",
-    "By how many results the estimate of those lost may be wrong.",
+    "Number of results by which the estimate of lost results may be wrong.",
 )
 ACCURACY = Metric(
     "join_accuracy",
@@ -56,7 +56,7 @@ ACCURACY = Metric(
 ACCURACY_ASKED = share(
     "join_accuracy_asked",
     "accuracy asked for",
-    "The share of the results that accuracy= asks for, the same in all buckets.",
+    "The share of the results that accuracy= sets, the same in all buckets.",
 )
 ACCURACY_EXPECTED = Metric(
     "join_accuracy_expected",
@@ -64,18 +64,18 @@ ACCURACY_EXPECTED = Metric(
     "share",
     Mean(FOUND),
     "expected accuracy",
-    "The share of the results that the rows held now suffice for.",
+    "The share of the results that can be found with the rows held now.",
 )
 LATE_ROWS = total(
     "join_late_rows",
     "late rows",
-    "Rows that came after rows they could have met were dropped.",
+    "Rows that came after rows that could match them were dropped.",
     exact=False,
 )
 GIVEN_UP = total(
     "join_given_up_rows",
     "rows given up",
-    "Rows dropped before they met anything, because memory was full.",
+    "Rows dropped before they matched anything, because memory was full.",
     exact=False,
 )
 RATE = Metric(
@@ -84,7 +84,7 @@ RATE = Metric(
 SCRAMBLING = size(
     "join_scrambling_factor",
     "scrambling factor",
-    "By how many rows the rows of an input are out of order at most; summed over buckets.",
+    "The most rows by which a row of an input is out of order; summed over buckets.",
     exact=False,
 )
 MULTIPLICITY = Metric(
@@ -98,13 +98,13 @@ MULTIPLICITY = Metric(
 PREDICTED = size(
     "join_predicted_rows",
     "predicted rows",
-    "Rows of an input that the join should have to hold.",
+    "Rows of an input that the model predicts the join to hold.",
     exact=False,
 )
 LAG = size(
     "join_lag_rows",
     "lag",
-    "By how many of its rows an input is ahead of another one.",
+    "Number of its rows by which an input is ahead of another one.",
     exact=False,
 )
 HELD = size(
@@ -130,25 +130,26 @@ class InputEstimates:
         self.disorders = [DisorderEstimate(missing, each, ticks_per_second) for each in known]
         self.multiplicity = [1] * ports
         self._late = [0] * ports
-        """Late rows: rows that came below what was dropped of another input."""
+        """Number of late rows: rows below the bound to which another input was dropped."""
         self._given_up = [0] * ports
-        """Rows given up because memory was full, although no other input had reached them."""
+        """Number of rows given up because memory was full, before all inputs had reached them."""
         self._required = options.accuracy
         self.losses = LostResults(ports, copies)
         """Results found, and results lost."""
-        self._fresh = 0
-        self._together: list[list[Ticks]] = [[] for _ in known]
+        self._fresh = 0  # rows since multiplicity was counted last
+        self._batch: list[list[Ticks]] = [[] for _ in known]
+        """Ticks of the rows of the current batch."""
 
-    def begin_again(self) -> None:
-        """Forget all estimates; results found and lost stay counted."""
+    def reset(self) -> None:
+        """Reset all estimates; the counts of results found and lost stay."""
         self.disorders = [each.fresh() for each in self.disorders]
         self.multiplicity = [1] * len(self.disorders)
-        self.losses.begin_again()
+        self.losses.reset()
 
     def take(self, port: int, ticks: Ticks, below: int) -> None:
         """Add rows to the current batch; rows below ``below`` are late."""
         self.add_late(port, int((ticks < below).sum()))
-        self._together[port].append(ticks)
+        self._batch[port].append(ticks)
         self._fresh += len(ticks)
 
     def add_late(self, port: int, rows: int) -> None:
@@ -159,14 +160,14 @@ class InputEstimates:
         """Count rows of an input that were given up."""
         self._given_up[port] += rows
 
-    def note_repeats(self, ports: Iterable[int]) -> None:
+    def record_repeats(self, ports: Iterable[int]) -> None:
         """Record that some inputs have a value twice."""
         for port in ports:
             self.multiplicity[port] = max(2, self.multiplicity[port])
 
     def measure(self, now: int) -> None:
         """Update the estimates with the rows of the batch; ``now`` is in clock nanoseconds."""
-        for port, ticks in enumerate(self._together):
+        for port, ticks in enumerate(self._batch):
             if ticks:
                 together = np.concatenate(ticks)
                 self.disorders[port].observe(together, now)
@@ -185,14 +186,14 @@ class InputEstimates:
         """The greatest value of each input so far, including the current batch."""
         return [
             max(estimate.top, *(int(each.max()) for each in ticks)) if ticks else estimate.top
-            for estimate, ticks in zip(self.disorders, self._together, strict=True)
+            for estimate, ticks in zip(self.disorders, self._batch, strict=True)
         ]
 
-    def due(self, held: int) -> bool:
-        """True if enough rows have come for another count of multiplicity; ``held`` are kept."""
+    def is_count_due(self, held: int) -> bool:
+        """Return true if enough rows have come to count multiplicity again; ``held`` are kept."""
         return self._fresh >= max(FEW, held // OFTEN)
 
-    def renew(self, stored: StoredRows) -> None:
+    def count_stored(self, stored: StoredRows) -> None:
         """Count the multiplicity of all rows in memory."""
         self._fresh = 0
         for port in range(len(self.disorders)):
@@ -222,7 +223,7 @@ class InputEstimates:
 
         def not_below(port: int, value: int) -> int:
             if not reading:
-                return stored.from_slice_of(port, value)
+                return stored.rows_from(port, value)
             return int((values[port] >= value).sum())
 
         far = [each.rows for each in stored.spilled]
@@ -293,7 +294,7 @@ class InputEstimates:
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
+        """Set the state to that of a snapshot."""
         for estimate, each in zip(self.disorders, saved["disorders"], strict=True):
             estimate.restore(each)
         self.multiplicity = list(saved["multiplicity"])
@@ -302,7 +303,7 @@ class InputEstimates:
         self._fresh = saved["fresh"]
 
 
-SOME = 10
+WARN_LOST = 10
 """Least number of lost results for a warning while rows still come."""
 
 
@@ -311,11 +312,11 @@ def shortfall(found: float, lost: float, least: float, ended: bool) -> str | Non
 
     The text holds no figures, so that buckets with the same problem give the same text.
     """
-    if lost < (0.5 if ended else SOME) or found >= least * (found + lost):
+    if lost < (0.5 if ended else WARN_LOST) or found >= least * (found + lost):
         return None
     return (
-        f"fewer than {least * 100:.10g} % of the results were found, which is what accuracy= asks"
-        " for. Metrics say how many ('accuracy') and what cost them ('late rows', 'rows given up')."
-        " Give the disorder if it is known, lw.unpromised(disorder=...), or more memory=, or ask"
-        " for an accuracy= that will do"
+        f"fewer than {least * 100:.10g} % of the results were found, the share that accuracy= sets."
+        " The metrics show the share found ('accuracy') and the rows whose results were lost"
+        " ('late rows', 'rows given up'). Give the disorder if it is known,"
+        " lw.unpromised(disorder=...), or more memory=, or set a lower accuracy="
     )

@@ -71,9 +71,9 @@ class LostResults:
         self._counts = np.empty((0, ports), dtype=np.int64)
         self._limit = 0  # number of keys at which levels are cut again
         self._edges: list[int] = []  # the least value of each level but the last, descending
+        # By level and by whether rows were late: the number of all rows, the number in the sample,
+        # the results that the sampled rows lost, and sums of squares and products by key.
         self._rows = np.zeros((LEVELS, 2, FIGURES))
-        # By level and whether rows were late: all rows, those in the sample, and of these the
-        # results lost, and sums of squares and products by key.
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -114,7 +114,7 @@ class LostResults:
         """Count results that were found."""
         self.found += results
 
-    def begin_again(self) -> None:
+    def reset(self) -> None:
         """Drop all keys, because rows to come match none of them; the figures stay."""
         none = np.zeros(len(self._keys), dtype=np.bool_)
         self._keys, self._ticks = self._keys[none], self._ticks[none]
@@ -209,7 +209,7 @@ class LostResults:
         return numbers, [each.tobytes() for each in arrays]
 
     def restore(self, saved: Any) -> None:
-        """Continue from a snapshot."""
+        """Set the state to that of a snapshot."""
         (self.found, self.pairs, self._limit, edges), (keys, ticks, counts, rows) = saved
         self._edges = list(edges)
         self._keys = np.frombuffer(keys, dtype=np.uint64).copy()

@@ -109,7 +109,8 @@ class MemoryNeeds:
 
 
 def joined(inputs: Sequence[InputTraits]) -> InputTraits:
-    """Return bounds on the properties of a join's results as another's input (Theorem 3.1)."""
+    """Return bounds on the properties of a join's results as an input of another join (Theorem
+    3.1)."""
     others = [
         prod(two.multiplicity for at, two in enumerate(inputs) if at != own)
         for own in range(len(inputs))
@@ -177,8 +178,8 @@ class ReliefChooser:
     def guess(self, ahead: int, others: int) -> None:
         """Choose the mode before there are predictions.
 
-        ``ahead`` is the number of rows in memory that some input has not reached, ``others`` that
-        of all other rows.
+        ``ahead`` is the number of rows in memory that some input has not reached, ``others`` the
+        number of all other rows in memory.
         """
         waits = others > ahead and self._options.latency is None
         mode: ReliefMode = "hybrid" if waits else "dbf"
@@ -200,7 +201,7 @@ class ReliefChooser:
         return self.mode, self.reason, self.switches
 
     def restore(self, saved: Any) -> None:
-        """Continue from a snapshot; a strategy that is set explicitly now takes precedence."""
+        """Set the state to that of a snapshot; a strategy set explicitly now takes precedence."""
         if self.chooses:
             self.mode, self.reason, self.switches = saved
 

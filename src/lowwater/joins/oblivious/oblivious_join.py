@@ -64,7 +64,7 @@ NUMBERS = (
 class ObliviousJoin(MultiJoin):
     """Joins many inputs on a progressing attribute; rows are dropped by measured disorder."""
 
-    rule: ClassVar[str] = "what is dropped of all inputs but one, by measure and by promise"
+    rule: ClassVar[str] = "the bound below which rows of all inputs but one have been dropped"
     defers: ClassVar[bool] = True
 
     def __init__(
@@ -159,15 +159,15 @@ class ObliviousJoin(MultiJoin):
         if not found.height:
             return []
         if self._estimates.unique and not self._chooser.sorts:
-            self._remember_matched(found)
+            self._keep_matched(found)
         return [found]
 
-    def _remember_matched(self, found: Chunk) -> None:
-        """Keep the values of results, whose rows are dropped; note if a value came twice."""
+    def _keep_matched(self, found: Chunk) -> None:
+        """Keep the values of results, whose rows are dropped; record if a value came twice."""
         time = self._shape.out_name(0, self._shape.times[0])
         values = np.unique(self._shape.domain.array_of(found[time]))
         if len(values) < found.height:  # a value came twice
-            self._estimates.note_repeats(self._shape.ports)
+            self._estimates.record_repeats(self._shape.ports)
         elif (
             self._stored.matched.bytes + values.nbytes <= self._cap // 2
         ):  # values use memory as well
@@ -178,7 +178,7 @@ class ObliviousJoin(MultiJoin):
         again = self._stored.matched.among(ticks) if len(self._stored.matched) else 0
         if again:
             self._estimates.add_late(port, again)
-            self._estimates.note_repeats([port])
+            self._estimates.record_repeats([port])
 
     def _late_below(self, port: int) -> int:
         """Return the bound below which a row of an input is late: rows of another were dropped."""
@@ -277,10 +277,10 @@ class ObliviousJoin(MultiJoin):
         """
         stored, held = self._stored, self.store.rows
         over = self._chooser.chooses and stored.memory > FITS * self._cap
-        if not held or not (over or self._estimates.due(held)):
+        if not held or not (over or self._estimates.is_count_due(held)):
             return []
         if not self.host.in_batches:  # reading state is slow on Spark, and batches show repeats
-            self._estimates.renew(stored)
+            self._estimates.count_stored(stored)
         if not self._chooser.chooses:
             return []
         needs = self._estimates.needs(stored, self._step_time, not self.host.in_batches)
@@ -440,7 +440,7 @@ class ObliviousJoin(MultiJoin):
         for estimate in self._estimates.disorders:
             estimate.end()
         results = self._bounds_moved()
-        self._estimates.begin_again()
+        self._estimates.reset()
         self._stored.drop_matched(END_OF_TIME)
         self._marks, self._dropped = [BEGINNING] * self.ports, [BEGINNING] * self.ports
         self._joined_below = self._given_up_below = BEGINNING
@@ -465,7 +465,7 @@ class ObliviousJoin(MultiJoin):
         return self._chooser.metrics() | measured
 
     def notes(self) -> Sequence[str]:
-        """Return one warning if too many results are lost; of copies, the engine finds that out."""
+        """Return one warning if too many results are lost; of several copies the engine warns."""
         if self._warned or self.host.copies > 1 or not self._estimates.losses.any_lost:
             return []
         notes = self._estimates.shortfall(ended=not self._open)
@@ -483,7 +483,7 @@ class ObliviousJoin(MultiJoin):
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
+        """Set the state to that of a snapshot."""
         super().restore(saved)
         self._estimates.restore(saved["estimates"])
         self._chooser.restore(saved["relief"])

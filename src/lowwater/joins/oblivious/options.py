@@ -24,7 +24,7 @@ class Oblivious:
     """The options of a window-oblivious join."""
 
     memory: int | None = None
-    """Bytes of rows in memory at most; None: no limit."""
+    """The most bytes of rows in memory; None: no limit."""
     strategy: Strategy = "auto"
     """The relief of memory: rows are sorted first (msf), rows of inputs that are far ahead wait on
     disk (dbf), both (hybrid), neither (plain), or the model decides (auto)."""

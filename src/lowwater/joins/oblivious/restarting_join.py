@@ -38,7 +38,7 @@ FIRST = 16
 LAST = 32
 """Least number of last rows that a restart is detected from."""
 OTHERS = 32
-"""At most one in ``OTHERS`` of these rows may have an old value."""
+"""A restart is detected if at most one in ``OTHERS`` of the last rows is not suspect."""
 
 
 class RestartDetector:
@@ -89,13 +89,13 @@ class RestartDetector:
         if len(self._recent) == last and others <= last // OTHERS:
             self.restarted = True
 
-    def over(self, disorder: int) -> bool:
-        """True if the suspects were late rows, because rows with old values have come since."""
+    def were_late(self, disorder: int) -> bool:
+        """Return true if the suspects were late rows: rows with old values have come since."""
         enough = self.since >= max(LAST, disorder)
         return enough and 2 * int(self._recent.sum()) < len(self._recent)
 
     @property
-    def at_new(self) -> bool:
+    def all_suspect(self) -> bool:
         """True if all of the last few rows are suspect."""
         return len(self._recent) > 0 and bool(self._recent[-LAST // 4 :].all())
 
@@ -104,8 +104,11 @@ class RestartDetector:
         self.since, self.restarted, self._top = 0, False, BEGINNING
         self._recent = self._recent[:0]
 
-    def passed(self, mark: int) -> bool:
-        """True if another input goes on: its mark is well above the mark before the restart."""
+    def is_passed_by(self, mark: int) -> bool:
+        """Return true if ``mark``, of another input, is well above the mark before the restart.
+
+        That input goes on with its old values.
+        """
         begun = int(np.median(self._first))
         return mark != END_OF_TIME and mark > self.old + (self.old - begun) // 4
 
@@ -115,7 +118,7 @@ class RestartDetector:
         return rows, self._top, self.since, self.restarted, self.old
 
     def restore(self, saved: Any) -> None:
-        """Continue from a snapshot."""
+        """Set the state to that of a snapshot."""
         (first, recent), self._top, self.since, self.restarted, self.old = saved
         self._first = np.array(first, dtype=np.int64)
         self._recent = np.array(recent, dtype=np.bool_)
@@ -132,7 +135,7 @@ PART = 4
 """A restart is detected from at most one in ``PART`` of an epoch's rows."""
 NOTE = (
     "the values of all inputs began again, far below where they had been. Rows from then on are"
-    " joined with each other only; metrics say how often that was ('restarts')"
+    " joined with each other only; the metric 'restarts' counts this"
 )
 
 
@@ -149,13 +152,13 @@ RESTARTS = Metric(
 class RestartingJoin(ObliviousJoin):
     """A window-oblivious join that follows restarts of its inputs' counters."""
 
-    def __init__(self, store: ChunkStore, *given: Any, **more: Any):
-        super().__init__(store, *given, **more)
+    def __init__(self, store: ChunkStore, *args: Any, **kwargs: Any):
+        super().__init__(store, *args, **kwargs)
         self._restarting = [RestartDetector() for _ in self._shape.ports]
-        self._refused = [False] * self.ports  # restarted alone: its suspects are late rows
+        self._refused = [False] * self.ports  # it restarted alone: its suspects are late rows
         self._settling = [0] * self.ports  # rows during which old values are dropped
         self._levels = [BEGINNING] * self.ports  # the marks before the restart
-        self._feeding = False
+        self._feeding = False  # True while held rows are joined
         self._restarts = 0
         self._to_note = False
         for port in self._shape.ports:
@@ -199,7 +202,7 @@ class RestartingJoin(ObliviousJoin):
             return results
         if self._all_restarted:
             return [*results, *self._begin_again()]
-        if restart.since and not restart.restarted and restart.over(disorder):
+        if restart.since and not restart.restarted and restart.were_late(disorder):
             results += self._give_back(port)
             restart.reset()
             self._refused[port] = False
@@ -210,18 +213,18 @@ class RestartingJoin(ObliviousJoin):
         return results
 
     def _disorder_of(self, port: int) -> int:
-        """Return the number of positions over which old and new values may be mixed."""
+        """Return the number of positions over which values from before and after a restart mix."""
         estimate = self._estimates.disorders[port]
         return min(estimate.factor or 0, estimate.rows // PART)
 
     def _alone(self, port: int) -> bool:
-        """True if an input has restarted while another one goes on with its old values."""
+        """Return true if an input has restarted while another one goes on with its old values."""
         restart = self._restarting[port]
         if not restart.restarted or self._refused[port]:
             return False
         bounds = enumerate(self._bounds)
         return any(
-            restart.passed(mark)
+            restart.is_passed_by(mark)
             for other, mark in bounds
             if other != port and not self._restarting[other].since
         )
@@ -275,10 +278,10 @@ class RestartingJoin(ObliviousJoin):
         """Join the rows still held when the last input ends: as a new epoch if most are suspect."""
         results: list[Element] = []
         last = not self._open
-        if last and all(each.restarted or each.at_new for each in self._restarting):
+        if last and all(each.restarted or each.all_suspect for each in self._restarting):
             results += self._begin_again()
         for each in self._shape.ports:
-            if last or (each == port and not self._restarting[port].at_new):
+            if last or (each == port and not self._restarting[port].all_suspect):
                 results += self._give_back(each)
         return [*results, *super().close_port(port)]
 
@@ -304,7 +307,7 @@ class RestartingJoin(ObliviousJoin):
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
+        """Set the state to that of a snapshot."""
         super().restore(saved)
         for each, state in zip(self._restarting, saved["restarting"], strict=True):
             each.restore(state)

@@ -89,7 +89,7 @@ class SpilledRows:
             self._store.put(self._pages, least, page)
 
     def fetch(self, frontier: int) -> Chunk | None:
-        """Take out rows up to the frontier and one page more; None if there are none."""
+        """Remove and return rows up to the frontier and one page more; None if there are none."""
         found = []
         due = self._store.slices(self._pages, None, frontier + 1)
         if due:
@@ -115,7 +115,7 @@ class SpilledRows:
         return self._fetched, self._least, self._page_rows
 
     def restore(self, saved: Any) -> None:
-        """Continue from a snapshot."""
+        """Set the state to that of a snapshot."""
         self._fetched, self._least, self._page_rows = saved
 
 
@@ -148,7 +148,7 @@ class MatchedValues:
         self._fresh.append(values)
 
     def among(self, ticks: Ticks) -> int:
-        """Return the number of rows whose value is here."""
+        """Return the number of rows whose value is among the matched values."""
         parts = (self._values, *self._fresh)
         return sum(int(np.isin(ticks, each).sum()) for each in parts if len(each))
 
@@ -165,7 +165,7 @@ class MatchedValues:
         return self._values.tolist(), [each.tolist() for each in self._fresh]
 
     def restore(self, saved: Any) -> None:
-        """Continue from a snapshot."""
+        """Set the state to that of a snapshot."""
         self._values = np.array(saved[0], dtype=np.int64)
         self._fresh = [np.array(each, dtype=np.int64) for each in saved[1]]
 
@@ -211,8 +211,8 @@ class StoredRows:
         kept = sum(self._store.rows_in(name, each) for each in self._store.slices(name))
         return kept + self.waiting[port].rows + self.spilled[port].unpaged
 
-    def from_slice_of(self, port: int, value: int) -> int:
-        """Return roughly the number of rows of an input at or above a value; none is read."""
+    def rows_from(self, port: int, value: int) -> int:
+        """Return the approximate number of rows of an input at or above a value; none is read."""
         name, slice_ = rows_of(port), value // self._slicing[port].width
         kept = sum(self._store.rows_in(name, each) for each in self._store.slices(name, slice_))
         return kept + self.waiting[port].rows + self.spilled[port].unpaged
@@ -225,7 +225,7 @@ class StoredRows:
         return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
 
     def take_from(self, port: int, value: int) -> tuple[Chunk | None, Chunk | None]:
-        """Take out the rows of an input that wait or are kept, at or above a value.
+        """Remove the rows of an input that wait or are kept, at or above a value.
 
         Return those that waited and those that were kept, each None if there are none. Spilled rows
         in memory stay.
@@ -262,7 +262,7 @@ class StoredRows:
         return waiting, aside, self.matched.snapshot()
 
     def restore(self, saved: Any) -> None:
-        """Continue from a snapshot."""
+        """Set the state to that of a snapshot."""
         for port in self._shape.ports:
             self.waiting[port].restore(saved[0][port])
             self.spilled[port].restore(saved[1][port])

@@ -50,18 +50,18 @@ FIRST_PORTION = 256
 """Number of rows in the first portion."""
 
 HELD_ROWS = size(
-    "order_held_rows", "results held", "Results found that wait for their turn.", key="held_rows"
+    "order_held_rows", "results held", "Results found that wait for earlier ones.", key="held_rows"
 )
 HELD_ROWS_PEAK = peak(
     "order_held_rows_peak",
     "results held at most",
-    "The most results that waited for their turn, in any one bucket.",
+    "The most results that waited for earlier ones, in any one bucket.",
     key="held_rows_peak",
 )
 HELD_BYTES = size(
     "order_held_bytes",
     "bytes of results held",
-    "Bytes of the results that wait for their turn.",
+    "Bytes of the results that wait for earlier ones.",
     "bytes",
     key="held_bytes",
     exact=False,
@@ -69,7 +69,7 @@ HELD_BYTES = size(
 HELD_BYTES_PEAK = peak(
     "order_held_bytes_peak",
     "bytes of results held at most",
-    "The most bytes of results that waited for their turn, in any one bucket.",
+    "The most bytes of results that waited for earlier ones, in any one bucket.",
     "bytes",
     key="held_bytes_peak",
 )
@@ -116,9 +116,9 @@ class OrderedJoin(Kernel):
         self._held = TimeBuffer(store, "held", AT, slice_ticks, then=shape.ties.then)
         self._todo: list[Chunk | None] = [None for _ in ports]  # rows to be joined, by input
         self._registers = LowWaterMark(ports)
-        self._heard: list[dict[tuple[str, ...], Punctuation]] = [{} for _ in ports]
-        self._news = [False for _ in ports]  # inputs with punctuation the join has not seen
-        self._ended: set[int] = set()  # ended inputs whose end the join has not seen
+        self._received: list[dict[tuple[str, ...], Punctuation]] = [{} for _ in ports]
+        self._unseen = [False for _ in ports]  # inputs with punctuation that the join has not got
+        self._ended: set[int] = set()  # ended inputs whose end the join has not got
         self._next = [0 for _ in ports]
         self._latest = BEGINNING
         self._known: dict[tuple[str, ...], int] = {}  # marks of the join
@@ -137,24 +137,24 @@ class OrderedJoin(Kernel):
         rows = chunk.with_columns(self._shape.inputs[port].ticks, numbers.alias(number_of(port)))
         self._latest = max(self._latest, int(rows[AT].max()))  # type: ignore[arg-type]
         self._strategy.arrived(port, chunk.height, self._now(), self._latest)
-        self._follow()
+        self._change_mode()
         if self._mode == "filter-order":
             self._add(port, rows)
         else:
             self._waiting[port].put(rows)
             self._let_in()
-        return self._turn()
+        return self._step()
 
     def on_punctuation(self, port: int, promise: Punctuation) -> Sequence[Element]:
         """Advance the mark of an input; join waiting rows and release results."""
-        before = self._heard[port].get(promise.attributes)
+        before = self._received[port].get(promise.attributes)
         if not promise.goes_beyond(before.values if before else None):
             return []
-        self._heard[port][promise.attributes] = promise
-        self._news[port] = True
+        self._received[port][promise.attributes] = promise
+        self._unseen[port] = True
         if self._registers.advance(port, self._shape.inputs[port].mark(promise)):
             self._let_in()
-        return self._turn()
+        return self._step()
 
     def on_end(self, port: int) -> Sequence[Element]:
         """Close the mark of an input that ended."""
@@ -162,12 +162,12 @@ class OrderedJoin(Kernel):
         self._ended.add(port)
         self._registers.close(port)
         self._let_in()
-        return self._ending(self._turn())
+        return self._ending(self._step())
 
     def _ending(self, elements: list[Element]) -> list[Element]:
         return elements if self._open or self.has_work else [*elements, End()]
 
-    def _follow(self) -> None:
+    def _change_mode(self) -> None:
         """Change to the mode that the strategy has chosen."""
         if self._mode == self._strategy.mode:
             return
@@ -175,14 +175,14 @@ class OrderedJoin(Kernel):
         if self._mode == "filter-order":
             for port, waiting in enumerate(self._waiting):
                 self._add(port, waiting.upto(END_OF_TIME))
-                self._news[port] = True
+                self._unseen[port] = True
 
     def _let_in(self) -> None:
         """Take the rows below the least mark of all inputs out of the buffers before the join."""
         for port, waiting in enumerate(self._waiting):
             if waiting:
                 self._add(port, waiting.upto(self._registers.value))
-                self._news[port] = True
+                self._unseen[port] = True
 
     def _add(self, port: int, rows: Chunk | None) -> None:
         if rows is None:
@@ -211,7 +211,7 @@ class OrderedJoin(Kernel):
             self._per_row = max(nanoseconds / self._joined, self._per_row / 2)
         self._joined = 0
 
-    def _turn(self) -> list[Element]:
+    def _step(self) -> list[Element]:
         """Return the output that follows from an element.
 
         If work is done in portions, rows that are to be joined are left for :meth:`work_on`.
@@ -228,16 +228,16 @@ class OrderedJoin(Kernel):
             rows = self._taken(port, upto)
             if rows is not None:
                 self._joined += rows.height
-                results += self._after(self._join.on_chunk(port, rows.drop(AT)))
+                results += self._results_of(self._join.on_chunk(port, rows.drop(AT)))
         for port in range(self.ports):
-            if self._todo[port] is None and self._news[port]:
-                self._news[port] = False
+            if self._todo[port] is None and self._unseen[port]:
+                self._unseen[port] = False
                 for promise in self._promises(port):
-                    results += self._after(self._join.on_punctuation(port, promise))
+                    results += self._results_of(self._join.on_punctuation(port, promise))
             done = self._todo[port] is None and not self._waiting[port]
             if done and port in self._ended:
                 self._ended.discard(port)
-                results += self._after(self._join.on_end(port))
+                results += self._results_of(self._join.on_end(port))
         self.comparisons = self._join.comparisons
         return results
 
@@ -260,7 +260,7 @@ class OrderedJoin(Kernel):
 
     def _promises(self, port: int) -> list[Punctuation]:
         """Return the punctuation that holds for rows of an input that wait or are still to come."""
-        heard = self._heard[port].values()
+        heard = self._received[port].values()
         if not self._waiting[port]:
             return list(heard)
         lags, mark = self._shape.inputs[port].lags, self._registers.value
@@ -273,7 +273,7 @@ class OrderedJoin(Kernel):
             if name in lags
         ]
 
-    def _after(self, elements: Sequence[Element]) -> list[Chunk]:
+    def _results_of(self, elements: Sequence[Element]) -> list[Chunk]:
         """Return the results in the output of the join, and keep its marks."""
         results = []
         for element in elements:
@@ -290,7 +290,7 @@ class OrderedJoin(Kernel):
     def frontier(self) -> Position:
         """The position up to which results leave: no result to come sorts before one of them."""
         ties = self._shape.ties
-        if not self._shape.paired:  # a row that is there may come out alone later
+        if not self._shape.paired:  # a row that has been joined may still leave alone
             known = self._shape.sides.items()
             return min((self._known_of(side), ties.rank(port) - 1) for port, side in known)
         promised = ((self._registers.of(port), ties.rank(port)) for port in range(self.ports))
@@ -326,7 +326,7 @@ class OrderedJoin(Kernel):
         released: list[Element] = []
         if leaving:
             together = pl.concat(leaving) if len(leaving) > 1 else leaving[0]
-            alone = len(leaving) == 1 and held is not None  # these are sorted
+            alone = len(leaving) == 1 and held is not None  # held results are sorted
             rows = together if alone else self._held.sorted(together)
             released = [rows.select(self._shape.columns)]
         return [*released, *self._promise(mark)]
@@ -358,7 +358,7 @@ class OrderedJoin(Kernel):
             return self._requests_upto(least) or [
                 each for each in self._requests_upto(least + 1) if each.port
             ]
-        requests = [*self._requests_upto(least), *self._through(self._join.requests())]
+        requests = [*self._requests_upto(least), *self._translated(self._join.requests())]
         return [*requests, *(self._results_upto(self._held.least + 1) if self._held else ())]
 
     def _requests_upto(self, mark: int) -> list[Request]:
@@ -373,9 +373,9 @@ class OrderedJoin(Kernel):
         if self._shape.paired:
             return self._requests_upto(mark)
         bounds = [[(name, mark) for name in side] for side in self._shape.sides.values()]
-        return [each for side in bounds for each in self._through(self._join.needs_any(side))]
+        return [each for side in bounds for each in self._translated(self._join.needs_any(side))]
 
-    def _through(self, requests: Sequence[Request]) -> list[Request]:
+    def _translated(self, requests: Sequence[Request]) -> list[Request]:
         """Return requests of the join as requests of this kernel.
 
         While rows wait in order, the join gets punctuation only as far as all inputs have it.
@@ -403,7 +403,7 @@ class OrderedJoin(Kernel):
             return []
         furthest = max(mark + output.lags[name] for name, mark in known)
         own = [bound for bound in known if bound[0] not in output.stamps]
-        needed = self._through(self._join.needs_any(own)) if own else []
+        needed = self._translated(self._join.needs_any(own)) if own else []
         return [*self._results_upto(furthest), *needed]
 
     # ---- metrics and saving ----------------------------------------------------------------
@@ -439,7 +439,7 @@ class OrderedJoin(Kernel):
             "waiting": [each.snapshot() for each in self._waiting],
             "held": self._held.snapshot(),
             "registers": (self._registers.marks(), self._registers.value),
-            "heard": [dict(each) for each in self._heard],
+            "heard": [dict(each) for each in self._received],
             "ended": sorted(self._ended),
             "next": list(self._next),
             "latest": self._latest,
@@ -448,7 +448,7 @@ class OrderedJoin(Kernel):
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
+        """Set the state to that of a snapshot."""
         super().restore(saved)
         self._join.restore(saved["join"])
         self._strategy.restore(saved["strategy"])
@@ -457,7 +457,7 @@ class OrderedJoin(Kernel):
             buffer.restore(each)
         self._held.restore(saved["held"])
         self._registers.restore(*saved["registers"])
-        self._heard = [dict(each) for each in saved["heard"]]
+        self._received = [dict(each) for each in saved["heard"]]
         self._ended = set(saved["ended"])
         self._next, self._latest = list(saved["next"]), saved["latest"]
         self._known = dict(saved["known"])

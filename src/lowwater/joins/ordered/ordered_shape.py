@@ -111,8 +111,8 @@ class OrderedShape:
     ties: Ties
     """The order of results of one time."""
     sides: Mapping[int, tuple[str, ...]]
-    """The inputs whose rows can come out alone, with their time columns in the output. Those of at
-    least one input are not null."""
+    """The inputs whose rows can come out alone, with their time columns in the output. In each
+    result the time columns of at least one of them are not null."""
     paired: bool
     """True if every result has a row of each input."""
     windows: tuple[float, ...]

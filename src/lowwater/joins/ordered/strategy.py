@@ -89,7 +89,7 @@ class ArrivalRate:
         return list(self._arrivals), self._rows
 
     def restore(self, saved: Any) -> None:
-        """Continue from a snapshot."""
+        """Set the state to that of a snapshot."""
         arrivals, self._rows = saved
         self._arrivals = deque(map(tuple, arrivals))
 
@@ -116,7 +116,7 @@ class ComparisonCost:
         return self._nanoseconds, self._comparisons
 
     def restore(self, saved: Any) -> None:
-        """Continue from a snapshot."""
+        """Set the state to that of a snapshot."""
         self._nanoseconds, self._comparisons = saved
 
 
@@ -172,7 +172,7 @@ class ModeChooser:
         }
 
     def restore(self, saved: Any) -> None:
-        """Continue from a snapshot."""
+        """Set the state to that of a snapshot."""
         self.mode, self.reason = saved["mode"], saved["reason"]
         self.switches = saved["switches"]
         for rate, each in zip(self._rates, saved["rates"], strict=True):
