@@ -24,7 +24,7 @@ from lowwater.state.store import MemoryStore
 from lowwater.stream.duration import SECOND
 from lowwater.stream.element import Element, End
 from lowwater.stream.time_domain import clock_times
-from lowwater.updates.staleness import Shows, Staleness
+from lowwater.updates.staleness import MeasuresStaleness, Staleness
 from tests.support.checked_run import PromiseBook, feed
 
 Mode = Literal["singly", "portions", "batches", "unhurried"]
@@ -80,7 +80,7 @@ class LoadedRun:
     @property
     def staleness(self) -> Staleness:
         """How stale what the queue shows was."""
-        assert isinstance(self.queue, Shows)
+        assert isinstance(self.queue, MeasuresStaleness)
         return self.queue.staleness()
 
     def _run(self, source: Any) -> None:

@@ -43,8 +43,14 @@ def test_an_error_is_the_same_after_pickling(error: QueryError) -> None:
 def test_a_message_has_the_words_of_the_fluent_api_and_those_of_a_text() -> None:
     with pytest.raises(OptionError) as caught:
         updates_of("k", "append", {"a": 1})
-    assert str(caught.value) == "weights= are for queues of keys, and schedule='append' is none"
-    assert caught.value.in_clauses == "WEIGHTS are for queues of keys, and SCHEDULE append is none"
+    assert (
+        str(caught.value)
+        == "weights= are for queues of keys, and schedule='append' is a queue of rows"
+    )
+    assert (
+        caught.value.in_clauses
+        == "WEIGHTS are for queues of keys, and SCHEDULE append is a queue of rows"
+    )
     assert caught.value.about == Term("weights=", "WEIGHTS")
 
 

@@ -19,7 +19,7 @@ from lowwater.operators.stamp import Stamp
 from lowwater.state.store import ChunkStore
 from lowwater.stream.element import Element, End
 from lowwater.stream.time_domain import ROWS, TimeDomain
-from lowwater.updates.staleness import Shows, Staleness
+from lowwater.updates.staleness import MeasuresStaleness, Staleness
 
 if TYPE_CHECKING:  # workers run operators and do no planning
     from lowwater.engines.awaiting import Awaiting
@@ -149,7 +149,9 @@ class Member:
 
     def staleness(self) -> Staleness | None:
         """Return the staleness of the results; None if the operator does not measure it."""
-        return self.call(self.kernel.staleness) if isinstance(self.kernel, Shows) else None
+        return (
+            self.call(self.kernel.staleness) if isinstance(self.kernel, MeasuresStaleness) else None
+        )
 
     def notes(self) -> list[str]:
         """Return the operator's warnings since the last call, each with its title."""

@@ -23,7 +23,7 @@ from lowwater.plan.physical.planner import compile_plan
 from lowwater.sources.replay import Replay
 from lowwater.stream.duration import SECOND, Duration, nanoseconds
 from lowwater.stream.element import Chunk, Element, End, Punctuation
-from lowwater.updates.staleness import Shows, Staleness
+from lowwater.updates.staleness import MeasuresStaleness, Staleness
 
 CHUNK_ROWS = 65_536
 """Rows that a source hands over at once, at most, unless the caller says otherwise."""
@@ -105,7 +105,7 @@ class ProbedOperator:
     def staleness(self) -> Staleness:
         """The staleness, in seconds, of a queue of updates; other operators raise an error."""
         kernel = self._vertex.kernel
-        if not isinstance(kernel, Shows):
+        if not isinstance(kernel, MeasuresStaleness):
             raise OptionError(f"{self.title} is no queue of updates: it has no staleness")
         return kernel.staleness()
 

@@ -18,9 +18,9 @@ PATIENCE = 4
 SLOWER = 1.5
 """The gaps of a slow updater are at least this many times the average gap of all updates."""
 MANY = 64
-"""Number of updates over which the average gap is taken, about."""
+"""Approximate number of updates over which the average gap is taken."""
 ROUNDS = 2
-"""A gap between updates of a key counts as this many rounds of the line at most."""
+"""A gap between updates of a key counts as at most this many rounds of the line."""
 
 
 W = TypeVar("W", bound=KeyCell)
@@ -31,7 +31,7 @@ class KeyLine(ABC, Generic[W]):
 
     @abstractmethod
     def arrived(self, key: W) -> None:
-        """Note that an update of a key arrived; the key may stand in line already."""
+        """Record that an update of a key arrived; the key may be in the line already."""
 
     @abstractmethod
     def head(self) -> W:
@@ -47,7 +47,7 @@ class KeyLine(ABC, Generic[W]):
 
     @abstractmethod
     def restore(self, saved: Any, keys: Mapping[Key, W]) -> None:
-        """Continue from a snapshot, with the keys it names."""
+        """Set the state to that of a snapshot, with the keys it names."""
 
     @abstractmethod
     def __len__(self) -> int: ...
@@ -85,7 +85,7 @@ class InPlace(KeyLine[W]):
         return [each.key for each in self._line]
 
     def restore(self, saved: list[Key], keys: Mapping[Key, W]) -> None:
-        """Continue from a snapshot, with the keys it names."""
+        """Set the state to that of a snapshot, with the keys it names."""
         self._line = OrderedDict.fromkeys(keys[each] for each in saved)
 
     def __contains__(self, key: W) -> bool:
@@ -125,8 +125,8 @@ class Linecutting(KeyLine[W]):
         self._cost, self._now = cost, now
         self._cutters: InPlace[W] = InPlace()
         self._line: InPlace[W] = InPlace()
-        self._usual = 0.0
-        self._seen = 0
+        self._usual = 0.0  # average gap between updates of a key, in nanoseconds
+        self._seen = 0  # number of gaps in the average, at most MANY
 
     def arrived(self, key: W) -> None:
         """Put a slow updater among the line cutters; any other key keeps its place."""
@@ -173,7 +173,7 @@ class Linecutting(KeyLine[W]):
     def restore(
         self, saved: tuple[list[Key], list[Key], float, int], keys: Mapping[Key, W]
     ) -> None:
-        """Continue from a snapshot, with the keys it names."""
+        """Set the state to that of a snapshot, with the keys it names."""
         cutters, line, self._usual, self._seen = saved
         self._cutters.restore(cutters, keys)
         self._line.restore(line, keys)
@@ -187,7 +187,7 @@ class Linecutting(KeyLine[W]):
 
 
 class Lanes(KeyLine[W]):
-    """A line for each kind of key, of which the heads are compared."""
+    """A line for each kind of key; the key served next is the head of one of them."""
 
     def __init__(self, make: Callable[[], KeyLine[W]]):
         self._make = make
@@ -220,11 +220,12 @@ class Lanes(KeyLine[W]):
         self._lines[self._where.pop(key)].leave(key)
 
     def saved(self) -> dict[tuple[float, ...], Any]:
-        """Return each line, by its kind, also empty ones: the first line wins between equals."""
+        """Return each line by its kind, also empty ones, because among heads of equal rank that of
+        the first line is served."""
         return {where: line.saved() for where, line in self._lines.items()}
 
     def restore(self, saved: dict[tuple[float, ...], Any], keys: Mapping[Key, W]) -> None:
-        """Continue from a snapshot, with the keys it names."""
+        """Set the state to that of a snapshot, with the keys it names."""
         for where, each in saved.items():
             line = self._lines[where] = self._make()
             line.restore(each, keys)

@@ -2,9 +2,9 @@
 
 A key has a cell, made when its first update arrives, and stands in the line while an update of it
 waits. A key ends ``expire`` ticks after the time of its newest row, or right after that row if the
-row deletes the key. It is forgotten when the mark has reached its end and it is not busy, that is,
-no update of it waits or is worked on. No older row can arrive then, so an outdated row is never
-taken for a new one.
+row deletes the key. A key is *forgotten*, which drops its cell, when the mark has reached its end
+and it is not busy, that is, no update of it waits or is worked on. No older row can arrive then, so
+an outdated row is never taken for a new one.
 
 Invariant: for every key that has an end and is not busy, that end or an earlier time is in the heap
 of the expiry.
@@ -81,7 +81,7 @@ class KeyExpiry(Generic[C]):
         self._ends: list[tuple[int, int, int, C]] = []
         self._order = count()
 
-    def newest(self, cell: C, tick: int, deleted: bool) -> None:
+    def set_end(self, cell: C, tick: int, deleted: bool) -> None:
         """Set the end of a key from the time of its newest row and whether that deletes the key."""
         cell.deleted = deleted
         if deleted:
@@ -93,7 +93,10 @@ class KeyExpiry(Generic[C]):
         self.watch(cell)
 
     def watch(self, cell: C) -> None:
-        """Note the end of a key after it changed, or after its last waiting update left."""
+        """Put the end of a key into the heap, unless an end as early is there.
+
+        This is needed after the end changed, and after the last waiting update of the key left.
+        """
         if cell.end < cell.planned:
             cell.planned = cell.end
             heapq.heappush(self._ends, (cell.end, cell.number, next(self._order), cell))
@@ -108,7 +111,7 @@ class KeyExpiry(Generic[C]):
             cell.planned = END_OF_TIME
             if cell.end > mark:
                 self.watch(cell)
-            elif not cell.busy:  # else it is watched again when it no longer is
+            elif not cell.busy:  # a busy key is watched again when it is no longer busy
                 found.append(cell)
         return found
 
@@ -144,7 +147,8 @@ class KeyQueue(Generic[C]):
         self.expiry: KeyExpiry[C] = KeyExpiry(expire)
         self.begun: int | None = None
         """Arrival of the first row, in clock nanoseconds."""
-        self._met = self._key_bytes = 0
+        self._met = 0  # number of keys so far
+        self._key_bytes = 0
         self.expired = self.deleted = 0
         """Number of keys forgotten because of their age, and because a row deleted them."""
         self._past = [0, 0]  # updates and results of forgotten keys
@@ -160,7 +164,7 @@ class KeyQueue(Generic[C]):
         return cell
 
     def remove(self, cell: C) -> bool:
-        """Forget a key that has ended; false if it was forgotten before."""
+        """Forget a key that has ended; return false if it was forgotten before."""
         if self.cells.get(cell.key) is not cell:
             return False
         del self.cells[cell.key]
@@ -179,12 +183,12 @@ class KeyQueue(Generic[C]):
 
     @property
     def bytes(self) -> int:
-        """Bytes of the cells and of the values of keys, about."""
+        """Approximate bytes of the cells and of the values of keys."""
         return len(self.cells) * self._cell_bytes + self._key_bytes
 
     def accounts(self) -> dict[tuple[object, ...], tuple[Account, float]]:
         """Return the account and the weight of each key."""
-        cells = list(self.cells.values())  # copied first: another thread may be looking
+        cells = list(self.cells.values())  # a copy: metrics are read in another thread
         return {cell.key: (cell.account, cell.weight) for cell in cells}
 
     def totals(self) -> tuple[int, int]:
@@ -207,7 +211,7 @@ class KeyQueue(Generic[C]):
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
+        """Set the state to that of a snapshot."""
         for each in saved["cells"]:
             self.find(each["key"]).restore(each)
         self.begun, self._met, self._past = saved["begun"], saved["met"], list(saved["past"])

@@ -14,7 +14,7 @@ from lowwater.updates.options import Key
 from lowwater.updates.staleness import Account
 
 RECENT = 16
-"""Number of gaps between updates over which their length is averaged, about."""
+"""Approximate number of gaps between updates over which their length is averaged."""
 
 
 class Entry:
@@ -109,7 +109,7 @@ class KeyCell:
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
+        """Set the state to that of a snapshot."""
         self.number = saved["number"]
         self.first, self.last = saved["first"], saved["last"]
         (self.gap, self.gaps), self.newest = saved["gap"], saved["newest"]
@@ -126,7 +126,7 @@ def key_bytes(key: Key) -> int:
 NUMBER = sys.getsizeof(2**40)
 """Bytes of a time in ticks or nanoseconds."""
 DICT_ENTRY = 100
-"""Bytes of an entry in a dict, about: its table is half full on average."""
+"""Approximate bytes of an entry in a dict, whose table is half full on average."""
 
 
 def bytes_of_slots(*types: type) -> int:

@@ -195,8 +195,10 @@ class NewestJoin(Kernel):
         return None if held is None else held.drop(_names(self._shape.stamps[side]))
 
     def on_punctuation(self, port: int, promise: Punctuation) -> Sequence[Element]:
-        """Drop rows of the other side that no row to come can join; return joint punctuation, as a
-        result to come has a row to come of one of the sides."""
+        """Drop rows of the other side that no row to come can join; return joint punctuation.
+
+        A result to come has a row to come of at least one side, so it keeps the promise of one.
+        """
         shape = self._shape
         inside = {shape.right_names[name] if port else name for name in promise.attributes}
         bound = min(promise.values)
@@ -276,7 +278,7 @@ class NewestJoin(Kernel):
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
+        """Set the state to that of a snapshot."""
         super().restore(saved)
         for each, state in zip(self._rows, saved["rows"], strict=True):
             each.restore(state)
@@ -303,7 +305,7 @@ class NewestFilter(Kernel):
         self._left = 0
 
     def on_punctuation(self, port: int, promise: Punctuation) -> Sequence[Element]:
-        """Forget keys of which no older result can arrive than the last; pass punctuation on."""
+        """Drop keys of which no result older than the last can arrive; pass the punctuation on."""
         if set(promise.attributes) <= set(self._stamps):
             self._bound = max(self._bound, min(promise.values))
             if self._shown.rows > 2 * self._left + MANY:
@@ -328,15 +330,15 @@ class NewestFilter(Kernel):
         return [rows.select(chunk.columns)]
 
     def on_group_punctuation(self, port: int, promise: GroupPunctuation) -> Sequence[Element]:
-        """Pass it on: punctuation on all results holds for those that pass."""
+        """Pass the punctuation on: it holds for all results, so also for those that pass."""
         return [promise]
 
     def needs_any(self, bounds: Sequence[tuple[str, int]]) -> Sequence[Request]:
-        """Request the same of the input."""
+        """Request the same promise of the input."""
         return [Request.any_of(0, bounds)]
 
     def close_port(self, port: int) -> Sequence[Element]:
-        """Forget all keys."""
+        """Drop all keys."""
         self._shown.take()
         return []
 
@@ -348,7 +350,7 @@ class NewestFilter(Kernel):
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
+        """Set the state to that of a snapshot."""
         super().restore(saved)
         self._shown.restore(saved["shown"])
         self._bound, self._left = saved["bound"]

@@ -20,7 +20,7 @@ SCHEDULES: tuple[Schedule, ...] = (
     *("append", "shedding"),
 )
 PLAIN: tuple[Schedule, ...] = ("append", "shedding")
-"""The schedules of rows instead of keys, beside which update queues are measured."""
+"""The schedules that serve rows instead of keys: the baselines of update queues."""
 Windows = Literal["lazy", "eager"]
 WINDOWS: tuple[Windows, ...] = ("lazy", "eager")
 Key = tuple[Hashable, ...]
@@ -47,8 +47,8 @@ class Deletion:
     text: str
     condition: pl.Expr = field(compare=False, repr=False)
     columns: tuple[tuple[str, str | None], ...]
-    """The name of each of its columns in the condition and in the rows here; None if the rows have
-    it no longer."""
+    """The columns of the condition, each with its name there and its name in the rows to which the
+    condition is applied; None if these rows no longer have it."""
 
     def renamed(self, names: Mapping[str, str]) -> Deletion:
         """Return the condition after a projection; ``names`` maps columns to their new names."""
@@ -78,17 +78,17 @@ class Updates:
     schedule: Schedule = "in-place"
     """The key served next: the one that has waited longest (in-place), the one whose newest row has
     waited longest (fifo), slow updaters before others (linecutting), the one whose service is worth
-    most (auto). The others are measured beside all rows in their order (append), and these with
-    some dropped at random (shedding)."""
+    most (auto). Two baselines serve rows instead of keys: all rows in the order of arrival
+    (append), or the same with some rows dropped at random (shedding)."""
     weights: tuple[tuple[Key, float], ...] = ()
     """Weights of the staleness of single keys."""
     other_weight: float = 1.0
     """Weight of the staleness of every other key."""
     budget: int | None = None
-    """Nanoseconds of work in a batch on Spark; None for those that keep results freshest."""
+    """Nanoseconds of work in a batch on Spark; None chooses those that keep results freshest."""
     complete_within: int | None = None
-    """All rows are worked on, and none is given up, while none has to wait longer than this, in
-    nanoseconds; None gives rows up at once."""
+    """Nanoseconds: no row is given up while none has to wait longer than this. With None a waiting
+    row is given up as soon as a newer one of its key arrives."""
     windows: Windows = "lazy"
     """The window of a key that is shown next: the newest complete one (lazy) or the newest that
     began (eager)."""
@@ -98,7 +98,8 @@ class Updates:
     delete_when: str | None = None
     """The text of the condition on a row that deletes its key; None if no row does."""
     deletion: Deletion | None = None
-    """The compiled condition, for the columns of the rows here; None until it is checked."""
+    """The compiled condition, over the columns of the rows it is applied to; None until it is
+    checked."""
 
     @property
     def forgets(self) -> bool:
@@ -141,13 +142,13 @@ def updates_of(
     chosen = schedule or "in-place"
     own = SCHEDULE.given(chosen)
     if weights and chosen in PLAIN:
-        raise OptionError(WEIGHTS, " are for queues of keys, and ", own, " is none")
+        raise OptionError(WEIGHTS, " are for queues of keys, and ", own, " is a queue of rows")
     if complete_within is not None and chosen in PLAIN:
         raise OptionError(
             COMPLETE_WITHIN,
-            " says when rows are given up for newer ones, and ",
+            " sets when rows are given up for newer ones, and ",
             own,
-            " never does so",
+            " never gives rows up",
         )
     for name, given in ((EXPIRE, expire), (DELETE_WHEN, delete_when)):
         if given is not None and chosen in PLAIN:

@@ -21,9 +21,9 @@ FASTER = 8
 """A portion has at most this many times the rows of the largest before it; the first has one
 row."""
 MOST = 1_000_000_000
-"""Nanoseconds of work in a batch at most, without ``budget=``."""
+"""The most nanoseconds of work in a batch without ``budget=``."""
 ROUNDING = 1e-6
-"""Tolerance, in rows, for a last row that fits only almost: sums of costs are rounded."""
+"""Tolerance, in rows, for rounding errors in sums of costs when the rows that fit are counted."""
 FORGETTING = 0.7
 """Weight that a measurement keeps after each later portion."""
 RECENT = 20
@@ -40,18 +40,18 @@ class Pace:
         self._rows = self._time = 0.0  # of the last portions, older ones counting less
         self._largest = 0
         self.overhead = 0.0
-        """Nanoseconds that a batch takes beside the work in it, about; 0 before the second
+        """Approximate nanoseconds that a batch takes beside the work in it; 0 before the second
         batch."""
         self._began: int | None = None
         self._worked = 0
 
     @property
     def cost(self) -> float:
-        """Nanoseconds of work that a row costs, about; 0 before the first."""
+        """Approximate nanoseconds of work that a row costs; 0 before the first."""
         return self._time / self._rows if self._rows else 0.0
 
     def learn(self, rows: int, nanoseconds: int) -> None:
-        """Learn the cost of a row from a portion that took some time."""
+        """Update the cost of a row by a portion of ``rows`` rows that took ``nanoseconds``."""
         self._rows = self._rows * FORGETTING + rows
         self._time = self._time * FORGETTING + nanoseconds
         self._largest = max(self._largest, rows)
@@ -64,7 +64,7 @@ class Pace:
         return max(1, fits)
 
     def begin(self, now: int) -> None:
-        """Note the start of a batch; learn the overhead of the one before it."""
+        """Record the start of a batch, and update the overhead by the batch before it."""
         if self._began is not None and self._worked:
             beside = min(max(now - self._began - self._worked, 0), MOST)
             known = FORGETTING if self.overhead else 0.0
@@ -83,13 +83,13 @@ class Pace:
         return {name: getattr(self, name) for name in self.__slots__}
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
+        """Set the state to that of a snapshot."""
         for name, value in saved.items():
             setattr(self, name, value)
 
 
 def random_share(number: int) -> float:
-    """Return a number between 0 and 1 that depends on the bits of another only."""
+    """Return a number between 0 and 1 that looks random and follows from ``number`` alone."""
     mixed = (number * 0x9E3779B97F4A7C15 + 0x632BE59BD9B4E019) & MASK
     mixed = ((mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9) & MASK
     mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & MASK
@@ -129,13 +129,14 @@ class Load:
         since = now if self._last is None else self._last
         return self._count * exp(min(0.0, since - now) / self._span)
 
-    def now(self, now: int) -> float:
-        """Return the work that arrives, as a multiple of the work that can be done."""
+    def value(self, now: int) -> float:
+        """Return the load at clock time ``now``: the work that arrives, as a multiple of the work
+        that can be done."""
         length = max(now - self._first, 1)
         return self._decayed(now) / (self._span * -expm1(-length / self._span)) * self._pace.cost
 
     def drops_next(self, load: float) -> bool:
-        """Return true if the next row or window is to be dropped, at a load."""
+        """Return true if the next row or window is dropped, so that a load of one is left."""
         self._decided += 1
         return load > 1 and random_share(self._decided) >= 1 / load
 
@@ -144,5 +145,5 @@ class Load:
         return self._count, self._first, self._last, self._decided
 
     def restore(self, saved: tuple[Any, ...]) -> None:
-        """Continue from a snapshot."""
+        """Set the state to that of a snapshot."""
         self._count, self._first, self._last, self._decided = saved

@@ -87,7 +87,7 @@ class QueuedRows:
 
     schema: Mapping[str, pl.DataType]
     domains: Mapping[str, TimeDomain]
-    """The columns of their times, the main one first."""
+    """The time columns, the main one first, with their domains."""
     ports: int = 1
     """Number of inputs. With several, one row of each key and time is kept."""
     prefer: int | None = None
@@ -113,18 +113,18 @@ class QueueKernel(Kernel):
     ):
         super().__init__(store, ports, host)
         self._by, self._now, self._arrival = by, host.now, arrival
-        self._shift = 0
+        self._shift = 0  # nanoseconds from arrival times in rows to clock times
         self._pace = Pace()
-        self._served = False
-        self._ending = False
+        self._served = False  # True if a portion has left in a batch
+        self._ending = False  # True if all inputs have ended
         self._left = 0
         """Number of rows in the last portion."""
         self._in_work: list[Account] = []
         """The account of each result that the last portion completes."""
 
     def _arrivals(self, chunk: Chunk) -> Numbers:
-        """Return the arrivals of rows in clock nanoseconds; without a column of them, or in batches
-        in real time, that is now."""
+        """Return the arrivals of rows in clock nanoseconds: those in the column of arrival times,
+        or now if there is no such column or rows come in batches in real time."""
         if self._arrival is None or (self.host.in_batches and self.host.hurried):
             return np.full(chunk.height, self._now(), np.int64)
         return clock_times(chunk[self._arrival]) + self._shift
@@ -143,11 +143,11 @@ class QueueKernel(Kernel):
     @property
     @abstractmethod
     def _backlog(self) -> float:
-        """Number of rows that can leave now, about."""
+        """Approximate number of rows that can leave now."""
 
     @abstractmethod
     def _dequeue(self, rows: int, now: int) -> list[Element]:
-        """Take out about this many rows."""
+        """Remove about ``rows`` rows, and return them with the punctuation that follows."""
 
     @property
     def has_work(self) -> bool:
@@ -164,7 +164,7 @@ class QueueKernel(Kernel):
         return [*elements, *(self._end() if self._ending and not self._has_work else [])]
 
     def end_portion(self, nanoseconds: int, now: int) -> None:
-        """Count the results of the portion as shown, and learn the cost of its rows."""
+        """Count the results of the portion as shown, and update the cost of a row."""
         self._pace.learn(self._left, nanoseconds)
         for account in self._in_work:
             account.shown(now)
@@ -177,7 +177,7 @@ class QueueKernel(Kernel):
         return 1 if self.host.singly else self._pace.fitting(PORTION)
 
     def _close(self) -> list[Element]:
-        """Note that all inputs have ended; return the end if nothing waits."""
+        """Record that all inputs have ended; return the end if nothing waits."""
         self._ending = True
         return [] if self._has_work else self._end()
 
@@ -216,7 +216,7 @@ class QueueKernel(Kernel):
         return super().snapshot() | {"pace": self._pace.saved(), "ending": self._ending}
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
+        """Set the state to that of a snapshot."""
         super().restore(saved)
         self._pace.restore(saved["pace"])
         self._ending = saved["ending"]

@@ -1,9 +1,9 @@
 """The storage manager of an update queue: enqueue, dequeue, read (UpStream §4.2).
 
-It joins three parts that are independent of each other: the *cells*, one for each key; the *line*,
-the order in which keys are served; and the *memory*, which holds the rows. A queue is *complete*
-while it works on every row (an append queue, or any queue while there is time for all): rows wait
-in the order of arrival. Otherwise a row replaces the waiting row of its key.
+The queue has three independent parts: the *cells*, one for each key; the *line*, the order in which
+keys are served; and the *memory*, which holds the rows. A queue is *complete* while every row in it
+is worked on (an append queue, or any queue while there is time for all): rows wait in the order of
+arrival. Otherwise a row replaces the waiting row of its key.
 
 Invariants: while rows replace each other, a key has at most one waiting row, the newest that
 arrived; rows of a key leave in the order of their times; every row that arrived waits, left, was
@@ -34,9 +34,9 @@ from lowwater.updates.staleness import ACCOUNT, Account
 AT, TIME = "__at", "__ticks"
 PAGES = "pages"
 CELL_BYTES = bytes_of_slots(KeyCell, list, list, *ACCOUNT) + DICT_ENTRY + 8 * NUMBER
-"""Bytes of a key and its cell, without the values of the key, about."""
+"""Approximate bytes of a key and its cell, without the values of the key."""
 ENTRY_BYTES = bytes_of_slots(WaitingRow, tuple, tuple) + 3 * DICT_ENTRY + 4 * NUMBER
-"""Bytes that the queue takes for a waiting row, without the row itself, about."""
+"""Approximate bytes that the queue takes for a waiting row, without the row itself."""
 CALM = 0.9
 """The queue becomes complete again when its load is at most this."""
 
@@ -97,7 +97,7 @@ class RowQueue:
         """Set the end of a key, where keys end, from its newest row, which is number ``at``."""
         if self._by.forgets:
             gone = came.gone is not None and bool(came.gone[at])
-            self.keys.expiry.newest(cell, int(came.ticks[0][at]), gone)
+            self.keys.expiry.set_end(cell, int(came.ticks[0][at]), gone)
 
     def forget(self, mark: int) -> list[tuple[Key, int]]:
         """Forget the keys that end by a mark and do not wait; return the deleted ones and their
@@ -111,7 +111,7 @@ class RowQueue:
 
     @property
     def bytes(self) -> int:
-        """Bytes of the cells and of the line, without the rows, about."""
+        """Approximate bytes of the cells and of the line, without the rows."""
         return self.keys.bytes + self.waiting * ENTRY_BYTES
 
     def _append(self, came: ArrivedRows) -> None:
@@ -127,7 +127,7 @@ class RowQueue:
             cell.measure_gaps(when, when, 1, self.begun)
             cell.account.arrived(when, replaced=False)
             self._note_newest(cell, came, at)
-            if self._by.schedule == "shedding" and self.load.drops_next(self.load.now(when)):
+            if self._by.schedule == "shedding" and self.load.drops_next(self.load.value(when)):
                 self.given_up += 1
                 continue
             keep.append(at)
@@ -156,8 +156,10 @@ class RowQueue:
         self.waiting += 1
 
     def _is_outdated(self, cell: KeyCell, tick: int) -> bool:
-        """Return true if a row is older than the last that left of its key (or, if strict, as
-        old)."""
+        """Return true if a row is older than the last row of its key that left.
+
+        With several inputs a row that is as old is outdated, too.
+        """
         if cell.newest is None:
             return False
         return tick < cell.newest or (self._strict and tick == cell.newest)
@@ -279,9 +281,9 @@ class RowQueue:
         self.waiting -= len(gone)
 
     def keep_all_if_possible(self, now: int) -> None:
-        """Work on every row again, once there is time for all."""
+        """Make the queue complete again, once there is time for all rows."""
         bound = self._by.complete_within
-        if bound is None or self.complete or self.load.now(now) > CALM:
+        if bound is None or self.complete or self.load.value(now) > CALM:
             return
         if self.waiting * self._pace.cost > bound / 2:
             return
@@ -295,7 +297,7 @@ class RowQueue:
     # ---- dequeue, read ---------------------------------------------------------------------
 
     def dequeue(self, count: int, now: int) -> tuple[Chunk, list[Account]]:
-        """Take out up to ``count`` rows in the order of service; return them and the accounts of
+        """Remove up to ``count`` rows in the order of service; return them and the accounts of
         their keys."""
         entries: list[WaitingRow] = []
         for _ in range(min(count, self.waiting)):
@@ -317,7 +319,7 @@ class RowQueue:
         return rows, [entry.cell.account for entry in entries]
 
     def read(self) -> Chunk:
-        """Return the waiting rows in the order of service, without taking them out."""
+        """Return the waiting rows in the order of service, without removing them."""
         waits: Iterable[WaitingRow] = self._all
         if not self.complete:
             waits = [cell.entries[0] for cell in self.keys.line]
@@ -336,9 +338,11 @@ class RowQueue:
         """Return the least time of the waiting rows, for each attribute."""
         return self.keys.least.values(self.waiting)
 
-    def passed(self, came: ArrivedRows) -> Chunk:
-        """Return the rows that are not outdated, in their order, where work takes no time and no
-        row waits."""
+    def pass_through(self, came: ArrivedRows) -> Chunk:
+        """Return the rows that are not outdated, in their order; none of them waits.
+
+        This takes the place of :meth:`enqueue` where work takes no time.
+        """
         kept: list[int] = []
         if came.rows.height:
             self.keys.begin(int(came.when[0]))
@@ -375,7 +379,7 @@ class RowQueue:
         }
 
     def restore(self, store: ChunkStore, saved: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
+        """Set the state to that of a snapshot."""
         self.memory.load(store, PAGES, saved["memory"])
         self.keys.restore(saved["keys"])
         cells = self.keys.cells

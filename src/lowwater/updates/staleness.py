@@ -34,8 +34,11 @@ class Reference:
         self._area = area
 
     def begin(self, arrival: int) -> None:
-        """Make an update the reference if there is none. Its age counts from where that of the
-        previous reference stopped: it may have arrived earlier, during work."""
+        """Make an update the reference if there is none.
+
+        Its age counts from the moment at which the previous reference ended, if it arrived before
+        that, during work.
+        """
         if self.oldest is None:
             self.oldest = arrival
             self._since = max(self._since, arrival)
@@ -81,8 +84,10 @@ class Account:
         self.delivered = 0
 
     def arrived(self, arrival: int, count: int = 1, *, replaced: bool = True) -> None:
-        """Count updates, the first of which arrived at a time; ``replaced``: newer ones replace
-        them."""
+        """Count updates, the first of which arrived at ``arrival``.
+
+        ``replaced`` is true if newer updates replace older ones.
+        """
         self.waits(arrival)
         self.ended(arrival, count, arrival, replaced=replaced)
 
@@ -93,10 +98,10 @@ class Account:
             self.begun = arrival
 
     def ended(self, arrival: int, count: int, unseen: int | None, *, replaced: bool = True) -> None:
-        """Count updates, the first of which arrived at a time, for application staleness only.
+        """Count updates, the first of which arrived at ``arrival``, for application staleness only.
 
-        ``unseen`` is the arrival of the first that the current work does not show; None if it shows
-        all.
+        ``unseen`` is the arrival of the first update that the present work does not show; None if
+        it shows all.
         """
         self.updates += count
         self.application.begin(arrival)
@@ -104,7 +109,7 @@ class Account:
             self.behind.append(unseen)
 
     def taken(self, now: int, until: int | None = None) -> None:
-        """Take updates up to an arrival, or all of them, out of the queue."""
+        """Record that updates up to an arrival, or all of them, left the queue."""
         if until is None:
             self.behind.clear()
         while self.behind and until is not None and self.behind[0] <= until:
@@ -138,7 +143,7 @@ class Account:
 
     @classmethod
     def restored(cls, saved: SavedAccount) -> Account:
-        """Continue from a snapshot."""
+        """Return the account of a snapshot."""
         account = cls()
         application, queue, behind, account.updates, account.delivered, account.begun = saved
         account.application, account.queue = Reference(*application), Reference(*queue)
@@ -157,7 +162,7 @@ class KeyStaleness:
     application: float
     queue: float
     now: float
-    """Age of the oldest update that is not shown."""
+    """Age of the oldest update that is not shown, in seconds."""
     updates: int
     delivered: int
 
@@ -193,7 +198,7 @@ class Staleness:
 
 
 @runtime_checkable
-class Shows(Protocol):
+class MeasuresStaleness(Protocol):
     """A kernel of an update stream, which measures the staleness of its results."""
 
     def staleness(self) -> Staleness:

@@ -41,7 +41,7 @@ from lowwater.updates.row_queue import ArrivedRows, RowQueue
 class UpdateQueue(QueueKernel):
     """Holds the newest row of each key until there is time to work on it."""
 
-    rule: ClassVar[str] = "the least of the inputs' marks and the times that wait"
+    rule: ClassVar[str] = "the least of the inputs' marks and the times of waiting rows"
 
     def __init__(self, store: ChunkStore, by: Updates, rows: QueuedRows, host: Host):
         super().__init__(store, by, host, rows.arrival, rows.ports)
@@ -60,7 +60,7 @@ class UpdateQueue(QueueKernel):
         gone = None if deletion is None else deletion.of(chunk)
         came = ArrivedRows(port, chunk, ticks, self._arrivals(chunk), gone)
         if not self.host.hurried:
-            return [self._queue.passed(came)]
+            return [self._queue.pass_through(came)]
         self._queue.enqueue(came)
         return []
 
@@ -173,11 +173,11 @@ class UpdateQueue(QueueKernel):
         )
         if self._by.complete_within is not None:
             wait = spell(int(round(queue.waiting * self._pace.cost, -6)))
-            load = queue.load.now(self._now())
+            load = queue.load.value(self._now())
             found |= {
                 STRATEGY: "all rows" if queue.complete else "the newest row of each key",
-                REASON: f"{load:.3g} times the work comes that can be done;"
-                f" what waits takes {wait}",
+                REASON: f"the work that arrives is {load:.3g} times what can be done;"
+                f" the waiting rows take {wait}",
                 SWITCHES: queue.switches,
             }
         return found | self._forgotten()
@@ -197,7 +197,7 @@ class UpdateQueue(QueueKernel):
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
+        """Set the state to that of a snapshot."""
         super().restore(saved)
         self._queue.restore(self.store, saved["queue"])
         for name, state in saved["marks"].items():

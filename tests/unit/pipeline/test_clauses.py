@@ -248,7 +248,7 @@ def test_windows_are_a_unit_as_well_as_a_clause():
         ("ORDERED BY ts UPDATE KEY k COMPLETE WITHIN 0", "COMPLETE WITHIN is a length of time"),
         (
             "ORDERED BY ts UPDATE KEY k COMPLETE WITHIN 1 SCHEDULE append",
-            "COMPLETE WITHIN says when rows are given up for newer ones, and SCHEDULE append never",
+            "COMPLETE WITHIN sets when rows are given up for newer ones, and SCHEDULE append never",
         ),
         ("ORDERED BY ts UPDATE KEY k WEIGHTS ('a')", "a weight is a key and a number"),
         ("ORDERED BY ts UPDATE KEY k WEIGHTS ('a' = 1, 'a' = 2)", "WEIGHTS names a key twice"),

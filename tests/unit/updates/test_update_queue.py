@@ -163,7 +163,7 @@ def test_while_work_takes_no_time_nothing_is_given_up():
         ({"weights": ["a"]}, "weights= maps keys"),
         ({"weights": {"a": 2}, "schedule": "append"}, "weights= are for queues of keys"),
         ({"budget": 0}, "budget= is a length of time above zero"),
-        ({"complete_within": "1 s", "schedule": "shedding"}, "never does so"),
+        ({"complete_within": "1 s", "schedule": "shedding"}, "never gives rows up"),
     ],
 )
 def test_wrong_options_say_what_is_right(options, message):

@@ -119,7 +119,7 @@ class WindowBuffer:
         return [astuple(block) for block in self.blocks]
 
     def restore(self, saved: Any) -> None:
-        """Continue from a snapshot."""
+        """Set the state to that of a snapshot."""
         self.blocks = [Block(*block) for block in saved]
 
 
@@ -254,7 +254,7 @@ class BlockMemory(PagedRows):
         }
 
     def load(self, store: ChunkStore, name: str, saved: dict[str, Any]) -> None:
-        """Continue from a snapshot in a new memory; pages are read when touched."""
+        """Set a new memory to a snapshot; pages are read when touched."""
         self.load_pages(store, name, saved["pages"])
         self._empty.restore(saved["empty"])
         for owner, buffer in saved["buffers"].items():

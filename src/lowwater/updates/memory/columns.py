@@ -58,7 +58,7 @@ def joined(parts: Sequence[ColumnValues]) -> ColumnValues:
 
 
 def payload(values: NDArray[Any]) -> int:
-    """Return the bytes of the objects in an array; the object without content is shared."""
+    """Return the bytes of the objects in an array; ``b""`` is one shared object and not counted."""
     present = list(filter(None, values.tolist()))
     return sum(map(len, present)) + OVERHEAD * len(present)
 

@@ -97,7 +97,7 @@ class EmptyLocations:
         return {"pages": sorted(self._taken), "taken": bits, "next_page": self._next_page}
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
+        """Set the state to that of a snapshot."""
         pages = saved["pages"]
         bits = np.unpackbits(
             np.frombuffer(saved["taken"], np.uint8), count=len(pages) * self._units
@@ -138,6 +138,6 @@ class OnDemandMemory(PagedRows):
         return {"pages": pages, "empty": self._empty.snapshot()}
 
     def load(self, store: ChunkStore, name: str, saved: dict[str, Any]) -> None:
-        """Continue from a snapshot in a new memory; pages are read when touched."""
+        """Set a new memory to a snapshot; pages are read when touched."""
         self.load_pages(store, name, saved["pages"])
         self._empty.restore(saved["empty"])

@@ -260,7 +260,7 @@ class PagedRows:
         return [(number, page.bytes) for number, page in self._pages.items()]
 
     def load_pages(self, store: ChunkStore, name: str, saved: Sequence[tuple[int, int]]) -> None:
-        """Continue from a snapshot in a new memory; pages are read when touched."""
+        """Set a new memory to a snapshot; pages are read when touched."""
         for number, size in saved:
             fetch = partial(_fetched, store, name, number)
             unread = size, fetch

@@ -1,4 +1,4 @@
-"""The queue that works on all windows of all keys, to compare queues of windows with (UpStream
+"""The queue that works on all windows of all keys: the baseline of queues of windows (UpStream
 §6.3).
 
 Rows leave in the order of arrival, once for each window they are in, so a row costs more when more
@@ -76,7 +76,7 @@ class AppendWindows(WindowQueueKernel):
         self._items: deque[_Rows | _Promise] = deque()
         self._slice = 0
         self._load = Load(self._pace, rows.window.overlap)
-        self._fates: dict[tuple[int, int], bool] = {}
+        self._kept_windows: dict[tuple[int, int], bool] = {}  # by number of key and window start
 
     # ---- rows and promises -----------------------------------------------------------------
 
@@ -94,7 +94,7 @@ class AppendWindows(WindowQueueKernel):
             cell.windows.add(ticks[own])
             self._due.watch(cell)
             owners[own] = cell.number
-        at, starts = self._marking.spread(ticks)
+        at, starts = self._edges.spread(ticks)
         if self._by.schedule == "shedding":
             self._load.arrived(len(at), int(when[-1]))
             kept = self._kept(owners[at], starts, int(when[-1]))
@@ -102,23 +102,23 @@ class AppendWindows(WindowQueueKernel):
         if len(at):
             counts = np.bincount(at, minlength=rows.height)
             self._slice += 1
-            self.store.put(ROWS, self._slice, self._marking.marked(rows[at], starts))
+            self.store.put(ROWS, self._slice, self._edges.marked(rows[at], starts))
             self._items.append(_Rows(int(when[0]), self._slice, tuple(counts.tolist())))
 
     def _kept(self, owners: Ticks, starts: Ticks, now: int) -> NDArray[np.bool_]:
         """Return true for each pair of a key and a window start whose window is not dropped."""
         pairs = zip(owners.tolist(), starts.tolist(), strict=True)
-        return np.array([self._fate(pair, now) for pair in pairs], bool)
+        return np.array([self._is_kept(pair, now) for pair in pairs], bool)
 
-    def _fate(self, window: tuple[int, int], now: int) -> bool:
+    def _is_kept(self, window: tuple[int, int], now: int) -> bool:
         """Return true if a window of a key is not dropped; this is decided at the first call."""
-        fate = self._fates.get(window)
-        if fate is None:
+        kept = self._kept_windows.get(window)
+        if kept is None:
             # Before a row's cost is known, there is time for one window of each row.
             known = bool(self._pace.cost)
-            load = self._load.now(now) if known else float(self._window.overlap)
-            fate = self._fates[window] = not self._load.drops_next(load)
-        return fate
+            load = self._load.value(now) if known else float(self._window.overlap)
+            kept = self._kept_windows[window] = not self._load.drops_next(load)
+        return kept
 
     def _advance(self, mark: int) -> list[Element]:
         now = self._now()
@@ -135,7 +135,7 @@ class AppendWindows(WindowQueueKernel):
             for start in range(first, last + 1, self._window.slide):
                 ended = self._progress.when(start + self._window.range)
                 cell.account.arrived(ended, replaced=False)
-                if self._fates.pop((cell.number, start), True):
+                if self._kept_windows.pop((cell.number, start), True):
                     found = ShownWindows(cell.key, ended, found.windows + 1)
         return found
 
@@ -176,8 +176,10 @@ class AppendWindows(WindowQueueKernel):
         return self._punctuate(item.start)
 
     def _take(self, item: _Rows, least: int) -> Chunk:
-        """Take out the first rows of an item, each once for every window it is in: ``least`` rows
-        or, with the last one's other windows, a few more."""
+        """Remove and return the first rows of an item, each once for every window it is in.
+
+        They are at least ``least`` rows if the item has as many; a row leaves for all its windows.
+        """
         came = min(int(np.searchsorted(np.cumsum(item.counts), least)) + 1, len(item.counts))
         count, rest = sum(item.counts[:came]), item.counts[came:]
         chunk = take(self.store, ROWS, item.slice, item.slice + 1)
@@ -219,11 +221,11 @@ class AppendWindows(WindowQueueKernel):
             "slice": self._slice,
             "progress": self._progress.saved(),
             "load": self._load.saved(),
-            "fates": dict(self._fates),
+            "fates": dict(self._kept_windows),
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
+        """Set the state to that of a snapshot."""
         super().restore(saved)
         self._keys.restore(saved["keys"])
         self._due.refill(self._keys.cells.values())
@@ -231,7 +233,7 @@ class AppendWindows(WindowQueueKernel):
         self._slice = saved["slice"]
         self._progress.restore(saved["progress"])
         self._load.restore(saved["load"])
-        self._fates = dict(saved["fates"])
+        self._kept_windows = dict(saved["fates"])
 
 
 def _item(rows: bool, saved: tuple[Any, ...]) -> _Rows | _Promise:

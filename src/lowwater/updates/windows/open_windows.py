@@ -89,21 +89,24 @@ def first_after(runs: Iterable[Run], start: int, slide: int) -> int | None:
 
 
 class CompletionTimes:
-    """The moments at which windows became complete: the mark of a stream, and the arrivals of the
-    rows that moved it since the mark before."""
+    """The moments at which windows became complete.
+
+    They follow from the mark of a stream, and from the arrivals of the rows that moved it since the
+    mark before.
+    """
 
     def __init__(self) -> None:
         self.mark = BEGINNING
-        self._top = BEGINNING
-        self._tops: list[int] = []
-        self._when: list[int] = []
-        self._moved = np.empty(0, np.int64), np.empty(0, np.int64)
-        self._ahead = 0
-        self._now = 0
-        self._last: int | None = None
+        self._top = BEGINNING  # the greatest time of a row, in ticks
+        self._tops: list[int] = []  # the greatest times since the mark before
+        self._when: list[int] = []  # the arrivals of their rows, in clock nanoseconds
+        self._moved = np.empty(0, np.int64), np.empty(0, np.int64)  # both, at the last advance
+        self._ahead = 0  # ticks from the greatest time to the mark, at the last advance
+        self._now = 0  # clock time of the last advance
+        self._last: int | None = None  # arrival of the last row since then
 
     def add(self, ticks: Ticks, when: Ticks) -> None:
-        """Note the arrivals of rows; only rows later than all before move a mark."""
+        """Record the arrivals of rows; only rows later than all before move a mark."""
         tops = np.maximum.accumulate(np.append(self._top, ticks))
         later = np.flatnonzero(tops[1:] > tops[:-1])
         self._tops += ticks[later].tolist()
@@ -114,24 +117,26 @@ class CompletionTimes:
     def advance(self, mark: int, now: int) -> None:
         """Advance the mark; ``now`` is the moment, in clock nanoseconds."""
         if mark == END_OF_TIME:
-            self._forget_rows()
+            self._clear_arrivals()
         self.mark, self._now = mark, now
         self._ahead = mark - self._top
         self._moved = np.array(self._tops, np.int64), np.array(self._when, np.int64)
-        self._forget_rows()
+        self._clear_arrivals()
 
-    def _forget_rows(self) -> None:
+    def _clear_arrivals(self) -> None:
         self._tops, self._when, self._last = [], [], None
 
     def last_arrival(self, now: int) -> int:
-        """Return the arrival of the last row since the mark before, or ``now`` if there was none,
-        for a punctuation on single keys; forget the arrivals."""
+        """Return the arrival of the last row since the mark before, or ``now`` if there was none.
+
+        The arrivals are cleared; they are those of a punctuation on single keys.
+        """
         came = now if self._last is None else self._last
-        self._forget_rows()
+        self._clear_arrivals()
         return came
 
     def when(self, mark: int) -> int:
-        """Return when ``mark`` was reached, in clock nanoseconds, which the last advance passed."""
+        """Return the clock time, in nanoseconds, at which the last advance reached ``mark``."""
         tops, when = self._moved
         if not len(tops):
             return self._now
@@ -142,6 +147,6 @@ class CompletionTimes:
         return self.mark, self._top, self._last, tuple(self._tops), tuple(self._when)
 
     def restore(self, saved: tuple[Any, ...]) -> None:
-        """Continue from a snapshot."""
+        """Set the state to that of a snapshot."""
         self.mark, self._top, self._last, tops, when = saved
         self._tops, self._when = list(tops), list(when)

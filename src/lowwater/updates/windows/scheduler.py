@@ -31,10 +31,10 @@ class KeyScheduler:
         self.wq = wq
         self.upq: deque[WindowCell] = deque()
         self.il: dict[WindowCell, None] = {}
-        self._turns: dict[WindowCell, int] = {}
-        self._kept: list[tuple[int, WindowCell]] = []
-        self._turn = 0
-        self._free = 0
+        self._turns: dict[WindowCell, int] = {}  # kept turns, by number
+        self._kept: list[tuple[int, WindowCell]] = []  # heap of kept turns that can be served now
+        self._turn = 0  # number of the last turn
+        self._free = 0  # number of waiting keys of which no window is worked on
 
     def _move(self, cell: WindowCell, before: KeyState, after: KeyState) -> None:
         assert (before, after) in TRANSITIONS, f"a key went from {before} to {after}"
@@ -67,7 +67,7 @@ class KeyScheduler:
         return (self._kept[0][1] if self._kept else self.wq.head()).first
 
     def update(self, cell: WindowCell) -> None:
-        """Note a window that is an update: its key waits (isUpdate)."""
+        """Let the key of a window that became an update wait (isUpdate)."""
         if KeyState.WAIT not in cell.states:
             self._free += not cell.states & WORKED_ON
             self._move(cell, KeyState.ENQ, KeyState.WAIT)
@@ -138,7 +138,7 @@ class KeyScheduler:
         }
 
     def restore(self, saved: dict[str, Any], cells: Mapping[Key, WindowCell]) -> None:
-        """Continue from a snapshot, with the keys it names."""
+        """Set the state to that of a snapshot, with the keys it names."""
         self.wq.restore(saved["wq"], cells)
         self.upq = deque(cells[key] for key in saved["upq"])
         self.il = dict.fromkeys(cells[key] for key in saved["il"])

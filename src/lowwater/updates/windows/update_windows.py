@@ -95,7 +95,7 @@ class UpdateWindows(WindowQueueKernel):
         self._queue.learn(self._left, len(portion.closed))
         out: list[Element] = []
         if self._left:
-            out.append(self._marking.marked(portion.rows, portion.starts))
+            out.append(self._edges.marked(portion.rows, portion.starts))
         return [
             *out,
             *self._punctuate(self._queue.least()),
@@ -137,6 +137,6 @@ class UpdateWindows(WindowQueueKernel):
         return super().snapshot() | {"queue": self._queue.save(self.store)}
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
+        """Set the state to that of a snapshot."""
         super().restore(saved)
         self._queue.load(self.store, saved["queue"])

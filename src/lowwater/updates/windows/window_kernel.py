@@ -120,7 +120,7 @@ class WindowQueueKernel(QueueKernel):
         super().__init__(store, by, host, rows.arrival)
         self._time, self._domain, self._window = rows.time, rows.domain, rows.window
         self._groups = rows.groups
-        self._marking = WindowEdges(rows.window, rows.domain)
+        self._edges = WindowEdges(rows.window, rows.domain)
         self._mark = BEGINNING
         self._start = BEGINNING
         """The last punctuation on the starts of windows, in ticks."""
@@ -131,8 +131,8 @@ class WindowQueueKernel(QueueKernel):
         """Add rows to the queue; where work takes no time, return them for all their windows."""
         ticks = self._domain.array_of(chunk[self._time])
         if not self.host.hurried:
-            at, starts = self._marking.spread(ticks)
-            return [self._marking.marked(chunk[at], starts)] if len(at) else []
+            at, starts = self._edges.spread(ticks)
+            return [self._edges.marked(chunk[at], starts)] if len(at) else []
         self._enqueue(chunk, ticks, self._arrivals(chunk))
         return []
 
@@ -146,7 +146,7 @@ class WindowQueueKernel(QueueKernel):
         return self._advance(self._mark)
 
     def _punctuate(self, start: int) -> list[Element]:
-        """Return punctuation that no window to come starts before ``start``, if that is news."""
+        """Return the punctuation that no window to come starts before ``start``, if it is new."""
         if not self._start < start < END_OF_TIME:
             return []
         self._start = start
@@ -227,6 +227,6 @@ class WindowQueueKernel(QueueKernel):
         return super().snapshot() | {"mark": self._mark, "start": self._start}
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
+        """Set the state to that of a snapshot."""
         super().restore(saved)
         self._mark, self._start = saved["mark"], saved["start"]

@@ -115,7 +115,7 @@ class WindowCell(KeyCell):
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
+        """Set the state to that of a snapshot."""
         super().restore(saved)
         self.windows.runs = list(saved["runs"])
         self.due, self.mark, self.begun = saved["due"], saved["mark"], saved["begun"]
@@ -135,7 +135,7 @@ CELL_BYTES = (
     + 4 * DICT_ENTRY
     + 10 * NUMBER
 )
-"""Bytes of a key and its cell, without the values of the key and its rows, about."""
+"""Approximate bytes of a key and its cell, without the values of the key and its rows."""
 
 
 class KeyMarks:
@@ -175,7 +175,7 @@ class DueWindows:
         self._ends: list[tuple[int, int, WindowCell]] = []
 
     def watch(self, cell: WindowCell) -> None:
-        """Note that the open windows of a key may have changed."""
+        """Update the end by which a key is ordered, after its open windows may have changed."""
         earliest = cell.windows.earliest
         due = END_OF_TIME if earliest is None else earliest + self._window.range
         if due != cell.due:
@@ -194,13 +194,13 @@ class DueWindows:
         return self._ends[0][0] if self._ends else None
 
     def complete(self, mark: int) -> Iterator[tuple[WindowCell, list[Run]]]:
-        """Take out the open windows that end by a mark, and yield them by key."""
+        """Remove the open windows that end by a mark, and yield them by key."""
         while (first := self.first) is not None and first <= mark:
             cell = heapq.heappop(self._ends)[2]
             yield cell, self.complete_of(cell, mark)
 
     def complete_of(self, cell: WindowCell, mark: int) -> list[Run]:
-        """Take out the open windows of a key that end by a mark, and return them."""
+        """Remove and return the open windows of a key that end by a mark."""
         runs = cell.windows.complete(self._window.first_open(mark))
         self.watch(cell)
         return runs

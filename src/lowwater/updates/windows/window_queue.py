@@ -130,7 +130,7 @@ class WindowQueue:
         newest = int(at[len(at) - 1 - int(np.argmax(ticks[at][::-1]))])
         if ticks[newest] >= cell.latest:
             cell.latest = int(ticks[newest])
-            self.keys.expiry.newest(cell, cell.latest, gone is not None and bool(gone[newest]))
+            self.keys.expiry.set_end(cell, cell.latest, gone is not None and bool(gone[newest]))
 
     def forget(self) -> None:
         """Forget the keys that have ended and have no window left."""
@@ -147,7 +147,7 @@ class WindowQueue:
     def _needed(
         self, cell: WindowCell, at: Ticks, ticks: Ticks, when: Ticks
     ) -> Iterator[tuple[int, Ticks]]:
-        """Yield the rows that windows need, by buffer; note the windows that rows begin."""
+        """Yield the rows that windows need, by buffer; record the windows that rows begin."""
         if not len(at):
             return
         cell.windows.add(ticks)
@@ -191,7 +191,7 @@ class WindowQueue:
         self.scheduler.update(cell)
 
     def _more_rows(self, cell: WindowCell, rows: int, when: int) -> None:
-        """Note rows that arrived of the window that is worked on."""
+        """Record rows that arrived of the window that is worked on."""
         if not cell.fresh:
             cell.since = when
         cell.fresh += rows
@@ -279,7 +279,7 @@ class WindowQueue:
         return cell.fresh > 0 or self._is_complete(cell)
 
     def dequeue(self, limit: int, now: int) -> Portion:
-        """Take out windows in the order of service, until there are about ``limit`` rows.
+        """Remove windows in the order of service, until there are about ``limit`` rows.
 
         Windows that only have to be closed leave first and alone: they cost no work.
         """
@@ -329,7 +329,8 @@ class WindowQueue:
         self._watch(cell)
 
     def learn(self, rows: int, windows: int) -> None:
-        """Learn the rows of a window, after some rows left and some windows were closed."""
+        """Update the average number of rows in a window, after ``rows`` rows left and ``windows``
+        windows were closed."""
         if windows:
             known = FORGETTING if self.window_rows else 0.0
             self.window_rows = self.window_rows * known + rows / windows * (1 - known)
@@ -378,7 +379,7 @@ class WindowQueue:
         }
 
     def load(self, store: ChunkStore, saved: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
+        """Set the state to that of a snapshot."""
         self.memory.load(store, PAGES, saved["memory"])
         self.progress.restore(saved["progress"])
         self.keys.restore(saved["keys"])
