@@ -131,7 +131,7 @@ class MultiShape:
         return pairs.drop(BUCKET) if by_time else pairs
 
     def _by_time(self, found: Chunk, first: int, window: int, others: Chunk, port: int) -> bool:
-        """True if rows are matched by buckets of time as well as by key."""
+        """Return true if rows are matched by buckets of time as well as by key."""
         if window == self.windows[port] == 0:
             return self.times not in self.on
         if not self.on:

@@ -102,11 +102,11 @@ class JoinShape:
         return times | {each.name: each.out for each in self.carried if each.side == side}
 
     def keeps(self, side: int) -> bool:
-        """True if rows of a side come out even if no row of the other side matches them."""
+        """Return true if rows of a side come out even if no row of the other side matches them."""
         return side in self.kind.alone
 
     def shows(self, key: str) -> bool:
-        """True if a left column that is matched on is in the output and never null there."""
+        """Return true if a left column that is matched on is in the output and never null there."""
         return key in self.output and (not self.kind.outer or key in self.merged)
 
     def group_keys(self, side: int, keys: Sequence[str]) -> dict[str, str]:

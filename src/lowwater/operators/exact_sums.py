@@ -47,7 +47,7 @@ class SmallSums:
 
 
 def is_small(numbers: pl.Series) -> bool:
-    """True if no sum of any of these numbers can leave 64 bits."""
+    """Return true if no sum of any of these numbers can leave 64 bits."""
     least, most = numbers.min(), numbers.max()
     if least is None or most is None:
         return True
@@ -113,7 +113,7 @@ def digits(values: Floats) -> tuple[Ints, int]:
 
 
 def _trimmed(table: Ints, low: int) -> tuple[Ints, int]:
-    """Return the same without columns of zeros at either end; one column at least."""
+    """Return digits without the columns of zeros at either end; at least one column is left."""
     used = np.flatnonzero(table.any(axis=0))
     if not len(used):
         return table[:, :1], 0

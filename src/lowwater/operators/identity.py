@@ -233,7 +233,7 @@ def _global_names(code: CodeType) -> Iterator[str]:
 
 
 def _of_library(module: str | None) -> bool:
-    """True if a module came with Python or was installed; its name stands for its code."""
+    """Return true if a module came with Python or was installed; its name stands for its code."""
     if module is None or module == "__main__":
         return False
     if module.partition(".")[0] in sys.stdlib_module_names:

@@ -75,7 +75,7 @@ class Derivation:
         return self.sources[0][0] if len(self.sources) == 1 else None
 
     def is_greatest(self, columns: Sequence[str]) -> bool:
-        """True if the column is the greatest of exactly these columns, unchanged."""
+        """Return true if the column is the greatest of exactly these columns, unchanged."""
         plain = self.how == "all" and self.bucket == 1 and not self.numbered
         return plain and set(self.sources) == {(name, 0) for name in columns}
 

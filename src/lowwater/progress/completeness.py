@@ -16,7 +16,7 @@ from typing import Any
 
 FEW, UNSEEN, GROWN = "few", "unseen", "grown"
 WORDS = {
-    FEW: "too few rows have come to know how late rows are",
+    FEW: "too few rows have come to measure how late rows are",
     UNSEEN: "rows came that were later than any before them",
     GROWN: "more rows are late than before",
 }
@@ -34,8 +34,7 @@ CHANCE = 0.6
 UNSEEN_FACTOR = 2
 """Rows are later than any before if their lateness is above this multiple of the longest so far."""
 UNSEEN_LASTS = 15.0
-"""Unseen lateness is the reason for a shortfall until so many rows have come that this many of them
-may be late."""
+"""Unseen lateness is the reason for a shortfall until this many late rows are allowed after it."""
 
 
 @dataclass(frozen=True, slots=True)

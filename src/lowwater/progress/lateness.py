@@ -124,7 +124,7 @@ class Lateness:
         return int(self._edges[later.argmin()])
 
     def is_far(self, bins: Ticks, times: int) -> bool:
-        """True if one of these bins is more than ``times`` times the longest lateness so far."""
+        """Return true if a bin is later than ``times`` times the longest lateness so far."""
         return int(longest_in(bins.max(initial=0, keepdims=True))[0]) > times * self.longest
 
     def share_within(self, slack: int) -> float:

@@ -154,7 +154,7 @@ class StreamSpec:
             )
 
     def promises(self, attribute: str) -> bool:
-        """True if the contract of an attribute bounds the rows still to come."""
+        """Return true if the contract of an attribute bounds the rows still to come."""
         return self.contracts[attribute].promises
 
     def _check_name(self, column: str) -> None:

@@ -57,7 +57,7 @@ class StaleChannels:
         self._heard.update(dict.fromkeys(names, self._spent))
 
     def update(self, channels: Mapping[Hashable, Channel], held: int) -> StaleChanges:
-        """Decide anew which channels are stale; ``held`` is the least mark of those that are not.
+        """Update the stale channels; ``held`` is the least mark of the channels that are not stale.
 
         Invariant: at least one channel is not stale.
         """

@@ -230,7 +230,7 @@ def _bad_value(text: bytes, schema: Schema, layout: CsvLayout) -> tuple[int, str
 
 
 def why_not_text(path: Path) -> str | None:
-    """Return a phrase that says what a file is if not text, by its first bytes; None for text."""
+    """Return why a file is not text, as a phrase, by its first bytes; None if it is text."""
     with path.open("rb") as file:
         begin = file.read(BEGINNING_BYTES)
     if begin.startswith(b"PAR1"):

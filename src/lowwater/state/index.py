@@ -35,7 +35,7 @@ class ChunkIndex(Generic[Entry]):
         self._slices = {name: sorted(slices) for name, slices in self.entries.items()}
 
     def add(self, name: str, slice_: int, entry: Entry) -> ChunkKey:
-        """Add an entry to a slice, after the ones that are there; return its address."""
+        """Add an entry at the end of a slice; return its address."""
         by_slice = self.entries.setdefault(name, {})
         if slice_ not in by_slice:
             by_slice[slice_] = {}

@@ -32,7 +32,7 @@ class ChunkStore(Protocol):
         """Approximate number of bytes of the rows held."""
 
     def put(self, name: str, slice_: int, chunk: Chunk) -> ChunkKey:
-        """Add a chunk to a slice, after the ones that are there."""
+        """Add a chunk at the end of a slice; return its address."""
 
     def get(self, key: ChunkKey) -> Chunk:
         """Read one chunk."""
@@ -81,7 +81,7 @@ class MemoryStore:
         return self._bytes
 
     def put(self, name: str, slice_: int, chunk: Chunk) -> ChunkKey:
-        """Add a chunk to a slice, after the ones that are there."""
+        """Add a chunk at the end of a slice; return its address."""
         size = int(chunk.estimated_size())
         self._rows += chunk.height
         self._bytes += size

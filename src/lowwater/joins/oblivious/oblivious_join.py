@@ -236,7 +236,7 @@ class ObliviousJoin(MultiJoin):
         return rows.filter(~far)
 
     def _far_ahead(self, port: int, frontier: int, rows: int) -> bool:
-        """True if spilled rows of an input can be read back before they are due."""
+        """Return true if spilled rows of an input can be read back before they are due."""
         if self._step_time == self._first_step:  # the clock stands still
             return rows >= PAGE_ROWS
         since = self._estimates.disorders[port].reached(frontier + 1)

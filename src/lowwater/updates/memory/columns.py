@@ -112,7 +112,7 @@ class TextColumn:
 
 
 class NestedColumn:
-    """A column of lists, structs and the like."""
+    """A column of lists, arrays, structs or maps."""
 
     kind: np.dtype[Any] = np.dtype(object)
 
