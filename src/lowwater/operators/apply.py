@@ -51,8 +51,8 @@ class ResultPromises:
 class Apply(Kernel):
     """Runs a Python function over chunks.
 
-    ``schema`` has the columns that it must return, ``kept`` those that it must not change. ``held``
-    has the promises by which its rows are judged, None if they are not judged.
+    ``schema`` has the columns that it must return, ``kept`` those that it must not change. The rows
+    that it returns are judged by ``promises``; None if they are not judged.
     """
 
     rule: ClassVar[str] = "promises pass through on the attributes the function keeps"
@@ -63,20 +63,20 @@ class Apply(Kernel):
         function: Callable[[Chunk], Chunk],
         schema: Mapping[str, pl.DataType],
         kept: frozenset[str],
-        held: ResultPromises | None = None,
+        promises: ResultPromises | None = None,
         host: Host = ALONE,
     ):
         super().__init__(store, host=host)
         self._function = function
         self._schema = dict(schema)
         self._kept = kept
-        self._held = held
+        self._promises = promises
         self._marks: dict[str, int] = {}
         self._joint: dict[tuple[str, ...], tuple[int, ...]] = {}
         self._newest: dict[str, int] = {}
-        if held is not None:
-            self._account = LateAccount(held.spec.name)
-            self._side_output = SideOutput(held.spec, self._account)
+        if promises is not None:
+            self._account = LateAccount(promises.spec.name)
+            self._side_output = SideOutput(promises.spec, self._account)
 
     def on_chunk(self, port: int, chunk: Chunk) -> Sequence[Element]:
         """Run the function, and check what it returns."""
@@ -88,70 +88,70 @@ class Apply(Kernel):
                 f"apply: the function gave columns {dict(result.schema)},"
                 f" but {self._schema} were declared"
             )
-        if self._held is not None:
-            result = self._on_time(self._held, chunk, result)
+        if self._promises is not None:
+            result = self._on_time(self._promises, chunk, result)
         return [result] if result.height else []
 
-    def _on_time(self, held: ResultPromises, chunk: Chunk, result: Chunk) -> Chunk:
+    def _on_time(self, promises: ResultPromises, chunk: Chunk, result: Chunk) -> Chunk:
         """Return the rows that keep every promise; the others go to the side output."""
         keep = np.ones(result.height, dtype=bool)
-        for attribute in sorted(held.attributes):
-            times = self._ticks(held, result, attribute)
-            marks = self._marks_before(held, attribute, chunk, times)
+        for attribute in sorted(promises.attributes):
+            times = self._ticks(promises, result, attribute)
+            marks = self._marks_before(promises, attribute, chunk, times)
             late = keep & (times < marks)
             if late.any():
                 self._side_output.add_late(result, attribute, times, marks, late)
                 keep &= ~late
         for attributes, bounds in self._joint.items():
-            first = self._ticks(held, result, attributes[0])
+            first = self._ticks(promises, result, attributes[0])
             late = keep.copy()
             for attribute, mark in zip(attributes, bounds, strict=True):
-                late &= self._ticks(held, result, attribute) < mark
+                late &= self._ticks(promises, result, attribute) < mark
             if late.any():
                 marks = np.full(len(first), bounds[0], dtype=np.int64)
                 self._side_output.add_late(result, attributes[0], first, marks, late)
                 keep &= ~late
         return result if keep.all() else result.filter(pl.Series(keep))
 
-    def _ticks(self, held: ResultPromises, rows: Chunk, attribute: str) -> Ticks:
-        ticks = held.spec.domains[attribute].ticks_of(rows[attribute])
+    def _ticks(self, promises: ResultPromises, rows: Chunk, attribute: str) -> Ticks:
+        ticks = promises.spec.domains[attribute].ticks_of(rows[attribute])
         found: Ticks = ticks.fill_null(END_OF_TIME).to_numpy()
         return found
 
     def _marks_before(
-        self, held: ResultPromises, attribute: str, chunk: Chunk, times: Ticks
+        self, promises: ResultPromises, attribute: str, chunk: Chunk, times: Ticks
     ) -> Ticks:
         """Return the mark before each row."""
         marks = np.full(len(times), self._marks.get(attribute, BEGINNING), dtype=np.int64)
-        if attribute not in held.slack or self.host.in_batches or not chunk.height:
+        if attribute not in promises.slack or self.host.in_batches or not chunk.height:
             return marks
-        given = self._ticks(held, chunk, attribute)
+        given = self._ticks(promises, chunk, attribute)
         newest = np.maximum.accumulate(
             np.concatenate(([self._newest.get(attribute, BEGINNING)], given))
         )
         self._newest[attribute] = int(newest[-1])
         if len(given) != len(times) or np.array_equal(np.sort(given), np.sort(times)):
             return marks
-        before = np.where(times < given, newest[:-1] - held.slack[attribute], BEGINNING)
+        before = np.where(times < given, newest[:-1] - promises.slack[attribute], BEGINNING)
         return np.maximum(marks, before)
 
     def take_late_rows(self) -> tuple[str, Chunk | None, list[LateRows]] | None:
         """Return the late rows since the last call, and their counts; None if there are none."""
-        if self._held is None or not self._account.rows:
+        if self._promises is None or not self._account.rows:
             return None
         rows, lines = self._side_output.take_rows(), self._account.lines()
-        self._account = LateAccount(self._held.spec.name)
-        self._side_output = SideOutput(self._held.spec, self._account)
+        self._account = LateAccount(self._promises.spec.name)
+        self._side_output = SideOutput(self._promises.spec, self._account)
         if rows is not None:
-            whole = [name for name in self._schema if name not in self._held.shown]
+            whole = [name for name in self._schema if name not in self._promises.shown]
             rows = rows.drop(whole)
-        return self._held.spec.name, rows, lines
+        return self._promises.spec.name, rows, lines
 
     def on_punctuation(self, port: int, promise: Punctuation) -> Sequence[Element]:
         """Pass promises on attributes that the function does not change."""
         if not set(promise.attributes) <= self._kept:
             return []
-        if self._held is not None and set(promise.attributes) <= self._held.attributes:
+        if self._promises is not None and set(promise.attributes) <= self._promises.attributes:
             if promise.is_linear:
                 ((attribute, mark),) = promise.bounds
                 self._marks[attribute] = max(mark, self._marks.get(attribute, BEGINNING))

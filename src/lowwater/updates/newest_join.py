@@ -63,7 +63,7 @@ def _names(stamps: Sequence[str]) -> list[str]:
     return [_name(at) for at in range(len(stamps))]
 
 
-def _not_older(
+def _newer(
     rows: Chunk, held: Chunk | None, keys: Sequence[str], news: Sequence[str], or_equal: bool
 ) -> Chunk:
     """Return the rows that are newer than the one held of their key or, with ``or_equal``, as
@@ -175,7 +175,7 @@ class NewestJoin(Kernel):
         rows = shape.prepared(port, chunk)
         if rows.height:
             held = self._rows[port].look_up(rows.select(names).unique())
-            rows = _not_older(rows, held, names, _names(shape.stamps[port]), or_equal=True)
+            rows = _newer(rows, held, names, _names(shape.stamps[port]), or_equal=True)
         if not rows.height:
             return []
         newest = rows.unique(names, keep="last", maintain_order=True)
@@ -320,7 +320,7 @@ class NewestFilter(Kernel):
         if self._key == [ALL]:
             rows = rows.with_columns(pl.lit(0, dtype=pl.Int64).alias(ALL))
         held = self._shown.look_up(rows.select(self._key).unique())
-        rows = _not_older(rows, held, self._key, news, or_equal=False)
+        rows = _newer(rows, held, self._key, news, or_equal=False)
         if not rows.height:
             return []
         rows = rows.sort(news, maintain_order=True)
