@@ -528,6 +528,16 @@ def full_join_on_time_itself(w: World) -> lw.Stream:
     return pairs.select("ts", "k", "id", "id_right")
 
 
+ALONE = """(SELECT * FROM events a
+            WHERE NOT EXISTS (SELECT 1 FROM shuffled b WHERE a.ts = b.ts AND a.k = b.k))"""
+
+
+@case(f"SELECT ws, we, k, count(*) FROM {moments(ALONE, 10)} GROUP BY ALL", BOTH)
+def anti_join_on_time_itself_then_windows(w: World) -> lw.Stream:
+    alone = w.events.join(w.shuffled, on=["ts", "k"], how="anti")
+    return alone.window("10 seconds").group_by("k").agg(n="count(*)")
+
+
 @case(
     """SELECT a.id, a.k, b.id, b.other FROM events a LEFT JOIN delayed b
        ON a.k = b.other AND epoch_us(a.ts) // 5000000 = epoch_us(b.ts) // 5000000""",

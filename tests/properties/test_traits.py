@@ -99,6 +99,8 @@ QUERIES: dict[str, Callable[[lw.Stream, lw.Stream, lw.Stream], lw.Stream]] = {
         f"{how} join of one name": lambda a, b, c, how=how: a.join(b, on="k", within=3, how=how)
         for how in ("inner", "left", "full")
     },
+    "semi join on the time": lambda a, b, c: a.join(b, on=["ts", "k"], how="semi"),
+    "anti join on the time": lambda a, b, c: a.join(b, on=["ts", "k"], how="anti"),
     **{
         f"{how} join, {order}": lambda a, b, c, how=how, order=order: a.join(
             b, on="k", within=3, how=how, order=order
@@ -112,6 +114,9 @@ QUERIES: dict[str, Callable[[lw.Stream, lw.Stream, lw.Stream], lw.Stream]] = {
     ),
     "join of many, sync-filter": lambda a, b, c: lw.join(
         [a, b, c], on="k", within=3, order="sync-filter"
+    ),
+    "join of many, one of updates": lambda a, b, c: lw.join(
+        [a, b, updating(c)], on="k", within=3
     ),
     "join without a window": lambda a, b, c: unpromised(a).join(unpromised(b), on=["ts", "k"]),
     "stamp": lambda a, b, c: latent(a),

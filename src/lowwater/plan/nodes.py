@@ -479,6 +479,11 @@ class MultiJoinNode(AnyJoin):
     that does."""
     residual: Expression | None
 
+    @property
+    def updates(self) -> None:
+        """None: one input may be an update stream, whose rows are joined like those of others."""
+        return None
+
     def behind(self, port: int) -> int:
         """Return the window of an input."""
         return self.windows[port]

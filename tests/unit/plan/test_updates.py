@@ -246,6 +246,23 @@ def test_a_join_with_an_ordinary_stream_is_no_update_stream() -> None:
             one.join(two, on="symbol")
 
 
+@pytest.mark.parametrize(
+    "joined",
+    [
+        lambda s: lw.join([plain("A"), plain("B"), s], on="symbol", within="1 s"),
+        lambda s: lw.join([plain("A"), s], on=["ts", "symbol"]),
+        lambda s: plain().join(s, on=["ts", "symbol"], memory="1 MB"),
+        lambda s: lw.sql("SELECT P.ts FROM P, S [MEMORY '1 MB'] WHERE P.ts = S.ts", P=plain(), S=s),
+    ],
+)
+def test_one_input_of_a_join_of_many_may_be_an_update_stream(
+    joined: Callable[[lw.Stream], lw.Stream],
+) -> None:
+    found = joined(trades())
+    assert key_of(found) is None
+    assert sorted(found.collect()["ts"].to_pylist()) == [1, 2]
+
+
 @pytest.mark.parametrize("on", ["market", [("market", "symbol")], []])
 def test_a_join_needs_both_keys(on: Any) -> None:
     for options in ({}, {"within": "1 s"}):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 
 import polars as pl
 from sqlglot import exp
@@ -139,9 +139,13 @@ class ExpressionCompiler:
         written = str(tree.this).replace("_", "")
         if written.isascii() and written.isdigit():
             return number(int(written))
-        if "e" in written.lower():
-            return Value(pl.lit(float(written), dtype=pl.Float64()), pl.Float64(), constant=True)
-        return number(Decimal(written))
+        try:
+            if "e" in written.lower():
+                double = pl.lit(float(written), dtype=pl.Float64())
+                return Value(double, pl.Float64(), constant=True)
+            return number(Decimal(written))
+        except (ValueError, InvalidOperation):
+            raise Unfit("this is no number") from None
 
     # ---- operators -------------------------------------------------------------------------------
 

@@ -100,6 +100,13 @@ class Parser(ClauseParser):
         found = super()._parse_types(*given, **named)
         return self._spanned(found, token) if isinstance(found, exp.DataType) and token else found
 
+    def _parse_primary(self) -> exp.Expr | None:
+        token = self._curr
+        found = super()._parse_primary()
+        if isinstance(found, exp.Literal) and token and token.token_type == TokenType.DOT:
+            return self._spanned(found, token)
+        return found
+
     def _parse_group(self, *given: Any, **named: Any) -> exp.Group | None:
         token = self._curr
         found = super()._parse_group(*given, **named)
