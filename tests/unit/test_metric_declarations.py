@@ -33,7 +33,7 @@ from lowwater.pipeline.progress import PipelineProgress, QueryProgress, StreamPr
 from lowwater.plan.physical.planner import compile_plan
 from lowwater.state.store import MemoryStore
 from lowwater.stream.element import Punctuation
-from tests.support.local_spark import LocalSpark
+from tests.support.local_spark import LocalSpark, Unordered
 from tests.unit.running import finished
 
 CLOCK = 1_700_000_000.0
@@ -208,6 +208,15 @@ def test_metrics_of_a_run_survive_json(name: str) -> None:
             assert restored(kind, json.loads(json.dumps(plain(each)))) == each
 
 
+def test_a_channel_that_is_named_by_bytes_keeps_its_name_in_batches() -> None:
+    rows = ROWS.with_columns(k=pl.col("k").cast(pl.String).cast(pl.Binary))
+    source = Unordered(rows.head(8), [5, 3])
+    local = LocalSpark(lw.stream(source, name="s", time="ts", channel="k").order_by(), seed=1)
+    local.results()
+    names = {each.channel for each in local.metrics().stream("s").channels}
+    assert names == {"b'0'", "b'1'", "b'2'", "b'3'", "b'4'"}
+
+
 def test_a_name_of_another_version_is_left_out() -> None:
     assert restored(Readings, {"join_accuracy": 0.5, "join_unheard_of[0]": 3}) == {ACCURACY: 0.5}
 
@@ -308,3 +317,15 @@ def test_metrics_of_another_form_are_refused_and_those_of_ours_read(tmp_path: Pa
         OptionError, match="have format 1, and this version of lowwater reads format 2"
     ):
         read_saved(tmp_path)
+
+
+def test_prometheus_gets_no_metric_that_is_not_finite() -> None:
+    query = stream("s", update_key="k", weights={0: 1e308, 1: 1e308})
+    run = finished(query, charge=lw.per_row("10 ms"))
+    watched = WatchedQuery("1", "query", "console", compile_plan(query.node), run, False)
+    state = query_state(Observation(watched, run.metrics(), CLOCK))
+    (queue,) = (each for each in state["nodes"] if each["kind"] == "operator")
+    assert queue["metrics"]["updates_weight"] is None
+    text = exposition({"queries": [state], "declared": declarations([state])}).decode()
+    assert "updates_keys" in text
+    assert "updates_weight{" not in text

@@ -216,7 +216,8 @@ class _State(Collector):
             for node in query["nodes"]:
                 places.append((own | {"operator": node["id"]}, node, distinct(node["inputs"])))
             for labels, place, inputs in places:
-                for id_, value in place["metrics"].items():
+                finite = ((i, v) for i, v in place["metrics"].items() if v is not None)
+                for id_, value in finite:
                     name, ports = parts_of_id(id_)
                     read = zip(("input", "other"), (inputs[port] for port in ports), strict=False)
                     yield labels | dict(read), name, value

@@ -68,7 +68,7 @@ def plain(value: Any) -> Any:
         if all(isinstance(key, str) for key in value):
             return {key: plain(each) for key, each in value.items()}
         return [[plain(key), plain(each)] for key, each in value.items()]
-    if isinstance(value, Sequence | AbstractSet):
+    if isinstance(value, Sequence | AbstractSet) and not isinstance(value, bytes):
         return [plain(each) for each in value]
     if isinstance(value, np.generic):
         return value.item()

@@ -190,12 +190,16 @@ class Punctuator:
     def _punctuate_groups(
         self, attribute: str, at_least: int | Sequence[int] = BEGINNING
     ) -> Promises:
-        """Return the new punctuation of single groups: of those that moved, with a timer of all."""
+        """Return the new punctuation of single groups: of those that moved, with a timer of all.
+
+        If ``at_least`` has a mark for each group that moved, it is of those, also with a timer.
+        """
         demand = self._demands.get(attribute)
         if demand is None or not self._grouped:
             return []
         whole = self._emitted.get(attribute, BEGINNING)
-        marks = self.trackers[attribute].take_group_marks(demand, whole, at_least, self._timed)
+        every = self._timed and isinstance(at_least, int)
+        marks = self.trackers[attribute].take_group_marks(demand, whole, at_least, every)
         return [GroupPunctuation(attribute, *marks)] if marks else []
 
     # ---- enabling timestamps ---------------------------------------------------------------

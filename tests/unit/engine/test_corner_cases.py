@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,9 @@ import lowwater as lw
 from lowwater.engines.embedded import outputs
 from lowwater.engines.run import RunOptions, prepare
 from lowwater.plan.physical.planner import compile_plan
+from tests.unit.running import finished
+
+T0 = datetime(2024, 1, 1)
 
 
 def test_a_union_of_outer_joins_goes_by_no_time_that_can_be_null() -> None:
@@ -196,3 +200,14 @@ def test_a_side_output_that_is_full_says_so(monkeypatch: pytest.MonkeyPatch) -> 
     assert len(told) == 1
     assert run.late_rows()["ts"].to_pylist() == [1, 2, 3]
     assert run.metrics().late_rows == 5
+
+
+@pytest.mark.parametrize("arrived", [[0.5, 2.0], [T0, T0 + timedelta(seconds=1)]])
+@pytest.mark.parametrize("how", ["right", "full"])
+def test_results_without_an_arrival_time_are_not_measured(arrived: list[Any], how: Any) -> None:
+    log = pl.DataFrame({"arrived": arrived, "ts": [1, 50], "k": [1, 2]})
+    left, right = (lw.stream(lw.replay(log, "arrived"), name=n, time="ts") for n in "ab")
+    pairs = left.where("k = 1").join(right, on="k", within="5 s", how=how)
+    run = finished(pairs)
+    assert run.results().num_rows == 2
+    assert run.metrics().latency.count == 1

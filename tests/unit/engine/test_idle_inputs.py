@@ -258,3 +258,29 @@ def test_in_batches_a_silent_channel_is_stamped_while_others_send(kind):
     first, *later, _ = [sorted(each["window_start"].to_list()) for each in local.answers]
     assert first == []
     assert later == [[1, 2, 3], [4, 5]]
+
+
+@pytest.mark.parametrize("progress", [lw.within("1 s"), lw.learned(0.5)])
+def test_groups_get_timestamps_on_demand_beside_a_timer(progress: Any) -> None:
+    rows = pl.DataFrame(
+        {
+            "arrived": [0.0, 0.0, 1.0, 1.0, 40.0, 90.0],
+            "ts": [0, 0, 1, 1, 40, 90],
+            "k": ["a", "b", "c", "d", "a", "b"],
+        }
+    )
+    stream = lw.stream(
+        lw.replay(rows, "arrived"),
+        name="s",
+        time="ts",
+        groups="k",
+        progress=progress,
+        idle=lw.on_demand("2 s"),
+        punctuate=lw.timer("15 s"),
+    )
+    windows = stream.window("10 s").group_by("k").agg(n="count(*)")
+    run = finished(windows)
+    assert run.metrics().stream("s").enabling_timestamps > 0
+    answers = pl.DataFrame(run.results()).sort("window_start", "k")
+    assert answers["k"].to_list() == ["a", "b", "c", "d", "a", "b"]
+    assert answers["n"].to_list() == [1] * 6

@@ -55,7 +55,8 @@ class Results:
         if self._arrival is None:
             self.latency.add(now - self.read_at, rows.height)
         else:
-            self.latency.add_all(now - self.shift - clock_times(rows[self._arrival]))
+            arrived = rows[self._arrival].drop_nulls()  # an outer join leaves out the other side's
+            self.latency.add_all(now - self.shift - clock_times(arrived))
         self.last.add(rows)
         _write(self._sink, rows, self._call)
         self._delivered += rows.height
